@@ -1,0 +1,64 @@
+# Every target sets up what it needs in .venv first, and does nothing there when nothing changed.
+# Needs Python 3.11 or newer, make and git.  `make demo PYTHON=/path/to/python3.12` chooses the Python.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format docs bench clean
+.NOTPARALLEL:
+unexport PYTHONPATH PYTHONHOME
+
+PYTHON ?=
+BIN := .venv/bin
+
+# Any Python will do to start with: scripts/bootstrap.py looks for one that is new enough.
+STARTERS := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python
+STARTER = $(firstword $(foreach name,$(STARTERS),$(shell command -v $(name) 2>/dev/null)))
+NO_PYTHON = echo "cannot set up: Python is missing; install Python 3.11 or newer" >&2; exit 1
+setup = $(if $(STARTER),$(STARTER) scripts/bootstrap.py $(1) --python "$(PYTHON)",$(NO_PYTHON))
+
+help:
+	@echo "make demo     set up, train a small model under the profiler, show where its time went"
+	@echo "make test     set up, check style and types, run every test"
+	@echo "make lint     style and types only"
+	@echo "make format   lay out the code"
+	@echo "make docs     build the documentation into site/"
+	@echo "make bench    measure speed and memory beside XProf and xprof-rs, into bench/RESULTS.md"
+	@echo "make clean    remove .venv, caches and built files"
+
+demo:
+	@$(call setup,demo)
+	@$(BIN)/stepscope demo
+
+test:
+	@$(call setup,test)
+	@$(MAKE) --no-print-directory check
+	$(BIN)/python -m pytest
+
+lint:
+	@$(call setup,lint)
+	@$(MAKE) --no-print-directory check
+
+# Import directions are checked by tests/test_architecture.py.
+.PHONY: check
+check:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format:
+	@$(call setup,lint)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs:
+	@$(call setup,docs)
+	$(BIN)/python scripts/gen_docs.py
+	$(BIN)/python -m mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+bench:
+	@$(call setup,bench)
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf .venv build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,175 @@
+"""Where a capture's files go, and how they get there.
+
+    LOGDIR/plugins/profile/RUN/HOST.xplane.pb
+
+RUN is the local time at which the capture began.  A final name appears only when its content is complete and on the
+disk, and never replaces a file: of two workers that want one name, the second gets HOST_<pid>, then HOST_<pid>_<n>.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from stepscope.capture.tracers.base import Artifact
+from stepscope.errors import CaptureError
+
+_lock = threading.Lock()
+_last_second = 0
+
+
+def host_name() -> str:
+    """This machine's name, as it can stand in a file name."""
+    return re.sub(r"[^\w.-]", "_", socket.gethostname()) or "localhost"
+
+
+def run_name(now: Callable[[], float] = time.time) -> str:
+    """The name of a run that begins now.
+
+    No two runs of a process share a name, for the files of one run are taken for workers of one job: a run that begins
+    within the second of the one before is named after the next second.
+    """
+    global _last_second
+    with _lock:
+        _last_second = max(int(now()), _last_second + 1)
+        return time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(_last_second))
+
+
+def make_run_folder(logdir: str | os.PathLike[str]) -> Path:
+    """Makes the folder of a run that begins now.
+
+    Raises:
+        CaptureError: `logdir` is on another machine, or nothing can be written there.
+    """
+    place = os.fspath(logdir)
+    if "://" in place:
+        raise CaptureError(
+            "a capture writes to local folders only",
+            code="logdir",
+            path=place,
+            hint="capture to a local folder and copy its plugins/profile folder there",
+        )
+    folder = Path(place, "plugins", "profile", run_name()).absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise CaptureError(
+            f"nothing can be written here: {error.strerror or error}",
+            code="logdir",
+            path=folder,
+            hint="training goes on without a capture; choose a logdir that can be written",
+        ) from error
+    return folder
+
+
+def drop_if_empty(folder: Path) -> None:
+    """Removes a run's folder that got no file."""
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def store(artifacts: tuple[Artifact, ...], folder: Path, host: str) -> Path:
+    """Stores the files of one worker under one name; returns the path of the first.
+
+    Raises:
+        CaptureError: nothing could be written; no file is left half-written.
+    """
+    for name in _names(host):
+        if any((folder / f"{name}.{artifact.suffix}").exists() for artifact in artifacts):
+            continue
+        with suppress(FileExistsError):  # somebody took the name since
+            first = _store(artifacts[0], folder, name)
+            for artifact in artifacts[1:]:
+                _store(artifact, folder, name)
+            return first
+    raise AssertionError("names do not end")
+
+
+def _names(host: str) -> Iterator[str]:
+    yield host
+    name = f"{host}_{os.getpid()}"
+    yield name
+    number = 1
+    while True:
+        number += 1
+        yield f"{name}_{number}"
+
+
+def _store(artifact: Artifact, folder: Path, name: str) -> Path:
+    final = folder / f"{name}.{artifact.suffix}"
+    try:
+        with _written(artifact, folder) as temporary:
+            _publish(temporary, final)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise CaptureError(
+            f"the profile could not be written: {error.strerror or error}",
+            code="write-failed",
+            path=final,
+            lost="this capture" if artifact.suffix == "xplane.pb" else f"the copy as {artifact.suffix}",
+            hint="make room there or choose another logdir",
+        ) from error
+    _sync_folder(folder)
+    return final
+
+
+@contextmanager
+def _written(artifact: Artifact, folder: Path) -> Iterator[Path]:
+    """The content in a file of its own in `folder`, on the disk; removed at the end."""
+    handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _fill(file.fileno(), artifact.content)
+            os.fsync(file.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())
+        yield Path(temporary)
+    finally:
+        with suppress(OSError):
+            os.unlink(temporary)
+
+
+def _fill(handle: int, content: bytes | Path) -> None:
+    with open(handle, "wb", closefd=False) as file:
+        if isinstance(content, bytes):
+            file.write(content)
+        else:
+            with content.open("rb") as source:
+                shutil.copyfileobj(source, file, 1 << 20)
+
+
+def _publish(temporary: Path, final: Path) -> None:
+    """Gives a file its final name unless that is taken.  Raises FileExistsError if it is."""
+    try:
+        os.link(temporary, final)
+    except FileExistsError:
+        raise
+    except OSError:
+        # A file system without links: the name is reserved by an empty file, which only its maker then replaces.
+        os.close(os.open(final, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.replace(temporary, final)
+
+
+def _umask() -> int:
+    """The process's umask; temporary files ignore it, and a profile is for whoever may read the logdir."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):  # not every system can open a folder; the file itself is on the disk already
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

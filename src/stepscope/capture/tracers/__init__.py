@@ -1,0 +1,114 @@
+"""The tracers, and the one rule that chooses among them.
+
+1. `STEPSCOPE_TRACER`, if the environment sets it, names the tracer.
+2. Keras' backend, if that is JAX or PyTorch.  (TensorFlow is its default and proves nothing.)
+3. The framework that the program is known to compute with: JAX once it has a backend, else TensorFlow once it has run
+   an op.
+4. The framework that is imported: PyTorch, else TensorFlow, else JAX.
+5. Stepscope's own tracer.
+
+Being imported is weak evidence: TensorFlow imports JAX where both are installed, PyTorch's TensorBoard writer imports
+TensorFlow, and JAX programs load their data with either.  So use goes before import, import is read in the order in
+which it is least often an accident, and a JAX that nobody uses is not made to set up its backend, which would take most
+of a GPU's memory.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stepscope.capture.report import warn
+from stepscope.capture.tracers.base import Tracer
+from stepscope.errors import CaptureError
+
+ENVIRONMENT = "STEPSCOPE_TRACER"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A tracer as the registry knows it.
+
+    Attributes:
+        name: what `STEPSCOPE_TRACER` calls it; for a framework's tracer also the module whose import makes it a
+            candidate.
+        target: `module:class`, imported when the tracer is first considered.
+        needs_framework: False for a tracer that always works.
+    """
+
+    name: str
+    target: str
+    needs_framework: bool = True
+
+    def imported(self) -> bool:
+        """True if the framework is there, imported to the end."""
+        return hasattr(sys.modules.get(self.name), "profiler")
+
+    def load(self) -> type[Tracer]:
+        """The tracer's class."""
+        module, _, name = self.target.partition(":")
+        loaded: type[Tracer] = getattr(importlib.import_module(module), name)
+        return loaded
+
+
+# Sorted by what use tells (rule 3); read backwards, by what import tells (rule 4).
+REGISTRY: tuple[Entry, ...] = (
+    Entry("jax", "stepscope.capture.tracers.jax:JaxTracer"),
+    Entry("tensorflow", "stepscope.capture.tracers.tensorflow:TensorFlowTracer"),
+    Entry("torch", "stepscope.capture.tracers.torch:TorchTracer"),
+    Entry("host", "stepscope.capture.tracers.host:HostTracer", needs_framework=False),
+)
+
+
+def choose() -> Entry:
+    """The tracer for a capture that starts now.
+
+    Raises:
+        CaptureError: `STEPSCOPE_TRACER` names a tracer that does not exist or whose framework is not imported.
+    """
+    wanted = os.environ.get(ENVIRONMENT, "")
+    if wanted:
+        return _named(wanted)
+    candidates = list(imported())
+    chosen = _by_keras(candidates) or _by_use(candidates) or (candidates[-1] if candidates else REGISTRY[-1])
+    _tell_of_doubt(chosen, candidates)
+    return chosen
+
+
+def imported() -> Iterator[Entry]:
+    """The tracers whose framework is imported, in the registry's order."""
+    return (entry for entry in REGISTRY if entry.needs_framework and entry.imported())
+
+
+def _named(wanted: str) -> Entry:
+    entry = next((entry for entry in REGISTRY if entry.name == wanted), None)
+    if entry is None:
+        names = ", ".join(entry.name for entry in REGISTRY)
+        raise CaptureError(f"{ENVIRONMENT}={wanted} names no tracer", code="no-tracer", hint=f"choose one of: {names}")
+    if entry.needs_framework and not entry.imported():
+        raise CaptureError(
+            f"{ENVIRONMENT}={wanted} is set and {wanted} is not imported",
+            code="no-tracer",
+            hint=f"import {wanted} before the capture starts, or unset {ENVIRONMENT}",
+        )
+    return entry
+
+
+def _by_keras(candidates: list[Entry]) -> Entry | None:
+    backend = getattr(getattr(sys.modules.get("keras"), "config", None), "backend", None)
+    name = backend() if backend else "tensorflow"
+    return next((entry for entry in candidates if entry.name == name != "tensorflow"), None)
+
+
+def _by_use(candidates: list[Entry]) -> Entry | None:
+    return next((entry for entry in candidates if entry.load().in_use()), None)
+
+
+def _tell_of_doubt(chosen: Entry, candidates: list[Entry]) -> None:
+    # JAX that came along with TensorFlow is no reason for doubt; another framework that computes is.
+    others = [entry.name for entry in candidates if entry is not chosen and (entry.name != "jax" or entry.load().in_use())]
+    if others:
+        warn(f"{chosen.name} is profiled, {' and '.join(others)} is imported too; set {ENVIRONMENT} to choose another")

@@ -1,0 +1,77 @@
+"""Drives JAX's profiler, `jax.profiler`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.tracers.base import Metadata, Span
+from stepscope.capture.tracers.exported import ExportFolder
+
+_LEVELS = ("host_tracer_level", "python_tracer_level", "device_tracer_level")
+
+
+class JaxTracer:
+    """JAX's profiler.  Annotations are its own, so a capture through `jax.profiler.start_server` sees them as well."""
+
+    one_thread = False
+
+    def __init__(self) -> None:
+        self._profiler: Any = sys.modules["jax"].profiler
+        self._folder: ExportFolder | None = None
+
+    @staticmethod
+    def in_use() -> bool:
+        """True once JAX has set up a backend."""
+        asked = getattr(sys.modules.get("jax._src.xla_bridge"), "backends_are_initialized", None)
+        return bool(asked and asked())
+
+    @staticmethod
+    def listening() -> bool:
+        """True while any JAX profiler session records."""
+        enabled = getattr(sys.modules["jax"].profiler.TraceAnnotation, "is_enabled", None)
+        return bool(enabled and enabled())
+
+    def start(self, options: ProfilerOptions) -> None:
+        """Begins to record.  Raises RuntimeError if another session records."""
+        folder = ExportFolder()
+        try:
+            self._profiler.start_trace(folder.path, **self._native(options))
+        except BaseException:
+            folder.close()
+            raise
+        self._folder = folder
+
+    def _native(self, options: ProfilerOptions) -> dict[str, Any]:
+        if not hasattr(self._profiler, "ProfileOptions"):
+            return {}
+        native = self._profiler.ProfileOptions()
+        for level in _LEVELS:
+            if hasattr(native, level):  # which levels there are depends on the release
+                setattr(native, level, getattr(options, level))
+        return {"profiler_options": native}
+
+    def stop(self) -> ExportFolder:
+        """Ends the recording; JAX exports in the same call."""
+        folder, self._folder = self._folder, None
+        assert folder is not None, "start comes first"
+        try:
+            self._profiler.stop_trace()
+        except BaseException:
+            folder.close()
+            raise
+        return folder
+
+    def discard(self) -> None:
+        """Ends the recording.  JAX can only export it, to a folder that goes away."""
+        self.stop().close()
+
+    def annotate(self, name: str, metadata: Metadata) -> Span:
+        """A range in whatever session records."""
+        if "step_num" in metadata and "_r" not in metadata:
+            step: Span = self._profiler.StepTraceAnnotation(name, **metadata)
+            return step
+        # StepTraceAnnotation sets _r itself and refuses it from the caller; an annotation with _r is the same event.
+        span: Span = self._profiler.TraceAnnotation(name, **metadata)
+        return span

@@ -1,0 +1,75 @@
+"""Drives TensorFlow's profiler, `tf.profiler.experimental`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.tracers.base import Metadata, Span
+from stepscope.capture.tracers.exported import ExportFolder
+
+
+class TensorFlowTracer:
+    """TensorFlow's profiler.  Annotations are its own, so a capture that TensorBoard started sees them as well."""
+
+    one_thread = False
+
+    def __init__(self) -> None:
+        self._profiler: Any = sys.modules["tensorflow"].profiler.experimental
+        self._folder: ExportFolder | None = None
+
+    @staticmethod
+    def in_use() -> bool:
+        """True once TensorFlow has run an op eagerly or built a function: its context is set up by the first."""
+        context = getattr(sys.modules.get("tensorflow.python.eager.context"), "_context", None)
+        return bool(getattr(context, "_initialized", False))
+
+    @staticmethod
+    def listening() -> bool:
+        """True while any TensorFlow profiler session records."""
+        enabled = getattr(sys.modules.get("tensorflow.python.profiler.trace"), "enabled", None)
+        return bool(enabled and enabled())
+
+    def start(self, options: ProfilerOptions) -> None:
+        """Begins to record.  Raises AlreadyExistsError of TensorFlow if another session records."""
+        native = self._profiler.ProfilerOptions(
+            host_tracer_level=options.host_tracer_level,
+            python_tracer_level=options.python_tracer_level,
+            device_tracer_level=options.device_tracer_level,
+            delay_ms=options.delay_ms,
+        )
+        folder = ExportFolder()
+        try:
+            self._profiler.start(folder.path, native)
+        except BaseException:
+            folder.close()
+            raise
+        self._folder = folder
+
+    def stop(self) -> ExportFolder:
+        """Ends the recording; TensorFlow exports in the same call."""
+        folder = self._taken()
+        try:
+            self._profiler.stop()
+        except BaseException:
+            folder.close()
+            raise
+        return folder
+
+    def discard(self) -> None:
+        """Ends the recording without exporting it."""
+        try:
+            self._profiler.stop(save=False)
+        finally:
+            self._taken().close()
+
+    def annotate(self, name: str, metadata: Metadata) -> Span:
+        """A range in whatever session records."""
+        span: Span = self._profiler.Trace(name, **metadata)
+        return span
+
+    def _taken(self) -> ExportFolder:
+        folder, self._folder = self._folder, None
+        assert folder is not None, "start comes first"
+        return folder

@@ -1,0 +1,128 @@
+"""The one exception tree, and the one form in which every problem is told.
+
+    StepscopeError
+    |-- InputError            something about a profile that was given to us
+    |   |-- NotFoundError     no profile where one was looked for
+    |   |-- AccessError       it is there and may not be read
+    |   `-- UnreadableError   it was read and nothing in it makes sense
+    |-- UsageError            a wrong argument: unknown tool, host, run, option
+    |-- OutputError           a result could not be written
+    `-- CaptureError          a profile could not be recorded
+
+A `Problem` is a fact with its place: what, where (file, byte, host), what was kept, what was lost, and what to do
+next.  An error carries one; a trace that was read in part carries the same thing as a warning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, told completely enough to act on.
+
+    Attributes:
+        code: short stable identifier, such as `truncated` or `not-found`.
+        reason: what was found, one sentence without a full stop.
+        path: the file or folder it is about.
+        offset: byte offset in that file, counted from 0.
+        host: the host whose data it is about.
+        kept: what could be used all the same.
+        lost: what could not.
+        hint: what to do next, a sentence without a full stop.
+    """
+
+    code: str
+    reason: str
+    path: str | None = None
+    offset: int | None = None
+    host: str | None = None
+    kept: str | None = None
+    lost: str | None = None
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        place = self.path or (f"host {self.host}" if self.host else "")
+        if self.offset is not None:
+            place += f" at byte {self.offset:,}"
+        parts = [f"{place}: {self.reason}" if place else self.reason]
+        if self.kept:
+            parts.append(f"kept: {self.kept}")
+        if self.lost:
+            parts.append(f"lost: {self.lost}")
+        if self.hint:
+            parts.append(self.hint)
+        return f"[{self.code}] " + "; ".join(parts)
+
+
+class StepscopeError(Exception):
+    """The root of everything that Stepscope raises on purpose."""
+
+    default_code = "error"
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        code: str | None = None,
+        path: object = None,
+        offset: int | None = None,
+        host: str | None = None,
+        kept: str | None = None,
+        lost: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.problem = Problem(
+            code=code or self.default_code,
+            reason=reason,
+            path=None if path is None else str(path),
+            offset=offset,
+            host=host,
+            kept=kept,
+            lost=lost,
+            hint=hint,
+        )
+        super().__init__(str(self.problem))
+
+
+class InputError(StepscopeError):
+    """A profile that was given cannot be used as it is."""
+
+    default_code = "input"
+
+
+class NotFoundError(InputError):
+    """There is no profile where one was looked for."""
+
+    default_code = "not-found"
+
+
+class AccessError(InputError):
+    """The file exists and the system refuses to read it."""
+
+    default_code = "no-access"
+
+
+class UnreadableError(InputError):
+    """The file was read and holds nothing that can be used."""
+
+    default_code = "unreadable"
+
+
+class UsageError(StepscopeError):
+    """An argument is wrong; the message lists what would be right."""
+
+    default_code = "usage"
+
+
+class OutputError(StepscopeError):
+    """A result could not be written where it should go."""
+
+    default_code = "output"
+
+
+class CaptureError(StepscopeError):
+    """A profile could not be recorded or stored."""
+
+    default_code = "capture"

@@ -1,0 +1,1 @@
+"""Readers, writers, and the finder of profiles."""

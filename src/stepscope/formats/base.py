@@ -1,0 +1,90 @@
+"""What a format is, and the one list of formats.
+
+Adding a format is one module with a function `read(data, source, host) -> HostTrace` and one line in `FORMATS`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from stepscope.errors import UnreadableError
+
+if TYPE_CHECKING:
+    from stepscope.model import HostTrace
+
+    Reader = Callable[[bytes, str, str], HostTrace]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format that holds the trace of one host.
+
+    Attributes:
+        name: short stable identifier.
+        summary: one line for help texts and error messages.
+        pattern: regular expression that a file's base name matches as a whole; its group `host`, where it takes part
+            in the match, names the host.
+        reader: `module:function`, imported when the first file is read; called with the file's bytes, the name to use
+            in messages, and the host's name.  It raises UnreadableError if there is nothing to be had from the file.
+    """
+
+    name: str
+    summary: str
+    pattern: str
+    reader: str
+
+    @cached_property
+    def _regex(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+    def claims(self, basename: str) -> bool:
+        """True if a file of this name is of this format."""
+        return self._regex.fullmatch(basename) is not None
+
+    def host_of(self, basename: str) -> str:
+        """The host's name that a file name tells, or the empty string."""
+        match = self._regex.fullmatch(basename)
+        return (match.groupdict().get("host") or "") if match else ""
+
+    def read(self, data: bytes, source: str, host: str) -> HostTrace:
+        """Reads one host's trace.  Raises UnreadableError if nothing in `data` can be used."""
+        module, _, function = self.reader.partition(":")
+        reader: Reader = getattr(importlib.import_module(module), function)
+        return reader(data, source, host)
+
+
+FORMATS: tuple[Format, ...] = (
+    Format(
+        name="xspace",
+        summary="XSpace protobuf (*.xplane.pb), written by TensorFlow, JAX and PyTorch/XLA",
+        pattern=r"(?:(?P<host>.*)\.)?xplane\.pb",
+        reader="stepscope.formats.xspace.reader:read",
+    ),
+    Format(
+        name="kineto",
+        summary="Kineto or Chrome trace JSON (*.pt.trace.json, *.trace.json, .gz), written by PyTorch",
+        pattern=r"(?P<host>.*?)(?:\.\d+)?(?:\.pt)?\.trace\.json(?:\.gz)?",
+        reader="stepscope.formats.kineto:read",
+    ),
+)
+
+
+def format_of(basename: str) -> Format | None:
+    """The format that claims a file name, or None."""
+    return next((candidate for candidate in FORMATS if candidate.claims(basename)), None)
+
+
+def require_format(basename: str, path: str) -> Format:
+    """The format that claims a file name.  Raises UnreadableError with the list of formats if none does."""
+    found = format_of(basename)
+    if found is None:
+        known = "; ".join(candidate.summary for candidate in FORMATS)
+        raise UnreadableError(
+            "this is not a profile by its name", code="unknown-format", path=path, hint=f"files that can be read: {known}"
+        )
+    return found

@@ -1,0 +1,1 @@
+"""XSpace: the protobuf in which TensorFlow, JAX and PyTorch/XLA store profiles (`*.xplane.pb`)."""

@@ -1,0 +1,266 @@
+"""Decides what every event is: from its name, from the line it stands on, and from the stats it carries.
+
+This is the only place that knows XSpace event names.  The rules are tables; the first that matches wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.kernels.wire import FLAG_AGGREGATE, FLAG_IF_NONZERO
+from stepscope.model import (
+    EventKind,
+    Events,
+    EventTypes,
+    LineKind,
+    PlaneKind,
+    Stats,
+    StatTag,
+    Strings,
+    Trait,
+)
+
+K = EventKind
+
+# Stats that say what an event is, as bits of the flags that decoding collects.  The second half of a pair tells
+# whether a value of 0 counts.
+CORRELATION, KERNEL, MEMCPY, MEMSET, MEMORY, HLO_OP, ROOT, STEP_NUM, ASYNC, FUNCTION_CALL, COLLECTIVE, COUNTER, EAGER = (
+    1 << bit for bit in range(13)
+)
+FLAG_OF_STAT: dict[str, tuple[int, bool]] = {
+    "correlation_id": (CORRELATION, True),
+    "kernel_details": (KERNEL, True),
+    "memcpy_details": (MEMCPY, True),
+    "Memset_details": (MEMSET, True),
+    "memset_details": (MEMSET, True),
+    "memalloc_details": (MEMORY, True),
+    "MemFree_details": (MEMORY, True),
+    "MemoryResidency_details": (MEMORY, True),
+    "hlo_op": (HLO_OP, True),
+    "_r": (ROOT, True),
+    "step_num": (STEP_NUM, True),
+    "_a": (ASYNC, False),
+    "tf_function_call": (FUNCTION_CALL, True),
+    "all_reduce_unique_id": (COLLECTIVE, True),
+    "counter_value": (COUNTER, True),
+    "is_eager": (EAGER, False),
+}
+
+_Rule = tuple[str, EventKind, Trait]
+
+_HOST_RULES: tuple[_Rule, ...] = (
+    (r"\$", K.PYTHON_CALL, Trait.NONE),
+    (r"ProfilerStep#\d+$|TraceContext$", K.STEP_MARK, Trait.NONE),
+    (r"(?:train|test)[^/]*$", K.OTHER, Trait.MARKS_IF_ROOT),
+    (r"(?i:IteratorGetNext)|MultiDeviceIteratorGetNext", K.INPUT_WAIT, Trait.NONE),
+    (r"Iterator::.*::(?:TFRecord|TextLine|FixedLengthRecord|SSTable|RecordIO|ArrayRecord)(?:V\d+)?(?:\[\d+\])?$",
+     K.ITERATOR, Trait.FILE_READ),
+    (r"Iterator::|Iterator$", K.ITERATOR, Trait.NONE),
+    (r"(?:Prefetch|ParallelInterleave|ParallelMap|MapAndBatch|ParseExample|ParallelBatch)"
+     r"(?:Produce|Consume|InitializeInput)$", K.INPUT_HANDOVER, Trait.NONE),
+    (r"InstantiatedCapturedFunction::Run", K.INPUT_CALLBACK, Trait.NONE),
+    (r"(?:FunctionRun|SessionRun|RunGraph)$", K.FUNCTION_RUN, Trait.NONE),
+    (r"ExecutorState::Process|ExecutorDoneCallback", K.EXECUTOR, Trait.NONE),
+    (r"Eager(?:Kernel|Local)?Execute", K.EAGER_EXECUTE, Trait.NONE),
+    (r"MemoryAllocation$", K.ALLOCATION, Trait.NONE),
+    (r"MemoryDeallocation$", K.DEALLOCATION, Trait.NONE),
+    (r"ThreadpoolListener::StartRegion$", K.REGION_BEGIN, Trait.NONE),
+    (r"ThreadpoolListener::StopRegion$", K.REGION_END, Trait.NONE),
+    (r"ThreadpoolListener::", K.THREADPOOL, Trait.NONE),
+    (r"(?:cu|hip|cuda)[A-Za-z]*Synchronize|(?:cu|cuda|hip)StreamWaitEvent", K.SYNC, Trait.NONE),
+    (r"InfeedEnqueue", K.COPY_HOST_TO_DEVICE_CALL, Trait.ENQUEUE),
+    (r"(?i:memcpy)(?i:HToD|H2D)", K.COPY_HOST_TO_DEVICE_CALL, Trait.NONE),
+    (r"(?i:memcpy)(?i:HToH|H2H)", K.COPY_HOST_TO_HOST, Trait.NONE),
+    (r"(?:XlaCompile|XlaCompileImpl|CompileToLocalExecutable|PjRt\w*::Compile\w*|\w*Compiler::\w*|HloPass\w*"
+     r"|backend_compile|TfrtCpuClient::Compile\w*|CpuCompiler\w*|LlvmIrCompiler\w*|IrCompiler\w*|MlirToHlo\w*)",
+     K.COMPILE, Trait.COMPILES),
+    (r"(?:SaveV2|MergeV2Checkpoints|RestoreV2|ShardedFilename)(?::|$)|.*:(?:SaveV2|MergeV2Checkpoints|RestoreV2)$",
+     K.CHECKPOINT, Trait.NONE),
+    (r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*:[A-Z_]\w*$", K.OP, Trait.NONE),  # TensorFlow: name:Type
+    (r".*:[a-z_][a-z0-9_]*(?:\[.*\])?$", K.OP, Trait.NONE),  # JAX: scope:primitive
+)  # fmt: skip
+
+_COLLECTIVES = (
+    r"all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all|collective[-_]?(?:permute|broadcast)|"
+    r"ragged-all-to-all"
+)
+_GPU_RULES: tuple[_Rule, ...] = (
+    (r"(?i:nccl|rccl)", K.COLLECTIVE, Trait.NONE),
+    (r"(?i:memcpy[ ]?(?:HtoD|H2D))|CopyHostToDevice", K.COPY_HOST_TO_DEVICE, Trait.NONE),
+    (r"(?i:memcpy[ ]?(?:DtoH|D2H))|CopyDeviceToHost", K.COPY_DEVICE_TO_HOST, Trait.NONE),
+    (r"(?i:memcpy[ ]?(?:DtoD|D2D))|CopyDeviceToDevice", K.COPY_DEVICE_TO_DEVICE, Trait.NONE),
+    (r"(?i:memcpy[ ]?(?:PtoP|P2P))", K.COPY_PEER, Trait.NONE),
+    (r"(?i:memcpy[ ]?(?:HtoH|H2H))", K.COPY_HOST_TO_HOST, Trait.NONE),
+    (r"(?i:memcpy)", K.COPY_OTHER, Trait.NONE),
+    (r"(?i:memset)", K.MEMSET, Trait.NONE),
+    (r"CudaGraphExec:", K.GRAPH_LAUNCH, Trait.NONE),
+    (r"Memory |UM_", K.DEVICE_MEMORY, Trait.NONE),
+    (r"NVTX:", K.SCOPE, Trait.NONE),
+)
+_TPU_RULES: tuple[_Rule, ...] = (
+    (rf"%?(?:{_COLLECTIVES})", K.COLLECTIVE, Trait.NONE),
+    (r"%?infeed", K.INFEED, Trait.NONE),
+    (r"%?outfeed", K.OUTFEED, Trait.NONE),
+)
+_RULES_OF_PLANE: dict[PlaneKind, tuple[_Rule, ...]] = {
+    PlaneKind.HOST: _HOST_RULES,
+    PlaneKind.GPU: _GPU_RULES,
+    PlaneKind.TPU: _TPU_RULES,
+    PlaneKind.SPARSE_CORE: _TPU_RULES,
+}
+_KIND_OF_LINE = {
+    LineKind.STEPS: K.DEVICE_STEP,
+    LineKind.MODULES: K.MODULE,
+    LineKind.DERIVED: K.SCOPE,
+    LineKind.COUNTERS: K.COUNTER,
+    LineKind.OVERHEAD: K.OVERHEAD,
+}
+
+# What marks 16-bit (or narrower) floating point in a kernel's name or in the shapes of its op: the spellings of CUDA,
+# cuDNN, CUTLASS and Eigen, then the operand letters of Tensile (H half, B bfloat16) and of XLA shapes.
+_16BIT = re.compile(
+    rb"half|fp16|bf16|bfloat16|float16|fp8|f8e[45]m[23]|[hi](?:884|1688|16816)(?!\d)|hmma|hgemm|_f16|"
+    rb"_[HB]{2}[SHB]_|(?:^|[(,;])f16\["
+)
+
+
+def _compiled(rules: Sequence[_Rule]) -> re.Pattern[bytes]:
+    # Each rule is one group, so `lastindex` of a match is the number of the rule.
+    return re.compile("|".join(f"({pattern})" for pattern, _, _ in rules).encode())
+
+
+def classify_types(
+    strings: Strings, names: NDArray[np.int32], planes: NDArray[np.int32], plane_kinds: NDArray[np.uint8]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Kind and traits that an event type's name alone gives.
+
+    Args:
+        names, planes: int32 of shape (types,): string row and plane row of each type.
+        plane_kinds: uint8 of shape (planes,).
+
+    Returns:
+        Two uint8 of shape (types,).
+    """
+    kinds = np.zeros(len(names), np.uint8)
+    traits = np.zeros(len(names), np.uint8)
+    blob, bounds = strings.blob.tobytes(), strings.offsets.tolist()
+    kind_of_type = plane_kinds[planes] if len(planes) else plane_kinds[:0]
+    for plane_kind, rules in _RULES_OF_PLANE.items():
+        match = _compiled(rules).match
+        for row in np.flatnonzero(kind_of_type == plane_kind).tolist():
+            name = names[row]
+            found = match(blob[bounds[name] : bounds[name + 1]])
+            if found:
+                _, kind, trait = rules[found.lastindex - 1]  # type: ignore[operator]
+                kinds[row] = kind
+                traits[row] = trait
+    return kinds, traits
+
+
+def flags_of_strings(strings: Strings) -> NDArray[np.uint32]:
+    """Flags that a stat named by each string gives its event: uint32 of shape (strings,)."""
+    flags = np.zeros(len(strings), np.uint32)
+    for name, (bit, zero_counts) in FLAG_OF_STAT.items():
+        row = strings.find(name)
+        if row > 0:
+            flags[row] = bit if zero_counts else bit | FLAG_IF_NONZERO
+    return flags
+
+
+def classify_events(
+    event_type: NDArray[np.int32],
+    event_line: NDArray[np.int32],
+    flags: NDArray[np.uint32],
+    type_kind: NDArray[np.uint8],
+    type_traits: NDArray[np.uint8],
+    line_kind: NDArray[np.uint8],
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Kind and traits of every event: its type's, corrected by its line and its stats.
+
+    Args:
+        flags: what `FLAG_OF_STAT` collected for each event.
+
+    Returns:
+        Two uint8 of shape (events,).
+    """
+    kind = type_kind[event_type]
+    traits = type_traits[event_type]
+    place = line_kind[event_line]
+
+    def has(bit: int) -> NDArray[np.bool_]:
+        return (flags & np.uint32(bit)) != 0
+
+    traits[has(ROOT)] |= np.uint8(Trait.EXPLICIT_ROOT)
+    traits[has(ASYNC)] |= np.uint8(Trait.ASYNC)
+    traits[has(EAGER)] |= np.uint8(Trait.EAGER)
+
+    nameless = kind == K.OTHER
+    host = place == LineKind.THREAD
+    kind[host & nameless & has(HLO_OP)] = K.OP
+    kind[host & nameless & has(FUNCTION_CALL)] = K.TRACED_FUNCTION
+    kind[host & nameless & has(CORRELATION)] = K.RUNTIME_CALL
+    kind[host & has(STEP_NUM)] = K.STEP_MARK
+    kind[host & (kind == K.OTHER) & has(ROOT) & ((traits & np.uint8(Trait.MARKS_IF_ROOT)) != 0)] = K.STEP_MARK
+    traits &= np.uint8(0xFF - Trait.MARKS_IF_ROOT)
+
+    stream = (place == LineKind.STREAM) & nameless
+    kind[stream & (has(CORRELATION) | has(KERNEL) | has(HLO_OP))] = K.KERNEL
+    kind[stream & has(MEMCPY)] = K.COPY_OTHER
+    kind[stream & has(MEMSET)] = K.MEMSET
+    kind[stream & has(MEMORY)] = K.DEVICE_MEMORY
+
+    core = place == LineKind.DEVICE_OPS
+    kind[core & nameless] = K.DEVICE_OP
+    kind[core & has(COLLECTIVE)] = K.COLLECTIVE
+
+    for line, fixed in _KIND_OF_LINE.items():
+        kind[place == line] = fixed
+    kind[has(COUNTER)] = K.COUNTER
+    kind[has(FLAG_AGGREGATE)] = K.AGGREGATE
+    return kind, traits
+
+
+def put_16bit(strings: Strings, events: Events, types: EventTypes, stats: Stats) -> None:
+    """Marks device work that computes in 16 bits: by the shape stat if the event has one, else by its name.
+
+    This is the rule of the reference with its gap closed: bf16 and fp8 count as 16-bit or narrower, too.
+    """
+    rows = np.flatnonzero((events.kind == K.KERNEL) | (events.kind == K.DEVICE_OP))
+    if not len(rows):
+        return
+    text = types.name[events.type[rows]].astype(np.int64)
+    shape = strings.find("shape")
+    if shape > 0:
+        hits = np.flatnonzero((stats.name == shape) & (stats.tag == StatTag.STRING) & (stats.value > 0))
+        owner = np.searchsorted(stats.offsets, hits, side="right") - 1
+        of_event = np.zeros(len(events), np.int64)
+        of_event[owner] = stats.value[hits]
+        text = np.where(of_event[rows] > 0, of_event[rows], text)
+    unique, inverse = np.unique(text, return_inverse=True)
+    marked = np.array([_16BIT.search(strings.raw(row)) is not None for row in unique.tolist()], np.bool_)
+    events.traits[rows[marked[inverse]]] |= np.uint8(Trait.COMPUTES_16BIT)
+
+
+def put_compiles(strings: Strings, events: Events, stats: Stats) -> None:
+    """Marks the calls of traced functions that were traced anew."""
+    call = strings.find("tf_function_call")
+    traced = [row for row in (strings.find(mode) for mode in ("traced-xla", "traced-nonXla")) if row > 0]
+    if call > 0 and traced:
+        hits = np.flatnonzero((stats.name == call) & np.isin(stats.value, traced))
+        events.traits[np.searchsorted(stats.offsets, hits, side="right") - 1] |= np.uint8(Trait.COMPILES)
+
+
+def framework(strings: Strings, types: EventTypes) -> str:
+    """Which framework wrote the file, told by names that only it writes; empty if none is found."""
+    if strings.find("jax_version") > 0 or strings.find("jaxlib_version") > 0:
+        return "jax"
+    blob = strings.blob.tobytes()
+    if any(strings.find(name) > 0 for name in ("FunctionRun", "EagerExecute", "ExecutorState::Process")):
+        return "tensorflow"
+    if b"PjitFunction(" in blob or b"$profiler.py" in blob or b"jit_" in blob:
+        return "jax"
+    return "pytorch" if b"aten::" in blob or b"ProfilerStep#" in blob else ""

@@ -1,0 +1,73 @@
+"""Field numbers of the XSpace messages (package tensorflow.profiler) and the names that planes and lines go by."""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.model import LineKind, PlaneKind
+
+SPACE_PLANES, SPACE_ERRORS, SPACE_WARNINGS, SPACE_HOSTNAMES = 1, 2, 3, 4
+PLANE_ID, PLANE_NAME, PLANE_LINES, PLANE_EVENT_METADATA, PLANE_STAT_METADATA, PLANE_STATS = 1, 2, 3, 4, 5, 6
+LINE_ID, LINE_NAME, LINE_START_NS, LINE_EVENTS, LINE_DURATION_PS, LINE_DISPLAY_ID, LINE_DISPLAY_NAME = 1, 2, 3, 4, 9, 10, 11
+EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS, EVENT_STATS, EVENT_OCCURRENCES = 1, 2, 3, 4, 5
+STAT_METADATA_ID, STAT_DOUBLE, STAT_UINT, STAT_INT, STAT_STRING, STAT_BYTES, STAT_REF = 1, 2, 3, 4, 5, 6, 7
+METADATA_ID, METADATA_NAME, METADATA_DISPLAY_NAME, METADATA_STATS = 1, 2, 4, 5
+
+HOST_PLANE = "/host:CPU"
+ENVIRONMENT_PLANE = "Task Environment"
+START_TIME_STAT, STOP_TIME_STAT = "profile_start_time", "profile_stop_time"
+OCCURRENCES_STAT = "num_occurrences"
+
+_HOST_PLANES = frozenset({
+    HOST_PLANE, "/host:python-tracer", "/host:CUPTI", "/host:NVTX-CUPTI", "/host:ROCTRACER", "/host:TPU-runtime",
+})  # fmt: skip
+
+_DEVICE_PLANE = re.compile(r"/device:(?P<kind>[A-Z]+):(?P<ordinal>\d+)(?P<rest>.*)")
+_LINE_ID_DERIVED = 0xDEADBEEF  # first of the ids that the writers of this format reserve for lines they derive
+_DERIVED_IDS = range(_LINE_ID_DERIVED, _LINE_ID_DERIVED + 400)
+_DERIVED_NAMES = (
+    "TensorFlow Name Scope", "TensorFlow Ops", "Framework Name Scope", "Framework Ops", "XLA Ops", "Async XLA Ops",
+    "Source code", "Source", "Launch Stats", "Host Offload Ops", "XLA TraceMe", "Overlay", "Tensor Core Sync Flag",
+)  # fmt: skip
+
+
+def plane_kind(name: str) -> tuple[PlaneKind, int]:
+    """What a plane's name says: its kind and, for a device, its number (else -1)."""
+    device = _DEVICE_PLANE.fullmatch(name)
+    if device:
+        kind, ordinal, rest = device["kind"], int(device["ordinal"]), device["rest"]
+        if kind == "GPU":
+            return PlaneKind.GPU, ordinal
+        if kind == "TPU":
+            return (PlaneKind.SPARSE_CORE if "SparseCore" in rest else PlaneKind.TPU), ordinal
+        return PlaneKind.CUSTOM_DEVICE, ordinal
+    if name in _HOST_PLANES:
+        return PlaneKind.HOST, -1
+    if name.startswith(HOST_PLANE + " ["):  # the plane of a sub-process
+        return PlaneKind.HOST, -1
+    if name == "/host:metadata":
+        return PlaneKind.METADATA, -1
+    if name == ENVIRONMENT_PLANE:
+        return PlaneKind.ENVIRONMENT, -1
+    return PlaneKind.OTHER, -1
+
+
+def line_kind(plane: PlaneKind, name: str, line_id: int) -> LineKind:
+    """What a line of a plane of this kind holds."""
+    if name in ("_counters_", "counters_") or name.startswith("counters_"):
+        return LineKind.COUNTERS
+    if plane == PlaneKind.HOST:
+        return LineKind.THREAD
+    if not plane.is_device:
+        return LineKind.OTHER
+    if name in ("Steps", "Sparse Core Steps"):
+        return LineKind.STEPS
+    if name.startswith(("XLA Modules", "Sparse Core Modules")):
+        return LineKind.MODULES
+    if plane != PlaneKind.GPU:
+        return LineKind.DEVICE_OPS if name in ("XLA Ops", "Sparse Core Ops") else LineKind.DERIVED
+    if name == "CUPTI overhead":
+        return LineKind.OVERHEAD
+    if (line_id & 0xFFFFFFFF) in _DERIVED_IDS or name.startswith(_DERIVED_NAMES):
+        return LineKind.DERIVED
+    return LineKind.STREAM

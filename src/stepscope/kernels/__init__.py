@@ -1,0 +1,20 @@
+"""The few sequential hot loops, compiled with numba.
+
+Submodules load on first use, because importing numba costs more than answering from the cache.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stepscope.kernels import intervals, nesting, wire
+
+__all__ = ["intervals", "nesting", "wire"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return importlib.import_module(f"stepscope.kernels.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,29 @@
+"""The columnar trace.  Imports nothing of ours but the exception tree."""
+
+from stepscope.model.builder import LineBuilder, TraceBuilder
+from stepscope.model.kinds import EventKind, LineKind, PlaneKind, StatTag, Trait
+from stepscope.model.profile import Profile
+from stepscope.model.strings import Strings
+from stepscope.model.tables import TABLES, Events, EventTypes, Lines, Planes, Stats, Table
+from stepscope.model.trace import HostTrace, StatValue
+
+__all__ = [
+    "TABLES",
+    "EventKind",
+    "EventTypes",
+    "Events",
+    "HostTrace",
+    "LineBuilder",
+    "LineKind",
+    "Lines",
+    "PlaneKind",
+    "Planes",
+    "Profile",
+    "StatTag",
+    "StatValue",
+    "Stats",
+    "Strings",
+    "Table",
+    "TraceBuilder",
+    "Trait",
+]

@@ -1,0 +1,204 @@
+"""Builds a HostTrace from Python values: for tracers that hold few events, for readers of small formats, for tests.
+
+Not for readers of large files, which fill columns directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stepscope.errors import Problem
+from stepscope.model.kinds import EventKind, LineKind, PlaneKind, StatTag, Trait
+from stepscope.model.strings import Strings
+from stepscope.model.tables import Events, EventTypes, Lines, Planes, Stats
+from stepscope.model.trace import HostTrace, StatValue
+
+_Row = tuple[int, int, int]  # stat: name, tag, value
+
+
+class _Interner:
+    def __init__(self) -> None:
+        self.rows: dict[bytes, int] = {b"": 0}
+
+    def __call__(self, text: str | bytes) -> int:
+        raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        return self.rows.setdefault(raw, len(self.rows))
+
+
+@dataclass
+class LineBuilder:
+    """Collects the events of one line."""
+
+    trace: TraceBuilder
+    plane: int
+    name: str
+    line_id: int
+    kind: LineKind
+    start_ns: int = 0
+    display_name: str = ""
+    events: list[tuple[int, int, int, int, int, list[_Row]]] = field(default_factory=list)
+
+    def event(
+        self,
+        name: str,
+        start_ps: int,
+        duration_ps: int,
+        kind: EventKind = EventKind.OTHER,
+        stats: Mapping[str, StatValue] | None = None,
+        traits: Trait = Trait.NONE,
+        display_name: str = "",
+    ) -> None:
+        """Adds one event; times in ps from the session's start."""
+        event_type = self.trace.event_type(self.plane, name, display_name)
+        rows = self.trace.stat_rows(stats)
+        self.events.append((start_ps, -duration_ps, event_type, int(kind), int(traits), rows))
+
+
+class TraceBuilder:
+    """Collects planes, lines and events, then makes the columns.
+
+    >>> builder = TraceBuilder("host")
+    >>> line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
+    >>> line.event("train", 0, 1_000, EventKind.STEP_MARK, {"step_num": 0})
+    >>> len(builder.build().events)
+    1
+    """
+
+    def __init__(self, host: str, start_unix_ns: int | None = None, stop_unix_ns: int | None = None) -> None:
+        self.host = host
+        self.start_unix_ns = start_unix_ns
+        self.stop_unix_ns = stop_unix_ns
+        self.framework = ""
+        self.source = ""
+        self.partial = False
+        self.problems: list[Problem] = []
+        self.recorder_messages: list[str] = []
+        self._string = _Interner()
+        self._planes: list[tuple[int, int, int, int, list[_Row]]] = []
+        self._lines: list[LineBuilder] = []
+        self._types: dict[tuple[int, int, int], int] = {}
+
+    def plane(
+        self,
+        name: str,
+        kind: PlaneKind = PlaneKind.OTHER,
+        ordinal: int = -1,
+        stats: Mapping[str, StatValue] | None = None,
+    ) -> int:
+        """Adds a plane; returns its row."""
+        plane_id = ordinal if ordinal >= 0 else len(self._planes)
+        self._planes.append((plane_id, self._string(name), int(kind), ordinal, self.stat_rows(stats)))
+        return len(self._planes) - 1
+
+    def line(
+        self, plane: int, name: str, line_id: int | None = None, kind: LineKind = LineKind.THREAD, display_name: str = ""
+    ) -> LineBuilder:
+        """Adds a line to a plane; returns what collects its events."""
+        new = LineBuilder(self, plane, name, len(self._lines) if line_id is None else line_id, kind)
+        new.display_name = display_name
+        self._lines.append(new)
+        return new
+
+    def event_type(self, plane: int, name: str, display_name: str = "") -> int:
+        """The row of an event type of a plane, made on first use."""
+        key = (plane, self._string(name), self._string(display_name))
+        return self._types.setdefault(key, len(self._types))
+
+    def stat_rows(self, stats: Mapping[str, StatValue] | None) -> list[_Row]:
+        """Python values as stat rows.  Raises TypeError for a value that is no int, float, str or bytes."""
+        return [(self._string(name), *self._encode(value)) for name, value in (stats or {}).items()]
+
+    def _encode(self, value: StatValue) -> tuple[int, int]:
+        if isinstance(value, bool | int | np.integer):
+            number = int(value)
+            if number >= 1 << 63:
+                return int(StatTag.UINT), number - (1 << 64)
+            return int(StatTag.INT), number
+        if isinstance(value, float | np.floating):
+            return int(StatTag.DOUBLE), int(np.float64(value).view(np.int64))
+        if isinstance(value, str):
+            return int(StatTag.STRING), self._string(value)
+        if isinstance(value, bytes):
+            return int(StatTag.BYTES), self._string(value)
+        raise TypeError(f"a stat holds int, float, str or bytes, not {type(value).__name__}")
+
+    def build(self) -> HostTrace:
+        """Makes the trace: lines ordered by plane, events sorted within each line."""
+        lines = sorted(self._lines, key=lambda line: line.plane)
+        for line in lines:
+            line.events.sort(key=lambda event: event[:2])
+        flat = [(row, event) for row, line in enumerate(lines) for event in line.events]
+        bounds = np.zeros(len(lines) + 1, np.int64)
+        np.cumsum([len(line.events) for line in lines], out=bounds[1:])
+        types = list(self._types)
+        events = Events(
+            start_ps=np.array([e[0] for _, e in flat], np.int64),
+            duration_ps=np.array([-e[1] for _, e in flat], np.int64),
+            type=np.array([e[2] for _, e in flat], np.int32),
+            line=np.array([row for row, _ in flat], np.int32),
+            kind=np.array([e[3] for _, e in flat], np.uint8),
+            traits=np.array([e[4] for _, e in flat], np.uint8),
+        )
+        trace = HostTrace(
+            host=self.host,
+            planes=self._plane_table(),
+            lines=self._line_table(lines, bounds),
+            events=events,
+            event_types=EventTypes(
+                name=np.array([t[1] for t in types], np.int32),
+                display_name=np.array([t[2] for t in types], np.int32),
+                plane=np.array([t[0] for t in types], np.int32),
+                metadata_id=np.arange(1, len(types) + 1, dtype=np.int64),
+            ),
+            event_stats=_stats([e[5] for _, e in flat]),
+            type_stats=Stats.empty(len(types)),
+            plane_stats=_stats([plane[4] for plane in self._planes]),
+            strings=Strings.of(self._string.rows),
+            start_unix_ns=self.start_unix_ns,
+            stop_unix_ns=self.stop_unix_ns,
+            source=self.source,
+            problems=tuple(self.problems),
+            partial=self.partial,
+            recorder_messages=tuple(self.recorder_messages),
+            framework=self.framework,
+        )
+        trace.check()
+        return trace
+
+    def _plane_table(self) -> Planes:
+        return Planes(
+            plane_id=np.array([p[0] for p in self._planes], np.int64),
+            name=np.array([p[1] for p in self._planes], np.int32),
+            kind=np.array([p[2] for p in self._planes], np.uint8),
+            ordinal=np.array([p[3] for p in self._planes], np.int32),
+        )
+
+    def _line_table(self, lines: list[LineBuilder], bounds: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Lines:
+        # The last names have to be interned before the string table is made, which `build` does after this.
+        return Lines(
+            plane=np.array([line.plane for line in lines], np.int32),
+            line_id=np.array([line.line_id for line in lines], np.int64),
+            name=np.array([self._string(line.name) for line in lines], np.int32),
+            display_name=np.array([self._string(line.display_name) for line in lines], np.int32),
+            display_id=np.zeros(len(lines), np.int64),
+            start_ns=np.array([line.start_ns for line in lines], np.int64),
+            duration_ps=np.zeros(len(lines), np.int64),
+            kind=np.array([int(line.kind) for line in lines], np.uint8),
+            event_begin=bounds[:-1].copy(),
+            event_end=bounds[1:].copy(),
+        )
+
+
+def _stats(per_owner: list[list[_Row]]) -> Stats:
+    flat = [row for rows in per_owner for row in rows]
+    offsets = np.zeros(len(per_owner) + 1, np.int64)
+    np.cumsum([len(rows) for rows in per_owner], out=offsets[1:])
+    return Stats(
+        name=np.array([row[0] for row in flat], np.int32),
+        tag=np.array([row[1] for row in flat], np.uint8),
+        value=np.array([row[2] for row in flat], np.int64),
+        offsets=offsets,
+    )

@@ -1,0 +1,119 @@
+"""What planes, lines and events are, decided once by the reader so that no tool has to look at a name again."""
+
+from __future__ import annotations
+
+from enum import IntEnum, IntFlag
+
+
+class PlaneKind(IntEnum):
+    """What a plane describes."""
+
+    OTHER = 0
+    HOST = 1
+    GPU = 2
+    TPU = 3
+    SPARSE_CORE = 4
+    CUSTOM_DEVICE = 5
+    METADATA = 6
+    ENVIRONMENT = 7
+
+    @property
+    def is_device(self) -> bool:
+        """True for planes whose lines hold work done by an accelerator."""
+        return self in (PlaneKind.GPU, PlaneKind.TPU, PlaneKind.SPARSE_CORE)
+
+
+class LineKind(IntEnum):
+    """What a line (one horizontal track of a plane) holds.  Only the first four hold measured work; the others repeat
+    it at another level, and adding both up would count time twice."""
+
+    OTHER = 0
+    THREAD = 1  # a host thread: properly nested calls
+    STREAM = 2  # a GPU stream: kernels and copies, not nested
+    DEVICE_OPS = 3  # a TPU core's op line
+    STEPS = 4  # steps as the writer derived them
+    MODULES = 5  # XLA modules
+    DERIVED = 6  # ops, name scopes, source lines that were derived from the streams
+    COUNTERS = 7
+    OVERHEAD = 8  # the profiler's own work
+
+
+class EventKind(IntEnum):
+    """What one event is.  Host kinds come first, device kinds from 32 on."""
+
+    OTHER = 0
+    STEP_MARK = 1  # the user or the framework says: this is a step
+    OP = 2  # a framework op, or an XLA op, that runs on a host thread
+    INPUT_WAIT = 3  # the step waits here for its next batch
+    ITERATOR = 4  # a call of an input iterator (tf.data)
+    INPUT_HANDOVER = 5  # an input iterator hands an element to another thread
+    FUNCTION_RUN = 6  # one run of a graph, function or session: a step root where nobody marked steps
+    EXECUTOR = 7  # the graph executor at work for a run
+    EAGER_EXECUTE = 8  # dispatch of a single op or function from Python
+    TRACED_FUNCTION = 9  # a call of a traced Python function (tf.function)
+    RUNTIME_CALL = 10  # a call into the device runtime: launch, copy, event
+    SYNC = 11  # the host waits for a device
+    PYTHON_CALL = 12
+    ANNOTATION = 13  # a range that a user named
+    ALLOCATION = 14
+    DEALLOCATION = 15
+    COMPILE = 16  # tracing, lowering or compiling
+    THREADPOOL = 17  # hand-over of work to another thread
+    COPY_HOST_TO_DEVICE_CALL = 18  # host side of a transfer to a device
+    INPUT_CALLBACK = 19  # a user's function run by an input iterator
+    OVERHEAD = 20
+    AGGREGATE = 21  # many occurrences in one record, without a position in time
+    BACKWARD = 22  # an autograd engine node
+    COLLECTIVE_CALL = 23  # host side of a collective operation
+    CHECKPOINT = 24  # saving or restoring state
+    REGION_BEGIN = 25  # a thread starts on work handed to it; contains what follows up to REGION_END
+    REGION_END = 26
+
+    KERNEL = 32
+    COPY_HOST_TO_DEVICE = 33
+    COPY_DEVICE_TO_HOST = 34
+    COPY_DEVICE_TO_DEVICE = 35
+    COPY_PEER = 36  # between two devices
+    COPY_HOST_TO_HOST = 37
+    COPY_OTHER = 38
+    MEMSET = 39
+    COLLECTIVE = 40
+    DEVICE_OP = 41  # an op on a TPU core
+    DEVICE_MEMORY = 42  # allocation, residency and the like on a device line
+    GRAPH_LAUNCH = 43  # one launch of a recorded graph of kernels
+    DEVICE_STEP = 44  # an event of a STEPS line
+    MODULE = 45
+    SCOPE = 46  # an event of a DERIVED line
+    COUNTER = 47
+    INFEED = 48  # a device waits for, or takes in, input
+    OUTFEED = 49
+
+    @property
+    def is_device(self) -> bool:
+        """True for work done by an accelerator."""
+        return self >= EventKind.KERNEL
+
+
+class Trait(IntFlag):
+    """Facts that go with an event's kind, one bit each."""
+
+    NONE = 0
+    COMPUTES_16BIT = 1  # 16-bit (or narrower) floating point
+    ASYNC = 2  # does not nest on its line
+    EAGER = 4
+    COMPILES = 8  # includes tracing or compiling
+    EXPLICIT_ROOT = 16  # carries the writer's root mark
+    FILE_READ = 32  # reads a file
+    ENQUEUE = 64  # hands input to a device
+    MARKS_IF_ROOT = 128  # only while reading: a name that marks a step if the event is a root
+
+
+class StatTag(IntEnum):
+    """How to read a stat's 64-bit value."""
+
+    NONE = 0
+    DOUBLE = 1  # the bits of an IEEE double
+    UINT = 2  # the bits of an unsigned integer
+    INT = 3
+    STRING = 5  # row of the string table
+    BYTES = 6  # row of the string table, not text

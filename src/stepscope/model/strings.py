@@ -1,0 +1,68 @@
+"""An interned string table: equal bytes, equal id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Strings:
+    """Byte strings in one blob, each stored once.
+
+    Row `i` is `blob[offsets[i]:offsets[i + 1]]`.  Row 0 is always the empty string, so 0 means "no name".  Text is
+    decoded on demand; bytes that are not UTF-8 are replaced, never refused.
+
+    Args:
+        blob: uint8 of shape (n_bytes,).
+        offsets: int64 of shape (n_strings + 1,), ascending, from 0 to n_bytes.
+    """
+
+    __slots__ = ("blob", "offsets")
+
+    def __init__(self, blob: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+        if len(offsets) < 2 or offsets[1] != 0:
+            raise ValueError("row 0 of a string table must be the empty string")
+        self.blob = blob
+        self.offsets = offsets
+
+    @classmethod
+    def of(cls, values: Iterable[bytes]) -> Strings:
+        """Builds a table from distinct byte strings; the first must be empty."""
+        rows = list(values)
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum([len(row) for row in rows], out=offsets[1:])
+        return cls(np.frombuffer(b"".join(rows), np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[row] for row in range(len(self)))
+
+    def raw(self, row: int) -> bytes:
+        """The bytes of one row; the empty string for -1."""
+        if row < 0:
+            return b""
+        return self.blob[self.offsets[row] : self.offsets[row + 1]].tobytes()
+
+    def __getitem__(self, row: int) -> str:
+        return self.raw(row).decode("utf-8", "replace")
+
+    def find(self, text: str | bytes) -> int:
+        """The row that holds `text`, or -1.  Costs one pass over the lengths, not over the text."""
+        wanted = np.frombuffer(text.encode() if isinstance(text, str) else text, np.uint8)
+        if len(wanted) == 0:
+            return 0
+        starts = self.offsets[:-1]
+        rows = np.flatnonzero(np.diff(self.offsets) == len(wanted))
+        for at in dict.fromkeys((0, len(wanted) - 1, len(wanted) // 2)):
+            rows = rows[self.blob[starts[rows] + at] == wanted[at]]
+        for row in rows:
+            if np.array_equal(self.blob[starts[row] : starts[row] + len(wanted)], wanted):
+                return int(row)
+        return -1

@@ -1,0 +1,187 @@
+"""HostTrace: everything one host recorded, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from stepscope.errors import Problem
+from stepscope.model.kinds import LineKind, PlaneKind, StatTag
+from stepscope.model.strings import Strings
+from stepscope.model.tables import I32, I64, Events, EventTypes, Lines, Planes, Stats
+
+T = TypeVar("T")
+
+StatValue = int | float | str | bytes
+
+
+@dataclass(frozen=True)
+class HostTrace:
+    """One host's trace.  Read-only; every analysis is a function of it.
+
+    Attributes:
+        host: the host's name, unique in its session.
+        planes, lines, events, event_types: the tables; see `stepscope.model.tables`.
+        event_stats: stats of `events`; `type_stats`: of `event_types`; `plane_stats`: of `planes`.
+        strings: the texts that the tables refer to.
+        start_unix_ns: wall-clock time of the session's start in ns since 1970, None if the file does not tell.
+        stop_unix_ns: the same for its end.
+        source: where the trace was read from.
+        problems: what is damaged or doubtful, each with its place.
+        partial: True if something of the recording is missing: a cut file, dropped events.
+        recorder_messages: errors and warnings that the recording program stored.
+        framework: "tensorflow", "jax", "pytorch", or "" if the trace does not tell.
+    """
+
+    host: str
+    planes: Planes
+    lines: Lines
+    events: Events
+    event_types: EventTypes
+    event_stats: Stats
+    type_stats: Stats
+    plane_stats: Stats
+    strings: Strings
+    start_unix_ns: int | None = None
+    stop_unix_ns: int | None = None
+    source: str = ""
+    problems: tuple[Problem, ...] = ()
+    partial: bool = False
+    recorder_messages: tuple[str, ...] = ()
+    framework: str = ""
+    _derived: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
+
+    def check(self) -> None:
+        """Raises ValueError unless every table is as declared and all rows link to rows that exist."""
+        for table in (self.planes, self.lines, self.events, self.event_types):
+            table.check()
+        for stats, owners in (
+            (self.event_stats, len(self.events)),
+            (self.type_stats, len(self.event_types)),
+            (self.plane_stats, len(self.planes)),
+        ):
+            stats.check()
+            if len(stats.offsets) != owners + 1 or stats.offsets[-1] != len(stats):
+                raise ValueError(f"stats of {owners} owners have {len(stats.offsets)} offsets ending at {stats.offsets[-1]}")
+        for name, rows, limit in (
+            ("events.type", self.events.type, len(self.event_types)),
+            ("events.line", self.events.line, len(self.lines)),
+            ("lines.plane", self.lines.plane, len(self.planes)),
+            ("event_types.name", self.event_types.name, len(self.strings)),
+        ):
+            if len(rows) and (rows.min() < 0 or rows.max() >= limit):
+                raise ValueError(f"{name} refers to rows outside 0..{limit - 1}")
+
+    # -- names ---------------------------------------------------------------------------------------------------
+
+    def name_of(self, event: int) -> str:
+        """The full name of an event; empty if the file lacks it."""
+        return self.strings[self.event_types.name[self.events.type[event]]]
+
+    def event_names(self) -> I32:
+        """String row of every event's name: int32 of shape (events,)."""
+        return self.event_types.name[self.events.type]
+
+    def plane_name(self, plane: int) -> str:
+        """The name of a plane."""
+        return self.strings[self.planes.name[plane]]
+
+    # -- places --------------------------------------------------------------------------------------------------
+
+    def lines_of(self, *kinds: LineKind) -> I64:
+        """Rows of the lines that are of one of `kinds`, in order."""
+        return np.flatnonzero(np.isin(self.lines.kind, [int(kind) for kind in kinds]))
+
+    def device_planes(self) -> list[int]:
+        """Rows of the planes that are devices, in order."""
+        return [row for row, kind in enumerate(self.planes.kind.tolist()) if PlaneKind(kind).is_device]
+
+    def span_ps(self) -> tuple[int, int]:
+        """First start and last end over all events; (0, 0) without events."""
+        if not len(self.events):
+            return 0, 0
+        return int(self.events.start_ps.min()), int((self.events.start_ps + self.events.duration_ps).max())
+
+    # -- stats ---------------------------------------------------------------------------------------------------
+
+    def stats_of_plane(self, plane: int) -> dict[str, StatValue]:
+        """All stats of one plane by name."""
+        return self._stats_of(self.plane_stats, plane)
+
+    def stats_of_event(self, event: int) -> dict[str, StatValue]:
+        """All stats of one event by name: those of its type first, its own win."""
+        return self._stats_of(self.type_stats, int(self.events.type[event])) | self._stats_of(self.event_stats, event)
+
+    def _stats_of(self, stats: Stats, owner: int) -> dict[str, StatValue]:
+        rows = range(int(stats.offsets[owner]), int(stats.offsets[owner + 1]))
+        return {self.strings[stats.name[row]]: self.stat_value(stats, row) for row in rows}
+
+    def stat_value(self, stats: Stats, row: int) -> StatValue:
+        """One stat as a Python value."""
+        tag, value = int(stats.tag[row]), int(stats.value[row])
+        if tag == StatTag.DOUBLE:
+            return float(np.int64(value).view(np.float64))
+        if tag == StatTag.UINT:
+            return value & 0xFFFF_FFFF_FFFF_FFFF
+        if tag == StatTag.STRING:
+            return self.strings[value]
+        if tag == StatTag.BYTES:
+            return self.strings.raw(value)
+        return value
+
+    def has_stat(self, names: Sequence[str]) -> bool:
+        """True if the string table holds one of these stat names at all; a cheap first question."""
+        return any(self.strings.find(name) >= 0 for name in names)
+
+    def stat_ints(self, names: Sequence[str], missing: int = -1) -> I64:
+        """One integer stat as a dense column, int64 of shape (events,).
+
+        Unsigned values above 2^63 keep their bits (two's complement), so that equal ids compare equal whichever of
+        the two integer types a writer chose.  The event's own stat wins over its type's.
+        """
+        return self._dense(names, (StatTag.INT, StatTag.UINT), missing)
+
+    def stat_strings(self, names: Sequence[str]) -> I64:
+        """One text stat as a dense column of string rows, int64 of shape (events,); -1 where there is none."""
+        return self._dense(names, (StatTag.STRING,), -1)
+
+    def stat_doubles(self, names: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """One floating-point stat as a dense column, float64 of shape (events,); NaN where there is none."""
+        missing = int(np.float64(np.nan).view(np.int64))
+        return self._dense(names, (StatTag.DOUBLE,), missing).view(np.float64)
+
+    def _dense(self, names: Sequence[str], tags: Sequence[StatTag], missing: int) -> I64:
+        wanted = [row for row in (self.strings.find(name) for name in names) if row > 0]
+        out = np.full(len(self.events), missing, np.int64)
+        for name in reversed(wanted):  # earlier spellings overwrite later ones, own stats overwrite the type's
+            types, values = _rows_of(self.type_stats, name, tags)
+            if len(types):
+                of_type = np.full(len(self.event_types), missing, np.int64)
+                of_type[types] = values
+                chosen = np.isin(self.events.type, types)
+                out[chosen] = of_type[self.events.type[chosen]]
+            events, values = _rows_of(self.event_stats, name, tags)
+            out[events] = values
+        return out
+
+    # -- derived columns -----------------------------------------------------------------------------------------
+
+    def derived(self, key: str, compute: Callable[[HostTrace], T]) -> T:
+        """The result of `compute(self)`, computed once per trace and kept under `key`."""
+        if key not in self._derived:
+            self._derived[key] = compute(self)
+        return self._derived[key]  # type: ignore[return-value]
+
+
+def _rows_of(stats: Stats, name: int, tags: Sequence[StatTag]) -> tuple[I64, I64]:
+    """Owners that have the stat `name` with one of `tags`, and its values: two int64 of shape (hits,)."""
+    rows = np.flatnonzero(stats.name == name)
+    tag = stats.tag[rows]
+    wanted = tag == tags[0]
+    for other in tags[1:]:
+        wanted |= tag == other
+    rows = rows[wanted]
+    return np.searchsorted(stats.offsets, rows, side="right") - 1, stats.value[rows]

@@ -1,0 +1,67 @@
+"""What several tests need: the shared corpus, the captured bottlenecks, and a cache of their own."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _shared() -> Path:
+    return Path(os.environ.get("STEPSCOPE_SHARED") or ROOT.parent / "shared")
+
+
+def _shared_or_skip(*parts: str) -> Path:
+    wanted = _shared().joinpath(*parts)
+    if not wanted.exists():
+        pytest.skip(f"needs {wanted}, which is not part of the project; STEPSCOPE_SHARED names its folder")
+    return wanted
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """Real profiles of TensorFlow, JAX and PyTorch from real hardware; to be read only."""
+    return _shared_or_skip("corpus")
+
+
+@pytest.fixture(scope="session")
+def bottleneck_captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Captures of programs with a known bottleneck, as NAME/slow/ and NAME/fixed/ logdirs; to be read only."""
+    archive = _shared_or_skip("bottlenecks", "captures.tar.xz")
+    base = tmp_path_factory.getbasetemp()
+    common = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return extract_once(archive, common / "bottleneck_captures")
+
+
+def extract_once(archive: Path, folder: Path) -> Path:
+    """Extracts `archive` into `folder` unless that was done; of several processes one does it and the others wait."""
+    done = folder.with_suffix(".complete")
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            with tarfile.open(archive) as tar:
+                tar.extractall(folder, filter="data")
+            done.touch()
+    return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keeps fixtures that outlive a test away from the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STEPSCOPE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def cache_dir(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache for each test, so that no test is answered from what another one left."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("STEPSCOPE_CACHE_DIR", str(folder))
+    return folder

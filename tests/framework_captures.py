@@ -1,0 +1,161 @@
+"""Fresh profiles, recorded by TensorFlow, Keras, JAX and PyTorch with their own profilers while the tests run.
+
+Each function runs one loop of `framework_programs` in a process of its own and returns where the profile lies and what
+the loop's own clock said.  The fixtures of the same names with `_capture` at the end record once a test run, however
+many workers share it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import framework_programs
+import pytest
+
+TIMEOUT_S = 120
+
+
+@dataclass(frozen=True)
+class FrameworkCapture:
+    """A profile and the truth about it.
+
+    Attributes:
+        logdir: the folder that the framework was told to write to.
+        paths: the profile files below it (`*.xplane.pb`, or `*.pt.trace.json`), sorted.
+        step_ms: what the loop's own clock said for every profiled step, in order.
+    """
+
+    logdir: Path
+    paths: tuple[Path, ...]
+    step_ms: tuple[float, ...]
+
+
+def _capture(name: str, framework: str, logdir: Path) -> FrameworkCapture:
+    if importlib.util.find_spec(framework) is None:
+        pytest.skip(f"{framework} is not installed, so it cannot record a profile to test with")
+    command = [sys.executable, framework_programs.__file__, name, str(logdir)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{name} could not record a profile (exit {done.returncode}):\n{done.stderr[-3000:]}")
+    return _found(logdir, json.loads(done.stdout.splitlines()[-1]))
+
+
+def _found(logdir: Path, step_ms: list[float]) -> FrameworkCapture:
+    paths = sorted([*logdir.rglob("*.xplane.pb"), *logdir.rglob("*.pt.trace.json")])
+    if not paths:
+        raise RuntimeError(f"the framework wrote no profile below {logdir}")
+    return FrameworkCapture(logdir, tuple(paths), tuple(step_ms))
+
+
+def tf_slow_map(logdir: Path) -> FrameworkCapture:
+    """TensorFlow, 10 marked steps, input-bound: a map of 20 ms feeds a step of a few, without prefetch."""
+    return _capture("tf_slow_map", "tensorflow", logdir)
+
+
+def tf_healthy(logdir: Path) -> FrameworkCapture:
+    """TensorFlow, 10 marked steps, prefetched input that costs nothing."""
+    return _capture("tf_healthy", "tensorflow", logdir)
+
+
+def tf_unmarked(logdir: Path) -> FrameworkCapture:
+    """TensorFlow, 10 calls of a tf.function without a mark."""
+    return _capture("tf_unmarked", "tensorflow", logdir)
+
+
+def tf_keras_fit(logdir: Path) -> FrameworkCapture:
+    """Keras Model.fit, 10 batches marked `Profiled batch` by its TensorBoard callback."""
+    return _capture("tf_keras_fit", "tensorflow", logdir)
+
+
+def jax_marked(logdir: Path) -> FrameworkCapture:
+    """JAX, 10 steps in StepTraceAnnotation."""
+    return _capture("jax_marked", "jax", logdir)
+
+
+def jax_unmarked(logdir: Path) -> FrameworkCapture:
+    """JAX, 10 calls of a jitted function without a mark."""
+    return _capture("jax_unmarked", "jax", logdir)
+
+
+def torch_marked(logdir: Path) -> FrameworkCapture:
+    """PyTorch, 10 steps marked `ProfilerStep#N`, as Kineto JSON."""
+    return _capture("torch_marked", "torch", logdir)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Holds a lock that the system takes back when a worker dies."""
+    import fcntl
+
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _shared_folder(factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of this test run see, and no other run."""
+    base = factory.getbasetemp()
+    return base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+
+
+def _once(factory: pytest.TempPathFactory, record: Callable[[Path], FrameworkCapture]) -> FrameworkCapture:
+    """The capture of `record`, made by whichever worker asks first."""
+    folder = _shared_folder(factory) / "captures" / record.__name__
+    folder.mkdir(parents=True, exist_ok=True)
+    clock, logdir = folder / "step_ms.json", folder / "logdir"
+    with _locked(folder / "lock"):
+        if clock.exists():
+            return _found(logdir, json.loads(clock.read_text()))
+        capture = record(logdir)
+        clock.write_text(json.dumps(capture.step_ms))
+        return capture
+
+
+@pytest.fixture(scope="session")
+def tf_slow_map_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
+    """See `tf_slow_map`."""
+    return _once(tmp_path_factory, tf_slow_map)
+
+
+@pytest.fixture(scope="session")
+def tf_healthy_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
+    """See `tf_healthy`."""
+    return _once(tmp_path_factory, tf_healthy)
+
+
+@pytest.fixture(scope="session")
+def tf_unmarked_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
+    """See `tf_unmarked`."""
+    return _once(tmp_path_factory, tf_unmarked)
+
+
+@pytest.fixture(scope="session")
+def tf_keras_fit_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
+    """See `tf_keras_fit`."""
+    return _once(tmp_path_factory, tf_keras_fit)
+
+
+@pytest.fixture(scope="session")
+def jax_marked_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
+    """See `jax_marked`."""
+    return _once(tmp_path_factory, jax_marked)
+
+
+@pytest.fixture(scope="session")
+def jax_unmarked_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
+    """See `jax_unmarked`."""
+    return _once(tmp_path_factory, jax_unmarked)
+
+
+@pytest.fixture(scope="session")
+def torch_marked_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
+    """See `torch_marked`."""
+    return _once(tmp_path_factory, torch_marked)

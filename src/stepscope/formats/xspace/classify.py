@@ -64,6 +64,7 @@ _HOST_RULES: tuple[_Rule, ...] = (
      r"(?:Produce|Consume|InitializeInput)$", K.INPUT_HANDOVER, Trait.NONE),
     (r"InstantiatedCapturedFunction::Run", K.INPUT_CALLBACK, Trait.NONE),
     (r"(?:FunctionRun|SessionRun|RunGraph)$", K.FUNCTION_RUN, Trait.NONE),
+    (r"PjitFunction\(", K.TRACED_FUNCTION, Trait.NONE),
     (r"ExecutorState::Process|ExecutorDoneCallback", K.EXECUTOR, Trait.NONE),
     (r"Eager(?:Kernel|Local)?Execute", K.EAGER_EXECUTE, Trait.NONE),
     (r"MemoryAllocation$", K.ALLOCATION, Trait.NONE),
@@ -75,13 +76,14 @@ _HOST_RULES: tuple[_Rule, ...] = (
     (r"InfeedEnqueue", K.COPY_HOST_TO_DEVICE_CALL, Trait.ENQUEUE),
     (r"(?i:memcpy)(?i:HToD|H2D)", K.COPY_HOST_TO_DEVICE_CALL, Trait.NONE),
     (r"(?i:memcpy)(?i:HToH|H2H)", K.COPY_HOST_TO_HOST, Trait.NONE),
-    (r"(?:XlaCompile|XlaCompileImpl|CompileToLocalExecutable|PjRt\w*::Compile\w*|\w*Compiler::\w*|HloPass\w*"
+    (r"tf\.function-graph_building|lower_sharding_computation|(?:XlaCompile|XlaCompileImpl|CompileToLocalExecutable|PjRt\w*::Compile\w*|\w*Compiler::\w*|HloPass\w*"
      r"|backend_compile|TfrtCpuClient::Compile\w*|CpuCompiler\w*|LlvmIrCompiler\w*|IrCompiler\w*|MlirToHlo\w*)",
      K.COMPILE, Trait.COMPILES),
     (r"(?:SaveV2|MergeV2Checkpoints|RestoreV2|ShardedFilename)(?::|$)|.*:(?:SaveV2|MergeV2Checkpoints|RestoreV2)$",
      K.CHECKPOINT, Trait.NONE),
     (r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*:[A-Z_]\w*$", K.OP, Trait.NONE),  # TensorFlow: name:Type
-    (r".*:[a-z_][a-z0-9_]*(?:\[.*\])?$", K.OP, Trait.NONE),  # JAX: scope:primitive
+    (r"[^:]*:[a-z_][a-z0-9_]*(?:\[.*\])?$", K.OP, Trait.NONE),  # JAX: scope:primitive
+    (r"[^:]+:$", K.OP, Trait.NONE),
 )  # fmt: skip
 
 _COLLECTIVES = (

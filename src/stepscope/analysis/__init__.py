@@ -1,0 +1,1 @@
+"""The tools: pure functions of traces.  They know no file format and no screen."""

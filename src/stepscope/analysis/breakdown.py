@@ -1,0 +1,206 @@
+"""Where the time of each step goes: every instant of a step is given to exactly one category.
+
+At any instant several things happen at once: a kernel runs while the host waits for input while another thread
+computes.  The instant counts for the most important of them, in the order of `RANKS`; so the parts add up to the step.
+An instant in which nothing known happens counts as "other".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope import kernels
+from stepscope.analysis.grouping import forest, is_device_work
+from stepscope.analysis.stepping import HostSteps
+from stepscope.model import EventKind, HostTrace, LineKind, Trait
+
+I64 = NDArray[np.int64]
+K = EventKind
+
+CATEGORIES: tuple[str, ...] = (
+    "compilation",
+    "output",
+    "input",
+    "kernel_launch",
+    "host_compute",
+    "device_collectives",
+    "device_to_device",
+    "device_compute",
+    "other",
+)
+MEANING: dict[str, str] = {
+    "compilation": "the host traces or compiles a program and no device works",
+    "output": "data is copied from a device to the host and the device computes nothing else",
+    "input": "the step waits for its next batch, or data is copied to a device, and no device computes",
+    "kernel_launch": "the host is busy launching device work and no device works",
+    "host_compute": "ops or other framework work on the host while no device works; on a CPU-only run, the computation",
+    "device_collectives": "a device takes part in a collective operation and computes nothing else",
+    "device_to_device": "data is copied between or within devices and no device computes",
+    "device_compute": "at least one device computes",
+    "other": "nothing that the trace knows: Python code between calls, waiting, gaps between kernels",
+}
+
+
+class Rank(IntEnum):
+    """What wins where things overlap: the larger."""
+
+    NONE = 0
+    HOST_COMPUTE = 1
+    COMPILE = 2
+    COPY_TO_DEVICE = 3
+    LAUNCH = 4
+    COLLECTIVE = 5
+    WAIT_INPUT = 6
+    DEVICE_TO_DEVICE = 7
+    DEVICE_TO_HOST = 8
+    COMPUTE = 9
+    COMPUTE_16BIT = 10
+
+
+CATEGORY_OF_RANK: dict[Rank, str] = {
+    Rank.NONE: "other",
+    Rank.HOST_COMPUTE: "host_compute",
+    Rank.COMPILE: "compilation",
+    Rank.COPY_TO_DEVICE: "input",
+    Rank.LAUNCH: "kernel_launch",
+    Rank.COLLECTIVE: "device_collectives",
+    Rank.WAIT_INPUT: "input",
+    Rank.DEVICE_TO_DEVICE: "device_to_device",
+    Rank.DEVICE_TO_HOST: "output",
+    Rank.COMPUTE: "device_compute",
+    Rank.COMPUTE_16BIT: "device_compute",
+}
+
+_RANK_OF_HOST_KIND: dict[EventKind, Rank] = {
+    K.OTHER: Rank.HOST_COMPUTE,
+    K.OP: Rank.HOST_COMPUTE,
+    K.BACKWARD: Rank.HOST_COMPUTE,
+    K.ANNOTATION: Rank.HOST_COMPUTE,
+    K.TRACED_FUNCTION: Rank.HOST_COMPUTE,
+    K.ITERATOR: Rank.HOST_COMPUTE,
+    K.INPUT_HANDOVER: Rank.HOST_COMPUTE,
+    K.INPUT_CALLBACK: Rank.HOST_COMPUTE,
+    K.REGION_BEGIN: Rank.HOST_COMPUTE,
+    K.CHECKPOINT: Rank.HOST_COMPUTE,
+    K.COPY_HOST_TO_HOST: Rank.HOST_COMPUTE,
+    K.COMPILE: Rank.COMPILE,
+    K.COPY_HOST_TO_DEVICE_CALL: Rank.COPY_TO_DEVICE,
+    K.COLLECTIVE_CALL: Rank.COLLECTIVE,
+    K.INPUT_WAIT: Rank.WAIT_INPUT,
+    # A graph executor computes where the host is all there is; beside a device it launches.
+    K.EXECUTOR: Rank.HOST_COMPUTE,
+    K.RUNTIME_CALL: Rank.LAUNCH,
+}
+_RANK_OF_DEVICE_KIND: dict[EventKind, Rank] = {
+    K.KERNEL: Rank.COMPUTE,
+    K.DEVICE_OP: Rank.COMPUTE,
+    K.GRAPH_LAUNCH: Rank.COMPUTE,
+    K.MEMSET: Rank.COMPUTE,
+    K.COLLECTIVE: Rank.COLLECTIVE,
+    K.COPY_HOST_TO_DEVICE: Rank.COPY_TO_DEVICE,
+    K.INFEED: Rank.WAIT_INPUT,
+    K.COPY_DEVICE_TO_HOST: Rank.DEVICE_TO_HOST,
+    K.OUTFEED: Rank.DEVICE_TO_HOST,
+    K.COPY_DEVICE_TO_DEVICE: Rank.DEVICE_TO_DEVICE,
+    K.COPY_PEER: Rank.DEVICE_TO_DEVICE,
+    K.COPY_OTHER: Rank.DEVICE_TO_DEVICE,
+}
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Time by rank.
+
+    Attributes:
+        per_step_ps: int64 of shape (steps, ranks); column NONE is what no event explains, so rows add up to the step.
+        compute_16bit_ps, compute_32bit_ps: device compute over all steps, whole events, at 16 bits or fewer and at 32.
+    """
+
+    per_step_ps: I64
+    compute_16bit_ps: int
+    compute_32bit_ps: int
+
+    def categories_ps(self) -> dict[str, I64]:
+        """Time of each category: int64 of shape (steps,)."""
+        sums = {category: np.zeros(len(self.per_step_ps), np.int64) for category in CATEGORIES}
+        for rank, category in CATEGORY_OF_RANK.items():
+            sums[category] += self.per_step_ps[:, rank]
+        return sums
+
+
+def rank_events(trace: HostTrace) -> NDArray[np.uint8]:
+    """The rank of every event, NONE for events that tell nothing about where time goes: uint8 of shape (events,)."""
+    device = is_device_work(trace)
+    by_kind = np.zeros((2, 256), np.uint8)
+    for kind, rank in _RANK_OF_HOST_KIND.items():
+        by_kind[0, kind] = rank
+    for kind, rank in _RANK_OF_DEVICE_KIND.items():
+        by_kind[1, kind] = rank
+    if trace.device_planes():
+        by_kind[0, K.EXECUTOR] = Rank.LAUNCH
+    rank = np.where(device, by_kind[1][trace.events.kind], by_kind[0][trace.events.kind])
+    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    rank[~(threads | device)] = Rank.NONE
+    narrow = (trace.events.traits & np.uint8(Trait.COMPUTES_16BIT)) != 0
+    rank[(rank == Rank.COMPUTE) & narrow] = Rank.COMPUTE_16BIT
+    return rank
+
+
+def breakdown(trace: HostTrace, steps: HostSteps) -> Breakdown:
+    """Breaks the steps of a host down.
+
+    What counts for a step is the work that happens while it lasts, whichever step the work was started for: a program
+    that runs ahead of its computations does the work of one step during the next.
+    """
+    links, rank = forest(trace), rank_events(trace)
+    member = (steps.label >= 0) & (rank > Rank.NONE) & (links.extent_ps > 0)
+    # What lies inside a member of its own rank adds nothing to the union.
+    inner = links.parent >= 0
+    inner &= (rank[links.parent] == rank) & member[links.parent]
+    rows = np.flatnonzero(member & ~inner)
+    start = trace.events.start_ps[rows]
+    end = start + links.extent_ps[rows]
+    label, rank = steps.label[rows], rank[rows]
+    row, step = _overlaps(steps, label, start, end)
+    low, high = np.maximum(start[row], steps.start_ps[step]), np.minimum(end[row], steps.end_ps[step])
+    kept = np.flatnonzero(high > low)
+    totals = _exclusive(step[kept].astype(np.int32), rank[row[kept]], low[kept], high[kept], len(steps.number))
+    totals[:, Rank.NONE] = steps.end_ps - steps.start_ps - totals[:, 1:].sum(axis=1)
+    compute = np.flatnonzero(rank >= Rank.COMPUTE)
+    whole = _exclusive(np.zeros(len(compute), np.int32), rank[compute], start[compute], end[compute], 1)
+    return Breakdown(totals, int(whole[0, Rank.COMPUTE_16BIT]), int(whole[0, Rank.COMPUTE]))
+
+
+def _overlaps(steps: HostSteps, label: NDArray[np.int32], start: I64, end: I64) -> tuple[I64, I64]:
+    """Pairs of (event, step) that overlap in time.  Where steps overlap each other, an event counts for its own only:
+    then they ran side by side on different devices, and time cannot tell them apart."""
+    if not (steps.start_ps[1:] >= steps.end_ps[:-1]).all():
+        return np.arange(len(label)), label.astype(np.int64)
+    first = np.searchsorted(steps.end_ps, start, side="right")
+    last = np.searchsorted(steps.start_ps, end, side="left")
+    count = np.maximum(last - first, 0)
+    row = np.repeat(np.arange(len(label)), count)
+    return row, np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + first[row]
+
+
+def _exclusive(group: NDArray[np.int32], rank: NDArray[np.uint8], start: I64, end: I64, n_groups: int) -> I64:
+    """Time during which each rank is the highest, by group: int64 of shape (groups, ranks)."""
+    totals = np.zeros((n_groups, len(Rank)), np.int64)
+    if not len(start):
+        return totals
+    order = np.argsort(start, kind="stable")  # timsort: lines come sorted, so this merges runs
+    n = len(start)
+    merged = (np.empty(n, np.int32), np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64))
+    count = kernels.intervals.merge_runs(
+        group[order], rank[order], start[order], end[order], n_groups, len(Rank), *merged
+    )
+    g, r, s, e = (column[:count] for column in merged)
+    time, is_end = np.concatenate([s, e]), np.repeat([False, True], count)
+    g, r = np.concatenate([g, g]), np.concatenate([r, r])
+    order = np.lexsort((~is_end, time, g))
+    kernels.intervals.highest_rank_time(g[order], r[order], time[order], is_end[order], totals)
+    return totals

@@ -1,0 +1,103 @@
+"""What a profile was recorded on, and what it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stepscope.analysis.grouping import is_device_work
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
+
+# NVIDIA architectures by compute capability, oldest first; a device has the last whose capability it reaches.
+_NVIDIA = (
+    ((2, 0), "Fermi"), ((3, 0), "Kepler"), ((5, 0), "Maxwell"), ((6, 0), "Pascal"), ((7, 0), "Volta"),
+    ((7, 5), "Turing"), ((8, 0), "Ampere"), ((8, 9), "Ada Lovelace"), ((9, 0), "Hopper"), ((10, 0), "Blackwell"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Something that a profile lacks, and how to record it."""
+
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class EnvironmentOfHost:
+    """What one host ran on.
+
+    Attributes:
+        framework: "tensorflow", "jax", "pytorch", or "".
+        device_type: the model of its devices, "CPU" without any.
+        device_count: devices that the profiler saw; devices_used: those that did any work.
+        span_ps: from the first to the last event.
+        missing: what the host's trace lacks.
+    """
+
+    framework: str
+    device_type: str
+    device_count: int
+    devices_used: int
+    span_ps: int
+    missing: list[Missing]
+
+
+def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
+    """What one host ran on."""
+    planes = [row for row in trace.device_planes() if trace.planes.kind[row] != PlaneKind.SPARSE_CORE]
+    plane_of_event = trace.lines.plane[trace.events.line]
+    used = np.unique(plane_of_event[is_device_work(trace)])
+    begin, end = trace.span_ps()
+    return EnvironmentOfHost(
+        framework=trace.framework,
+        device_type=_device_type(trace, planes),
+        device_count=len(planes),
+        devices_used=int(np.isin(planes, used).sum()),
+        span_ps=end - begin,
+        missing=_missing(trace, steps_source, bool(planes), bool(len(used))),
+    )
+
+
+def _device_type(trace: HostTrace, planes: Sequence[int]) -> str:
+    if not planes:
+        return "CPU"
+    facts = trace.stats_of_plane(planes[0])
+    stated = facts.get("device_type_string") or facts.get("device_type") or facts.get("gpu_device_name")
+    if isinstance(stated, str) and stated:
+        return stated
+    if trace.planes.kind[planes[0]] == PlaneKind.TPU:
+        return "TPU"
+    major, minor = facts.get("compute_cap_major"), facts.get("compute_cap_minor")
+    if not isinstance(major, int) or not isinstance(minor, int):
+        return "GPU"
+    vendor = str(facts.get("device_vendor", "")).lower()
+    if vendor == "amd":
+        return f"AMD GPU (gfx{major}{minor}x)"
+    name = next((name for capability, name in reversed(_NVIDIA) if (major, minor) >= capability), "")
+    return f"NVIDIA GPU ({name}, compute capability {major}.{minor})"
+
+
+def _missing(trace: HostTrace, steps_source: str, has_device: bool, device_worked: bool) -> list[Missing]:
+    kinds = set(np.unique(trace.events.kind).tolist())
+    threads = trace.lines.kind == LineKind.THREAD
+    found = []
+    if steps_source != "markers":
+        found.append(Missing("step marks", "put `with stepscope.step(i):` around the body of the training loop"))
+    if not (threads & (trace.lines.event_end > trace.lines.event_begin)).any():
+        found.append(Missing("host activity", "record with ProfilerOptions(host_tracer_level=2)"))
+    if has_device and not device_worked:
+        found.append(
+            Missing(
+                "device activity",
+                "record with ProfilerOptions(device_tracer_level=1) while the device works; on NVIDIA devices check that "
+                "CUPTI is found and allowed",
+            )
+        )
+    if int(EventKind.PYTHON_CALL) not in kinds:
+        found.append(Missing("Python calls", "record with ProfilerOptions(python_tracer_level=1)"))
+    if int(EventKind.ALLOCATION) not in kinds:
+        found.append(Missing("memory allocations", "TensorFlow and JAX record them with host_tracer_level=2 or more"))
+    return found

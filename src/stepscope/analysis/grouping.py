@@ -1,0 +1,148 @@
+"""Which events belong together: enclosing events, causes on other threads, and membership in steps.
+
+The links are those of the reference: containment on a line, producer and consumer contexts, executor runs and the
+iterator calls made for them, device work and the host call that launched it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope import kernels
+from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+_MEASURED_DEVICE = frozenset({
+    EventKind.KERNEL, EventKind.COPY_HOST_TO_DEVICE, EventKind.COPY_DEVICE_TO_HOST, EventKind.COPY_DEVICE_TO_DEVICE,
+    EventKind.COPY_PEER, EventKind.COPY_OTHER, EventKind.MEMSET, EventKind.COLLECTIVE, EventKind.DEVICE_OP,
+    EventKind.GRAPH_LAUNCH, EventKind.INFEED, EventKind.OUTFEED,
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Forest:
+    """How the events of a host hang together.
+
+    Attributes:
+        parent: int32 of shape (events,), the enclosing event on the same line, or -1.
+        cause: int32 of shape (events,), the event on another line that made this one happen, or -1.
+        extent_ps: int64 of shape (events,), the duration; for the begin mark of a region its length.
+    """
+
+    parent: I32
+    cause: I32
+    extent_ps: I64
+
+
+def forest(trace: HostTrace) -> Forest:
+    """The forest of a trace, computed once."""
+    return trace.derived("forest", _forest)
+
+
+def is_device_work(trace: HostTrace) -> NDArray[np.bool_]:
+    """Measured work of a device (no derived lines, which would count it twice): bool of shape (events,)."""
+    lines = np.isin(trace.lines.kind, (LineKind.STREAM, LineKind.DEVICE_OPS))
+    kinds = np.zeros(256, np.bool_)
+    kinds[[int(kind) for kind in _MEASURED_DEVICE]] = True
+    return kinds[trace.events.kind] & lines[trace.events.line]
+
+
+def _forest(trace: HostTrace) -> Forest:
+    events = trace.events
+    parent = np.full(len(events), -1, np.int32)
+    extent = events.duration_ps.copy()
+    rows = trace.lines_of(LineKind.THREAD, LineKind.DEVICE_OPS)
+    kernels.nesting.parents(
+        events.start_ps, events.duration_ps, trace.lines.event_begin[rows], trace.lines.event_end[rows], events.kind,
+        (events.traits & np.uint8(Trait.ASYNC)) != 0, int(EventKind.REGION_BEGIN), int(EventKind.REGION_END),
+        parent, extent,
+    )  # fmt: skip
+    return Forest(parent, _causes(trace), extent)
+
+
+def _causes(trace: HostTrace) -> I32:
+    cause = np.full(len(trace.events), -1, np.int32)
+    _link_executor_to_iterator(trace, cause)
+    _link_producers(trace, cause)
+    _link_launches(trace, cause)
+    return cause
+
+
+def _link_producers(trace: HostTrace, cause: I32) -> None:
+    """Consumers get the latest producer of the same context type and id that started before them."""
+    producer, consumer = trace.stat_ints(stat_names.PRODUCER_ID, -1), trace.stat_ints(stat_names.CONSUMER_ID, -1)
+    producer_type = trace.stat_ints(stat_names.PRODUCER_TYPE)
+    consumer_type = trace.stat_ints(stat_names.CONSUMER_TYPE)
+    sources, targets = np.flatnonzero(producer_type >= 0), np.flatnonzero(consumer_type >= 0)
+    mix = np.int64(0x1000193)
+    with np.errstate(over="ignore"):
+        source_key = producer[sources] ^ (producer_type[sources] * mix)
+        target_key = consumer[targets] ^ (consumer_type[targets] * mix)
+    _join(trace, sources, source_key, targets, target_key, cause)
+
+
+def _link_executor_to_iterator(trace: HostTrace, cause: I32) -> None:
+    """A wait for input gets the executor run that it was made for: equal run id and iteration."""
+    kind = trace.events.kind
+    sources, targets = np.flatnonzero(kind == EventKind.EXECUTOR), np.flatnonzero(kind == EventKind.INPUT_WAIT)
+    if len(sources) and len(targets):
+        run, iteration = trace.stat_ints(stat_names.RUN_ID, 0), trace.stat_ints(stat_names.ITER_NUM)
+        targets = targets[iteration[targets] >= 0]
+        with np.errstate(over="ignore"):
+            key = run ^ (iteration * np.int64(0x1000193))
+        _join(trace, sources, key[sources], targets, key[targets], cause)
+
+
+def _link_launches(trace: HostTrace, cause: I32) -> None:
+    """Device work gets the host call with its correlation id."""
+    device = is_device_work(trace)
+    if not device.any():
+        return
+    correlation = trace.stat_ints(stat_names.CORRELATION_ID)
+    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    sources = np.flatnonzero(threads & (correlation > 0))
+    targets = np.flatnonzero(device & (correlation > 0))
+    _join(trace, sources, correlation[sources], targets, correlation[targets], cause)
+
+
+def _join(trace: HostTrace, sources: I64, source_key: I64, targets: I64, target_key: I64, cause: I32) -> None:
+    """Sets `cause` of each target to the source of equal key that started last before it, else to any of equal key."""
+    if not len(sources) or not len(targets):
+        return
+    start = trace.events.start_ps
+    order = np.lexsort((start[sources], source_key))
+    sources, source_key = sources[order], source_key[order]
+    first = np.searchsorted(source_key, target_key, side="left")
+    last = np.searchsorted(source_key, target_key, side="right")
+    found = last > first
+    chosen = np.where(found, last - 1, 0)
+    repeated = np.flatnonzero(found & (last - first > 1))
+    if len(repeated):  # keys are nearly always unique
+        in_time = _latest_before(start[sources], first[repeated], last[repeated], start[targets[repeated]])
+        chosen[repeated] = in_time
+    cause[targets[found]] = sources[chosen[found]].astype(np.int32)
+
+
+def _latest_before(start: I64, first: I64, last: I64, limit: I64) -> I64:
+    """Within each run `first:last` of ascending `start`, the last place whose value is not above `limit`; else `first`."""
+    low, high = first.copy(), last.copy()
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        below = start[middle] <= limit
+        narrow = high - low > 1
+        low = np.where(narrow & below, middle, low)
+        high = np.where(narrow & ~below, middle, high)
+    return low
+
+
+def spread_labels(trace: HostTrace, label: I32) -> I32:
+    """Gives every event the label of what it belongs to, through enclosing events and causes; fills `label` in place."""
+    links = forest(trace)
+    state = np.zeros(len(label), np.uint8)
+    kernels.nesting.spread(label, links.parent, links.cause, state, np.empty(len(label) + 1, np.int32))
+    return label

@@ -1,0 +1,167 @@
+"""What one host says of its steps, and how the steps of several hosts are brought together.
+
+Steps of different hosts are the same step if the program numbered them so.  Where it did not, the hosts' steps are
+laid side by side with the shift that makes them overlap most on the wall clock; without a clock, one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stepscope.analysis.breakdown import CATEGORIES, Breakdown, breakdown
+from stepscope.analysis.grouping import is_device_work
+from stepscope.analysis.stepping import HostSteps, steps_of
+from stepscope.model import HostTrace
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """One step on one host; times in ps from the host's session start, `parts_ps` in the order of CATEGORIES."""
+
+    number: int
+    name: str
+    start_ps: int
+    duration_ps: int
+    complete: bool
+    parts_ps: list[int]
+
+    def part(self, category: str) -> int:
+        """Time of one category in ps."""
+        return self.parts_ps[CATEGORIES.index(category)]
+
+
+@dataclass(frozen=True)
+class StepsOfHost:
+    """The steps of one host and how far they can be trusted.
+
+    Attributes:
+        source, how, confidence, numbered: see `stepscope.analysis.stepping.HostSteps`.
+        start_unix_ns: wall-clock time of the session's start, None if unknown.
+        has_device: the host's trace has device work.
+        rows: the steps in order of time.
+        problems: what is wrong with the host's trace, as sentences.
+        partial: a part of the host's recording is missing.
+    """
+
+    host: str
+    source: str
+    how: str
+    confidence: float | None
+    numbered: bool
+    start_unix_ns: int | None
+    has_device: bool
+    rows: list[StepRow]
+    problems: list[str]
+    partial: bool
+
+
+def breakdown_of(trace: HostTrace) -> Breakdown:
+    """The breakdown of a host's steps, computed once per trace."""
+    return trace.derived("breakdown", lambda host: breakdown(host, steps_of(host)))
+
+
+def steps_of_host(trace: HostTrace) -> StepsOfHost:
+    """What one host says of its steps."""
+    steps = steps_of(trace)
+    return StepsOfHost(
+        host=trace.host,
+        source=steps.source,
+        how=steps.how,
+        confidence=steps.confidence,
+        numbered=steps.numbered,
+        start_unix_ns=trace.start_unix_ns,
+        has_device=bool(is_device_work(trace).any()),
+        rows=_rows(steps, breakdown_of(trace)),
+        problems=[str(problem) for problem in trace.problems] + list(trace.recorder_messages),
+        partial=trace.partial,
+    )
+
+
+def _rows(steps: HostSteps, parts: Breakdown) -> list[StepRow]:
+    columns = [column.tolist() for column in parts.categories_ps().values()]
+    return [
+        StepRow(*row)
+        for row in zip(
+            steps.number.tolist(),
+            steps.name,
+            steps.start_ps.tolist(),
+            (steps.end_ps - steps.start_ps).tolist(),
+            steps.complete.tolist(),
+            [list(values) for values in zip(*columns, strict=True)],
+            strict=True,
+        )
+    ]
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Steps of all hosts side by side.
+
+    Attributes:
+        hosts: the hosts that take part.
+        steps: for each step, one row a host in the order of `hosts`; only steps that every host has.
+        warnings: what could not be brought together, as sentences.
+    """
+
+    hosts: tuple[str, ...]
+    steps: tuple[tuple[StepRow, ...], ...]
+    warnings: tuple[str, ...]
+
+
+def align(parts: Sequence[StepsOfHost]) -> Aligned:
+    """Brings the steps of hosts together.  Hosts without device work are left out where others have some: they
+    coordinate, they do not step."""
+    some_device = any(part.has_device for part in parts)
+    taking = [part for part in parts if part.rows and (part.has_device or not some_device)]
+    left_out = [part.host for part in parts if part not in taking]
+    warnings = [f"no steps from {', '.join(left_out)}"] if left_out and taking else []
+    if not taking:
+        return Aligned((), (), ())
+    if all(part.numbered for part in taking):
+        steps, lost = _by_number(taking)
+    else:
+        steps, lost = _by_overlap(taking)
+    if lost:
+        warnings.append(f"{lost} steps are not on every host and were left out")
+    return Aligned(tuple(part.host for part in taking), steps, tuple(warnings))
+
+
+def _by_number(parts: Sequence[StepsOfHost]) -> tuple[tuple[tuple[StepRow, ...], ...], int]:
+    by_number = [{row.number: row for row in part.rows} for part in parts]
+    common = set(by_number[0]).intersection(*by_number[1:])
+    seen = set().union(*by_number)
+    numbers = sorted(common, key=lambda number: by_number[0][number].start_ps)
+    return tuple(tuple(rows[number] for rows in by_number) for number in numbers), len(seen - common)
+
+
+def _by_overlap(parts: Sequence[StepsOfHost]) -> tuple[tuple[tuple[StepRow, ...], ...], int]:
+    """Shifts each host's steps against those of the host with the fewest, then keeps what all have."""
+    chief = min(parts, key=lambda part: len(part.rows))
+    shifts = [0 if part is chief else _best_shift(chief, part) for part in parts]
+    first = max(0, *(-shift for shift in shifts))
+    last = min(len(part.rows) - shift for part, shift in zip(parts, shifts, strict=True))
+    steps = tuple(
+        tuple(part.rows[at + shift] for part, shift in zip(parts, shifts, strict=True)) for at in range(first, last)
+    )
+    return steps, max(len(part.rows) for part in parts) - len(steps)
+
+
+def _best_shift(chief: StepsOfHost, part: StepsOfHost) -> int:
+    """The shift k that lays step i + k of `part` beside step i of `chief` with most overlap in time; 0 without clocks."""
+    if chief.start_unix_ns is None or part.start_unix_ns is None:
+        return 0
+    ahead_ps = (part.start_unix_ns - chief.start_unix_ns) * 1000
+    overlap: dict[int, int] = {}
+    at = 0
+    for i, row in enumerate(chief.rows):
+        begin, end = row.start_ps - ahead_ps, row.start_ps - ahead_ps + row.duration_ps
+        while at < len(part.rows) and part.rows[at].start_ps + part.rows[at].duration_ps <= begin:
+            at += 1
+        for j in range(at, len(part.rows)):
+            other = part.rows[j]
+            if other.start_ps >= end:
+                break
+            shared = min(end, other.start_ps + other.duration_ps) - max(begin, other.start_ps)
+            overlap[j - i] = overlap.get(j - i, 0) + shared
+    return max(overlap, key=lambda shift: (overlap[shift], -abs(shift))) if overlap else 0

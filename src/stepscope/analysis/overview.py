@@ -1,0 +1,372 @@
+"""The tool `overview`: where the step time goes, what limits it, and what to do first."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stepscope.analysis.advice import Advice, Facts, advise
+from stepscope.analysis.breakdown import CATEGORIES, MEANING
+from stepscope.analysis.environment import EnvironmentOfHost, Missing, environment_of
+from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, breakdown_of, steps_of_host
+from stepscope.analysis.steps import step_warnings
+from stepscope.analysis.top_ops import OpTable, add_tables, device_ops, host_ops
+from stepscope.analysis.verdict import Verdict, judge
+from stepscope.model import EventKind, HostTrace, Trait
+from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, percent, round_ms
+
+TOP_OPS = 10
+
+STEP_TIME_FIELDS: tuple[Field, ...] = (
+    Field("mean", "ms", "mean duration of the complete steps; a step lasts as long as on its slowest host"),
+    Field("std", "ms", "sample standard deviation (n - 1) of the step durations; unknown for fewer than two steps"),
+    Field("min", "ms", "shortest complete step"),
+    Field("max", "ms", "longest complete step"),
+    Field("count", "count", "complete steps; steps cut by the capture's edge do not count", "int"),
+    Field("between_steps_percent", "percent", "time between steps, of the time from the first step's begin to the last's end"),
+)
+BREAKDOWN_FIELDS: tuple[Field, ...] = (
+    Field("category", "text", "where the time goes; every instant of a step counts for exactly one category", "str"),
+    Field("mean_ms", "ms", "mean over the complete steps"),
+    Field("percent", "percent", "share of the mean step time"),
+    Field("meaning", "text", "what counts for the category", "str"),
+)
+TOP_OP_FIELDS: tuple[Field, ...] = (
+    Field("name", "text", "the op: HLO op, framework op, or kernel", "str"),
+    Field("category", "text", "the op's type", "str"),
+    Field("self_time_ms", "ms", "time in the op itself, without what runs inside it, over the whole capture"),
+    Field("self_percent", "percent", "self time as a share of the self time of all ops"),
+    Field("cumulative_percent", "percent", "the same added up from the first row to this one"),
+    Field("calls", "count", "how often it ran; on a device, how many pieces of work", "int"),
+)
+ENVIRONMENT_FIELDS: tuple[Field, ...] = (
+    Field("host_count", "count", "hosts whose traces are in the session", "int"),
+    Field("device_type", "text", "model of the devices; CPU if none took part", "str"),
+    Field("device_count", "count", "devices that the profiler saw, over all hosts", "int"),
+    Field("devices_used", "count", "devices that did any work during the capture", "int"),
+    Field("framework", "text", "the framework that wrote the profile, as far as the names in it tell", "str"),
+    Field("capture_ms", "ms", "from the first to the last event, on the host with the longest capture"),
+)
+PLACEMENT_FIELDS: tuple[Field, ...] = (
+    Field("host_op_percent", "percent", "ops that ran on the host, of all ops on host and device, by number"),
+    Field("device_op_percent", "percent", "pieces of work that ran on a device, of all, by number"),
+    Field("host_eager_percent", "percent", "op time on the host of ops dispatched one by one; unknown if not recorded"),
+    Field("compute_16bit_percent", "percent", "device compute time at 16 bits or fewer, of all device compute time"),
+    Field("compute_32bit_percent", "percent", "device compute time at 32 bits or more, of all device compute time"),
+)
+_METRIC_FIELDS: tuple[Field, ...] = (
+    Field("metric", "text", "the figure's path in the JSON object", "str"),
+    Field("value", "by unit", "the figure; unknown is empty"),
+    Field("unit", "text", "the figure's unit", "str"),
+    Field("text", "text", "the figure if it is text", "str"),
+)
+
+
+@dataclass(frozen=True)
+class InputFacts:
+    """What the input iterators of a host did, in ps of their own events; zeros without iterators."""
+
+    iterators_ps: int
+    file_read_ps: int
+    has_iterators: bool
+    has_prefetch: bool
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one host contributes."""
+
+    steps: StepsOfHost
+    environment: EnvironmentOfHost
+    on_device: OpTable
+    on_host: OpTable
+    compute_16bit_ps: int
+    compute_32bit_ps: int
+    inputs: InputFacts
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverviewReport(Report):
+    """The overview of a session; see the FIELDS tables of this module for the meaning of its parts."""
+
+    TOOL: ClassVar[str] = "overview"
+
+    step_time_ms: dict[str, Cell]
+    steps_source: str
+    steps_how: str
+    confidence: float | None
+    breakdown_ms: dict[str, float]
+    input_bound_percent: float | None
+    verdict: Verdict
+    placement: dict[str, Cell]
+    top_ops: tuple[dict[str, Cell], ...]
+    environment: dict[str, Cell]
+    advice: tuple[Advice, ...]
+    missing: tuple[Missing, ...]
+    step_rows: tuple[dict[str, Cell], ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {
+            "step_time_ms": {key: self.step_time_ms[key] for key in ("mean", "std", "min", "max", "count")},
+            "between_steps_percent": self.step_time_ms["between_steps_percent"],
+            "steps_source": self.steps_source,
+            "steps_how": self.steps_how,
+            "steps_confidence": self.confidence,
+            "breakdown_ms": self.breakdown_ms,
+            "input_bound_percent": self.input_bound_percent,
+            "verdict": self.verdict.name,
+            "verdict_text": self.verdict.sentence,
+            "verdict_threshold_percent": self.verdict.threshold_percent,
+            "device_compute_precision_percent": {
+                "16bit": self.placement["compute_16bit_percent"],
+                "32bit": self.placement["compute_32bit_percent"],
+            },
+            "op_placement": {
+                key: self.placement[key] for key in ("host_op_percent", "device_op_percent", "host_eager_percent")
+            },
+            "top_ops": list(self.top_ops),
+            "environment": self.environment,
+            "advice": [advice.to_dict() for advice in self.advice],
+            "missing": [asdict(item) for item in self.missing],
+            "steps": list(self.step_rows),
+        }
+
+    def sections(self) -> Sequence[Section]:
+        """Verdict, figures, breakdown, top ops, environment, advice, and what is missing."""
+        return [
+            Prose("Verdict", (self.verdict.sentence, f"steps: {self.steps_how}")),
+            Figures("Step time", STEP_TIME_FIELDS, self.step_time_ms),
+            Rows("Breakdown of the mean step", BREAKDOWN_FIELDS, self.breakdown_rows(), empty="no steps"),
+            Rows(f"Top {TOP_OPS} ops", TOP_OP_FIELDS, self.top_ops, empty="the profile holds no ops"),
+            Figures("Placement and precision", PLACEMENT_FIELDS, self.placement),
+            Figures("Environment", ENVIRONMENT_FIELDS, self.environment),
+            Prose("What to do first", tuple(_advice_line(advice) for advice in self.advice)),
+            Prose("Not in this capture", tuple(f"{item.what}: {item.remedy}" for item in self.missing)),
+        ]
+
+    def breakdown_rows(self) -> tuple[dict[str, Cell], ...]:
+        """The breakdown as table rows, in the order of the categories."""
+        total = sum(self.breakdown_ms.values())
+        return tuple(
+            {"category": key, "mean_ms": value, "percent": percent(value, total), "meaning": MEANING[key]}
+            for key, value in self.breakdown_ms.items()
+            if total > 0
+        )
+
+    def main_table(self) -> Rows:
+        """Every figure as a row: its path, value and unit."""
+        units = {f.name: f.unit for f in (*STEP_TIME_FIELDS, *ENVIRONMENT_FIELDS, *PLACEMENT_FIELDS)}
+        figures: dict[str, tuple[Cell, str]] = {}
+        for group, values in (("step_time_ms", self.step_time_ms), ("environment", self.environment)):
+            figures |= {f"{group}.{key}": (value, units[key]) for key, value in values.items()}
+        figures |= {f"breakdown_ms.{key}": (value, "ms") for key, value in self.breakdown_ms.items()}
+        figures |= {f"placement.{key}": (value, units[key]) for key, value in self.placement.items()}
+        figures["input_bound_percent"] = (self.input_bound_percent, "percent")
+        figures["verdict"] = (self.verdict.name, "text")
+        figures["steps_source"] = (self.steps_source, "text")
+        return Rows("Figures", _METRIC_FIELDS, tuple(_metric(key, *figure) for key, figure in figures.items()))
+
+
+def _metric(path: str, value: Cell, unit: str) -> dict[str, Cell]:
+    number = float(value) if isinstance(value, int | float) else None
+    return {"metric": path, "value": number, "unit": unit, "text": value if isinstance(value, str) else None}
+
+
+def _advice_line(advice: Advice) -> str:
+    gain = f", up to {advice.predicted_speedup:g} times as fast" if advice.predicted_speedup else ""
+    actions = "; ".join(advice.actions)
+    return f"{advice.title} ({advice.evidence}{gain}): {actions}"
+
+
+# -- one host ----------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes."""
+    steps = steps_of_host(trace)
+    parts = breakdown_of(trace)
+    return Partial(
+        steps=steps,
+        environment=environment_of(trace, steps.source),
+        on_device=device_ops(trace),
+        on_host=host_ops(trace),
+        compute_16bit_ps=parts.compute_16bit_ps,
+        compute_32bit_ps=parts.compute_32bit_ps,
+        inputs=_inputs(trace),
+    )
+
+
+def _inputs(trace: HostTrace) -> InputFacts:
+    iterators = trace.events.kind == EventKind.ITERATOR
+    reads = iterators & ((trace.events.traits & np.uint8(Trait.FILE_READ)) != 0)
+    return InputFacts(
+        iterators_ps=int(trace.events.duration_ps[iterators].max(initial=0)),
+        file_read_ps=int(trace.events.duration_ps[reads].sum()),
+        has_iterators=bool(iterators.any()),
+        has_prefetch=bool((trace.events.kind == EventKind.INPUT_HANDOVER).any()),
+    )
+
+
+# -- all hosts ---------------------------------------------------------------------------------------------------
+
+
+def merge(partials: Sequence[Partial]) -> OverviewReport:
+    """The overview of the session."""
+    hosts = [part.steps for part in partials]
+    aligned = align(hosts)
+    slowest = [max(rows, key=lambda row: row.duration_ps) for rows in aligned.steps]
+    complete = [row for row, rows in zip(slowest, aligned.steps, strict=True) if all(r.complete for r in rows)]
+    counted = complete or slowest
+    breakdown_ms = _mean_breakdown(counted)
+    shares = {key: 100.0 * value / sum(breakdown_ms.values()) for key, value in breakdown_ms.items()} if counted else {}
+    on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
+    has_device = on_device.total_calls > 0
+    verdict = judge(shares, has_device)
+    gap = _between_steps(partials)
+    placement = _placement(partials, on_device, on_host)
+    first = next((part for part in hosts if part.rows), hosts[0])
+    environment = _environment([part.environment for part in partials])
+    facts = _facts(partials, shares, verdict, placement, gap, str(environment["framework"]))
+    return OverviewReport(
+        hosts=tuple(part.host for part in hosts),
+        warnings=step_warnings(hosts) + aligned.warnings,
+        partial=any(part.partial for part in hosts),
+        step_time_ms={**_statistics([row.duration_ps for row in counted]), "between_steps_percent": gap},
+        steps_source=first.source,
+        steps_how=first.how,
+        confidence=first.confidence,
+        breakdown_ms=breakdown_ms,
+        input_bound_percent=round(shares["input"], 4) if shares else None,
+        verdict=verdict,
+        placement=placement,
+        top_ops=_top(on_device if has_device else on_host),
+        environment=environment,
+        advice=advise(facts),
+        missing=_missing(partials),
+        step_rows=tuple(_step_row(aligned, at, row) for at, row in enumerate(slowest)),
+    )
+
+
+def _step_row(aligned: Aligned, at: int, row: StepRow) -> dict[str, Cell]:
+    host = aligned.hosts[[other is row for other in aligned.steps[at]].index(True)]
+    parts: dict[str, Cell] = {key: round_ms(value) for key, value in zip(CATEGORIES, row.parts_ps, strict=True)}
+    return {
+        "step": row.number,
+        "name": row.name,
+        "slowest_host": host,
+        "duration_ms": round_ms(row.duration_ps),
+        "complete": row.complete,
+        **parts,
+    }
+
+
+def _statistics(durations_ps: Sequence[int]) -> dict[str, Cell]:
+    if not durations_ps:
+        return {"mean": None, "std": None, "min": None, "max": None, "count": 0}
+    mean = math.fsum(durations_ps) / len(durations_ps)
+    return {
+        "mean": round_ms(mean),
+        "std": round_ms(statistics.stdev(durations_ps)) if len(durations_ps) > 1 else None,
+        "min": round_ms(min(durations_ps)),
+        "max": round_ms(max(durations_ps)),
+        "count": len(durations_ps),
+    }
+
+
+def _mean_breakdown(rows: Sequence[StepRow]) -> dict[str, float]:
+    """Mean time by category over the steps, each as on its slowest host, so that the parts add up to the mean step."""
+    n = max(len(rows), 1)
+    return {key: round_ms(sum(row.parts_ps[at] for row in rows) / n) for at, key in enumerate(CATEGORIES)}
+
+
+def _between_steps(partials: Sequence[Partial]) -> float | None:
+    """Percent of the time from the first step's begin to the last's end that lies in no step, mean over the hosts."""
+    shares = []
+    for part in partials:
+        rows = part.steps.rows
+        if len(rows) >= 2:
+            whole = max(row.start_ps + row.duration_ps for row in rows) - rows[0].start_ps
+            share = percent(max(0, whole - sum(row.duration_ps for row in rows)), whole)
+            shares += [share] if share is not None else []
+    return round(statistics.fmean(shares), 4) if shares else None
+
+
+def _placement(partials: Sequence[Partial], on_device: OpTable, on_host: OpTable) -> dict[str, Cell]:
+    calls = on_device.total_calls + on_host.total_calls
+    narrow, wide = sum(p.compute_16bit_ps for p in partials), sum(p.compute_32bit_ps for p in partials)
+    eager = None if on_host.eager_self_ps is None else percent(on_host.eager_self_ps, on_host.total_self_ps)
+    return {
+        "host_op_percent": percent(on_host.total_calls, calls),
+        "device_op_percent": percent(on_device.total_calls, calls),
+        "host_eager_percent": eager,
+        "compute_16bit_percent": percent(narrow, narrow + wide),
+        "compute_32bit_percent": percent(wide, narrow + wide),
+    }
+
+
+def _top(table: OpTable) -> tuple[dict[str, Cell], ...]:
+    rows: list[dict[str, Cell]] = []
+    cumulative = 0
+    for op in table.ops[:TOP_OPS]:
+        cumulative += op.self_ps
+        rows.append(
+            {
+                "name": op.name,
+                "category": op.category,
+                "self_time_ms": round_ms(op.self_ps),
+                "self_percent": percent(op.self_ps, table.total_self_ps),
+                "cumulative_percent": percent(cumulative, table.total_self_ps),
+                "calls": op.calls,
+            }
+        )
+    return tuple(rows)
+
+
+def _environment(parts: Sequence[EnvironmentOfHost]) -> dict[str, Cell]:
+    with_device = [part for part in parts if part.device_count]
+    return {
+        "host_count": len(parts),
+        "device_type": (with_device or list(parts))[0].device_type,
+        "device_count": sum(part.device_count for part in parts),
+        "devices_used": sum(part.devices_used for part in parts),
+        "framework": next((part.framework for part in parts if part.framework), None),
+        "capture_ms": round_ms(max(part.span_ps for part in parts)),
+    }
+
+
+def _missing(partials: Sequence[Partial]) -> tuple[Missing, ...]:
+    return tuple(dict.fromkeys(item for part in partials for item in part.environment.missing))
+
+
+def _facts(
+    partials: Sequence[Partial],
+    shares: dict[str, float],
+    verdict: Verdict,
+    placement: dict[str, Cell],
+    gap: float | None,
+    framework: str,
+) -> Facts:
+    inputs = [part.inputs for part in partials if part.inputs.has_iterators]
+    eager, narrow = placement["host_eager_percent"], placement["compute_16bit_percent"]
+    return Facts(
+        shares=shares,
+        verdict=verdict.name,
+        file_read_share=_file_read_share(inputs),
+        callback_share=None,
+        eager_percent=eager if isinstance(eager, float) else None,
+        compute_16bit_percent=narrow if isinstance(narrow, float) else None,
+        between_steps_percent=gap,
+        has_prefetch=any(part.has_prefetch for part in inputs) if inputs else None,
+        framework=framework,
+    )
+
+
+def _file_read_share(inputs: Sequence[InputFacts]) -> float | None:
+    total = sum(part.iterators_ps for part in inputs)
+    return percent(sum(part.file_read_ps for part in inputs), total) if total else None

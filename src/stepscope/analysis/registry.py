@@ -1,0 +1,73 @@
+"""What a tool is, and the one list of tools that the command line, the API and the docs read.
+
+Adding a tool is one module and one line in `TOOLS`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stepscope.errors import UsageError
+from stepscope.report import Report
+
+if TYPE_CHECKING:
+    from stepscope.model import HostTrace
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One analysis.
+
+    The module has three names: `partial(trace) -> P`, a small msgspec-encodable value for one host; `merge([P]) ->
+    Report`; and `Partial`, the type P.  This seam gives caching per host and many hosts in parallel.
+
+    Attributes:
+        name: as on the command line.
+        summary: one line for help texts and docs.
+        module: where the tool lives, imported on first use.
+    """
+
+    name: str
+    summary: str
+    module: str
+
+    @property
+    def method(self) -> str:
+        """The name as a Python method."""
+        return self.name.replace("-", "_")
+
+    def partial(self, trace: HostTrace) -> Any:
+        """What one host contributes."""
+        return self._get("partial")(trace)
+
+    def merge(self, partials: Sequence[Any]) -> Report:
+        """The report of all hosts; at least one partial."""
+        report: Report = self._get("merge")(partials)
+        return report
+
+    @property
+    def partial_type(self) -> type[Any]:
+        """The type of what `partial` returns."""
+        kind: type[Any] = self._get("Partial")
+        return kind
+
+    def _get(self, name: str) -> Callable[..., Any]:
+        found: Callable[..., Any] = getattr(importlib.import_module(self.module), name)
+        return found
+
+
+TOOLS: tuple[Tool, ...] = (
+    Tool("overview", "where the step time goes, what limits it, and what to do first", "stepscope.analysis.overview"),
+    Tool("steps", "every step with its duration and its breakdown", "stepscope.analysis.steps"),
+)
+
+
+def tool_named(name: str) -> Tool:
+    """The tool of that name.  Raises UsageError with the list of tools if there is none."""
+    found = next((tool for tool in TOOLS if tool.name == name or tool.method == name), None)
+    if found is None:
+        raise UsageError(f"there is no tool named {name!r}", hint=f"tools: {', '.join(tool.name for tool in TOOLS)}")
+    return found

@@ -1,0 +1,340 @@
+"""The steps of one host: where each begins and ends, and which events belong to it.
+
+Sources, in this order:
+
+1. marks that the user or the framework set on a host thread (source "markers");
+2. steps that the writer of the file derived for its devices (also "markers": they stem from marks);
+3. the repeating cycle of device work, of function calls, or of input iterator calls ("inferred", with a confidence);
+4. nothing: the whole capture is one span ("none").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.analysis.grouping import forest, is_device_work, spread_labels
+from stepscope.analysis.infer import find_cycle
+from stepscope.model import EventKind, HostTrace, LineKind, stat_names
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+StepSource = Literal["markers", "inferred", "none"]
+
+_COMPUTE = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE)
+
+# A step at the capture's edge with less than this share of the usual device work was cut by the edge.
+WHOLE_STEP_SHARE = 0.8
+
+
+@dataclass(frozen=True)
+class HostSteps:
+    """The steps of one host, in order of time.
+
+    Attributes:
+        source: how they were found.
+        how: the same in one sentence.
+        confidence: 0 to 1 for inferred steps, None for others.
+        number: int64 of shape (steps,), the step number of the marks, else 0, 1, 2, ...
+        name: one name a step.
+        start_ps, end_ps: int64 of shape (steps,).
+        complete: bool of shape (steps,); False for a step cut by the capture's edge.
+        label: int32 of shape (events,), the step that each event belongs to, or -1.
+        numbered: True if the numbers are the program's own.
+    """
+
+    source: StepSource
+    how: str
+    confidence: float | None
+    number: I64
+    name: tuple[str, ...]
+    start_ps: I64
+    end_ps: I64
+    complete: NDArray[np.bool_]
+    label: I32
+    numbered: bool = False
+
+
+def steps_of(trace: HostTrace) -> HostSteps:
+    """The steps of a host, found once per trace."""
+    return trace.derived("steps", _find)
+
+
+def _find(trace: HostTrace) -> HostSteps:
+    return _from_marks(trace) or _from_device_steps(trace) or _inferred(trace) or _whole(trace)
+
+
+# -- marks on the host -------------------------------------------------------------------------------------------
+
+
+def _from_marks(trace: HostTrace) -> HostSteps | None:
+    marks = _outer_marks(trace)
+    if not len(marks):
+        return None
+    start = trace.events.start_ps[marks]
+    end = start + trace.events.duration_ps[marks]
+    stated = trace.stat_ints(stat_names.STEP_NUM, missing=-1)[marks]
+    numbered = bool((stated >= 0).all())
+    number = stated if numbered else np.arange(len(marks))
+    label = np.full(len(trace.events), -1, np.int32)
+    label[marks] = np.arange(len(marks))
+    spread_labels(trace, label)
+    device = is_device_work(trace)
+    _inherit(trace, label, device)
+    start, end = _follow_device(trace, label, device, start, end)
+    names = tuple(f"{trace.name_of(mark)} {at}" for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
+    return HostSteps(
+        source="markers",
+        how=f"{len(marks)} step marks named {trace.name_of(int(marks[0]))!r} on thread {_line_name(trace, marks[0])!r}",
+        confidence=None,
+        number=number,
+        name=names,
+        start_ps=start,
+        end_ps=end,
+        complete=_complete(label, device, len(marks)),
+        label=label,
+        numbered=numbered,
+    )
+
+
+def _outer_marks(trace: HostTrace) -> I64:
+    """Marks inside no other mark, on the thread that has most of them; in order of time."""
+    is_mark = (trace.events.kind == EventKind.STEP_MARK) & (trace.events.duration_ps > 0)
+    marks = np.flatnonzero(is_mark)
+    if not len(marks):
+        return marks
+    parent = forest(trace).parent
+    above = parent[marks]
+    while (going := (above >= 0) & ~is_mark[above]).any():
+        above = np.where(going, parent[above], above)
+    marks = marks[above < 0]
+    lines, counts = np.unique(trace.events.line[marks], return_counts=True)
+    return marks[trace.events.line[marks] == lines[np.argmax(counts)]]
+
+
+def _line_name(trace: HostTrace, event: int) -> str:
+    return trace.strings[trace.lines.name[trace.events.line[event]]]
+
+
+def _inherit(trace: HostTrace, label: I32, device: NDArray[np.bool_]) -> None:
+    """Device work without a step belongs to the step of the device work before it on the same device."""
+    plane = trace.lines.plane[trace.events.line]
+    for row in trace.device_planes():
+        events = np.flatnonzero(device & (plane == row))
+        events = events[np.argsort(trace.events.start_ps[events], kind="stable")]
+        known = np.where(label[events] >= 0, np.arange(len(events)), -1)
+        last = np.maximum.accumulate(known) if len(known) else known
+        found = last >= 0
+        label[events[found]] = label[events[last[found]]]
+
+
+def _follow_device(
+    trace: HostTrace, label: I32, device: NDArray[np.bool_], start: I64, end: I64
+) -> tuple[I64, I64]:
+    """Moves step bounds to what the device does, which may lag behind the host.
+
+    A step ends when its mark has ended and its device work is done; it begins when its mark begins, but not before
+    the step before it has ended.  Where the host waits for the device these are the marks themselves.  XProf takes
+    the first to the last device event of such a step instead and so loses the time in which the device waits for it.
+    """
+    events = np.flatnonzero(device & (label >= 0))
+    if not len(events):
+        return start, end
+    stop = trace.events.start_ps[events] + trace.events.duration_ps[events]
+    done = end.copy()
+    np.maximum.at(done, label[events], stop)
+    start, end = start.copy(), end.copy()
+    for row in range(len(start)):
+        if row:
+            start[row] = max(start[row], end[row - 1])
+        end[row] = max(done[row], start[row])
+    return start, end
+
+
+def _complete(label: I32, device: NDArray[np.bool_], n_steps: int) -> NDArray[np.bool_]:
+    """False for a first or last step whose device work was cut off: it has far fewer device events than the others."""
+    complete = np.ones(n_steps, np.bool_)
+    events = label[device & (label >= 0)]
+    if n_steps >= 3 and len(events):
+        counts = np.bincount(events, minlength=n_steps)
+        usual = float(np.median(counts))
+        for edge in (0, n_steps - 1):
+            complete[edge] = counts[edge] >= WHOLE_STEP_SHARE * usual
+    return complete
+
+
+# -- steps that the file's writer derived ------------------------------------------------------------------------
+
+
+def _from_device_steps(trace: HostTrace) -> HostSteps | None:
+    rows = np.flatnonzero(trace.events.kind == EventKind.DEVICE_STEP)
+    if not len(rows):
+        return None
+    group = trace.stat_ints(stat_names.GROUP_ID)
+    keys = group if (group[rows] >= 0).all() else _numbers_in_names(trace, rows)
+    if keys is None:
+        return None
+    label = np.full(len(trace.events), -1, np.int32)
+    numbers, label[rows] = np.unique(keys[rows], return_inverse=True)
+    if keys is group:
+        known = np.flatnonzero(np.isin(group, numbers))
+        label[known] = np.searchsorted(numbers, group[known])
+    else:
+        _label_by_time(trace, rows, label)
+    label = spread_labels(trace, label)
+    _inherit(trace, label, is_device_work(trace))
+    start, end = _longest_each(trace, rows, label[rows], len(numbers))
+    order = np.argsort(start, kind="stable")
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order))
+    label = np.where(label >= 0, place[np.maximum(label, 0)], -1).astype(np.int32)
+    return HostSteps(
+        source="markers",
+        how=f"{len(numbers)} steps that the profiler derived for its devices when it stored the file",
+        confidence=None,
+        number=numbers[order],
+        name=tuple(str(number) for number in numbers[order].tolist()),
+        start_ps=start[order],
+        end_ps=end[order],
+        complete=np.ones(len(numbers), np.bool_),
+        label=label,
+        numbered=True,
+    )
+
+
+def _numbers_in_names(trace: HostTrace, rows: I64) -> I64 | None:
+    """Step numbers from the names of step events: int64 of shape (events,), -1 elsewhere; None if one is no number."""
+    keys = np.full(len(trace.events), -1, np.int64)
+    for row in rows.tolist():
+        name = trace.name_of(row)
+        if not name.isdigit():
+            return None
+        keys[row] = int(name)
+    return keys
+
+
+def _label_by_time(trace: HostTrace, rows: I64, label: I32) -> None:
+    """Labels device work with the step event of its own device that it starts in."""
+    plane, device = trace.lines.plane[trace.events.line], is_device_work(trace)
+    for device_plane in np.unique(plane[rows]).tolist():
+        steps = rows[plane[rows] == device_plane]
+        events = np.flatnonzero(device & (plane == device_plane))
+        at = np.searchsorted(trace.events.start_ps[steps], trace.events.start_ps[events], side="right") - 1
+        label[events[at >= 0]] = label[steps[at[at >= 0]]]
+
+
+def _longest_each(trace: HostTrace, rows: I64, label: I32, n_steps: int) -> tuple[I64, I64]:
+    """Bounds of the longest step event of each step: a step is as long as on its slowest device."""
+    duration = trace.events.duration_ps[rows]
+    order = np.lexsort((duration, label))
+    chosen = np.zeros(n_steps, np.int64)
+    chosen[label[order]] = rows[order]  # of several the last assignment, the longest, stays
+    start = trace.events.start_ps[chosen]
+    return start, start + trace.events.duration_ps[chosen]
+
+
+# -- no marks ----------------------------------------------------------------------------------------------------
+
+
+def _inferred(trace: HostTrace) -> HostSteps | None:
+    for what, rows in _sequences(trace):
+        cycle = find_cycle(trace.event_names()[rows], trace.events.start_ps[rows])
+        if cycle is None:
+            continue
+        start = trace.events.start_ps[rows[cycle.anchors]]
+        end = np.append(start[1:], max(_work_end(trace, rows), int(start[-1])))
+        complete = np.ones(len(start), np.bool_)
+        complete[-1] = cycle.last_is_whole
+        anchor = trace.name_of(int(rows[cycle.anchors[0]]))
+        return HostSteps(
+            source="inferred",
+            how=f"no step marks found; {len(start)} steps were inferred from the repeating {what}, "
+            f"each begins with {_short(anchor)!r}",
+            confidence=cycle.confidence,
+            number=np.arange(len(start)),
+            name=tuple(str(row) for row in range(len(start))),
+            start_ps=start,
+            end_ps=end,
+            complete=complete,
+            label=_labels_by_time(trace, start, end),
+        )
+    return None
+
+
+def _sequences(trace: HostTrace) -> list[tuple[str, I64]]:
+    """Candidates for a repeating sequence, best first: what they are, and event rows in order of time."""
+    kind = trace.events.kind
+    return [
+        ("sequence of XLA modules", _on_busiest(trace, np.flatnonzero(kind == EventKind.MODULE))),
+        ("sequence of kernels", _on_busiest(trace, np.flatnonzero(is_device_work(trace) & np.isin(kind, _COMPUTE)))),
+        ("sequence of device work", _on_busiest(trace, np.flatnonzero(is_device_work(trace)))),
+        ("function calls", _outermost(trace, EventKind.TRACED_FUNCTION)),
+        ("function runs", _outermost(trace, EventKind.FUNCTION_RUN)),
+        ("waits for input", _on_busiest(trace, np.flatnonzero(kind == EventKind.INPUT_WAIT))),
+        ("input iterator calls", _outermost(trace, EventKind.ITERATOR)),
+    ]
+
+
+def _on_busiest(trace: HostTrace, rows: I64) -> I64:
+    """Those of the events that are on the plane where they take most time, in order of time."""
+    if not len(rows):
+        return rows
+    plane = trace.lines.plane[trace.events.line[rows]]
+    rows = rows[plane == np.bincount(plane, trace.events.duration_ps[rows]).argmax()]
+    return rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
+
+
+def _outermost(trace: HostTrace, kind: EventKind) -> I64:
+    """Events of a kind that no event of that kind encloses, on the line with most of them, in order of time."""
+    of_kind = trace.events.kind == kind
+    rows = np.flatnonzero(of_kind)
+    if not len(rows):
+        return rows
+    parent = forest(trace).parent
+    above = parent[rows]
+    while (going := (above >= 0) & ~of_kind[above]).any():
+        above = np.where(going, parent[above], above)
+    rows = rows[above < 0]
+    line = trace.events.line[rows]
+    return rows[line == np.bincount(line).argmax()]
+
+
+def _work_end(trace: HostTrace, rows: I64) -> int:
+    """When the last work of the capture ends: device work if the sequence is of a device, else ops on the host."""
+    kinds = (EventKind.OP, EventKind.EXECUTOR, EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN, EventKind.SYNC)
+    device = is_device_work(trace)
+    work = np.flatnonzero(device) if device[rows].any() else np.flatnonzero(np.isin(trace.events.kind, kinds))
+    work = np.concatenate([work, rows])
+    return int((trace.events.start_ps[work] + trace.events.duration_ps[work]).max())
+
+
+def _labels_by_time(trace: HostTrace, start: I64, end: I64) -> I32:
+    at = np.searchsorted(start, trace.events.start_ps, side="right") - 1
+    inside = (at >= 0) & (trace.events.start_ps < end[np.maximum(at, 0)])
+    return np.where(inside, at, -1).astype(np.int32)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 80 else name[:77] + "..."
+
+
+def _whole(trace: HostTrace) -> HostSteps:
+    begin, end = trace.span_ps()
+    busy = np.flatnonzero(~np.isin(trace.lines.kind[trace.events.line], (LineKind.COUNTERS, LineKind.OVERHEAD)))
+    steps = 1 if len(busy) and end > begin else 0
+    return HostSteps(
+        source="none",
+        how="no step marks and no repeating sequence were found; the whole capture counts as one span"
+        if steps
+        else "the profile holds no events",
+        confidence=None,
+        number=np.zeros(steps, np.int64),
+        name=("capture",) * steps,
+        start_ps=np.full(steps, begin, np.int64),
+        end_ps=np.full(steps, end, np.int64),
+        complete=np.ones(steps, np.bool_),
+        label=np.full(len(trace.events), steps - 1, np.int32),
+    )

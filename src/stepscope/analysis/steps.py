@@ -1,0 +1,101 @@
+"""The tool `steps`: every step of every host with its duration and breakdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from stepscope.analysis.breakdown import CATEGORIES, MEANING
+from stepscope.analysis.hosts import StepRow, StepsOfHost, align, steps_of_host
+from stepscope.model import HostTrace
+from stepscope.report import Cell, Field, Report, Rows, Section, round_ms
+
+Partial = StepsOfHost
+
+FIELDS: tuple[Field, ...] = (
+    Field("step", "number", "the step's number: the program's own if it gave one, else counted from 0", "int"),
+    Field("name", "text", "the name of the step mark with its number", "str"),
+    Field("host", "text", "the host that recorded this row", "str"),
+    Field("start_ms", "ms", "when the step begins, from the start of the host's session"),
+    Field("duration_ms", "ms", "how long the step takes; the categories that follow add up to it"),
+    *(Field(category, "ms", f"time of the step in which {MEANING[category]}") for category in CATEGORIES),
+    Field("complete", "", "no if the capture's edge cuts the step; such steps are in no statistics", "bool"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepsReport(Report):
+    """Every step of every host.
+
+    Attributes:
+        steps_source: "markers", "inferred" or "none".
+        confidence: of inferred steps, 0 to 1.
+        rows: one a step and host, in order of time; keys as in FIELDS.
+    """
+
+    TOOL: ClassVar[str] = "steps"
+
+    steps_source: str
+    confidence: float | None
+    rows: tuple[dict[str, Cell], ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {"steps_source": self.steps_source, "confidence": self.confidence, "rows": list(self.rows)}
+
+    def sections(self) -> Sequence[Section]:
+        """One table."""
+        return [Rows("Steps", FIELDS, self.rows, empty="no steps: the profile holds no events that take time")]
+
+
+def partial(trace: HostTrace) -> StepsOfHost:
+    """The steps of one host."""
+    return steps_of_host(trace)
+
+
+def merge(partials: Sequence[StepsOfHost]) -> StepsReport:
+    """The steps of all hosts, those of one host after the other within a step."""
+    aligned = align(partials)
+    of_host = {part.host: part for part in partials}
+    whole = [_row(host, row) for rows in aligned.steps for host, row in zip(aligned.hosts, rows, strict=True)]
+    if len(partials) == 1:
+        whole = [_row(partials[0].host, row) for row in partials[0].rows]
+    first = next((part for part in partials if part.rows), partials[0])
+    return StepsReport(
+        hosts=tuple(of_host),
+        warnings=step_warnings(partials) + aligned.warnings,
+        partial=any(part.partial for part in partials),
+        steps_source=first.source,
+        confidence=first.confidence,
+        rows=tuple(whole),
+    )
+
+
+def step_warnings(partials: Sequence[StepsOfHost]) -> tuple[str, ...]:
+    """What limits the trust in steps: damage, and steps that nobody marked.  Said once, not once a host."""
+    found = [problem for part in partials for problem in part.problems]
+    found += [_how(part) for part in partials if part.source != "markers"]
+    cut = sum(not row.complete for part in partials for row in part.rows)
+    if cut:
+        found.append(f"{cut} steps are cut by the edge of the capture and left out of the statistics")
+    return tuple(dict.fromkeys(found))
+
+
+def _how(part: StepsOfHost) -> str:
+    return part.how + (f" (confidence {part.confidence:.2f})" if part.confidence is not None else "")
+
+
+def _row(host: str, row: StepRow) -> dict[str, Cell]:
+    parts: dict[str, Cell] = {
+        category: round_ms(value) for category, value in zip(CATEGORIES, row.parts_ps, strict=True)
+    }
+    return {
+        "step": row.number,
+        "name": row.name,
+        "host": host,
+        "start_ms": round_ms(row.start_ps),
+        "duration_ms": round_ms(row.duration_ps),
+        **parts,
+        "complete": row.complete,
+    }

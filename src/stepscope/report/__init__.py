@@ -1,0 +1,16 @@
+"""What a tool answers, and its forms: terminal, HTML, JSON, CSV, Parquet, Arrow.  Imports nothing of ours but errors."""
+
+from stepscope.report.base import (
+    Cell,
+    Field,
+    Figures,
+    Prose,
+    Report,
+    Rows,
+    Section,
+    percent,
+    round_ms,
+    text_of,
+)
+
+__all__ = ["Cell", "Field", "Figures", "Prose", "Report", "Rows", "Section", "percent", "round_ms", "text_of"]

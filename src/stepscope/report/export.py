@@ -1,0 +1,87 @@
+"""Reports as JSON, CSV and Parquet; files appear whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from stepscope.errors import OutputError
+from stepscope.report.base import Cell, Report
+
+
+def to_json(report: Report) -> bytes:
+    """One JSON object, indented, with a newline at the end."""
+    return msgspec.json.format(msgspec.json.encode(finite(report.to_dict())), indent=2) + b"\n"
+
+
+def finite(value: Any) -> Any:
+    """The same value with None for every float that is not finite: JSON has no NaN, and neither have we."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    if isinstance(value, float) and value - value != 0:
+        return None
+    return value
+
+
+def to_csv(report: Report) -> bytes:
+    """The main table with a header; unknown is an empty field."""
+    table = report.main_table()
+    names = [field.name for field in table.fields]
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_csv_cell(row[name]) for name in names] for row in table.rows)
+    return out.getvalue().encode()
+
+
+def _csv_cell(value: Cell) -> object:
+    if isinstance(value, list):
+        return "x".join(map(str, value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else value
+
+
+def to_parquet(report: Report) -> bytes:
+    """The main table as Parquet, units and meanings in the fields' metadata."""
+    import pyarrow.parquet
+
+    out = io.BytesIO()
+    pyarrow.parquet.write_table(report.to_arrow(), out)
+    return out.getvalue()
+
+
+EXPORTS: dict[str, Callable[[Report], bytes]] = {"json": to_json, "csv": to_csv, "parquet": to_parquet}
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all.  Raises OutputError if it cannot be written."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write here: {error.strerror or error}", path=path, hint="choose another --output"
+        ) from error
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(content)
+        Path(name).chmod(0o666 & ~_umask())
+        Path(name).replace(path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise OutputError(f"cannot write the file: {error.strerror or error}", path=path) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,36 @@
+"""Reports as HTML fragments, for notebooks."""
+
+from __future__ import annotations
+
+from html import escape
+
+from stepscope.report.base import Figures, Prose, Report, Rows, Section, text_of
+
+
+def fragment(report: Report) -> str:
+    """The whole report; units and meanings appear on hover."""
+    warnings = [f"<p><b>{escape(text)}</b></p>" for text in report.warnings]
+    return "\n".join([f"<h3>{escape(report.TOOL)}</h3>", *warnings, *map(_section, report.sections())])
+
+
+def _section(section: Section) -> str:
+    title = f"<h4>{escape(section.title)}</h4>"
+    if isinstance(section, Prose):
+        return title + "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in section.lines) + "</ul>"
+    if isinstance(section, Figures):
+        return f"{title}<table>{''.join(_figure(section, row) for row in range(len(section.fields)))}</table>"
+    return title + (_table(section) if section.rows else f"<p>{escape(section.empty)}</p>")
+
+
+def _figure(section: Figures, row: int) -> str:
+    field = section.fields[row]
+    value = escape(text_of(section.values[field.name]))
+    return f'<tr title="{escape(field.doc)}"><th>{escape(field.name)}</th><td>{value}</td><td>{escape(field.unit)}</td></tr>'
+
+
+def _table(section: Rows) -> str:
+    head = "".join(f'<th title="{escape(f.doc)}">{escape(f.name)}</th>' for f in section.fields)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(text_of(row[f.name]))}</td>' for f in section.fields)}</tr>" for row in section.rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"

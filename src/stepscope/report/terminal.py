@@ -1,0 +1,54 @@
+"""Reports for the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from stepscope.report.base import Figures, Prose, Report, Rows, Section, text_of
+
+_RIGHT = frozenset({"float", "int"})
+
+
+def view(report: Report, most_rows: int | None = None) -> Group:
+    """The whole report; tables are cut after `most_rows` rows, and say so."""
+    parts: list[RenderableType] = [Text(f"! {warning}", style="yellow") for warning in report.warnings]
+    for section in report.sections():
+        parts += [Text(""), Text(section.title, style="bold"), _section(section, most_rows)]
+    return Group(*parts)
+
+
+def _section(section: Section, most_rows: int | None) -> RenderableType:
+    if isinstance(section, Prose):
+        return Group(*(Text(f"  {line}") for line in section.lines))
+    if isinstance(section, Figures):
+        return _figures(section)
+    if not section.rows:
+        return Text(f"  {section.empty}", style="dim")
+    return _table(section, len(section.rows) if most_rows is None else most_rows)
+
+
+def _figures(section: Figures) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column()
+    grid.add_column(justify="right")
+    grid.add_column(style="dim")
+    for field in section.fields:
+        unit = field.unit if field.unit != "text" else ""
+        grid.add_row(f"  {escape(field.name)}", escape(text_of(section.values[field.name])), escape(unit))
+    return grid
+
+
+def _table(section: Rows, most_rows: int) -> RenderableType:
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for field in section.fields:
+        right = field.kind in _RIGHT
+        table.add_column(field.name, justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for row in section.rows[:most_rows]:
+        table.add_row(*(escape(text_of(row[field.name])) for field in section.fields))
+    hidden = len(section.rows) - most_rows
+    if hidden <= 0:
+        return table
+    return Group(table, Text(f"  ... {hidden:,} more rows; --top {len(section.rows)} shows all", style="dim"))

@@ -60,27 +60,25 @@ FLAG_IF_NONZERO = 1 << 30  # in a stat's flags: set the others only for a value 
 NAME_OCCURRENCES = -1
 
 
-@njit(cache=True, nogil=True, inline="never")
-def _long_varint(buf, pos, end):  # type: ignore[no-untyped-def]
-    value = np.uint64(0)
-    shift = np.uint64(0)
-    for at in range(pos, min(end, pos + 10)):
-        byte = np.uint64(buf[at])
-        value |= (byte & np.uint64(0x7F)) << shift
-        if byte < np.uint64(0x80):
-            return np.int64(value), at + 1
-        shift += np.uint64(7)
-    return np.int64(0), np.int64(-1)
-
-
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _varint(buf, pos, end):  # type: ignore[no-untyped-def]
-    """Value (as int64 bits) and the position after it, -1 if there is none."""
-    if pos < end:
-        byte = buf[pos]
-        if byte < 0x80:
-            return np.int64(byte), pos + 1
-    return _long_varint(buf, pos, end)
+    """Value (as int64 bits) and the position after it, -1 if there is none before `end`.
+
+    Inlined, because a call costs more than the work.  It reads first, never past the buffer, and checks after.
+    """
+    last = len(buf) - 1
+    byte = np.int64(buf[min(pos, last)])
+    pos += 1
+    value = byte & 0x7F
+    shift = 7
+    while byte >= 0x80 and shift < 70:
+        byte = np.int64(buf[min(pos, last)])
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    if pos > end or byte >= 0x80:
+        pos = np.int64(-1)
+    return value, pos
 
 
 @njit(cache=True, nogil=True)
@@ -157,37 +155,30 @@ def _stat(buf, pos, end):  # type: ignore[no-untyped-def]
     metadata_id = np.int64(0)
     tag = 0
     value = np.int64(0)
-    while pos < end:
+    while 0 <= pos < end:
         key = buf[pos]
         if key == 0x08:  # metadata_id
             metadata_id, pos = _varint(buf, pos + 1, end)
-            if pos < 0:
-                return metadata_id, 0, np.int64(0)
         elif key == 0x20 or key == 0x18:  # int64_value, uint64_value
             tag = _TAG_INT if key == 0x20 else _TAG_UINT
             value, pos = _varint(buf, pos + 1, end)
-            if pos < 0:
-                return metadata_id, 0, np.int64(0)
         elif key == 0x38:  # ref_value
             tag = _TAG_STRING
             value, pos = _varint(buf, pos + 1, end)
-            if pos < 0:
-                return metadata_id, 0, np.int64(0)
         elif key == 0x2A or key == 0x32:  # str_value, bytes_value: remember where the length stands
-            size, start = _varint(buf, pos + 1, end)
-            if start < 0 or size < 0 or size > end - start:
-                return metadata_id, 0, np.int64(0)
             tag = INLINE_STRING if key == 0x2A else INLINE_BYTES
             value = pos + 1
-            pos = start + size
+            size, pos = _varint(buf, pos + 1, end)
+            pos = pos + size if pos >= 0 and 0 <= size <= end - pos else np.int64(-1)
         else:
             number, wire, start, stop, nxt, error = _field(buf, pos, end)
-            if error != OK:
-                return metadata_id, 0, np.int64(0)
             if number == 2 and wire == 1:
                 tag = _TAG_DOUBLE
                 value = start
             pos = nxt
+    if pos < 0:
+        tag = 0
+        value = np.int64(0)
     return metadata_id, tag, value
 
 
@@ -310,6 +301,8 @@ def walk_lines(  # type: ignore[no-untyped-def]
     row `stat_base[line]`; `stat_end[event]` is the row after the event's last stat.  COLLECT_IDS writes the events'
     metadata ids to `raw_ids` instead.  All three passes skip the same damaged events.
     """
+    dense_stats = len(stat_ids) == 0
+    dense_types = len(type_ids) == 0
     for line in range(first, last):
         pos = begins[line]
         end = ends[line]
@@ -325,7 +318,19 @@ def walk_lines(  # type: ignore[no-untyped-def]
         last_start = np.int64(-(1 << 62))
         last_duration = np.int64(0)
         while pos < end:
-            number, wire, start, stop, nxt, error = _field(buf, pos, end)
+            if buf[pos] == 0x22:  # an event; the other fields of a line are rare
+                number = np.int64(4)
+                wire = np.int64(2)
+                size, start = _varint(buf, pos + 1, end)
+                stop = start + size
+                nxt = stop
+                error = OK
+                if start < 0:
+                    error = BAD_VARINT
+                elif size < 0 or size > end - start:
+                    error = OVERRUN
+            else:
+                number, wire, start, stop, nxt, error = _field(buf, pos, end)
             if error != OK:
                 bad_at = pos
                 bad_code = error
@@ -353,9 +358,65 @@ def walk_lines(  # type: ignore[no-untyped-def]
                             broken = OVERRUN
                             break
                         if mode == DECODE:
-                            flags |= _put_stat(
-                                buf, inner, inner + size, own, stat_lut, stat_ids, stat_flags, stat_name, stat_tag, stat_value
-                            )
+                            # One stat, as in _put_stat.  Passing arrays to a function here would cost more than the
+                            # decoding: each call counts references to each of them.
+                            at = inner
+                            inner = inner + size
+                            stat_id = np.int64(0)
+                            tag = 0
+                            value = np.int64(0)
+                            while at < inner:
+                                key = buf[at]
+                                if key == 0x08:
+                                    stat_id, at = _varint(buf, at + 1, inner)
+                                elif key == 0x20 or key == 0x18:
+                                    tag = _TAG_INT if key == 0x20 else _TAG_UINT
+                                    value, at = _varint(buf, at + 1, inner)
+                                elif key == 0x38:
+                                    tag = _TAG_STRING
+                                    value, at = _varint(buf, at + 1, inner)
+                                elif key == 0x2A or key == 0x32:
+                                    tag = INLINE_STRING if key == 0x2A else INLINE_BYTES
+                                    value = at + 1
+                                    size, at = _varint(buf, at + 1, inner)
+                                    if at >= 0:
+                                        at = at + size if 0 <= size <= inner - at else np.int64(-1)
+                                elif key == 0x11 and at + 9 <= inner:
+                                    tag = _TAG_DOUBLE
+                                    bits = np.uint64(0)
+                                    for k in range(8):
+                                        bits |= np.uint64(buf[at + 1 + k]) << np.uint64(8 * k)
+                                    value = np.int64(bits)
+                                    at += 9
+                                else:
+                                    _, _, _, _, at, _ = _field(buf, at, inner)
+                                if at < 0:
+                                    tag = 0
+                                    value = np.int64(0)
+                                    break
+                            if dense_stats:
+                                row = np.int64(stat_lut[stat_id]) if 0 <= stat_id < len(stat_lut) else np.int64(-1)
+                                place = stat_id
+                                if tag == _TAG_STRING:
+                                    value = np.int64(stat_lut[value]) if 0 <= value < len(stat_lut) else np.int64(0)
+                            else:
+                                place = _look_up(stat_id, stat_lut, stat_ids)
+                                row = np.int64(stat_lut[place]) if place >= 0 else np.int64(-1)
+                                if tag == _TAG_STRING:
+                                    ref = _look_up(value, stat_lut, stat_ids)
+                                    value = np.int64(stat_lut[ref]) if ref >= 0 else np.int64(0)
+                            if tag == _TAG_STRING and value < 0:
+                                value = np.int64(0)
+                            if row >= 0:
+                                given = stat_flags[place]
+                                if given != 0 and not (given & FLAG_IF_NONZERO and value == 0):
+                                    flags |= given
+                            else:
+                                row = np.int64(0)
+                            stat_name[own] = row
+                            stat_tag[own] = tag
+                            stat_value[own] = value
+                            size = np.int64(0)
                         own += 1
                         at = inner + size
                     elif key == 0x08:
@@ -396,8 +457,10 @@ def walk_lines(  # type: ignore[no-untyped-def]
                         begin = zero + offset
                         start_ps[event] = begin
                         duration_ps[event] = duration
-                        place = _look_up(metadata_id, type_lut, type_ids)
-                        kind = type_lut[place] if place >= 0 else np.int32(-1)
+                        place = metadata_id
+                        if not dense_types:
+                            place = _look_up(metadata_id, type_lut, type_ids)
+                        kind = type_lut[place] if 0 <= place < len(type_lut) else np.int32(-1)
                         event_type[event] = kind
                         if kind < 0:
                             unnamed += 1
@@ -450,34 +513,6 @@ def inline_ranges(buf, limit, rows, value, starts, lengths):  # type: ignore[no-
 
 
 @njit(cache=True, nogil=True)
-def _hash(buf, start, length):  # type: ignore[no-untyped-def]
-    mixed = np.uint64(length) * np.uint64(0x9E3779B97F4A7C15)
-    at = start
-    end = start + length
-    while at + 8 <= end:
-        word = np.uint64(0)
-        for k in range(8):
-            word |= np.uint64(buf[at + k]) << np.uint64(8 * k)
-        mixed = (mixed ^ word) * np.uint64(0xFF51AFD7ED558CCD)
-        mixed ^= mixed >> np.uint64(32)
-        at += 8
-    while at < end:
-        mixed = (mixed ^ np.uint64(buf[at])) * np.uint64(0x100000001B3)
-        at += 1
-    mixed ^= mixed >> np.uint64(29)
-    mixed *= np.uint64(0xC4CEB9FE1A85EC53)
-    return mixed ^ (mixed >> np.uint64(32))
-
-
-@njit(cache=True, nogil=True)
-def _same(buf, a, b, length):  # type: ignore[no-untyped-def]
-    for k in range(length):
-        if buf[a + k] != buf[b + k]:
-            return False
-    return True
-
-
-@njit(cache=True, nogil=True)
 def intern(buf, starts, lengths, out, slots, unique_start, unique_length, count):  # type: ignore[no-untyped-def]
     """Gives equal byte ranges equal ids.
 
@@ -498,7 +533,23 @@ def intern(buf, starts, lengths, out, slots, unique_start, unique_length, count)
             out[i] = 0
             continue
         start = starts[i]
-        slot = _hash(buf, start, length) & mask
+        # A multiplicative hash over words of eight bytes, then over the bytes that are left.
+        mixed = np.uint64(length) * np.uint64(0x9E3779B97F4A7C15)
+        at = start
+        end = start + length
+        while at + 8 <= end:
+            word = np.uint64(0)
+            for k in range(8):
+                word |= np.uint64(buf[at + k]) << np.uint64(8 * k)
+            mixed = (mixed ^ word) * np.uint64(0xFF51AFD7ED558CCD)
+            mixed ^= mixed >> np.uint64(32)
+            at += 8
+        while at < end:
+            mixed = (mixed ^ np.uint64(buf[at])) * np.uint64(0x100000001B3)
+            at += 1
+        mixed ^= mixed >> np.uint64(29)
+        mixed *= np.uint64(0xC4CEB9FE1A85EC53)
+        slot = (mixed ^ (mixed >> np.uint64(32))) & mask
         while True:
             held = slots[slot]
             if held < 0:
@@ -508,9 +559,16 @@ def intern(buf, starts, lengths, out, slots, unique_start, unique_length, count)
                 out[i] = count
                 count += 1
                 break
-            if unique_length[held] == length and _same(buf, unique_start[held], start, length):
-                out[i] = held
-                break
+            if unique_length[held] == length:
+                other = unique_start[held]
+                same = True
+                for k in range(length):
+                    if buf[other + k] != buf[start + k]:
+                        same = False
+                        break
+                if same:
+                    out[i] = held
+                    break
             slot = (slot + np.uint64(1)) & mask
     return count
 

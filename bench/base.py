@@ -54,7 +54,8 @@ class Line:
     @property
     def in_time(self) -> NDArray[np.bool_]:
         """Which events have a place in time."""
-        return self.when_field == 2
+        timed: NDArray[np.bool_] = self.when_field == 2
+        return timed
 
     @property
     def upper_bytes(self) -> int:
@@ -85,6 +86,7 @@ class Plane:
     tail: bytes
     lines: list[Line]
     metadata: dict[int, tuple[bytes, bytes]]
+    stat_names: dict[int, str]
     type_ids: Ints
 
 
@@ -158,8 +160,8 @@ def _parse_plane(data: bytes) -> Plane:
             case _:
                 raw.head += wire.raw(part)
     ids: dict[int, int] = {}
-    lines = [_parse_line(line, ids, raw.stat_names) for line in raw.lines]
-    return Plane(raw.head, raw.tail, lines, raw.metadata, np.array(list(ids), np.int64))
+    lines = [_parse_line(line, ids) for line in raw.lines]
+    return Plane(raw.head, raw.tail, lines, raw.metadata, raw.stat_names, np.array(list(ids), np.int64))
 
 
 def _map_entry(data: bytes) -> tuple[int, bytes]:
@@ -186,12 +188,11 @@ def _named(entry: bytes) -> tuple[bytes, bytes]:
 class _Columns:
     """Collects the rows of a line's events and stats."""
 
-    def __init__(self, ids: dict[int, int], stat_names: dict[int, str]) -> None:
-        self.ids, self.stat_names = ids, stat_names
+    def __init__(self, ids: dict[int, int]) -> None:
+        self.ids = ids
         self.events: list[tuple[int, int, int, int]] = []
         self.stat_begin = [0]
         self.stats: list[tuple[int, int, int, int, int]] = []
-        self.families: list[str] = []
         self.blob = bytearray()
 
     def add_event(self, data: bytes) -> None:
@@ -218,7 +219,6 @@ class _Columns:
                 kind, value = number, number_value
                 self.blob += content
         self.stats.append((name, kind, value, at, len(self.blob) - at))
-        self.families.append(self.stat_names.get(name, ""))
 
     def to_stats(self) -> Stats:
         columns: list[Any] = list(zip(*self.stats, strict=True)) or [()] * 5
@@ -236,8 +236,8 @@ class _Columns:
         )
 
 
-def _parse_line(data: bytes, ids: dict[int, int], stat_names: dict[int, str]) -> Line:
-    columns = _Columns(ids, stat_names)
+def _parse_line(data: bytes, ids: dict[int, int]) -> Line:
+    columns = _Columns(ids)
     name, start_ns, before, after = "", 0, b"", []
     for part in wire.fields(data):
         if part[0] == 4:
@@ -250,8 +250,43 @@ def _parse_line(data: bytes, ids: dict[int, int], stat_names: dict[int, str]) ->
             start_ns = wire.signed(part[2]) if part[0] == 3 else start_ns
     events = np.array(columns.events, np.int64).reshape(-1, 4)
     types, when_field, start, end = (np.ascontiguousarray(column) for column in events.T)
-    line = Line(
-        name, start_ns, before, after, types, when_field, start, end, np.array(columns.stat_begin), columns.to_stats()
-    )
-    _FAMILIES_OF[id(line.stats)] = columns.families
-    return line
+    stat_begin = np.array(columns.stat_begin, np.int64)
+    return Line(name, start_ns, before, after, types, when_field, start, end, stat_begin, columns.to_stats())
+
+
+def _apply_rules(base: Base) -> None:
+    """Decides for every stat what a repetition does to it."""
+    rows = [(plane, line.stats) for plane in base.planes for line in plane.lines]
+    for family in dict.fromkeys(FAMILIES.values()):
+        chosen = [(stats, _of_family(plane, stats, family)) for plane, stats in rows]
+        small = [stats.value[mask & (stats.value < HASHED)] for stats, mask in chosen]
+        stride = max((int(values.max()) + 1 for values in small if values.size), default=1)
+        base.strides[family] = stride
+        for stats, mask in chosen:
+            _apply_family(stats, mask, family, stride)
+    for plane, stats in rows:
+        _apply_step_names(plane, stats, base.strides["group"])
+
+
+def _of_family(plane: Plane, stats: Stats, family: str) -> NDArray[np.bool_]:
+    members = [key for key, name in plane.stat_names.items() if FAMILIES.get(name) == family]
+    integers = (stats.field == 3) | (stats.field == 4)
+    mask: NDArray[np.bool_] = np.isin(stats.name, members) & integers & (stats.value != NO_CONTEXT)
+    return mask
+
+
+def _apply_family(stats: Stats, mask: NDArray[np.bool_], family: str, stride: int) -> None:
+    counts_from_zero = family in ("group", "step")
+    shifted = mask & (stats.value < HASHED) & ((stats.value > 0) | counts_from_zero)
+    stats.rule[shifted] = encode.SHIFT
+    stats.delta[shifted] = stride
+    stats.rule[mask & (stats.value >= HASHED)] = encode.MIX
+
+
+def _apply_step_names(plane: Plane, stats: Stats, stride: int) -> None:
+    """Step names that are numbers go on counting."""
+    members = [key for key, name in plane.stat_names.items() if name == "step_name"]
+    for row in np.flatnonzero(np.isin(stats.name, members) & (stats.field == 5)):
+        content = stats.blob[stats.at[row] : stats.at[row] + stats.length[row]].tobytes()
+        if content.isdigit():
+            stats.rule[row], stats.delta[row], stats.value[row] = encode.DECIMAL, stride, int(content)

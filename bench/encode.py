@@ -58,7 +58,7 @@ def _put_digits(out, pos, value):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _new_value(rule, value, delta, repetition):  # type: ignore[no-untyped-def]
-    if rule == SHIFT or rule == DECIMAL:
+    if rule in (SHIFT, DECIMAL):
         return np.uint64(value + np.uint64(delta) * np.uint64(repetition))
     if rule == MIX:
         return np.uint64(value ^ ((np.uint64(repetition) * _GOLDEN) & _LOW_62))

@@ -39,6 +39,8 @@ for module in ("venv", "ensurepip"):
 print(json.dumps({"version": sys.version_info[:3], "missing": missing}))
 """
 
+_WORTH_SHOWING = re.compile(r"\s*(Downloading|Processing|Building wheels?|Installing (build|collected)|ERROR|error)\b")
+
 _REASONS = (
     (
         r"No space left on device",
@@ -54,7 +56,8 @@ _REASONS = (
     (
         r"No matching distribution found for (?P<what>\S+)",
         "the package index has no {what} for this Python and system",
-        "point PYTHON at another Python (3.11 to 3.13 have every package), for example: make test PYTHON=python3.12",
+        "check the index (PIP_INDEX_URL), or use a Python that every package is built for (3.11 to 3.13), such as: "
+        "make test PYTHON=python3.12",
     ),
     (
         r"Permission denied",
@@ -97,11 +100,9 @@ def probe(path: str) -> Optional[Python]:
 def complaint(python: Python) -> Optional[str]:
     """Why an interpreter will not do, or None if it will."""
     if python.version < OLDEST:
-        return "{} is Python {}".format(python.path, dotted(python.version))
+        return f"{python.path} is Python {dotted(python.version)}"
     if python.missing:
-        return "{} is Python {} without the module {}".format(
-            python.path, dotted(python.version), " and ".join(python.missing)
-        )
+        return f"{python.path} is Python {dotted(python.version)} without the module {' and '.join(python.missing)}"
     return None
 
 
@@ -123,19 +124,15 @@ def choose(wanted: Optional[str]) -> Python:
 
 
 def _nothing_suitable(wanted: Optional[str], found: List[Python]) -> str:
-    lacking = [python for python in found if python.version >= OLDEST]
-    complaints = "; ".join(filter(None, map(complaint, found)))
+    complaints = "; ".join(filter(None, map(complaint, found))) or "there is no Python on the PATH"
+    lacking = [python.version for python in found if python.version >= OLDEST]
     if lacking:
-        return "Python's venv module is missing: {}.\nInstall it (Debian, Ubuntu: apt-get install python{}-venv).".format(
-            complaints, dotted(lacking[0].version[:2])
-        )
+        package = f"python{dotted(lacking[0][:2])}-venv"
+        return f"Python's venv module is missing: {complaints}.\nInstall it (on Debian: apt-get install {package})."
     if wanted and not found:
-        return "PYTHON={} is not a Python that runs here.\nGive the path of a Python {} or newer.".format(
-            wanted, dotted(OLDEST)
-        )
-    return "Python {} or newer is missing: {}.\nInstall one, or point to it: make demo PYTHON=/path/to/python3.12".format(
-        dotted(OLDEST), complaints or "there is no Python on the PATH"
-    )
+        return f"PYTHON={wanted} is not a Python that runs here.\nGive the path of a Python {dotted(OLDEST)} or newer."
+    advice = "Install one, or point to it: make demo PYTHON=/path/to/python3.12"
+    return f"Python {dotted(OLDEST)} or newer is missing: {complaints}.\n{advice}"
 
 
 class Environment:
@@ -177,18 +174,18 @@ class Environment:
 
     def create(self, base: Python) -> Python:
         """Makes an empty environment with `base`, in place of a broken or outdated one.  Raises SetupError."""
-        say("creating .venv with Python {} ({})".format(dotted(base.version), base.path))
+        say(f"creating .venv with Python {dotted(base.version)} ({base.path})")
         made = subprocess.run(
             [base.path, "-m", "venv", "--clear", str(self.folder)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         python = probe(str(self.python))
         if made.returncode or python is None:
-            raise SetupError("{} could not make .venv:\n{}".format(base.path, made.stdout.decode(errors="replace")))
+            raise SetupError(f"{base.path} could not make .venv:\n{made.stdout.decode(errors='replace')}")
         return python
 
     def install(self, extras: List[str]) -> None:
         """Installs Stepscope from the checkout, with extras.  Raises SetupError."""
-        target = "{}[{}]".format(self.root, ",".join(extras)) if extras else str(self.root)
+        target = f"{self.root}[{','.join(extras)}]" if extras else str(self.root)
         command = [str(self.python), "-m", "pip", "install", "--disable-pip-version-check", "--editable", target]
         code, lines = stream(command)
         if code:
@@ -196,16 +193,15 @@ class Environment:
 
 
 def stream(command: List[str]) -> Tuple[int, List[str]]:
-    """Runs pip and shows what it does, without the lines about what is there already.  Returns status and output."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    """Runs pip and shows those of its lines that tell how far it is.  Returns status and all lines."""
     lines = []
-    assert process.stdout is not None
-    for raw in process.stdout:
-        line = raw.decode(errors="replace").rstrip()
-        lines.append(line)
-        if line.strip() and "already satisfied" not in line and not line.startswith("Looking in "):
-            print("    " + line[:118], flush=True)
-    return process.wait(), lines
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        for raw in process.stdout or ():
+            line = raw.decode(errors="replace").rstrip()
+            lines.append(line)
+            if _WORTH_SHOWING.match(line):
+                print("    " + line.strip()[:114], flush=True)
+    return process.returncode, lines
 
 
 def diagnose(lines: List[str]) -> str:
@@ -214,7 +210,7 @@ def diagnose(lines: List[str]) -> str:
     for pattern, reason, advice in _REASONS:
         match = re.search(pattern, text)
         if match:
-            return "{}.\nTo do: {}.".format(reason.format(**match.groupdict()), advice)
+            return f"{reason.format(**match.groupdict())}.\nTo do: {advice}."
     return "pip failed; its last words:\n" + "\n".join(lines[-15:])
 
 
@@ -233,11 +229,11 @@ def set_up(purpose: str, wanted: Optional[str], root: Path = ROOT) -> bool:
     if before == extras:
         return False
     size = "; the first time this downloads about 1 GB" if "test" in extras else ""
-    say("installing what `make {}` needs into .venv{}".format(purpose, size))
+    say(f"installing what `make {purpose}` needs into .venv{size}")
     started = time.monotonic()
     environment.install(extras)
     environment.record(key, extras)
-    say("ready after {:.0f} s".format(time.monotonic() - started))
+    say(f"ready after {time.monotonic() - started:.0f} s")
     return True
 
 
@@ -245,12 +241,12 @@ def main() -> int:
     """Sets up, or prints one plain message and returns 1."""
     parser = argparse.ArgumentParser(description="Makes .venv ready.")
     parser.add_argument("purpose", choices=sorted(EXTRAS))
-    parser.add_argument("--python", default=os.environ.get("PYTHON"), help="the Python to use; default: the first suitable")
+    parser.add_argument("--python", default=os.environ.get("PYTHON"), help="the Python to use; default: any suitable")
     options = parser.parse_args()
     try:
         set_up(options.purpose, options.python or None)
     except (SetupError, OSError) as error:
-        print("\n[setup] cannot set up: {}".format(error), file=sys.stderr)
+        print(f"\n[setup] cannot set up: {error}", file=sys.stderr)
         return 1
     return 0
 

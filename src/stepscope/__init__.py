@@ -1,0 +1,68 @@
+"""Stepscope: where the step time of a training job goes, and what to change first.
+
+In a training job:
+
+    import stepscope as profiler
+
+    with profiler.Profile("logs"):
+        for i in range(10):
+            with profiler.Trace("train", step_num=i, _r=1):
+                train_step()
+
+Afterwards:
+
+    profile = stepscope.load("logs")
+    print(profile.overview().verdict.sentence)
+
+Importing this package imports nothing heavy: names are looked up on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from stepscope.api import load
+    from stepscope.capture import Profile, ProfilerOptions, Trace, annotate, last_error, start, step, stop
+    from stepscope.errors import StepscopeError
+
+_HOME = {
+    "Profile": "stepscope.capture",
+    "ProfilerOptions": "stepscope.capture",
+    "StepscopeError": "stepscope.errors",
+    "Trace": "stepscope.capture",
+    "annotate": "stepscope.capture",
+    "last_error": "stepscope.capture",
+    "load": "stepscope.api",
+    "start": "stepscope.capture",
+    "step": "stepscope.capture",
+    "stop": "stepscope.capture",
+}
+
+__all__ = [
+    "Profile",
+    "ProfilerOptions",
+    "StepscopeError",
+    "Trace",
+    "annotate",
+    "last_error",
+    "load",
+    "start",
+    "step",
+    "stop",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'stepscope' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

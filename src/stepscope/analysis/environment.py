@@ -17,6 +17,9 @@ _NVIDIA = (
 )  # fmt: skip
 
 
+_COMPUTE = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE, EventKind.GRAPH_LAUNCH)
+
+
 @dataclass(frozen=True)
 class Missing:
     """Something that a profile lacks, and how to record it."""
@@ -32,7 +35,7 @@ class EnvironmentOfHost:
     Attributes:
         framework: "tensorflow", "jax", "pytorch", or "".
         device_type: the model of its devices, "CPU" without any.
-        device_count: devices that the profiler saw; devices_used: those that did any work.
+        device_count: devices that the profiler saw; devices_used: those that computed.
         span_ps: from the first to the last event.
         missing: what the host's trace lacks.
     """
@@ -49,7 +52,8 @@ def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
     """What one host ran on."""
     planes = [row for row in trace.device_planes() if trace.planes.kind[row] != PlaneKind.SPARSE_CORE]
     plane_of_event = trace.lines.plane[trace.events.line]
-    used = np.unique(plane_of_event[is_device_work(trace)])
+    computes = is_device_work(trace) & np.isin(trace.events.kind, _COMPUTE)
+    used = np.unique(plane_of_event[computes])
     begin, end = trace.span_ps()
     return EnvironmentOfHost(
         framework=trace.framework,
@@ -57,7 +61,7 @@ def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
         device_count=len(planes),
         devices_used=int(np.isin(planes, used).sum()),
         span_ps=end - begin,
-        missing=_missing(trace, steps_source, bool(planes), bool(len(used))),
+        missing=_missing(trace, steps_source, bool(planes), bool(is_device_work(trace).any())),
     )
 
 

@@ -46,6 +46,10 @@ def forest(trace: HostTrace) -> Forest:
 
 def is_device_work(trace: HostTrace) -> NDArray[np.bool_]:
     """Measured work of a device (no derived lines, which would count it twice): bool of shape (events,)."""
+    return trace.derived("device work", _is_device_work)
+
+
+def _is_device_work(trace: HostTrace) -> NDArray[np.bool_]:
     lines = np.isin(trace.lines.kind, (LineKind.STREAM, LineKind.DEVICE_OPS))
     kinds = np.zeros(256, np.bool_)
     kinds[[int(kind) for kind in _MEASURED_DEVICE]] = True

@@ -48,7 +48,7 @@ ENVIRONMENT_FIELDS: tuple[Field, ...] = (
     Field("host_count", "count", "hosts whose traces are in the session", "int"),
     Field("device_type", "text", "model of the devices; CPU if none took part", "str"),
     Field("device_count", "count", "devices that the profiler saw, over all hosts", "int"),
-    Field("devices_used", "count", "devices that did any work during the capture", "int"),
+    Field("devices_used", "count", "devices that ran a kernel or an op during the capture, over all hosts", "int"),
     Field("framework", "text", "the framework that wrote the profile, as far as the names in it tell", "str"),
     Field("capture_ms", "ms", "from the first to the last event, on the host with the longest capture"),
 )
@@ -150,6 +150,47 @@ class OverviewReport(Report):
             Prose("Not in this capture", tuple(f"{item.what}: {item.remedy}" for item in self.missing)),
         ]
 
+    def summary_lines(self) -> Sequence[str]:
+        """Ten lines: verdict, steps, breakdown, top ops, first advice."""
+        return [*map("! {}".format, self.warnings), *self._steps_lines(), *self._ops_lines(), *self._advice_lines()]
+
+    def _steps_lines(self) -> list[str]:
+        parts = sorted(self.breakdown_rows(), key=lambda row: -_number(row["percent"]))
+        shown = [f"{row['category']} {_number(row['percent']):.1f} %" for row in parts if _number(row["percent"]) >= 0.05]
+        return [
+            f"verdict    {self.verdict.sentence}",
+            f"recorded   {self._recorded_on()}",
+            f"step time  {self._step_time()}",
+            f"goes to    {', '.join(shown) or 'nothing that was recorded'}",
+        ]
+
+    def _recorded_on(self) -> str:
+        env = self.environment
+        devices = f"{env['devices_used']} of {env['device_count']} devices used, " if env["device_count"] else ""
+        return f"{env['framework'] or 'unknown framework'}, {_count(env['host_count'], 'host')}, {devices}{env['device_type']}"
+
+    def _step_time(self) -> str:
+        time = self.step_time_ms
+        if time["mean"] is None:
+            return f"unknown: {self.steps_how}"
+        spread = f" ± {_number(time['std']):.2f}" if time["std"] is not None else ""
+        limits = f"{_number(time['min']):.2f} to {_number(time['max']):.2f} ms"
+        return f"{_number(time['mean']):.2f}{spread} ms, {limits}, {_count(time['count'], 'step')} ({self.steps_source})"
+
+    def _ops_lines(self) -> list[str]:
+        heads = ("top ops    ", *("           ",) * 2)
+        return [
+            f"{head}{_number(op['self_percent']):5.1f} %  {op['category']}  {op['name']}"
+            for head, op in zip(heads, self.top_ops, strict=False)
+        ]
+
+    def _advice_lines(self) -> list[str]:
+        if not self.advice:
+            return ["do first   record a profile that holds steps: see `stepscope doctor`"]
+        first = self.advice[0]
+        gain = f", up to {first.predicted_speedup:g} times as fast" if first.predicted_speedup else ""
+        return [f"do first   {first.title} ({first.evidence}{gain})", *(f"           - {action}" for action in first.actions[:2])]
+
     def breakdown_rows(self) -> tuple[dict[str, Cell], ...]:
         """The breakdown as table rows, in the order of the categories."""
         total = sum(self.breakdown_ms.values())
@@ -171,6 +212,15 @@ class OverviewReport(Report):
         figures["verdict"] = (self.verdict.name, "text")
         figures["steps_source"] = (self.steps_source, "text")
         return Rows("Figures", _METRIC_FIELDS, tuple(_metric(key, *figure) for key, figure in figures.items()))
+
+
+def _number(value: Cell) -> float:
+    """A figure for the eye, where unknown and nothing look alike."""
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _count(number: Cell, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _metric(path: str, value: Cell, unit: str) -> dict[str, Cell]:

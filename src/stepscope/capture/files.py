@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import socket
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
+from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact
 from stepscope.errors import CaptureError
 
-_lock = threading.Lock()
 _last_second = 0
 
 
@@ -38,9 +39,8 @@ def run_name(now: Callable[[], float] = time.time) -> str:
     within the second of the one before is named after the next second.
     """
     global _last_second
-    with _lock:
-        _last_second = max(int(now()), _last_second + 1)
-        return time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(_last_second))
+    _last_second = max(int(now()), _last_second + 1)
+    return time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(_last_second))
 
 
 def make_run_folder(logdir: str | os.PathLike[str]) -> Path:
@@ -78,20 +78,31 @@ def drop_if_empty(folder: Path) -> None:
 
 
 def store(artifacts: tuple[Artifact, ...], folder: Path, host: str) -> Path:
-    """Stores the files of one worker under one name; returns the path of the first.
+    """Stores the files of one worker under one name; returns the path of the first, which is the profile itself.
+
+    A further file that cannot be stored is reported and does not lose the first.
 
     Raises:
-        CaptureError: nothing could be written; no file is left half-written.
+        CaptureError: the first could not be written; nothing half-written is left.
     """
     for name in _names(host):
         if any((folder / f"{name}.{artifact.suffix}").exists() for artifact in artifacts):
             continue
-        with suppress(FileExistsError):  # somebody took the name since
-            first = _store(artifacts[0], folder, name)
-            for artifact in artifacts[1:]:
-                _store(artifact, folder, name)
-            return first
-    raise AssertionError("names do not end")
+        try:
+            profile = _store(artifacts[0], folder, name)
+        except FileExistsError:  # another worker took the name since we looked
+            continue
+        _store_others(artifacts[1:], folder, name)
+        return profile
+    raise AssertionError("there is always another name")
+
+
+def _store_others(artifacts: tuple[Artifact, ...], folder: Path, name: str) -> None:
+    for artifact in artifacts:
+        try:
+            _store(artifact, folder, name)
+        except (CaptureError, FileExistsError) as error:
+            report(error, f"storing {name}.{artifact.suffix}")
 
 
 def _names(host: str) -> Iterator[str]:
@@ -116,7 +127,7 @@ def _store(artifact: Artifact, folder: Path, name: str) -> Path:
             f"the profile could not be written: {error.strerror or error}",
             code="write-failed",
             path=final,
-            lost="this capture" if artifact.suffix == "xplane.pb" else f"the copy as {artifact.suffix}",
+            lost=f"the capture as {artifact.suffix}",
             hint="make room there or choose another logdir",
         ) from error
     _sync_folder(folder)
@@ -126,44 +137,36 @@ def _store(artifact: Artifact, folder: Path, name: str) -> Path:
 @contextmanager
 def _written(artifact: Artifact, folder: Path) -> Iterator[Path]:
     """The content in a file of its own in `folder`, on the disk; removed at the end."""
-    handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=folder)
+    temporary = folder / f".{os.getpid()}-{secrets.token_hex(8)}.tmp"
     try:
-        with os.fdopen(handle, "wb") as file:
-            _fill(file.fileno(), artifact.content)
+        with temporary.open("xb") as file:
+            _fill(file, artifact.content)
+            file.flush()
             os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
-        yield Path(temporary)
+        yield temporary
     finally:
         with suppress(OSError):
-            os.unlink(temporary)
+            temporary.unlink()
 
 
-def _fill(handle: int, content: bytes | Path) -> None:
-    with open(handle, "wb", closefd=False) as file:
-        if isinstance(content, bytes):
-            file.write(content)
-        else:
-            with content.open("rb") as source:
-                shutil.copyfileobj(source, file, 1 << 20)
+def _fill(file: BinaryIO, content: bytes | Path) -> None:
+    if isinstance(content, bytes):
+        file.write(content)
+        return
+    with content.open("rb") as source:
+        shutil.copyfileobj(source, file, 1 << 20)
 
 
 def _publish(temporary: Path, final: Path) -> None:
     """Gives a file its final name unless that is taken.  Raises FileExistsError if it is."""
     try:
-        os.link(temporary, final)
+        final.hardlink_to(temporary)
     except FileExistsError:
         raise
     except OSError:
         # A file system without links: the name is reserved by an empty file, which only its maker then replaces.
         os.close(os.open(final, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        os.replace(temporary, final)
-
-
-def _umask() -> int:
-    """The process's umask; temporary files ignore it, and a profile is for whoever may read the logdir."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+        temporary.replace(final)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from stepscope.capture.report import warn
 
@@ -11,7 +12,8 @@ _HIGHEST = {"host_tracer_level": 3, "python_tracer_level": 1, "device_tracer_lev
 
 @dataclass(frozen=True)
 class ProfilerOptions:
-    """What a capture records; the fields of `tf.profiler.experimental.ProfilerOptions` with the same meaning, and one more.
+    """What a capture records: the fields of `tf.profiler.experimental.ProfilerOptions` with the same meaning, and one
+    more.
 
     A level out of range is moved to the nearest one when the capture starts, with a warning.
 
@@ -38,15 +40,16 @@ class ProfilerOptions:
             return cls()
         if isinstance(options, cls):
             return options
-        return cls(**{field.name: getattr(options, field.name, field.default) for field in fields(cls)})
+        given: dict[str, Any] = {f.name: getattr(options, f.name) for f in fields(cls) if hasattr(options, f.name)}
+        return cls(**given)
 
     def in_range(self) -> ProfilerOptions:
         """The same options with every level moved into its range; tells of each that had to be moved."""
-        moved: dict[str, int] = {}
+        moved: dict[str, Any] = {}
         for name, highest in _HIGHEST.items():
             level = getattr(self, name)
             nearest = min(max(level, 0), highest)
             if nearest != level:
                 warn(f"{name}={level} is out of range 0 to {highest}; {nearest} is used")
                 moved[name] = nearest
-        return replace(self, **moved) if moved else self  # type: ignore[arg-type]
+        return replace(self, **moved) if moved else self

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 from stepscope.errors import CaptureError, StepscopeError
 
@@ -43,15 +42,22 @@ def _translate(error: Exception, doing: str) -> CaptureError:
     return CaptureError(reason, path=path, hint="training goes on; set ProfilerOptions(strict=True) to raise instead")
 
 
-@contextmanager
-def wall(doing: str, strict: bool) -> Iterator[None]:
-    """Keeps exceptions of the body from the training code: they are logged, and raised as CaptureError only if `strict`.
+class Wall:
+    """Keeps exceptions of its block from the training code: they are logged, and raised only if `strict`, then as one
+    of our own.  KeyboardInterrupt and SystemExit pass."""
 
-    KeyboardInterrupt and SystemExit pass.
-    """
-    try:
-        yield
-    except Exception as error:  # whatever a framework's profiler comes up with
-        told = report(error, doing)
-        if strict:
+    def __init__(self, doing: str, strict: bool) -> None:
+        self._doing = doing
+        self._strict = strict
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        told = report(error, self._doing)
+        if self._strict:
             raise told from (None if told is error else error)
+        return True

@@ -23,6 +23,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import NamedTuple
 
 from stepscope.errors import InputError, NotFoundError, Problem, UnreadableError, UsageError
@@ -74,6 +75,7 @@ class Session:
 
     @property
     def hosts(self) -> tuple[str, ...]:
+        """The hosts' names, in the order of the files."""
         return tuple(file.host for file in self.files)
 
 
@@ -197,7 +199,7 @@ _NOT_SPANNED: tuple[int, str] = (-1, "")
 
 def _candidates(root: str, folder: store.Folder, problems: list[Problem]) -> list[_Candidate]:
     """The sessions whose files lie in one folder; adds to `problems` what had to be left out."""
-    claimed = [(entry, format) for entry in folder.files if (format := format_of(entry.name))]
+    claimed = [(entry, fmt) for entry in folder.files if (fmt := format_of(entry.name))]
     found = _without_packed_copies(_described(claimed, problems))
     spaces = [file for file in found if file.format.name != "kineto"]
     traces = [file for file in found if file.format.name == "kineto"]
@@ -220,30 +222,32 @@ def _candidates(root: str, folder: store.Folder, problems: list[Problem]) -> lis
 
 def _described(claimed: Iterable[tuple[store.Entry, Format]], problems: list[Problem]) -> list[_Found]:
     found = []
-    for entry, format in claimed:
+    for entry, fmt in claimed:
         try:
-            found.append(_described_file(entry, format))
+            found.append(_described_file(entry, fmt))
         except InputError as error:
             problems.append(error.problem)
     return found
 
 
-def _described_file(entry: store.Entry, format: Format) -> _Found:
+def _described_file(entry: store.Entry, fmt: Format) -> _Found:
     """Raises NotFoundError for a link that leads nowhere, AccessError."""
     identity = entry.identity or store.identity(entry.path)
     stem = entry.name.removesuffix(".gz")
-    torch = _TORCH_NAME.fullmatch(stem) if format.name == "kineto" else None
+    torch = _TORCH_NAME.fullmatch(stem) if fmt.name == "kineto" else None
     if torch:
         digits = torch["stamp"]
         stamp = (int(digits), digits) if digits else _NOT_SPANNED
-        return _Found(entry.path, format, identity, torch["worker"], stamp, stem)
-    if format.name == "kineto":
+        return _Found(entry.path, fmt, identity, torch["worker"], stamp, stem)
+    if not fmt.claims(entry.name):
+        worker = PurePath(stem).stem
+    elif fmt.name == "kineto":
         # A number before ".trace.json" is part of the host's name, as in 10.0.0.2.trace.json.gz: only
         # torch.profiler writes stamps.
-        worker = stem.removesuffix(".json").removesuffix(".trace")
+        worker = stem.removesuffix(".trace.json")
     else:
-        worker = format.host_of(entry.name) if format.claims(entry.name) else os.path.splitext(stem)[0]
-    return _Found(entry.path, format, identity, worker, _NOT_SPANNED, stem)
+        worker = fmt.host_of(entry.name)
+    return _Found(entry.path, fmt, identity, worker, _NOT_SPANNED, stem)
 
 
 def _without_packed_copies(found: list[_Found]) -> list[_Found]:
@@ -400,8 +404,8 @@ _XSPACE_TAGS = frozenset({0x0A, 0x12, 0x1A, 0x22})
 
 def _session_of_file(path: str) -> Session:
     name = store.basename(path)
-    format = format_of(name) or _format_by_content(path, name)
-    file = _described_file(store.Entry(name, path, is_folder=False), format)
+    fmt = format_of(name) or _format_by_content(path, name)
+    file = _described_file(store.Entry(name, path, is_folder=False), fmt)
     folder = store.parent(path) or path
     is_in_layout = store.parts(folder)[-3:-1] == ("plugins", "profile")
     run = store.basename(folder) if is_in_layout else name
@@ -413,14 +417,14 @@ def _format_by_content(path: str, name: str) -> Format:
     prefix = store.read_prefix(path, SNIFF_BYTES)
     if not prefix:
         raise UnreadableError("the file is empty", code="empty", path=path, hint=_CAPTURE_HINT)
-    format = sniff(prefix)
-    if format and format.name == "xspace" and prefix.startswith(_GZIP_MAGIC):
+    fmt = sniff(prefix)
+    if fmt and fmt.name == "xspace" and prefix.startswith(_GZIP_MAGIC):
         hint = "unpack it with gunzip and give the result"
         raise UnreadableError("this is an XSpace compressed with gzip", code="unknown-format", path=path, hint=hint)
     label = _known_label(name)
-    if label and not (format and format.name == "xspace"):
+    if label and not (fmt and fmt.name == "xspace"):
         raise UnreadableError(f"this is no profile but {label}", code="unknown-format", path=path, hint=_hint(path))
-    return format or require_format(name, path)
+    return fmt or require_format(name, path)
 
 
 def _sniffed_candidates(root: str, walk: store.Walk, problems: list[Problem]) -> list[_Candidate]:
@@ -496,7 +500,7 @@ def _varint(content: bytes, position: int) -> tuple[int | None, int]:
 
 
 def _format_named(name: str) -> Format:
-    return next(format for format in FORMATS if format.name == name)
+    return next(fmt for fmt in FORMATS if fmt.name == name)
 
 
 # ---- when there is nothing -------------------------------------------------------------------------------------------
@@ -528,7 +532,7 @@ def _no_profile(root: str, walk: store.Walk, problems: list[Problem]) -> NotFoun
     depth = max(folder.depth for folder in walk.folders)
     where = f"{_count(len(walk.folders), 'folder')} with {_count(walk.file_count, 'file')}"
     where += f", {_count(depth, 'level')} deep" if depth else ""
-    wanted = " or ".join(format.summary for format in FORMATS)
+    wanted = " or ".join(fmt.summary for fmt in FORMATS)
     census = _census(entry.name for folder in walk.folders for entry in folder.files)
     instead = f"; there are instead: {census}" if census else ""
     reason = f"no profile in {where}; looked for {wanted}{instead}"
@@ -547,7 +551,7 @@ def _label(name: str) -> str:
     known = _known_label(name)
     if known:
         return known.removeprefix("an ").removeprefix("a ")
-    ending = os.path.splitext(name.removesuffix(".gz"))[1]
+    ending = PurePath(name.removesuffix(".gz")).suffix
     return _printable(f"*{ending}" if ending else "without an ending")
 
 
@@ -563,8 +567,9 @@ def _hint(path: str) -> str:
     near = _nearby(path)
     if not near:
         return _CAPTURE_HINT
-    more = f" and {_count(len(near) - 1, 'more folder')}" if len(near) > 1 else ""
-    return f"there are profiles in {near[0]}{more}: give that path"
+    if len(near) == 1:
+        return f"there are profiles in {near[0]}: give that path"
+    return f"there are profiles in {near[0]} and {_count(len(near) - 1, 'more folder')}: give one of these paths"
 
 
 def _nearby(path: str) -> list[str]:

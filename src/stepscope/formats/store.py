@@ -8,6 +8,9 @@ Every failure is an `AccessError` or a `NotFoundError` that names the path; no `
 driver passes this module.
 """
 
+# A path here may be a URL, which pathlib would spoil: it makes one slash of two.
+# ruff: noqa: PTH100, PTH111, PTH116, PTH118, PTH120, PTH206
+
 from __future__ import annotations
 
 import errno
@@ -112,6 +115,7 @@ class Walk:
 
     @property
     def file_count(self) -> int:
+        """How many files were listed."""
         return sum(len(folder.files) for folder in self.folders)
 
 
@@ -120,13 +124,26 @@ class Store(Protocol):
 
     max_folders: int
 
-    def absolute(self, path: str) -> str: ...
-    def kind(self, path: str) -> Kind | None: ...
-    def identity(self, path: str) -> Identity: ...
-    def read(self, path: str, limit: int | None) -> bytes: ...
-    def entries(self, path: str, limit: int) -> tuple[list[Entry], bool]: ...
-    def folder_id(self, path: str) -> object: ...
-    def forget(self, path: str) -> None: ...
+    def absolute(self, path: str) -> str:
+        """See `absolute` of this module, as for the others that have its names."""
+
+    def kind(self, path: str) -> Kind | None:
+        """What is at a path."""
+
+    def identity(self, path: str) -> Identity:
+        """The identity of a file."""
+
+    def read(self, path: str, limit: int | None) -> bytes:
+        """The first `limit` bytes of a file, or all."""
+
+    def entries(self, path: str, limit: int) -> tuple[list[Entry], bool]:
+        """At most `limit` names of a folder, and True if there are more."""
+
+    def folder_id(self, path: str) -> object:
+        """The same for two paths of one folder."""
+
+    def forget(self, path: str) -> None:
+        """Drops listings that are remembered, so that a session written meanwhile is seen."""
 
 
 # ---- the interface ---------------------------------------------------------------------------------------------------
@@ -457,7 +474,6 @@ class _RemoteStore:
         return path
 
     def forget(self, path: str) -> None:
-        """Drops listings that the driver remembers, so that a session written meanwhile is seen."""
         with _remote_errors(path):
             _open_store(path)[0].invalidate_cache()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -89,6 +89,16 @@ class Report(ABC):
     @abstractmethod
     def sections(self) -> Sequence[Section]:
         """What to show, in order."""
+
+    def summary_lines(self) -> Sequence[str]:
+        """The report in a few lines for the terminal; by default what its prose says."""
+        return [line for section in self.sections() if isinstance(section, Prose) for line in section.lines]
+
+    def head(self, rows: int) -> Report:
+        """The same report with at most so many rows in its main list, if it has one."""
+        names = {field.name for field in fields(self)}
+        listed = next((name for name in ("rows", "top_ops") if name in names), None)
+        return self if listed is None else replace(self, **{listed: getattr(self, listed)[:rows]})
 
     def main_table(self) -> Rows:
         """The table that CSV, Parquet, Arrow and pandas get."""

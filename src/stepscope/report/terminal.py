@@ -7,9 +7,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from stepscope.report.base import Figures, Prose, Report, Rows, Section, text_of
+from stepscope.report.base import Cell, Field, Figures, Prose, Report, Rows, Section, text_of
 
 _RIGHT = frozenset({"float", "int"})
+_LONGEST_NAME = 56  # longer texts in tables lose their beginning: the end of an op's path tells more
+_HOVER_ONLY = frozenset({"meaning"})  # columns that explain others; a terminal has no room for them
 
 
 def view(report: Report, most_rows: int | None = None) -> Group:
@@ -43,12 +45,27 @@ def _figures(section: Figures) -> Table:
 
 def _table(section: Rows, most_rows: int) -> RenderableType:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for field in section.fields:
+    fields = [field for field in section.fields if _is_shown(field, section)]
+    for field in fields:
         right = field.kind in _RIGHT
-        table.add_column(field.name, justify="right" if right else "left", no_wrap=right, overflow="fold")
+        table.add_column(field.name.replace("_", "\n"), justify="right" if right else "left", no_wrap=True, overflow="ellipsis")
     for row in section.rows[:most_rows]:
-        table.add_row(*(escape(text_of(row[field.name])) for field in section.fields))
+        table.add_row(*(_cell(row[field.name], field) for field in fields))
     hidden = len(section.rows) - most_rows
     if hidden <= 0:
         return table
     return Group(table, Text(f"  ... {hidden:,} more rows; --top {len(section.rows)} shows all", style="dim"))
+
+
+def _is_shown(field: Field, section: Rows) -> bool:
+    """Leaves out explanations, and times that are 0 everywhere: a terminal is narrow."""
+    if field.name in _HOVER_ONLY:
+        return False
+    return field.unit != "ms" or any(row[field.name] != 0 for row in section.rows)
+
+
+def _cell(value: Cell, field: Field) -> str:
+    text = text_of(value)
+    if field.kind == "str" and field.name in ("name", "kernel", "op") and len(text) > _LONGEST_NAME:
+        text = "…" + text[1 - _LONGEST_NAME :]
+    return escape(text)

@@ -108,7 +108,8 @@ def _by_use(candidates: list[Entry]) -> Entry | None:
 
 
 def _tell_of_doubt(chosen: Entry, candidates: list[Entry]) -> None:
-    # JAX that came along with TensorFlow is no reason for doubt; another framework that computes is.
-    others = [entry.name for entry in candidates if entry is not chosen and (entry.name != "jax" or entry.load().in_use())]
+    others = [entry.name for entry in candidates if entry is not chosen]
+    if "jax" in others and not REGISTRY[0].load().in_use():
+        others.remove("jax")  # it came along with TensorFlow
     if others:
         warn(f"{chosen.name} is profiled, {' and '.join(others)} is imported too; set {ENVIRONMENT} to choose another")

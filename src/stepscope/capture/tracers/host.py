@@ -196,6 +196,6 @@ def _stat(value: object) -> int | float | str | bytes:
 
 def _fraction(value: object) -> float | str:
     try:
-        return float(value) if hasattr(value, "__float__") else str(value)  # type: ignore[arg-type]
+        return float(value) if hasattr(value, "__float__") else str(value)
     except (TypeError, ValueError, RuntimeError):
         return str(value)

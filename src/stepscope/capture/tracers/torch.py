@@ -11,7 +11,7 @@ from typing import Any
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Artifact, Collected, Metadata, Span
-from stepscope.errors import CaptureError, StepscopeError
+from stepscope.errors import CaptureError
 
 _FAST = 3  # gzip level: a sixth of the text for a third of the time of the default
 
@@ -100,14 +100,14 @@ class TorchRecording:
         self._native = native
 
     def collect(self, host: str) -> Collected:
-        """The profile as XSpace, and as the Kineto JSON that PyTorch writes; the latter alone if it cannot be converted."""
+        """The profile as XSpace, and as the Kineto JSON that PyTorch writes; that alone if it cannot be converted."""
         text = self._kineto()
         kept = Artifact("pt.trace.json.gz", gzip.compress(text, _FAST))
         try:
             return Collected((Artifact("xplane.pb", _converted(text, host)), kept))
-        except StepscopeError as error:
-            lost = CaptureError(f"the Kineto trace could not be converted: {error}", kept="the trace as PyTorch wrote it")
-            return Collected((kept,), lost)
+        except Exception as error:  # a fault of the conversion must not cost the recording
+            reason = f"the Kineto trace could not be converted: {error}"
+            return Collected((kept,), CaptureError(reason, kept="the trace as PyTorch wrote it"))
 
     def _kineto(self) -> bytes:
         with tempfile.TemporaryDirectory(prefix="stepscope-") as folder:

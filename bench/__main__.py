@@ -1,0 +1,118 @@
+"""`python -m bench`: build the profiles, measure, write RESULTS.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from bench import profiles
+from bench.measures import Measure, measures, measures_of_starting
+from bench.process import Limits, Sample
+from bench.profiles import BenchProfile
+from bench.report import Measured, Section, render
+from bench.tools import Stepscope
+
+LARGE, HUGE, QUICK = 1_160_000, 10_000_000, 230_000
+ROUNDS, ROUNDS_HUGE = 5, 3
+RESULTS = Path(__file__).with_name("RESULTS.md")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the bench; 0, or 1 if Stepscope itself gave no result somewhere."""
+    options = _options(arguments)
+    limits = Limits.of_this_machine(options.timeout)
+    small = profiles.obtain(1, options.base)
+    sections = []
+    for events, rounds in _plan(options):
+        profile = profiles.obtain(events, options.base)
+        _say(f"{profile.events:,} events, {profile.bytes / 1e6:,.0f} MB: {profile.path}")
+        _warm_up(profile, small, limits)
+        wanted = [*measures(profile, small, limits)]
+        if events != HUGE:
+            wanted += measures_of_starting(profile, limits)
+        measured = [_measure(measure, rounds) for measure in wanted if _is_wanted(measure, options.only)]
+        sections.append(Section(profile, measured))
+    page = render(sections, limits, _rounds(options))
+    options.output.write_text(page)
+    _say(f"written to {options.output}")
+    return int(any(_stepscope_failed(section.measured) for section in sections))
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one profile of 0.2 M events, three rounds")
+    parser.add_argument("--only", action="append", metavar="NAME", help="only the measures whose name starts so")
+    parser.add_argument("--rounds", type=int, help=f"instead of {ROUNDS} ({ROUNDS_HUGE} for the largest profile)")
+    parser.add_argument("--no-huge", action="store_true", help="leave out the profile of 10 M events")
+    parser.add_argument("--timeout", type=float, default=300.0, metavar="S", help="stop a process after this long")
+    parser.add_argument("--base", type=Path, metavar="FILE", help="the profile to repeat")
+    parser.add_argument("--output", type=Path, help="where the results go")
+    options = parser.parse_args(arguments)
+    if options.output is None:
+        partial = options.quick or options.only or options.no_huge or options.base
+        options.output = profiles.folder() / "RESULTS.md" if partial else RESULTS
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+    return options
+
+
+def _plan(options: argparse.Namespace) -> list[tuple[int, int]]:
+    """(events, rounds) of each profile."""
+    if options.quick:
+        return [(QUICK, options.rounds or 3)]
+    large = [(LARGE, options.rounds or ROUNDS)]
+    return large if options.no_huge else [*large, (HUGE, options.rounds or ROUNDS_HUGE)]
+
+
+def _rounds(options: argparse.Namespace) -> str:
+    return ", ".join(f"{rounds} at {events:,} events" for events, rounds in _plan(options))
+
+
+def _warm_up(profile: BenchProfile, small: BenchProfile, limits: Limits) -> None:
+    """Reads the file into the page cache and lets Stepscope compile its kernels."""
+    with profile.path.open("rb") as file:
+        while file.read(1 << 24):
+            pass
+    Stepscope().cold(small.path, limits)
+
+
+def _is_wanted(measure: Measure, only: Iterable[str] | None) -> bool:
+    return not only or any(measure.name.startswith(name) for name in only)
+
+
+def _measure(measure: Measure, rounds: int) -> Measured:
+    """The tools in turn, `rounds` times; whoever fails is not asked again."""
+    samples: dict[str, list[Sample]] = {name: [] for name in measure.actions}
+    _say(f"  {measure.title}")
+    for _ in range(rounds):
+        for name, action in measure.actions.items():
+            if any(sample.failure for sample in samples[name]):
+                continue
+            samples[name].append(action())
+            _say(f"    {name}: {_brief(samples[name][-1], measure)}")
+    return Measured(measure, samples)
+
+
+def _brief(sample: Sample, measure: Measure) -> str:
+    return sample.failure or f"{measure.takes(sample):.3f} s, {sample.peak_bytes / 1e6:,.0f} MB"
+
+
+def _stepscope_failed(measured: Iterable[Measured]) -> bool:
+    return any(
+        sample.failure
+        for each in measured
+        for name, samples in each.samples.items()
+        if name.startswith("Stepscope")
+        for sample in samples
+    )
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    sys.exit(main())

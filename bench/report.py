@@ -1,0 +1,143 @@
+"""The results as Markdown."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from bench.measures import Measure
+from bench.process import Limits, Sample
+from bench.profiles import BenchProfile
+from bench.tools import cores, versions
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A measure and the samples of each of its actions."""
+
+    measure: Measure
+    samples: Mapping[str, Sequence[Sample]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """What was measured on one profile."""
+
+    profile: BenchProfile
+    measured: Sequence[Measured]
+
+
+def render(sections: Sequence[Section], limits: Limits, rounds: str) -> str:
+    """The whole page."""
+    parts = [_preamble(limits, rounds)]
+    for section in sections:
+        parts.append(_profile_heading(section.profile))
+        parts += [_table(measured, section.profile) for measured in section.measured]
+    return "\n\n".join(parts) + "\n"
+
+
+def _preamble(limits: Limits, rounds: str) -> str:
+    known = ", ".join(f"{name} {version}" for name, version in versions().items())
+    return f"""# Bench results
+
+Written by `python -m bench` on {date.today().isoformat()}; how to read and repeat it: [README](README.md).
+
+- Machine: {_cpu()}, {cores()} cores used, {_memory_gb():.0f} GB of memory, {platform.system()} {platform.machine()}.
+- Versions: {known}.
+- Rounds: {rounds}. In a round the tools take turns on the same file. Figures are medians, with the smallest and
+  largest in brackets. Files are in the page cache.
+- Ratio: the tool's time over Stepscope's, so above 1 means that Stepscope is faster.
+- CPU: processor time of the whole process with all its threads, warm-up and start included, median. It tells more
+  than the time where the machine was busy with other work.
+- Peak: largest resident memory of the whole process, median.
+- Bounds for a process: {limits.seconds:.0f} s and {limits.address_space_bytes / 1e9:.0f} GB of address space. Whoever
+  exceeds one is shown with the reason."""
+
+
+def _cpu() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory_gb() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+
+
+def _profile_heading(profile: BenchProfile) -> str:
+    return (
+        f"## {profile.events:,} events, {profile.bytes / 1e6:,.0f} MB\n\n"
+        f"`{profile.base}` repeated {profile.repetitions} times."
+    )
+
+
+def _table(measured: Measured, profile: BenchProfile) -> str:
+    measure = measured.measure
+    rate = " Rate |" if measure.per_byte else ""
+    lines = [
+        f"### {measure.title}",
+        "",
+        measure.meaning,
+        "",
+        f"| | Time | Ratio |{rate} CPU | Peak | What it says |",
+        f"| --- | ---: | ---: |{' ---: |' if rate else ''} ---: | ---: | --- |",
+    ]
+    reference = _median(measured, next(iter(measured.samples)))
+    for name, samples in measured.samples.items():
+        lines.append(_row(measured, name, samples, reference, profile))
+    return "\n".join(lines)
+
+
+def _row(measured: Measured, name: str, samples: Sequence[Sample], reference: float | None, of: BenchProfile) -> str:
+    costs = f"{_processor(samples)} | {_peak(samples)}"
+    failures = [sample.failure for sample in samples if sample.failure]
+    if failures:
+        empty_rate = " |" if measured.measure.per_byte else ""
+        return f"| {name} | no result | |{empty_rate} {costs} | {failures[0].replace('|', '/')} |"
+    seconds = [measured.measure.takes(sample) for sample in samples]
+    median = statistics.median(seconds)
+    ratio = f"{median / reference:.2f}" if reference else ""
+    rate = f" {of.bytes / median / 1e9:.2f} GB/s |" if measured.measure.per_byte else ""
+    return f"| {name} | {_spread(seconds)} | {ratio} |{rate} {costs} | {_answer(samples[-1])} |"
+
+
+def _median(measured: Measured, name: str) -> float | None:
+    samples = measured.samples[name]
+    if not samples or any(sample.failure for sample in samples):
+        return None
+    return statistics.median(measured.measure.takes(sample) for sample in samples)
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    unit, scale, digits = ("ms", 1e3, 1) if max(seconds) < 1 else ("s", 1.0, 2)
+    figures = (min(seconds), statistics.median(seconds), max(seconds))
+    low, middle, high = (f"{value * scale:.{digits}f}" for value in figures)
+    return f"{middle} {unit} ({low}-{high})"
+
+
+def _processor(samples: Sequence[Sample]) -> str:
+    return f"{statistics.median(sample.cpu_s for sample in samples):.2f} s"
+
+
+def _peak(samples: Sequence[Sample]) -> str:
+    return f"{statistics.median(sample.peak_bytes for sample in samples) / 1e6:,.0f} MB"
+
+
+def _answer(sample: Sample) -> str:
+    words = []
+    for key, value in sample.answer.items():
+        if key == "mean_ms" and value is not None:
+            words.append(f"mean step {value:.1f} ms")
+        elif key == "brought":
+            words.append("brings " + (", ".join(value) or "no heavy package"))
+        elif isinstance(value, int):
+            words.append(f"{value:,} {key}")
+    return "; ".join(words)

@@ -1,0 +1,211 @@
+"""How each of the three tools is asked for the same thing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bench.process import Limits, Running, Sample, private_copy, run, run_worker
+
+CACHE_OFF = {"STEPSCOPE_CACHE": "off"}
+# xprof-rs does not keep the result of a file that changed less than two seconds ago.
+SETTLE_S = 2.5
+
+
+def worker_command(task: str, path: Path, *options: str) -> list[str]:
+    """The command line of `bench.worker`."""
+    return [sys.executable, "-m", "bench.worker", task, str(path), *options]
+
+
+def xprof_rs() -> str | None:
+    """The binary of xprof-rs: beside this Python or on the PATH."""
+    beside = Path(sys.executable).with_name("xprof-rs")
+    return str(beside) if beside.exists() else shutil.which("xprof-rs")
+
+
+class Stepscope:
+    """Stepscope, by its API unless the measure says otherwise."""
+
+    name = "Stepscope"
+
+    def cold(self, path: Path, limits: Limits) -> Sample:
+        """A whole process: start, import, read, analyse, exit; nothing cached but compiled kernels."""
+        return run_worker(worker_command("stepscope_overview", path), limits, CACHE_OFF)
+
+    def running(self, path: Path, small: Path, limits: Limits) -> Sample:
+        """The first call on `path` in a process that has done `small`."""
+        return run_worker(worker_command("stepscope_overview", path, "--warm", str(small)), limits, CACHE_OFF)
+
+    def reopened(self, path: Path, small: Path, limits: Limits) -> Sample:
+        """A second process, after a first one filled the cache."""
+        with tempfile.TemporaryDirectory(prefix="bench-cache-") as folder:
+            environment = {"STEPSCOPE_CACHE": "on", "STEPSCOPE_CACHE_DIR": folder}
+            command = worker_command("stepscope_overview", path)
+            first = run_worker(command, limits, environment)
+            return first if first.failure else run_worker(command, limits, environment)
+
+    def command_line(self, path: Path, limits: Limits) -> Sample:
+        """`stepscope overview FILE --format json` as a user types it, the cache off."""
+        start = "from stepscope.cli.main import main; main()"
+        command = [sys.executable, "-c", start, "overview", str(path), "--format", "json"]
+        sample, printed = run(command, limits, CACHE_OFF)
+        if sample.failure:
+            return sample
+        times = json.loads(printed)["step_time_ms"]
+        return replace(sample, answer={"steps": times["count"], "mean_ms": times["mean"]})
+
+    def first_ever(self, path: Path, limits: Limits) -> Sample:
+        """`cold` with no kernel compiled yet."""
+        with tempfile.TemporaryDirectory(prefix="bench-numba-") as folder:
+            environment = {**CACHE_OFF, "NUMBA_CACHE_DIR": folder}
+            return run_worker(worker_command("stepscope_overview", path), limits, environment)
+
+
+class Xprof:
+    """XProf by the conversion function that its server calls."""
+
+    name = "XProf"
+
+    def cold(self, path: Path, limits: Limits) -> Sample:
+        """A whole process; no result stored beside the file."""
+        with private_copy(path) as copy:
+            return run_worker(worker_command("xprof_overview", copy), limits, {})
+
+    def running(self, path: Path, small: Path, limits: Limits) -> Sample:
+        """The first call on `path` in a process that has done `small`."""
+        with private_copy(path) as copy, private_copy(small) as warm:
+            return run_worker(worker_command("xprof_overview", copy, "--warm", str(warm)), limits, {})
+
+    def reopened(self, path: Path, small: Path, limits: Limits) -> Sample:
+        """A second process, with the result of the first stored beside the file."""
+        with private_copy(path) as copy:
+            command = worker_command("xprof_overview", copy)
+            first = run_worker(command, limits, {})
+            return first if first.failure else run_worker(command, limits, {})
+
+
+class XprofRs:
+    """xprof-rs: its command for whole processes, its server for a running process."""
+
+    name = "xprof-rs"
+
+    def __init__(self, binary: str) -> None:
+        self.binary = binary
+
+    def cold(self, path: Path, limits: Limits) -> Sample:
+        """`xprof-rs get_overview`, which keeps no results."""
+        with private_copy(path) as copy:
+            sample, printed = run([self.binary, "get_overview", str(copy)], limits, {})
+        if sample.failure:
+            return sample
+        summary = json.loads(printed)["performance_summary"]
+        return replace(sample, answer={"mean_ms": float(summary["steptime_ms_average"])})
+
+    def running(self, path: Path, small: Path, limits: Limits) -> Sample:
+        """The first request for `path` to a server that has answered for `small`."""
+        return self._served(path, small, limits, requests=1)
+
+    def reopened(self, path: Path, small: Path, limits: Limits) -> Sample:
+        """The second request to the same server; there is no cache that outlives it."""
+        return self._served(path, small, limits, requests=2)
+
+    def _served(self, path: Path, small: Path, limits: Limits, requests: int) -> Sample:
+        with tempfile.TemporaryDirectory(prefix="bench-", dir=path.parents[3]) as logdir:
+            _store(small, Path(logdir), "small")
+            with self._server(Path(logdir), limits) as (running, address):
+                calls: list[tuple[float, dict[str, Any]]] = []
+                failure = None
+                try:
+                    _wait_for(address)
+                    _ask(address, "small", small, limits)
+                    _store(path, Path(logdir), "large")
+                    time.sleep(SETTLE_S)
+                    calls = [_ask(address, "large", path, limits) for _ in range(requests)]
+                except (OSError, ValueError) as error:
+                    failure = f"no answer from its server: {error}"
+                running.send(signal.SIGTERM)
+                sample, _ = running.finish()
+        if failure:
+            # Its own exit tells more, unless it is the one that was just asked for.
+            asked_for = running.process.returncode == -signal.SIGTERM
+            return replace(sample, failure=failure if asked_for else sample.failure or failure)
+        return replace(sample, failure=None, calls_s=tuple(seconds for seconds, _ in calls), answer=calls[-1][1])
+
+    @contextmanager
+    def _server(self, logdir: Path, limits: Limits) -> Iterator[tuple[Running, str]]:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        command = [self.binary, "--logdir", str(logdir), "--host", "127.0.0.1", "--port", str(port)]
+        running = Running(command, limits, {})
+        try:
+            yield running, f"http://127.0.0.1:{port}"
+        finally:
+            if running.process.returncode is None:
+                running.send(signal.SIGKILL)
+                running.finish()
+
+
+def _store(path: Path, logdir: Path, name: str) -> None:
+    folder = logdir / "plugins" / "profile" / name
+    folder.mkdir(parents=True)
+    shutil.copyfile(path, folder / path.name)
+
+
+def _get(url: str, timeout: float) -> bytes:
+    """The answer of a server on this machine, whatever proxy the environment names."""
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with direct.open(url, timeout=timeout) as response:
+        content: bytes = response.read()
+    return content
+
+
+def _wait_for(address: str) -> None:
+    for _ in range(200):
+        try:
+            _get(f"{address}/runs", timeout=5)
+            return
+        except (urllib.error.URLError, ConnectionError):
+            time.sleep(0.05)
+    raise OSError(f"nothing answers at {address}")
+
+
+def _ask(address: str, name: str, path: Path, limits: Limits) -> tuple[float, dict[str, Any]]:
+    host = path.name.removesuffix(".xplane.pb")
+    url = f"{address}/data/plugin/profile/data?run={name}&tag=overview_page&host={host}"
+    begin = time.perf_counter()
+    data = _get(url, limits.seconds)
+    seconds = time.perf_counter() - begin
+    table = json.loads(data)[1]
+    return seconds, {"steps": len(table["rows"]), "mean_ms": float(table["p"]["steptime_ms_average"])}
+
+
+def versions() -> Mapping[str, str]:
+    """What is compared, by name."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"Python": sys.version.split()[0]}
+    for package in ("stepscope", "xprof", "xprof-rs", "numpy", "numba", "llvmlite"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))

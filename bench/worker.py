@@ -1,0 +1,126 @@
+"""One measurement in a fresh process: `python -m bench.worker TASK FILE [--warm FILE] [--repeat N] [--one-core]`.
+
+Prints one JSON line: how long each call took, and what the answer says, so that the tables can show that the tools did
+the same work.  With `--warm` the task runs on that small file first and that run does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Answer = dict[str, Any]
+Task = Callable[[Path], tuple[float, Answer]]
+
+HEAVY = ("numba", "numpy", "pyarrow", "pandas", "tensorflow", "jax", "torch")
+
+
+def stepscope_overview(path: Path) -> tuple[float, Answer]:
+    """`stepscope.load(path).overview()`, to its dict."""
+    import stepscope
+
+    begin = time.perf_counter()
+    result = stepscope.load(str(path)).overview().to_dict()
+    seconds = time.perf_counter() - begin
+    times = result["step_time_ms"]
+    return seconds, {"steps": times["count"], "mean_ms": times["mean"]}
+
+
+def xprof_overview(path: Path) -> tuple[float, Answer]:
+    """XProf's overview page, to its JSON text."""
+    from xprof.convert import raw_to_tool_data
+
+    begin = time.perf_counter()
+    data, _ = raw_to_tool_data.xspace_to_tool_data([str(path)], "overview_page", {})
+    seconds = time.perf_counter() - begin
+    if not data:
+        raise RuntimeError("XProf gave no answer")
+    table = json.loads(data)[1]
+    return seconds, {"steps": len(table["rows"]), "mean_ms": float(table["p"]["steptime_ms_average"])}
+
+
+def stepscope_decode(path: Path) -> tuple[float, Answer]:
+    """Bytes to columns."""
+    from stepscope.formats.xspace.reader import read
+
+    data = path.read_bytes()
+    begin = time.perf_counter()
+    trace = read(data, str(path), "bench")
+    seconds = time.perf_counter() - begin
+    return seconds, {"events": len(trace.events)}
+
+
+def xprof_decode(path: Path) -> tuple[float, Answer]:
+    """Bytes to a protobuf tree in C++, no analysis."""
+    from xprof.profile_data import ProfileData
+
+    data = path.read_bytes()
+    begin = time.perf_counter()
+    profile = ProfileData.from_serialized_xspace(data)
+    seconds = time.perf_counter() - begin
+    planes = sum(1 for _ in profile.planes)
+    profile.close()
+    return seconds, {"planes": planes}
+
+
+def import_stepscope(_: Path) -> tuple[float, Answer]:
+    """`import stepscope`, and which heavy packages it brought."""
+    before = set(sys.modules)
+    begin = time.perf_counter()
+    import stepscope  # noqa: F401 - the import is what is measured
+
+    seconds = time.perf_counter() - begin
+    return seconds, {"brought": [name for name in HEAVY if name in set(sys.modules) - before]}
+
+
+def import_xprof(_: Path) -> tuple[float, Answer]:
+    """XProf's conversion module."""
+    begin = time.perf_counter()
+    from xprof.convert import raw_to_tool_data  # noqa: F401 - the import is what is measured
+
+    return time.perf_counter() - begin, {}
+
+
+TASKS: dict[str, Task] = {
+    task.__name__: task
+    for task in (
+        stepscope_overview,
+        xprof_overview,
+        stepscope_decode,
+        xprof_decode,
+        import_stepscope,
+        import_xprof,
+    )
+}
+
+
+def main() -> None:
+    """Runs the task of the command line and prints its result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("task", choices=sorted(TASKS))
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--warm", type=Path)
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--one-core", action="store_true")
+    options = parser.parse_args()
+    if options.one_core:
+        # Before any library looks at how many there are.
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    task = TASKS[options.task]
+    if options.warm:
+        task(options.warm)
+    calls, answer = [], Answer()
+    for _ in range(options.repeat):
+        seconds, answer = task(options.file)
+        calls.append(seconds)
+    print(json.dumps({"calls": calls, "answer": answer}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""Loading a profile and asking it questions: `stepscope.load`.
+
+This is where finding, reading, caching and analysing come together; everything that shows results starts here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from stepscope.analysis.registry import TOOLS, Tool, tool_named
+from stepscope.cache import Cache, cache_key
+from stepscope.errors import Problem, UnreadableError
+from stepscope.formats import store
+from stepscope.formats.session import HostFile, Session, find_session, pick_host
+
+if TYPE_CHECKING:
+    from stepscope.model import HostTrace
+    from stepscope.report import Report
+
+Progress = Callable[[str], None]
+
+# Found while searching; of interest to who looks for a profile, not to who reads a report.
+_QUIET_PROBLEMS = frozenset({"search-depth"})
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    run: str | None = None,
+    host: str | None = None,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+) -> LoadedProfile:
+    """Finds a profile; files are read when the first question needs them.
+
+    Args:
+        path: a profile file, a session folder, a logdir, or any parent of these; local, or a URL that fsspec knows.
+        run: the session to take, by name; the newest if None.
+        host: the host to look at; all of the session's hosts if None.
+        cache: where derived data is kept; the user's cache directory if None.
+        progress: called with a short sentence whenever a longer piece of work begins.
+
+    Raises:
+        NotFoundError: there is no profile; the message says what there is instead.
+        AccessError: it may not be read.
+        UsageError: there is no such run or host; the message lists those there are.
+    """
+    session = find_session(path, run)
+    files = session.files if host is None else (pick_host(session, host),)
+    return LoadedProfile(session, files, cache or Cache(), progress)
+
+
+class LoadedProfile:
+    """A session of one or many hosts, with a method for each tool.
+
+    >>> profile = load("logs")  # doctest: +SKIP
+    >>> profile.overview()  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, session: Session, files: Iterable[HostFile], cache: Cache, progress: Progress | None = None
+    ) -> None:
+        self._session = session
+        self._files = tuple(files)
+        self._cache = cache
+        self._progress = progress or (lambda _: None)
+        self._trace: tuple[str, HostTrace] | None = None
+
+    @property
+    def run(self) -> str:
+        """The session's name."""
+        return self._session.run
+
+    @property
+    def path(self) -> str:
+        """Where the session lies."""
+        return self._session.path
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Names of the hosts that are looked at."""
+        return tuple(file.host for file in self._files)
+
+    def __repr__(self) -> str:
+        return f"<profile {self.run!r} of {', '.join(self.hosts)} in {self.path}>"
+
+    def __dir__(self) -> list[str]:
+        return sorted([*super().__dir__(), *(tool.method for tool in TOOLS)])
+
+    def __getattr__(self, name: str) -> Callable[[], Report]:
+        for tool in TOOLS:
+            if tool.method == name:
+                return lambda: self.report(tool.name)
+        raise AttributeError(f"a loaded profile has no {name!r}; tools: {', '.join(tool.method for tool in TOOLS)}")
+
+    def trace(self, host: str | None = None) -> HostTrace:
+        """One host's trace; `host` may be left out if there is only one.
+
+        The last trace asked for is kept, so that several tools read a file once; earlier ones are let go, so that a
+        session of many hosts needs the memory of one.
+        """
+        file = self._files[0] if host is None and len(self._files) == 1 else pick_host(self._session, host or "")
+        if self._trace is None or self._trace[0] != file.path:
+            self._trace = None
+            self._progress(f"reading {file.host} ({file.size / 1e6:,.1f} MB)")
+            self._trace = (file.path, file.format.read(store.read_bytes(file.path), file.path, file.host))
+        return self._trace[1]
+
+    def report(self, tool_name: str) -> Report:
+        """What a tool says.  A host that cannot be read is left out and named in the warnings, unless it is the only one.
+
+        Raises:
+            UsageError: there is no such tool.
+            InputError: no host can be read.
+        """
+        tool = tool_named(tool_name)
+        partials, problems = [], [p for p in self._session.problems if p.code not in _QUIET_PROBLEMS]
+        for file in self._files:
+            try:
+                partials.append(self._partial(tool, file))
+            except UnreadableError as error:
+                if len(self._files) == 1:
+                    raise
+                problems.append(error.problem)
+        if not partials:
+            raise UnreadableError(
+                f"none of the {len(self._files)} hosts can be read", path=self.path, hint="\n".join(map(str, problems))
+            )
+        return _with_problems(tool.merge(partials), problems, lost=len(self._files) - len(partials))
+
+    def _partial(self, tool: Tool, file: HostFile) -> Any:
+        """What one host contributes, from the cache if it is there."""
+        import msgspec
+
+        key = cache_key([store.identity(file.path)], file.host)
+        name = f"{tool.name}.partial"
+        kept = self._cache.get_bytes(key, name)
+        if kept is not None:
+            try:
+                return msgspec.msgpack.decode(kept, type=tool.partial_type)
+            except (msgspec.DecodeError, msgspec.ValidationError):
+                pass  # written by something else; computed anew below
+        trace = self.trace(file.host)
+        self._progress(f"analysing {file.host} ({len(trace.events):,} events)")
+        partial = tool.partial(trace)
+        self._cache.put_bytes(key, name, msgspec.msgpack.encode(partial))
+        return partial
+
+
+def _with_problems(report: Report, problems: list[Problem], lost: int) -> Report:
+    if not problems:
+        return report
+    warnings = (*map(str, problems), *report.warnings)
+    return replace(report, warnings=warnings, partial=report.partial or lost > 0)

@@ -1,0 +1,496 @@
+"""Derived data, kept in the user's cache directory and never beside a profile.
+
+    DIR/v1/KEY/NAME.bytes       a small result, as bytes
+    DIR/v1/KEY/NAME.columns     arrays, mapped into memory when read
+    DIR/ledger                  how much was written since the last sweep
+
+DIR is the platform's cache directory for users, or `STEPSCOPE_CACHE_DIR`; `STEPSCOPE_CACHE=off` switches the cache off
+and `STEPSCOPE_CACHE_MAX_BYTES` bounds its size.  KEY is a hash of everything that the data depends on: the identities
+of the files, the code, and the parameters (see `cache_key`), so an entry is never updated and never out of date.
+
+The cache is an extra.  A missing, damaged or unwritable cache costs time and nothing else: reading gives None, writing
+does nothing, and the first failure of a process is logged.  Entries are written under another name and then renamed, so
+a reader meets a whole entry or none, and of two writers of one entry the last wins.
+
+Why the columns are not in Arrow files, as the tables that leave Stepscope are: importing pyarrow takes longer than
+reading the columns of a 100 MB profile, a record batch demands columns of one length where a trace's tables have
+several, and its buffers carry no checksum.  A `.columns` file is a header in JSON and the raw arrays behind it.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import re
+import struct
+import sys
+import time
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache as memoized
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+CACHE_VERSION = 1
+"""The layout of the entries.  To be raised when that changes; what the code computes is in the key already."""
+
+DEFAULT_MAX_BYTES = 2 << 30
+
+MAX_LEDGER_BYTES = 64 * 1024
+"""At this length the ledger is replaced by one sum."""
+
+STALE_SECONDS = 3600
+"""A temporary file that has not been touched for this long was left by a process that was killed."""
+
+_OFF = frozenset({"off", "0", "no", "false"})
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_HEAD = struct.Struct("<8sQI")
+_BYTES_MAGIC = b"SSCOPE_B"
+_COLUMNS_MAGIC = b"SSCOPE_C"
+_ALIGNMENT = 64
+_LEDGER_LINE = struct.Struct("<Q")
+
+
+class FileIdentity(Protocol):
+    """What tells one state of a file from another: a value whose `repr` tells all of it."""
+
+    @property
+    def is_certain(self) -> bool:
+        """True if a changed file is sure to have another identity."""
+
+
+def cache_key(identities: Iterable[FileIdentity], *parameters: object) -> str | None:
+    """The key of what is derived from some files by this version of the code.
+
+    Args:
+        identities: of all files that the data depends on, in an order that is always the same.
+        parameters: everything else that it depends on, in types whose `repr` tells the value: numbers, strings,
+            tuples, frozen dataclasses.
+
+    Returns:
+        32 hexadecimal digits, or None if a file could change without its identity telling.
+    """
+    files = list(identities)
+    if not all(identity.is_certain for identity in files):
+        return None
+    import hashlib
+
+    told = repr((_code_version(), files, parameters))
+    return hashlib.blake2b(told.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class CacheOptions:
+    """Where the cache is and how large it may grow.
+
+    Attributes:
+        folder: the directory; None switches the cache off.
+        max_bytes: the size above which the entries that were not used for longest are removed.
+    """
+
+    folder: Path | None
+    max_bytes: int = DEFAULT_MAX_BYTES
+
+    @staticmethod
+    def from_environment() -> CacheOptions:
+        """What the environment says.  A size that is no number is logged and counts as not set."""
+        if os.environ.get("STEPSCOPE_CACHE", "").strip().lower() in _OFF:
+            return CacheOptions(folder=None)
+        return CacheOptions(_default_folder(), _max_bytes(os.environ.get("STEPSCOPE_CACHE_MAX_BYTES", "")))
+
+
+class Cache:
+    """Reads and writes entries.  One per process is enough; threads and processes may share the directory.
+
+    A `key` is what `cache_key` gave; None is always a miss.  A `name` tells entries of one key apart and consists of
+    letters, digits, dots, dashes and underscores.
+    """
+
+    def __init__(self, options: CacheOptions | None = None) -> None:
+        """Takes the options from the environment unless they are given."""
+        self._options = options or CacheOptions.from_environment()
+        self._has_warned = False
+
+    @property
+    def folder(self) -> Path | None:
+        """The directory, or None if the cache is off."""
+        return self._options.folder
+
+    def get_bytes(self, key: str | None, name: str) -> bytes | None:
+        """The bytes that were put there, or None."""
+        path = self._path(key, name, "bytes")
+        content = self._read(path) if path else None
+        if path is None or content is None:
+            return None
+        try:
+            return _checked(content, _BYTES_MAGIC)
+        except _DamagedError:
+            _remove(path)
+            return None
+
+    def put_bytes(self, key: str | None, name: str, data: bytes) -> None:
+        """Keeps bytes for later."""
+        self._write(self._path(key, name, "bytes"), [_HEAD.pack(_BYTES_MAGIC, len(data), zlib.crc32(data)), data])
+
+    def get_columns(
+        self, key: str | None, name: str, only: Collection[str] | None = None
+    ) -> dict[str, NDArray[Any]] | None:
+        """The arrays that were put there, or None.
+
+        They are read-only and lie in the file: reading them costs only what is touched, besides the check of each.
+
+        Args:
+            key: see `Cache`.
+            name: see `Cache`.
+            only: the columns to read and check; all if None.  Naming one that is not there is a KeyError.
+        """
+        path = self._path(key, name, "columns")
+        content = self._map(path) if path else None
+        if path is None or content is None:
+            return None
+        try:
+            columns = _columns_in(content)
+            wanted = columns.keys() if only is None else only
+            return {column: _array(content, columns[column]) for column in wanted}
+        except _DamagedError:
+            _remove(path)
+            return None
+
+    def put_columns(self, key: str | None, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Keeps arrays for later: of any lengths, shapes and plain types.  Raises TypeError for arrays of objects."""
+        path = self._path(key, name, "columns")
+        if path:
+            self._write(path, _columns_parts(columns))
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def _path(self, key: str | None, name: str, ending: str) -> Path | None:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"no name for a cache entry: {name!r}")
+        if key is None or self._options.folder is None:
+            return None
+        return self._options.folder / f"v{CACHE_VERSION}" / key / f"{name}.{ending}"
+
+    def _read(self, path: Path) -> bytes | None:
+        try:
+            content = path.read_bytes()
+            _mark_used(path)
+        except FileNotFoundError:
+            return None
+        except (OSError, MemoryError) as error:
+            self._warn("read", path, error)
+            return None
+        return content
+
+    def _map(self, path: Path) -> memoryview | None:
+        try:
+            with path.open("rb") as file:
+                is_empty = os.fstat(file.fileno()).st_size == 0
+                content = memoryview(b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            _mark_used(path)
+        except FileNotFoundError:
+            return None
+        except (OSError, MemoryError) as error:
+            self._warn("read", path, error)
+            return None
+        return content
+
+    def _write(self, path: Path | None, chunks: Sequence[bytes | memoryview]) -> None:
+        size = sum(len(chunk) for chunk in chunks)
+        if path is None or size > self._options.max_bytes:
+            return
+        try:
+            _write_whole(path, chunks)
+            self._account(path.parents[2], size)
+        except OSError as error:
+            self._warn("written", path, error)
+
+    def _warn(self, what: str, path: Path, error: BaseException) -> None:
+        if self._has_warned:
+            return
+        self._has_warned = True
+        _log(
+            "the cache could not be %s (%s: %s); everything works without it, only slower. "
+            "STEPSCOPE_CACHE_DIR chooses another directory, STEPSCOPE_CACHE=off none",
+            what,
+            path,
+            error,
+        )
+
+    # -- size ----------------------------------------------------------------------------------------------------------
+
+    def _account(self, folder: Path, size: int) -> None:
+        """Adds to the ledger, and sweeps when that says that the bound may be passed.
+
+        The ledger saves looking at every entry at every put: it holds the size found by the last sweep and that of
+        each entry written since, eight bytes each, appended in one write.  It may say too much, and too little
+        only by what other processes wrote while a sweep ran.
+        """
+        ledger = folder / "ledger"
+        with ledger.open("ab") as file:
+            is_new = file.tell() == 0
+            file.write(_LEDGER_LINE.pack(size))
+        if is_new or _ledger_total(ledger) > self._options.max_bytes:
+            left = _sweep(folder, self._options.max_bytes)
+            _write_whole(ledger, [_LEDGER_LINE.pack(left)])
+
+
+# ---- the key ---------------------------------------------------------------------------------------------------------
+
+
+@memoized
+def _code_version() -> tuple[object, ...]:
+    """Changes with the release and, in a checkout that is worked on, with the code that derives things."""
+    folder = Path(__file__).parent
+    release = getattr(sys.modules[__package__ or folder.name], "__version__", "")
+    stamps = [_stamp_of_sources(folder / room) for room in ("model", "kernels", "formats", "analysis")]
+    return CACHE_VERSION, release, tuple(stamps)
+
+
+def _stamp_of_sources(folder: Path) -> tuple[int, int, int]:
+    """Number, total size and latest time of the Python files at and below a folder."""
+    count = size = latest = 0
+    for path in folder.rglob("*.py"):
+        # An editor may put another file in its place this moment.
+        with suppress(OSError):
+            status = path.stat()
+            count, size, latest = count + 1, size + status.st_size, max(latest, status.st_mtime_ns)
+    return count, size, latest
+
+
+# ---- what an entry looks like ----------------------------------------------------------------------------------------
+
+
+class _DamagedError(Exception):
+    """An entry is not what was written."""
+
+
+def _checked(content: bytes | memoryview, magic: bytes) -> bytes:
+    """The bytes behind a head that tells their length and checksum, and nothing after them."""
+    if len(content) < _HEAD.size:
+        raise _DamagedError
+    found, length, checksum = _HEAD.unpack_from(content)
+    data = bytes(content[_HEAD.size :])
+    if found != magic or length != len(data) or checksum != zlib.crc32(data):
+        raise _DamagedError
+    return data
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """Where an array lies in a file: `start` is that of the gap before it."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    gap: int
+    size: int
+    checksum: int
+
+
+def _columns_parts(columns: Mapping[str, NDArray[Any]]) -> list[bytes | memoryview]:
+    """The file in parts: a head with its own length and checksum, then each array at a multiple of 64 bytes.
+
+    The checksum of an array counts the gap before it, so that every byte of the file is under one.
+    """
+    import json
+
+    arrays = {name: _plain_array(name, array) for name, array in columns.items()}
+    parts: list[bytes | memoryview] = []
+    described, position = [], 0
+    for name, array in arrays.items():
+        gap = bytes(-position % _ALIGNMENT)
+        data = array.reshape(-1).view("u1").data
+        described.append([name, array.dtype.str, array.shape, len(gap), zlib.crc32(data, zlib.crc32(gap))])
+        parts += [gap, data]
+        position += len(gap) + len(data)
+    text = json.dumps(described).encode()
+    text += b" " * (-(_HEAD.size + len(text)) % _ALIGNMENT)
+    return [_HEAD.pack(_COLUMNS_MAGIC, len(text), zlib.crc32(text)), text, *parts]
+
+
+def _plain_array(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    import numpy as np
+
+    plain = np.asarray(array, order="C")
+    if plain.dtype.hasobject or plain.dtype.names:
+        raise TypeError(f"column {name!r} cannot be kept: its type {plain.dtype} is not plain")
+    return plain
+
+
+def _columns_in(content: memoryview) -> dict[str, _Column]:
+    """The columns that the head of a file tells of, if it is whole and the file as long as it says."""
+    import json
+
+    if len(content) < _HEAD.size:
+        raise _DamagedError
+    length = _HEAD.unpack_from(content)[1]
+    end = _HEAD.size + length
+    described = json.loads(_checked(content[:end], _COLUMNS_MAGIC))
+    columns, position = {}, end
+    for name, dtype, shape, gap, checksum in described:
+        size = _size_of(dtype, shape)
+        columns[name] = _Column(dtype, tuple(shape), position, gap, size, checksum)
+        position += gap + size
+    if position != len(content):
+        raise _DamagedError
+    return columns
+
+
+def _size_of(dtype: str, shape: Sequence[int]) -> int:
+    import numpy as np
+
+    return np.dtype(dtype).itemsize * math.prod(shape)
+
+
+def _array(content: memoryview, column: _Column) -> NDArray[Any]:
+    import numpy as np
+
+    start = column.start + column.gap
+    data = content[start : start + column.size]
+    if zlib.crc32(data, zlib.crc32(content[column.start : start])) != column.checksum:
+        raise _DamagedError
+    return np.frombuffer(data, dtype=column.dtype).reshape(column.shape)
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+
+def _write_whole(path: Path, chunks: Sequence[bytes | memoryview]) -> None:
+    """Puts a file in its place at once.  Raises OSError and then leaves nothing behind."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}-{os.urandom(6).hex()}.tmp")
+    try:
+        # Not synced to the disk: after a power cut the checksum tells a file that did not get there.
+        with _created(temporary) as file:
+            file.writelines(chunks)
+        temporary.replace(path)
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+def _created(path: Path) -> BinaryIO:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        return path.open("xb")
+    except FileNotFoundError:
+        # A sweep of another process removed the folder while it was empty.
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path.open("xb")
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
+
+
+def _mark_used(path: Path) -> None:
+    """Notes the use for the sweep.  The time of access would not do: most disks keep it only now and then."""
+    with suppress(OSError):
+        os.utime(path)
+
+
+# ---- the sweep -------------------------------------------------------------------------------------------------------
+
+_VERSION = re.compile(r"v\d+")
+_KEY = re.compile(r"[0-9a-f]{32}")
+_FILE = re.compile(r"[^/]+\.(bytes|columns)|[^/]+\.\d+-[0-9a-f]{12}\.tmp")
+_STALE_LEDGER = re.compile(r"ledger\.\d+-[0-9a-f]{12}\.tmp")
+
+
+def _sweep(folder: Path, max_bytes: int) -> int:
+    """Brings the entries under the bound, those not used for longest going first, and returns the bytes left.
+
+    Entries of other versions of the layout count too.  Only what the cache itself could have written is touched, since
+    a user may point it at a directory that holds other things.
+    """
+    entries = sorted(_entries(folder))
+    total = sum(size for _, size, _ in entries)
+    # Somewhat below, so that the next puts need no sweep.
+    goal = max_bytes * 4 // 5 if total > max_bytes else total
+    for _, size, path in entries:
+        if total <= goal:
+            break
+        _remove(path)
+        total -= size
+    return total
+
+
+def _entries(folder: Path) -> list[tuple[int, int, Path]]:
+    """Time of use, size and path of each entry.  Removes what killed processes left, and empty folders, on the way."""
+    entries = []
+    for path in [*_listed(folder, _STALE_LEDGER), *_files_of_keys(folder)]:
+        try:
+            status = path.stat()
+        except OSError:
+            # Removed by another process this moment.
+            continue
+        if path.suffix != ".tmp":
+            entries.append((status.st_mtime_ns, status.st_size, path))
+        elif time.time() - status.st_mtime > STALE_SECONDS:
+            _remove(path)
+    return entries
+
+
+def _files_of_keys(folder: Path) -> Iterator[Path]:
+    for version in _listed(folder, _VERSION):
+        for key in _listed(version, _KEY):
+            yield from _listed(key, _FILE)
+            with suppress(OSError):
+                # Refused, as it should be, unless the folder is empty.
+                key.rmdir()
+
+
+def _listed(folder: Path, wanted: re.Pattern[str]) -> list[Path]:
+    try:
+        return [path for path in folder.iterdir() if wanted.fullmatch(path.name)]
+    except OSError:
+        return []
+
+
+def _ledger_total(path: Path) -> int:
+    """The sum of the ledger; more than any bound if it has grown too long to be added up at every put."""
+    with path.open("rb") as file:
+        content = file.read(MAX_LEDGER_BYTES)
+    if len(content) == MAX_LEDGER_BYTES:
+        return 1 << 64
+    whole = len(content) // _LEDGER_LINE.size * _LEDGER_LINE.size
+    return sum(size for (size,) in _LEDGER_LINE.iter_unpack(content[:whole]))
+
+
+# ---- the environment -------------------------------------------------------------------------------------------------
+
+
+def _default_folder() -> Path | None:
+    chosen = os.environ.get("STEPSCOPE_CACHE_DIR")
+    if not chosen:
+        import platformdirs
+
+        chosen = platformdirs.user_cache_dir("stepscope", appauthor=False)
+    try:
+        folder = Path(chosen).expanduser()
+    except RuntimeError:
+        return None
+    # Without a home directory; a folder named "~" where the user happens to be would be a surprise.
+    return None if folder.parts[:1] == ("~",) else folder.absolute()
+
+
+def _max_bytes(text: str) -> int:
+    if not text.strip():
+        return DEFAULT_MAX_BYTES
+    if text.strip().isdecimal():
+        return int(text)
+    _log("STEPSCOPE_CACHE_MAX_BYTES is %r, which is no number of bytes; %d is used", text, DEFAULT_MAX_BYTES)
+    return DEFAULT_MAX_BYTES
+
+
+def _log(message: str, *arguments: object) -> None:
+    import logging
+
+    logging.getLogger(__name__).warning(message, *arguments)

@@ -1,0 +1,19 @@
+"""Records profiles of a running program.
+
+    with stepscope.Profile("logs"):
+        for i in range(10):
+            with stepscope.step(i):
+                train()
+
+Importing this costs little and imports no framework and no analysis library; a framework is only ever used if the
+program has imported it itself.
+"""
+
+from __future__ import annotations
+
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.ranges import Trace, annotate, step
+from stepscope.capture.report import last_error
+from stepscope.capture.session import Profile, start, stop
+
+__all__ = ["Profile", "ProfilerOptions", "Trace", "annotate", "last_error", "start", "step", "stop"]

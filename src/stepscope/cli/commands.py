@@ -1,0 +1,138 @@
+"""The commands.  One for each registered tool, and those that are no tool: summary, doctor, demo."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stepscope.analysis.registry import TOOLS, Tool
+from stepscope.cli.show import show_report, show_summary, working
+from stepscope.errors import OutputError, UsageError
+
+if TYPE_CHECKING:
+    from stepscope.api import LoadedProfile
+
+app = typer.Typer(
+    name="stepscope",
+    help="Where does the step time of a training job go, and what to change first.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class OutputFormat(StrEnum):
+    """How a report is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+ProfilePath = Annotated[
+    str, typer.Argument(metavar="PATH", help="A profile file, a session folder, a logdir, or a parent of these.")
+]
+RunName = Annotated[str | None, typer.Option("--run", help="The session to look at; the newest if not given.")]
+HostName = Annotated[str | None, typer.Option("--host", help="The host to look at; all hosts if not given.")]
+Format = Annotated[OutputFormat, typer.Option("--format", help="How to write the result.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; stdout if not given.")]
+Top = Annotated[int | None, typer.Option("--top", min=1, help="At most so many rows.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from stepscope import __version__
+
+        typer.echo(f"stepscope {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Takes the options that stand before the command."""
+
+
+@app.command()
+def summary(path: ProfilePath, run: RunName = None, host: HostName = None) -> None:
+    """Ten lines: the verdict, where the step goes, the top ops, the first advice."""
+    with working() as progress:
+        report = _load(path, run, host, progress).overview()
+    show_summary(report)
+
+
+def _add_tool(tool: Tool) -> None:
+    def command(
+        path: ProfilePath,
+        run: RunName = None,
+        host: HostName = None,
+        form: Format = OutputFormat.TABLE,
+        output: Output = None,
+        top: Top = None,
+    ) -> None:
+        _check_output(form, output)
+        with working() as progress:
+            report = _load(path, run, host, progress).report(tool.name)
+        show_report(report, form, output, top)
+
+    app.command(tool.name, help=f"{tool.summary[0].upper()}{tool.summary[1:]}.")(command)
+
+
+for _tool in TOOLS:
+    _add_tool(_tool)
+
+
+@app.command()
+def doctor(
+    logdir: Annotated[str | None, typer.Argument(metavar="[LOGDIR]", help="Where profiles should be.")] = None,
+    form: Format = OutputFormat.TABLE,
+    output: Output = None,
+) -> None:
+    """What is in a logdir, what is wrong with it and what to do; without LOGDIR, whether this machine can record."""
+    from stepscope.doctor import examine_logdir, examine_machine
+
+    _check_output(form, output)
+    with working() as progress:
+        report = examine_machine() if logdir is None else examine_logdir(logdir, progress)
+    show_report(report, form, output, None)
+
+
+@app.command()
+def demo(
+    logdir: Annotated[Path | None, typer.Option("--logdir", help="Where to put the profile; kept if given.")] = None,
+    framework: Annotated[str | None, typer.Option("--framework", help="jax, torch, tensorflow or numpy.")] = None,
+) -> None:
+    """Trains a small model under the profiler and says where its time went."""
+    from stepscope.demo import train
+
+    folder = logdir or Path(tempfile.mkdtemp(prefix="stepscope-demo-"))
+    typer.echo(f"training a small model under the profiler, into {folder}", err=True)
+    path = train(folder, framework)
+    with working() as progress:
+        report = _load(str(path), None, None, progress).overview()
+    show_summary(report)
+    typer.echo(f"\nthe profile is {path}\nmore: stepscope overview {folder}; stepscope steps {folder}")
+
+
+def _load(path: str, run: str | None, host: str | None, progress: Callable[[str], None]) -> LoadedProfile:
+    from stepscope.api import load
+
+    return load(path, run=run, host=host, progress=progress)
+
+
+def _check_output(form: OutputFormat, output: Path | None) -> None:
+    """Refuses what cannot be written before any work is done."""
+    if form == OutputFormat.PARQUET and output is None and sys.stdout.isatty():
+        raise UsageError("Parquet is not for a terminal", hint="give --output FILE")
+    if output is not None and not output.parent.is_dir():
+        raise OutputError("the folder does not exist", path=output.parent, hint="make it, or choose another --output")

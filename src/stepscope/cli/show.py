@@ -1,0 +1,75 @@
+"""Writing reports to the terminal and to files, and telling what takes long."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope.report import Report
+from stepscope.report.export import EXPORTS, write_file
+
+if TYPE_CHECKING:
+    from stepscope.cli.commands import OutputFormat
+
+TABLE_ROWS = 20  # of a table in the terminal, unless --top says otherwise
+PATIENCE_SECONDS = 1.0
+WIDE = 200  # columns of a table that goes to a file or a pipe
+
+
+def show_report(report: Report, form: OutputFormat, output: Path | None, top: int | None) -> None:
+    """Writes a report in the wanted form.  Raises OutputError if the file cannot be written."""
+    if form.value == "table":
+        _show_table(report, output, top)
+        return
+    content = EXPORTS[form.value](report if top is None else report.head(top))
+    if output is not None:
+        write_file(output, content)
+        return
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+def _show_table(report: Report, output: Path | None, top: int | None) -> None:
+    from rich.console import Console
+
+    from stepscope.report.terminal import view
+
+    picture = view(report, TABLE_ROWS if top is None else top)
+    if output is not None:
+        text = io.StringIO()
+        Console(file=text, width=WIDE).print(picture)
+        write_file(output, text.getvalue().encode())
+    elif sys.stdout.isatty():
+        Console().print(picture)
+    else:
+        Console(width=WIDE).print(picture)  # a pipe has no width: cut nothing off
+
+
+def show_summary(report: Report) -> None:
+    """Prints the ten lines of a summary."""
+    print("\n".join(report.summary_lines()))
+
+
+@contextmanager
+def working() -> Iterator[Callable[[str], None]]:
+    """Shows on stderr what is going on once it takes longer than a second; nothing where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    status = Console(stderr=True).status("working")
+    timer = threading.Timer(PATIENCE_SECONDS, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lambda text: status.update(text)
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()

@@ -1,0 +1,72 @@
+"""A small training program to profile: what `stepscope demo` runs.
+
+One module a framework, each with a function `train(logdir) -> Path | None` that trains a small classifier for a few
+steps, profiles the later ones, and reads as a user's own program would.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+import os
+from pathlib import Path
+from types import ModuleType
+
+from stepscope.errors import CaptureError, UsageError
+
+# Quickest to import first; NumPy is always there.
+PROGRAMS = {
+    "jax": "stepscope.demo.with_jax",
+    "torch": "stepscope.demo.with_torch",
+    "tensorflow": "stepscope.demo.with_tensorflow",
+    "numpy": "stepscope.demo.with_numpy",
+}
+
+# What the frameworks say about themselves on the way is not what the demo is about.
+_QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", "KINETO_LOG_LEVEL": "99"}
+
+
+def train(logdir: str | os.PathLike[str], framework: str | None = None) -> Path:
+    """Trains a small model under the profiler.
+
+    Args:
+        logdir: where the profile goes.
+        framework: a key of PROGRAMS; None takes the first that is installed and can be imported.
+
+    Returns:
+        The profile's file.
+
+    Raises:
+        UsageError: there is no such framework.
+        CaptureError: the profile could not be recorded, or the framework that was asked for cannot be imported.
+    """
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    from stepscope.capture import last_error
+
+    path: Path | None = _program(framework).train(logdir)
+    if path is None:
+        raise last_error() or CaptureError("the demo recorded nothing", path=logdir)
+    return path
+
+
+def _program(framework: str | None) -> ModuleType:
+    if framework is None:
+        return next(program for name in PROGRAMS if (program := _importable(name)) is not None)
+    if framework not in PROGRAMS:
+        raise UsageError(f"there is no demo for {framework}", hint=f"choose one of: {', '.join(PROGRAMS)}")
+    program = _importable(framework)
+    if program is None:
+        raise CaptureError(f"{framework} cannot be imported", hint="leave the choice of a framework to the demo")
+    return program
+
+
+def _importable(name: str) -> ModuleType | None:
+    if importlib.util.find_spec(name) is None:
+        return None
+    try:
+        return importlib.import_module(PROGRAMS[name])
+    except Exception as error:  # a broken installation fails in any way it likes
+        logging.getLogger("stepscope").info("the demo does without %s, which cannot be imported: %s", name, error)
+        return None

@@ -1,0 +1,81 @@
+"""What a trace says about its host and its devices, as stats of their planes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from stepscope.model import StatValue
+
+# The names that other formats use for the same facts; the rest keep their own.
+_CANONICAL = {
+    "name": "gpu_device_name",
+    "numSms": "core_count",
+    "maxComputeUnits": "core_count",
+    "totalGlobalMem": "memory_size",
+    "computeMajor": "compute_cap_major",
+    "computeMinor": "compute_cap_minor",
+}
+_VENDORS = (
+    ("AMD", ("amd", "instinct", "radeon")),
+    ("Nvidia", ("nvidia", "tesla", "geforce", "quadro", "titan", "rtx", "gtx")),
+    ("Intel", ("intel",)),
+)
+_DISTRIBUTED = "distributedInfo"
+_NOT_FACTS = ("displayTimeUnit", "traceName", "baseTimeNanoseconds")
+
+
+def gpu_stats(metadata: Mapping[str, Any], ordinal: int) -> dict[str, StatValue]:
+    """Facts about one GPU, empty if the trace tells none."""
+    found = _properties(metadata, ordinal)
+    facts = {_CANONICAL.get(key, key): value for key, value in found.items() if key != "id" and _is_scalar(value)}
+    vendor = _vendor(str(found.get("name", "")), metadata)
+    if vendor:
+        facts["device_vendor"] = vendor
+    return facts
+
+
+def _properties(metadata: Mapping[str, Any], ordinal: int) -> dict[str, Any]:
+    """The properties of one device.
+
+    With HIP, events carry the number that the driver gives to a device and properties the number that the process
+    sees; where all properties are alike, that does not matter.
+    """
+    listed = metadata.get("deviceProperties")
+    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    for entry in entries:
+        if entry.get("id") == ordinal:
+            return entry
+    kinds = [{key: value for key, value in entry.items() if key != "id"} for entry in entries]
+    return kinds[0] if kinds and all(kind == kinds[0] for kind in kinds) else {}
+
+
+def _vendor(name: str, metadata: Mapping[str, Any]) -> str:
+    for vendor, words in _VENDORS:
+        if any(word in name.lower() for word in words):
+            return vendor
+    if any(key.startswith(("hip_", "roctracer")) for key in metadata):
+        return "AMD"
+    return "Nvidia" if any(key.startswith(("cuda_", "cupti")) for key in metadata) else ""
+
+
+def host_stats(metadata: Mapping[str, Any]) -> dict[str, StatValue]:
+    """Facts about the recording: the plain values beside the events, and the process's place in its job.
+
+    Nested values of unknown meaning are left out: programs add their whole environment there, secrets included.
+    """
+    facts: dict[str, StatValue] = {
+        key: value for key, value in metadata.items() if key not in _NOT_FACTS and _is_scalar(value)
+    }
+    job = metadata.get(_DISTRIBUTED)
+    if isinstance(job, dict):
+        for key, value in job.items():
+            facts[key] = value if _is_scalar(value) else json.dumps(value, separators=(",", ":"))
+    return facts
+
+
+def _is_scalar(value: object) -> bool:
+    if isinstance(value, int):
+        return -(1 << 63) <= value < 1 << 63
+    return isinstance(value, str | float) and value == value  # NaN is no fact

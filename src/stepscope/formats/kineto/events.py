@@ -1,0 +1,219 @@
+"""From rows of a file to events: which rows are events, when they happened, how long they took.
+
+Phases of the format: X is a whole event, B and E (or b and e, of the asynchronous kind) its two ends, i an instant, C a
+counter, M metadata, s and f the ends of an arrow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.formats.kineto import scan
+from stepscope.formats.kineto.classify import MEMORY_NAME, Place, classify
+from stepscope.formats.kineto.document import Raw
+from stepscope.model import EventKind, Trait
+from stepscope.model.tables import I32, I64, U8
+
+Mask = NDArray[np.bool_]
+
+# Times further than this from the middle of the trace are damage: 23 days.  It keeps all sums inside int64.
+_FAR_US = 2 * 10**12
+_PS_PER_US = 1_000_000
+
+
+def is_phase(raw: Raw, letters: str) -> Mask:
+    """Which rows are of one of these phases: bool of shape (rows,)."""
+    wanted = np.zeros(256, np.bool_)
+    wanted[list(letters.encode())] = True
+    return wanted[raw.phase]
+
+
+def number_pairs(high: NDArray[np.integer], low: NDArray[np.integer]) -> tuple[I32, I64]:
+    """Numbers pairs by first appearance: the number of each, int32 of shape (n,), and the row where each is first."""
+    slots = np.zeros(1 << max(4, (2 * len(high)).bit_length()), np.int64)
+    code, first = np.empty(len(high), np.int32), np.empty(len(high), np.int64)
+    count = scan.number_pairs(np.asarray(high, np.int64), np.asarray(low, np.int64), slots, code, first)
+    return code, first[:count].copy()
+
+
+@dataclass(frozen=True)
+class Sorts:
+    """The different pairs of category and name in a trace, and what they are.
+
+    Attributes:
+        of_row: int32 of shape (rows,): each row's sort.
+        cat, name: int64 of shape (sorts,): texts.
+        place, kind, traits: uint8 of shape (sorts,).
+    """
+
+    of_row: I32
+    cat: I64
+    name: I64
+    place: U8
+    kind: U8
+    traits: U8
+
+
+def sorts_of(raw: Raw) -> Sorts:
+    """Classifies every different pair of category and name once."""
+    of_row, first = number_pairs(raw.cat, raw.name)
+    cat, name = raw.cat[first].astype(np.int64), raw.name[first].astype(np.int64)
+    texts = raw.texts
+    found = [classify(texts[a], texts[b]) for a, b in zip(cat.tolist(), name.tolist(), strict=True)]
+    columns = np.array(found, np.uint8).reshape(len(found), 3)
+    return Sorts(of_row, cat, name, *(columns[:, k].copy() for k in range(3)))
+
+
+@dataclass
+class Oddities:
+    """What was wrong with single events, counted."""
+
+    no_event: int = 0
+    no_time: int = 0
+    far: int = 0
+    long: int = 0
+    negative: int = 0
+    no_duration: int = 0
+    no_thread: int = 0
+    open_ends: int = 0
+    stray_ends: int = 0
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The rows that are events.
+
+    Attributes:
+        row: int64 of shape (events,): where each stands in the file.
+        end_row: the row of its other end if it was written as two, else -1.
+        start_ps, duration_ps: int64, from `zero_ns`.
+        sort: int32, its pair of category and name.
+        place, kind, traits: uint8.
+        zero_ns: the first event's time in the file's own clock, in ns.
+        oddities: what was wrong.
+    """
+
+    row: I64
+    end_row: I64
+    start_ps: I64
+    duration_ps: I64
+    sort: I32
+    place: U8
+    kind: U8
+    traits: U8
+    zero_ns: int
+    oddities: Oddities = field(default_factory=Oddities)
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+def keep_events(raw: Raw, sorts: Sorts) -> Kept:
+    """Finds the events among the rows and puts them on one clock."""
+    odd = Oddities()
+    flags = raw.flags
+    # An object with a time and a length is an event, whether or not it says so.
+    whole = is_phase(raw, "X") | ((raw.phase == 0) & ((flags & scan.HAS_DURATION) != 0))
+    begins, ends = is_phase(raw, "BbS"), is_phase(raw, "EeF")
+    wanted = whole | begins | ends | is_phase(raw, "iIRPnC")
+    odd.no_event = int(((raw.phase == 0) & ~whole).sum())
+    wanted &= sorts.place[sorts.of_row] != Place.NOWHERE
+    usable, zero_ns = _usable_times(raw, wanted, odd)
+    row = np.flatnonzero(usable)
+    start_ps = _ps(raw.us[row] - zero_ns // 1000, raw.frac_ps[row]) - zero_ns % 1000 * 1000
+    duration_ps, end_row, single = _durations(raw, row, start_ps, odd)
+    kept = Kept(
+        row=row[single],
+        end_row=end_row[single],
+        start_ps=start_ps[single],
+        duration_ps=duration_ps[single],
+        sort=sorts.of_row[row[single]],
+        place=sorts.place[sorts.of_row[row[single]]],
+        kind=sorts.kind[sorts.of_row[row[single]]],
+        traits=sorts.traits[sorts.of_row[row[single]]],
+        zero_ns=zero_ns,
+        oddities=odd,
+    )
+    _put_phases(raw, sorts, kept)
+    return kept
+
+
+def _ps(us: I64, frac_ps: NDArray[np.integer]) -> I64:
+    return us * _PS_PER_US + frac_ps
+
+
+def _usable_times(raw: Raw, wanted: Mask, odd: Oddities) -> tuple[Mask, int]:
+    """Which of the wanted rows have a believable time, and the earliest of these in ns."""
+    timed = wanted & ((raw.flags & scan.HAS_TIME) != 0)
+    odd.no_time = int(wanted.sum() - timed.sum())
+    us = raw.us[timed]
+    if not len(us):
+        return timed, 0
+    middle = int(np.partition(us, len(us) // 2)[len(us) // 2])
+    near = np.abs(us.astype(np.float64) - middle) < _FAR_US
+    # A recorder writes 0 for a time that its clock does not know.
+    near &= (us != 0) | (abs(middle) < _FAR_US // 1000)
+    odd.far = int(len(us) - near.sum())
+    usable = timed.copy()
+    usable[timed] = near
+    whole = us[near]
+    first = int(whole.min())
+    fractions = raw.frac_ps[usable][whole == first]
+    return usable, first * 1000 + int(fractions.min()) // 1000
+
+
+def _durations(raw: Raw, row: I64, start_ps: I64, odd: Oddities) -> tuple[I64, I64, Mask]:
+    """Length of each event, the row of its other end or -1, and whether it counts (an E or e does not)."""
+    flags, phase = raw.flags[row], raw.phase
+    us = raw.duration_us[row]
+    too_long = us > _FAR_US
+    duration_ps = np.where(too_long, 0, _ps(np.where(too_long, 0, us), raw.duration_frac_ps[row]))
+    has = (flags & scan.HAS_DURATION) != 0
+    duration_ps[~has] = 0
+    odd.long = int(too_long.sum())
+    odd.negative = int(((flags & scan.NEGATIVE) != 0).sum())
+    odd.no_duration = int((~has & (phase[row] == ord("X"))).sum())
+    end_row = np.full(len(row), -1, np.int64)
+    opens, closes = is_phase(raw, "BbS")[row], is_phase(raw, "EeF")[row]
+    if opens.any() or closes.any():
+        duration_ps[opens | closes] = 0
+        _match(raw, row, start_ps, opens, closes, duration_ps, end_row, odd)
+    return duration_ps, end_row, ~closes
+
+
+def _match(
+    raw: Raw, row: I64, start_ps: I64, opens: Mask, closes: Mask, duration_ps: I64, end_row: I64, odd: Oddities
+) -> None:
+    """Joins the two ends of events: those of a thread nest, asynchronous ones go by category and id."""
+    halves = np.flatnonzero(opens | closes)
+    halves = halves[np.argsort(start_ps[halves], kind="stable")]
+    at = row[halves]
+    loose = is_phase(raw, "beSF")[at]
+    group, first = number_pairs(np.where(loose, -1 - raw.cat[at], raw.pid[at]), np.where(loose, raw.flow[at], raw.tid[at]))
+    partner = np.empty(len(halves), np.int64)
+    tops = np.full(len(first), -1, np.int64)
+    scan.match_pairs(group, opens[halves], np.empty(len(halves), np.int64), tops, partner)
+    begin = np.flatnonzero(opens[halves] & (partner >= 0))
+    begins, ends = halves[begin], halves[partner[begin]]
+    duration_ps[begins] = start_ps[ends] - start_ps[begins]
+    end_row[begins] = row[ends]
+    odd.open_ends = int((opens[halves] & (partner < 0)).sum())
+    odd.stray_ends = int((closes[halves] & (partner < 0)).sum())
+
+
+def _put_phases(raw: Raw, sorts: Sorts, kept: Kept) -> None:
+    """What the phase adds to what the name says."""
+    phase = raw.phase[kept.row]
+    counter = phase == ord("C")
+    kept.place[counter] = Place.COUNTER
+    kept.kind[counter] = EventKind.COUNTER
+    loose = is_phase(raw, "bS")[kept.row]
+    kept.traits[loose] |= np.uint8(Trait.ASYNC)
+    # One of PyTorch's ways to export gives allocations a length, up to the end of the trace.
+    memory = np.isin(sorts.name, [raw.texts.add(MEMORY_NAME)])[kept.sort]
+    kept.duration_ps[memory] = 0
+    both = np.uint8(scan.HAS_PID | scan.HAS_TID)
+    kept.oddities.no_thread = int((((raw.flags[kept.row] & both) != both) & ~counter).sum())

@@ -1,0 +1,197 @@
+"""Which lines and planes there are, and which event stands on which.
+
+Host work stands on the lines of its threads; device work on the lines of its streams, told apart by category, since
+process ids of hosts and numbers of devices are drawn from the same pot.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stepscope.formats.kineto.classify import Place
+from stepscope.formats.kineto.document import Raw
+from stepscope.formats.kineto.events import Kept, is_phase, number_pairs
+from stepscope.formats.xspace import schema
+from stepscope.model import EventKind, LineKind, PlaneKind
+from stepscope.model.tables import I32, I64
+
+_WAIT_TID_BASE = 1_000_000  # waits are drawn on the thread of this number plus the stream's
+_MOST_ORDINAL = (1 << 31) - 1
+_LINE_KIND = {
+    Place.THREAD: LineKind.THREAD,
+    Place.STREAM: LineKind.STREAM,
+    Place.SCOPE: LineKind.DERIVED,
+    Place.WAIT: LineKind.OTHER,
+    Place.OVERHEAD: LineKind.OVERHEAD,
+    Place.SPAN: LineKind.OTHER,
+    Place.COUNTER: LineKind.COUNTERS,
+}
+_ON_DEVICE = (Place.STREAM, Place.SCOPE, Place.WAIT)
+_WORK_NAMES = {
+    EventKind.KERNEL: "Compute",
+    EventKind.COLLECTIVE: "Collective",
+    EventKind.COPY_HOST_TO_DEVICE: "MemcpyH2D",
+    EventKind.COPY_DEVICE_TO_HOST: "MemcpyD2H",
+    EventKind.COPY_DEVICE_TO_DEVICE: "MemcpyD2D",
+    EventKind.COPY_PEER: "MemcpyP2P",
+    EventKind.COPY_HOST_TO_HOST: "MemcpyH2H",
+    EventKind.COPY_OTHER: "Memcpy",
+    EventKind.MEMSET: "Memset",
+}
+
+
+@dataclass
+class Plane:
+    """One plane to be."""
+
+    name: str
+    kind: PlaneKind
+    ordinal: int = -1
+
+
+@dataclass
+class Line:
+    """One line to be; `first` is its first event."""
+
+    plane: Plane
+    place: Place
+    name: str
+    line_id: int
+    kind: LineKind
+    first: int
+    main: bool = False
+
+    def rank(self) -> tuple[int, bool, int, int]:
+        """Where it stands among the lines of its plane: main threads first, then by number."""
+        return int(self.place), not self.main, self.line_id, self.first
+
+
+@dataclass
+class Layout:
+    """Planes and lines in their final order, and the line of each event: int32 of shape (events,)."""
+
+    planes: list[Plane] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    plane_row: list[int] = field(default_factory=list)
+    line_of: I32 = field(default_factory=lambda: np.empty(0, np.int32))
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Names that the trace's metadata gives: of processes by pid, of threads by (pid, tid); all as text ids."""
+
+    process: dict[int, str]
+    thread: dict[tuple[int, int], str]
+
+
+def labels_of(raw: Raw) -> Labels:
+    """Reads the metadata events.  Of repeated names the last wins."""
+    process: dict[int, str] = {}
+    thread: dict[tuple[int, int], str] = {}
+    texts = raw.texts
+    key, kinds = texts.add("name"), {texts.add("process_name"): False, texts.add("thread_name"): True}
+    rows = np.flatnonzero(is_phase(raw, "M") & np.isin(raw.name, list(kinds)))
+    for row in rows.tolist():
+        begin, end = raw.stat_offsets[row : row + 2]
+        found = np.flatnonzero((raw.stat_name[begin:end] == key) & (raw.stat_tag[begin:end] == 5))
+        if not len(found):
+            continue
+        name, pid = texts[int(raw.stat_value[begin + found[-1]])], int(raw.pid[row])
+        if kinds[int(raw.name[row])]:
+            thread[pid, int(raw.tid[row])] = name
+        else:
+            process[pid] = name
+    return Labels(process, thread)
+
+
+def lay_out(raw: Raw, kept: Kept, kineto: bool) -> Layout:
+    """Sorts events onto lines and lines into planes."""
+    labels = labels_of(raw)
+    pid = raw.pid[kept.row]
+    tid = np.where(kept.place == Place.COUNTER, raw.name[kept.row], raw.tid[kept.row])
+    code, first = number_pairs((kept.place.astype(np.int64) << 32) | pid, tid)
+    planes = _Planes(raw, labels, kineto, len(np.unique(pid)))
+    lines = [_line(raw, kept, labels, planes, row, int(tid[row])) for row in first.tolist()]
+    _name_streams(lines, code, kept)
+    order = sorted(planes.found.values(), key=lambda plane: (plane.kind != PlaneKind.HOST, plane.kind, plane.ordinal))
+    place = {id(plane): row for row, plane in enumerate(order)}
+    ranked = sorted(range(len(lines)), key=lambda at: (place[id(lines[at].plane)], *lines[at].rank()))
+    line_of = np.empty(len(lines), np.int32)
+    line_of[ranked] = np.arange(len(lines), dtype=np.int32)
+    ordered = [lines[at] for at in ranked]
+    return Layout(order, ordered, [place[id(line.plane)] for line in ordered], line_of[code])
+
+
+class _Planes:
+    """Makes planes as they are asked for."""
+
+    def __init__(self, raw: Raw, labels: Labels, kineto: bool, processes: int) -> None:
+        self.found: dict[str, Plane] = {}
+        self._texts = raw.texts
+        self._labels = labels
+        self._one_host = kineto or processes <= 1
+
+    def gpu(self, ordinal: int) -> Plane:
+        return self._get(f"/device:GPU:{ordinal}", PlaneKind.GPU, ordinal)
+
+    def of_process(self, pid: int) -> Plane:
+        """The plane of a process: one named after a device or host if the process is, else the host's."""
+        name = self._labels.process.get(pid, "")
+        kind, ordinal = schema.plane_kind(name.partition(" (")[0])
+        if kind not in (PlaneKind.OTHER, PlaneKind.HOST):
+            return self._get(name, kind, ordinal)
+        if self._one_host:
+            return self._get(schema.HOST_PLANE, PlaneKind.HOST)
+        return self._get(f"{name or 'process'} [{self._texts[pid]}]", PlaneKind.HOST)
+
+    def _get(self, name: str, kind: PlaneKind, ordinal: int = -1) -> Plane:
+        return self.found.setdefault(name, Plane(name, kind, ordinal))
+
+
+def _line(raw: Raw, kept: Kept, labels: Labels, planes: _Planes, first: int, tid: int) -> Line:
+    """The line that the event `first` opens."""
+    row, place = int(kept.row[first]), Place(int(kept.place[first]))
+    pid = int(raw.pid[row])
+    pid_text, tid_text = raw.texts[pid], raw.texts[tid]
+    number = _number(tid_text)
+    if place in _ON_DEVICE:
+        stream = number - _WAIT_TID_BASE if place == Place.WAIT and number >= _WAIT_TID_BASE else number
+        name = f"Stream #{stream}" + {Place.SCOPE: " annotations", Place.WAIT: " waits"}.get(place, "")
+        return Line(planes.gpu(min(max(_number(pid_text), 0), _MOST_ORDINAL)), place, name, stream, _LINE_KIND[place], first)
+    counters = re.fullmatch(r"GPU (\d{1,9}) Counters", pid_text) if place == Place.COUNTER else None
+    plane = planes.gpu(int(counters[1])) if counters else planes.of_process(pid)
+    if place == Place.THREAD:
+        name = labels.thread.get((pid, tid)) or (f"thread {tid_text}" if tid_text else "unknown thread")
+        kind = LineKind.THREAD if plane.kind == PlaneKind.HOST else schema.line_kind(plane.kind, name, number)
+        return Line(plane, place, name, number, kind, first, main=pid_text == tid_text)
+    name = "profiler overhead" if place == Place.OVERHEAD else tid_text
+    return Line(plane, place, name, number, _LINE_KIND[place], first)
+
+
+def _number(text: str) -> int:
+    """The number that a process, thread or stream goes by; a hash of its name if it has none."""
+    digits = re.search(r"-?\d{1,18}$", text)
+    return int(digits[0]) if digits else zlib.crc32(text.encode()) if text else 0
+
+
+def _name_streams(lines: list[Line], code: I32, kept: Kept) -> None:
+    """Adds to a stream's name what runs on it."""
+    streams = kept.place == Place.STREAM
+    pairs = np.unique(code[streams].astype(np.int64) << 8 | kept.kind[streams])
+    work: dict[int, list[str]] = {}
+    for pair in pairs.tolist():
+        name = _WORK_NAMES.get(EventKind(pair & 255))
+        if name:
+            work.setdefault(pair >> 8, []).append(name)
+    for at, line in enumerate(lines):
+        if line.place == Place.STREAM and at in work:
+            line.name += f"({','.join(work[at])})"
+
+
+def by_time(layout: Layout, kept: Kept) -> I64:
+    """The order in which events stand in the tables: by line, start, and falling length."""
+    return np.lexsort((-kept.duration_ps, kept.start_ps, layout.line_of))

@@ -1,0 +1,219 @@
+"""What ties events together: device work to the call that launched it and to its op, forward to backward; and what
+follows from that.
+
+    op (External id) <- call (External id, correlation) <- kernel (correlation, External id)
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.formats.kineto import scan
+from stepscope.formats.kineto.classify import MEMORY_NAME, STEP_MARK, Place, inputs_are_16bit, is_op, kernel_computes_16bit
+from stepscope.formats.kineto.document import Raw
+from stepscope.formats.kineto.events import Kept, Sorts, is_phase, number_pairs
+from stepscope.model import EventKind, StatTag, Trait
+from stepscope.model.stat_names import CORRELATION_ID, FRAMEWORK_OP, STEP_NUM
+from stepscope.model.tables import I32, I64, U8
+
+Mask = NDArray[np.bool_]
+
+EXTERNAL_ID = "External id"
+FLOW_ID = "fwdbwd_id"
+
+# Other spellings of stats: older releases', and the model's own.
+_SPELLINGS = {"correlation": CORRELATION_ID[0], "external id": EXTERNAL_ID}
+_MISSING = -1
+
+
+@dataclass
+class Extra:
+    """Stats that the trace implies rather than holds, as columns; `event` is a row of `Kept`."""
+
+    event: list[I64] = field(default_factory=list)
+    name: list[I32] = field(default_factory=list)
+    tag: list[U8] = field(default_factory=list)
+    value: list[I64] = field(default_factory=list)
+
+    def add(self, event: I64, name: int, tag: StatTag, value: NDArray[np.integer]) -> None:
+        """Adds one stat to each of some events."""
+        self.event.append(np.asarray(event, np.int64))
+        self.name.append(np.full(len(event), name, np.int32))
+        self.tag.append(np.full(len(event), tag, np.uint8))
+        self.value.append(np.asarray(value, np.int64))
+
+
+def respell(raw: Raw) -> None:
+    """Takes the escapes out of all texts and gives stats their canonical names, in place."""
+    became = raw.texts.unescape()
+    if not np.array_equal(became, np.arange(len(became))):
+        for column in (raw.cat, raw.name, raw.pid, raw.tid, raw.stat_name):
+            column[:] = became[column]
+        texts = raw.stat_tag == StatTag.STRING
+        raw.stat_value[texts] = became[raw.stat_value[texts]]
+    new_name = np.arange(len(raw.texts), dtype=np.int32)
+    for old, new in _SPELLINGS.items():
+        row = raw.texts.add(old)
+        if row < len(new_name):
+            new_name[row] = raw.texts.add(new)
+    raw.stat_name[:] = new_name[raw.stat_name]
+
+
+class StatColumns:
+    """Stats of the file as dense columns over the kept events."""
+
+    def __init__(self, raw: Raw, kept: Kept) -> None:
+        self._raw = raw
+        self._kept = kept
+
+    def _hits(self, name: str, *tags: StatTag) -> tuple[I64, I64]:
+        raw = self._raw
+        hits = np.flatnonzero(raw.stat_name == raw.texts.add(name))
+        hits = hits[np.isin(raw.stat_tag[hits], [int(tag) for tag in tags])]
+        return np.searchsorted(raw.stat_offsets, hits, side="right") - 1, raw.stat_value[hits]
+
+    def ints(self, name: str) -> I64:
+        """A whole number of each event, -1 where there is none."""
+        return self._dense(*self._hits(name, StatTag.INT, StatTag.UINT))
+
+    def texts(self, name: str) -> I64:
+        """A text of each event, -1 where there is none."""
+        return self._dense(*self._hits(name, StatTag.STRING))
+
+    def _dense(self, owners: I64, values: I64) -> I64:
+        out = np.full(len(self._raw), _MISSING, np.int64)
+        out[owners] = values
+        return out[self._kept.row]
+
+
+class Lookup:
+    """From an id to the event that has it; of equal ids the first."""
+
+    def __init__(self, ids: I64, events: I64) -> None:
+        order = np.argsort(ids, kind="stable")
+        self._ids, self._events = ids[order], events[order]
+
+    def __call__(self, ids: I64) -> I64:
+        """Events with these ids, -1 where there is none or the id is not positive."""
+        if not len(self._ids):
+            return np.full(len(ids), _MISSING, np.int64)
+        at = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
+        return np.where((self._ids[at] == ids) & (ids > 0), self._events[at], _MISSING)
+
+
+def link(raw: Raw, sorts: Sorts, kept: Kept) -> Extra:
+    """Finds all links; corrects kinds and traits in place and returns the stats that say the rest."""
+    extra = Extra()
+    stats = StatColumns(raw, kept)
+    _put_allocations(raw, sorts, kept, stats)
+    _put_collectives(kept, stats)
+    _number_steps(raw, sorts, kept, extra)
+    device = np.flatnonzero(kept.place == Place.STREAM)
+    texts = raw.texts
+    sort_is_op = [is_op(texts[cat], kind) for cat, kind in zip(sorts.cat.tolist(), sorts.kind.tolist(), strict=True)]
+    ops = np.flatnonzero(np.array(sort_is_op, np.bool_)[kept.sort])
+    op_of = _ops_of(raw, kept, stats, device, ops)
+    linked = op_of >= 0
+    extra.add(device[linked], texts.add(FRAMEWORK_OP[0]), StatTag.STRING, sorts.name[kept.sort[op_of[linked]]])
+    _put_16bit(raw, sorts, kept, stats, device, ops, op_of)
+    _put_flows(raw, kept, ops, extra)
+    return extra
+
+
+def _put_allocations(raw: Raw, sorts: Sorts, kept: Kept, stats: StatColumns) -> None:
+    """Negative bytes are freed."""
+    memory = np.isin(sorts.name, [raw.texts.add(MEMORY_NAME)])[kept.sort] & (kept.kind == EventKind.ALLOCATION)
+    if memory.any():
+        kept.kind[memory & (stats.ints("Bytes") < 0)] = EventKind.DEALLOCATION
+
+
+def _put_collectives(kept: Kept, stats: StatColumns) -> None:
+    """A kernel that carries what its collective was asked for is one, whatever its name."""
+    kept.kind[(kept.kind == EventKind.KERNEL) & (stats.texts("Collective name") >= 0)] = EventKind.COLLECTIVE
+
+
+def _number_steps(raw: Raw, sorts: Sorts, kept: Kept, extra: Extra) -> None:
+    marks = np.flatnonzero(kept.kind == EventKind.STEP_MARK)
+    numbers = []
+    for name in sorts.name[kept.sort[marks]].tolist():
+        found = STEP_MARK.match(raw.texts[name])
+        numbers.append(int(found[1][-18:]) if found else 0)
+    extra.add(marks, raw.texts.add(STEP_NUM[0]), StatTag.INT, np.array(numbers, np.int64))
+
+
+def _ops_of(raw: Raw, kept: Kept, stats: StatColumns, device: I64, ops: I64) -> I64:
+    """The op that launched each piece of device work, -1 if none is known: int64 of shape (device,)."""
+    if not len(device) or not len(ops):
+        return np.full(len(device), _MISSING, np.int64)
+    external, correlation = stats.ints(EXTERNAL_ID), stats.ints(CORRELATION_ID[0])
+    # Some releases fill in the correlation where they know no op; that is no id of an op.
+    external = np.where(external == correlation, _MISSING, external)
+    op_with = Lookup(external[ops], ops)
+    calls = np.flatnonzero(np.isin(kept.kind, (EventKind.RUNTIME_CALL, EventKind.SYNC)) & (kept.place == Place.THREAD))
+    call = Lookup(correlation[calls], calls)(correlation[device])
+    op_of = op_with(external[device])
+    through_call = (op_of < 0) & (call >= 0)
+    op_of[through_call] = op_with(external[call[through_call]])
+    lost = np.flatnonzero((op_of < 0) & (call >= 0))
+    if len(lost):
+        asked, back = np.unique(call[lost], return_inverse=True)
+        op_of[lost] = _around(raw, kept, ops, asked)[back]
+    return op_of
+
+
+def _around(raw: Raw, kept: Kept, ops: I64, calls: I64) -> I64:
+    """The innermost op around each call on its thread, -1 if there is none: int64 of shape (calls,)."""
+    events = np.concatenate([ops, calls])
+    thread, _ = number_pairs(raw.pid[kept.row[events]], raw.tid[kept.row[events]])
+    start, end = kept.start_ps[events], kept.start_ps[events] + kept.duration_ps[events]
+    holds = np.arange(len(events)) < len(ops)
+    order = np.lexsort((~holds, -end, start, thread))
+    found = np.empty(len(events), np.int64)
+    scratch = np.empty(len(events), np.int64)
+    scan.innermost(thread[order].astype(np.int64), start[order], end[order], holds[order], scratch, found)
+    nearest = np.full(len(events), _MISSING, np.int64)
+    nearest[order] = np.where(found >= 0, events[order][found], _MISSING)
+    return nearest[len(ops) :]
+
+
+def _put_16bit(
+    raw: Raw, sorts: Sorts, kept: Kept, stats: StatColumns, device: I64, ops: I64, op_of: I64
+) -> None:
+    """Marks ops by the types of their inputs, kernels by their names and, where these do not tell, by their op."""
+    types = stats.texts("Input type")
+    known = {text: _narrow(raw.texts.raw(text)) for text in np.unique(types[ops]).tolist() if text >= 0}
+    narrow = np.zeros(len(kept), np.bool_)
+    narrow[ops] = np.isin(types[ops], [text for text, yes in known.items() if yes])
+    kernel = kept.kind[device] == EventKind.KERNEL
+    rows, its_op = device[kernel], op_of[kernel]
+    told = {sort: kernel_computes_16bit(raw.texts[int(sorts.name[sort])]) for sort in np.unique(kept.sort[rows]).tolist()}
+    by_name = np.array([told[sort] is True for sort in kept.sort[rows].tolist()], np.bool_)
+    silent = np.array([told[sort] is None for sort in kept.sort[rows].tolist()], np.bool_)
+    narrow[rows] = by_name | (silent & (its_op >= 0) & narrow[its_op])
+    kept.traits[narrow] |= np.uint8(Trait.COMPUTES_16BIT)
+
+
+def _narrow(json_text: bytes) -> bool:
+    try:
+        types = json.loads(json_text)
+    except ValueError:
+        return False
+    return isinstance(types, list) and inputs_are_16bit(types)
+
+
+def _put_flows(raw: Raw, kept: Kept, ops: I64, extra: Extra) -> None:
+    """Gives both ends of an arrow from forward to backward its number: the ops that start where it does."""
+    arrows = np.flatnonzero(is_phase(raw, "sf") & (raw.cat == raw.texts.add("fwdbwd")) & ((raw.flags & scan.HAS_FLOW) != 0))
+    if not len(arrows) or not len(ops):
+        return
+    rows = np.concatenate([kept.row[ops], arrows])
+    thread, _ = number_pairs(raw.pid[rows], raw.tid[rows])
+    moment, _ = number_pairs(raw.us[rows], raw.frac_ps[rows])
+    place, _ = number_pairs(thread, moment)
+    op = Lookup(place[: len(ops)].astype(np.int64) + 1, ops)(place[len(ops) :].astype(np.int64) + 1)
+    hit = op >= 0
+    extra.add(op[hit], raw.texts.add(FLOW_ID), StatTag.INT, raw.flow[arrows[hit]])

@@ -1,0 +1,341 @@
+"""Reads PyTorch's Kineto traces and other Chrome trace JSON: bytes in, columns out.
+
+    text (inflated on the side) -> document (rows as they stand) -> events -> lines, links -> HostTrace
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.errors import Problem
+from stepscope.formats.kineto import scan
+from stepscope.formats.kineto.classify import is_pytorch
+from stepscope.formats.kineto.devices import gpu_stats, host_stats
+from stepscope.formats.kineto.document import Raw, decode
+from stepscope.formats.kineto.events import Kept, Oddities, Sorts, keep_events, number_pairs, sorts_of
+from stepscope.formats.kineto.lines import Layout, by_time, lay_out
+from stepscope.formats.kineto.links import Extra, link, respell
+from stepscope.formats.xspace import classify as xspace
+from stepscope.model import (
+    EventKind,
+    Events,
+    EventTypes,
+    HostTrace,
+    LineKind,
+    Lines,
+    PlaneKind,
+    Planes,
+    Stats,
+    StatTag,
+    StatValue,
+)
+from stepscope.model.tables import I32, I64
+
+_KINETO_KEYS = ("schemaVersion", "deviceProperties", "traceName")
+_EPOCH_US = 10**15  # times above this many microseconds are counted from 1970: it was 2001 then
+_KIND_OF_LINE = {
+    LineKind.STEPS: EventKind.DEVICE_STEP,
+    LineKind.MODULES: EventKind.MODULE,
+    LineKind.DERIVED: EventKind.SCOPE,
+    LineKind.COUNTERS: EventKind.COUNTER,
+}
+
+
+def read(data: bytes, source: str, host: str) -> HostTrace:
+    """Reads one trace in JSON, PyTorch's or any other's in Chrome's format.
+
+    Args:
+        data: the file's bytes, plain or compressed with gzip; any size.
+        source: the name to use in messages.
+        host: the host's name; the one that the file holds is used if this is empty.
+
+    Returns:
+        The trace.  If the text is cut or damaged, everything that can be read, with `partial` and `problems` set.
+
+    Raises:
+        UnreadableError: the data holds no events, or unpacks to more than `STEPSCOPE_MAX_JSON_BYTES` or, without that
+            variable, to more than 200 times its size.
+    """
+    raw = decode(data, source)
+    respell(raw)
+    sorts = sorts_of(raw)
+    kept = keep_events(raw, sorts)
+    kineto = _is_kineto(raw, sorts)
+    layout = lay_out(raw, kept, kineto)
+    extra = link(raw, sorts, kept)
+    order = by_time(layout, kept)
+    planes, plane_stats = _planes(raw, layout)
+    types, type_of, type_stats = _types(raw, sorts, kept, layout)
+    events = _events(raw, kept, layout, types, type_of, order)
+    lines = _lines(raw, layout, events)
+    start_ns = _start_unix_ns(raw, kept, kineto)
+    metadata_host = raw.metadata.get("host_name")
+    return HostTrace(
+        host=host or (metadata_host if isinstance(metadata_host, str) else "") or "localhost",
+        planes=planes,
+        lines=lines,
+        events=events,
+        event_types=types,
+        event_stats=_event_stats(raw, kept, extra, order),
+        type_stats=type_stats,
+        plane_stats=plane_stats,
+        strings=raw.texts.strings(),
+        start_unix_ns=start_ns,
+        stop_unix_ns=_stop_unix_ns(start_ns, kept),
+        source=source,
+        problems=_problems(raw, kept, source),
+        partial=raw.cut_at is not None or bool(raw.damaged),
+        recorder_messages=_messages(raw.metadata),
+        framework="pytorch" if kineto else "",
+    )
+
+
+def _is_kineto(raw: Raw, sorts: Sorts) -> bool:
+    if any(key in raw.metadata for key in _KINETO_KEYS):
+        return True
+    return any(is_pytorch(raw.texts[cat]) for cat in np.unique(sorts.cat).tolist())
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def _planes(raw: Raw, layout: Layout) -> tuple[Planes, Stats]:
+    facts = [
+        gpu_stats(raw.metadata, plane.ordinal)
+        if plane.kind == PlaneKind.GPU
+        else (host_stats(raw.metadata) if at == 0 and plane.kind == PlaneKind.HOST else {})
+        for at, plane in enumerate(layout.planes)
+    ]
+    table = Planes(
+        plane_id=np.array([max(plane.ordinal, 0) or at for at, plane in enumerate(layout.planes)], np.int64),
+        name=np.array([raw.texts.add(plane.name) for plane in layout.planes], np.int32),
+        kind=np.array([plane.kind for plane in layout.planes], np.uint8),
+        ordinal=np.array([plane.ordinal for plane in layout.planes], np.int32),
+    )
+    return table, _small_stats(raw, facts)
+
+
+def _small_stats(raw: Raw, owners: Iterable[Mapping[str, StatValue]]) -> Stats:
+    """Stats of few owners, from Python values."""
+    rows: list[tuple[int, int, int]] = []
+    offsets = [0]
+    for facts in owners:
+        for name, value in facts.items():
+            if isinstance(value, str):
+                rows.append((raw.texts.add(name), StatTag.STRING, raw.texts.add(value)))
+            elif isinstance(value, float):
+                rows.append((raw.texts.add(name), StatTag.DOUBLE, int(np.float64(value).view(np.int64))))
+            else:
+                rows.append((raw.texts.add(name), StatTag.INT, int(value)))
+        offsets.append(len(rows))
+    return Stats(
+        name=np.array([row[0] for row in rows], np.int32),
+        tag=np.array([row[1] for row in rows], np.uint8),
+        value=np.array([row[2] for row in rows], np.int64),
+        offsets=np.array(offsets, np.int64),
+    )
+
+
+def _types(raw: Raw, sorts: Sorts, kept: Kept, layout: Layout) -> tuple[EventTypes, I32, Stats]:
+    """Event types, the type of each kept event, and the types' one stat: the category."""
+    plane_of_line = np.array(layout.plane_row, np.int32)
+    plane = plane_of_line[layout.line_of]
+    type_of, first = number_pairs(plane, kept.sort)
+    sort = kept.sort[first]
+    types = EventTypes(
+        name=sorts.name[sort].astype(np.int32),
+        display_name=np.zeros(len(first), np.int32),
+        plane=plane[first],
+        metadata_id=np.arange(1, len(first) + 1, dtype=np.int64),
+    )
+    cat = sorts.cat[sort]
+    has = cat > 0
+    offsets = np.zeros(len(first) + 1, np.int64)
+    np.cumsum(has, out=offsets[1:])
+    stats = Stats(
+        name=np.full(int(has.sum()), raw.texts.add("category"), np.int32),
+        tag=np.full(int(has.sum()), StatTag.STRING, np.uint8),
+        value=cat[has],
+        offsets=offsets,
+    )
+    return types, type_of, stats
+
+
+def _events(raw: Raw, kept: Kept, layout: Layout, types: EventTypes, type_of: I32, order: I64) -> Events:
+    events = Events(
+        start_ps=kept.start_ps[order],
+        duration_ps=kept.duration_ps[order],
+        type=type_of[order],
+        line=layout.line_of[order],
+        kind=kept.kind[order],
+        traits=kept.traits[order],
+    )
+    _classify_by_plane(raw, layout, types, events)
+    return events
+
+
+def _classify_by_plane(raw: Raw, layout: Layout, types: EventTypes, events: Events) -> None:
+    """Names the kinds of traces that were converted from XSpace, told by planes named as XSpace names them.
+
+    Such traces have no categories, so that nothing is known of their events by now.
+    """
+    kinds = np.array([plane.kind for plane in layout.planes], np.uint8)
+    place = np.array([line.kind for line in layout.lines], np.uint8)[events.line]
+    on_device = np.isin(kinds, (PlaneKind.GPU, PlaneKind.TPU, PlaneKind.SPARSE_CORE))[types.plane]
+    silent = events.kind == EventKind.OTHER
+    if not (silent & on_device[events.type]).any():
+        return
+    by_name, _ = xspace.classify_types(raw.texts.strings(), types.name, types.plane, kinds)
+    events.kind[silent] = by_name[events.type[silent]]
+    for line, kind in _KIND_OF_LINE.items():
+        events.kind[silent & (place == line)] = kind
+    nameless = silent & (events.kind == EventKind.OTHER)
+    events.kind[nameless & (place == LineKind.STREAM)] = EventKind.KERNEL
+    events.kind[nameless & (place == LineKind.DEVICE_OPS)] = EventKind.DEVICE_OP
+
+
+def _lines(raw: Raw, layout: Layout, events: Events) -> Lines:
+    lines = layout.lines
+    bounds = np.searchsorted(events.line, np.arange(len(lines) + 1))
+    return Lines(
+        plane=np.array(layout.plane_row, np.int32),
+        line_id=np.array([line.line_id for line in lines], np.int64),
+        name=np.array([raw.texts.add(line.name) for line in lines], np.int32),
+        display_name=np.zeros(len(lines), np.int32),
+        display_id=np.zeros(len(lines), np.int64),
+        start_ns=np.zeros(len(lines), np.int64),
+        duration_ps=np.zeros(len(lines), np.int64),
+        kind=np.array([line.kind for line in lines], np.uint8),
+        event_begin=bounds[:-1].copy(),
+        event_end=bounds[1:].copy(),
+    )
+
+
+def _event_stats(raw: Raw, kept: Kept, extra: Extra, order: I64) -> Stats:
+    """The stats of the file in the order of the events, with the implied ones after them."""
+    place = np.empty(len(kept), np.int64)
+    place[order] = np.arange(len(kept))
+    owner = place[_joined(extra.event, np.int64)]
+    by_owner = np.argsort(owner, kind="stable")
+    extra_offsets = np.searchsorted(owner[by_owner], np.arange(len(kept) + 1))
+    columns = tuple(
+        _joined(parts, dtype)[by_owner]
+        for parts, dtype in ((extra.name, np.int32), (extra.tag, np.uint8), (extra.value, np.int64))
+    )
+    row, end_row = kept.row[order], kept.end_row[order]
+    counts = np.diff(raw.stat_offsets)
+    total = int(counts[row].sum() + counts[end_row[end_row >= 0]].sum() + len(owner))
+    stats = Stats(
+        name=np.empty(total, np.int32),
+        tag=np.empty(total, np.uint8),
+        value=np.empty(total, np.int64),
+        offsets=np.zeros(len(kept) + 1, np.int64),
+    )
+    scan.gather_stats(
+        row, end_row, raw.stat_offsets, raw.stat_name, raw.stat_tag, raw.stat_value,
+        extra_offsets, columns, stats.offsets, stats.name, stats.tag, stats.value,
+    )  # fmt: skip
+    return stats
+
+
+def _joined(parts: list[Any], dtype: type[np.generic]) -> NDArray[Any]:
+    return np.concatenate(parts) if parts else np.empty(0, dtype)
+
+
+# -- facts about the trace ---------------------------------------------------------------------------------------------
+
+
+def _start_unix_ns(raw: Raw, kept: Kept, kineto: bool) -> int | None:
+    """Times count from the base that the file names; without one, PyTorch's count from 1970."""
+    base = raw.metadata.get("baseTimeNanoseconds")
+    if not len(kept) or not kineto:
+        return None
+    if isinstance(base, int) and base > 0:
+        return base + kept.zero_ns
+    return kept.zero_ns if kept.zero_ns > _EPOCH_US * 1000 else None
+
+
+def _stop_unix_ns(start_ns: int | None, kept: Kept) -> int | None:
+    if start_ns is None:
+        return None
+    return start_ns + int((kept.start_ps + kept.duration_ps).max()) // 1000
+
+
+def _messages(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Warnings and errors that the profiler logged."""
+    found = [metadata.get(key) for key in ("ERROR", "WARNING")]
+    return tuple(str(message) for messages in found if isinstance(messages, list) for message in messages)
+
+
+def _problems(raw: Raw, kept: Kept, source: str) -> tuple[Problem, ...]:
+    """Everything that is wrong, in the one form that all problems have."""
+    found = []
+    if raw.cut_at is not None:
+        found.append(_cut_problem(raw, kept, source))
+    if raw.damaged:
+        found.append(
+            Problem(
+                "damaged",
+                f"{_count(raw.damaged, 'place')} could not be read as JSON{_in_text(raw, raw.damaged_at)}",
+                path=source,
+                offset=None if raw.compressed else raw.damaged_at,
+                kept=f"{len(kept):,} events, before and after",
+                lost="the events at these places",
+                hint="copy the file again, or record again if the capture was interrupted",
+            )
+        )
+    if raw.documents > 1:
+        found.append(
+            Problem(
+                "concatenated",
+                f"the file holds {raw.documents:,} traces one after the other",
+                path=source,
+                kept="the events of all, as if of one trace",
+            )
+        )
+    if not len(kept):
+        found.append(Problem("no-events", "the trace holds no events", path=source, hint="record again, for longer"))
+    return (*found, *_oddity_problems(kept.oddities, source))
+
+
+def _cut_problem(raw: Raw, kept: Kept, source: str) -> Problem:
+    assert raw.cut_at is not None
+    return Problem(
+        "truncated",
+        f"{raw.cut_because}{_in_text(raw, raw.cut_at)}",
+        path=source,
+        offset=None if raw.compressed else raw.cut_at,
+        kept=f"{len(kept):,} events",
+        lost="what followed",
+        hint="if the file is still being written, open it again later; else copy it again",
+    )
+
+
+def _in_text(raw: Raw, position: int) -> str:
+    return f", at byte {position:,} of the unpacked text" if raw.compressed else ""
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def _oddity_problems(odd: Oddities, source: str) -> Iterable[Problem]:
+    said = (
+        (odd.no_event, "not-events", "in the list of events {} no event", "nothing of these"),
+        (odd.no_time, "no-time", "{} no time", "nothing of these"),
+        (odd.far, "impossible-times", "{} more than 23 days away from the others, or at time 0", "nothing of these"),
+        (odd.long, "impossible-durations", "{} longer than 23 days", "these, with length 0"),
+        (odd.negative, "negative-durations", "{} a negative length", "these, with length 0"),
+        (odd.no_duration, "no-duration", "{} no length", "these, with length 0"),
+        (odd.no_thread, "no-thread", "{} no process or thread", "these, on a line of their own"),
+        (odd.open_ends, "unmatched-begins", "{} no end", "these, with length 0"),
+        (odd.stray_ends, "unmatched-ends", "{} no beginning", "nothing of these"),
+    )
+    for number, code, reason, kept in said:
+        if number:
+            verb = {"no-time": "have", "no-duration": "have", "negative-durations": "have", "no-thread": "have"}
+            yield Problem(code, reason.format(f"{_count(number, 'event')} {verb.get(code, 'are')}"), path=source, kept=kept)

@@ -1,0 +1,196 @@
+"""The text of a trace as a window that moves over it, so that a compressed trace is never in memory as a whole.
+
+Decompression runs on a thread of its own, a few pieces ahead of the scanner.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.errors import UnreadableError
+
+LIMIT_VARIABLE = "STEPSCOPE_MAX_JSON_BYTES"
+GZIP_MAGIC = b"\x1f\x8b"
+
+# Traces shrink 10 to 60 times, text made to blow up memory about 1000 times.
+_MOST_RATIO = 200
+_ALWAYS_ALLOWED = 256 << 20
+_MOST_BYTES = 64 << 30
+
+# One event, or one value beside the events, may be this long; what is longer counts as damage.
+_MOST_VALUE_BYTES = 256 << 20
+
+_SALVAGE_BYTES = 64
+_INPUT_BYTES = 256 << 10
+_PIECE_BYTES = 4 << 20
+_PIECES_AHEAD = 4
+
+
+def size_limit(compressed_bytes: int) -> int:
+    """How many bytes a compressed trace may unpack to.  Raises UnreadableError if the variable is no number."""
+    given = os.environ.get(LIMIT_VARIABLE, "").strip()
+    if not given:
+        return min(max(_ALWAYS_ALLOWED, _MOST_RATIO * compressed_bytes), _MOST_BYTES)
+    if not given.isdecimal():
+        raise UnreadableError(
+            f"{LIMIT_VARIABLE} is {given!r}, not a number of bytes", code="limit", hint="set it to digits, or unset it"
+        )
+    return int(given)
+
+
+class Inflater:
+    """Unpacks gzip data piece by piece and remembers what was wrong with it.
+
+    Attributes:
+        bytes_out: bytes unpacked so far.
+        damage: why unpacking stopped early, or the empty string.
+        bytes_in: where in the compressed data it stands.
+    """
+
+    def __init__(self, data: bytes, source: str) -> None:
+        self.bytes_out = 0
+        self.bytes_in = 0
+        self.damage = ""
+        self._data = memoryview(data)
+        self._source = source
+        self._limit = size_limit(len(data))
+
+    def pieces(self) -> Iterator[bytes]:
+        """The text, in order.  Raises UnreadableError once it grows beyond the limit."""
+        stream = zlib.decompressobj(wbits=31)
+        while self.bytes_in < len(self._data):
+            chunk: bytes | memoryview = self._data[self.bytes_in : self.bytes_in + _INPUT_BYTES]
+            self.bytes_in += len(chunk)
+            while len(chunk):
+                before = stream.copy()
+                try:
+                    piece = stream.decompress(chunk, _PIECE_BYTES)
+                except zlib.error as error:
+                    self.damage = f"the gzip data is damaged ({str(error).rpartition(': ')[2]})"
+                    yield from _salvage(before, bytes(chunk))
+                    return
+                chunk = stream.unconsumed_tail
+                self._count(len(piece))
+                yield piece
+            if stream.eof:
+                self.bytes_in -= len(stream.unused_data)
+                if bytes(self._data[self.bytes_in : self.bytes_in + 2]) != GZIP_MAGIC:
+                    return
+                stream = zlib.decompressobj(wbits=31)
+        if not stream.eof:
+            self.damage = "the gzip data ends early"
+
+    def _count(self, size: int) -> None:
+        self.bytes_out += size
+        if self.bytes_out > self._limit:
+            raise UnreadableError(
+                f"{len(self._data):,} compressed bytes unpack to more than {self._limit:,} bytes",
+                code="too-large",
+                path=self._source,
+                hint=f"if the file is to be trusted, set {LIMIT_VARIABLE} to a larger number of bytes",
+            )
+
+
+def _salvage(stream: zlib._Decompress, chunk: bytes) -> Iterator[bytes]:
+    """What unpacks before the damage in `chunk`, found in small steps."""
+    for at in range(0, len(chunk), _SALVAGE_BYTES):
+        try:
+            yield stream.decompress(chunk[at : at + _SALVAGE_BYTES])
+        except zlib.error:
+            return
+
+
+class Text:
+    """A window over the text of a trace.
+
+    Attributes:
+        buf: read-only uint8; the window is `buf[at:end]`.
+        at: where reading stands; the reader moves it.
+        end: end of what is there.
+        offset: position of `buf[0]` in the whole text.
+        inflater: what unpacks the text, None if it is not compressed.
+    """
+
+    def __init__(self, data: bytes, source: str) -> None:
+        self.at = 0
+        self.offset = 0
+        self.inflater: Inflater | None = None
+        self._pool: ThreadPoolExecutor | None = None
+        self._ahead: deque[Future[bytes | None]] = deque()
+        if bytes(data[:2]) == GZIP_MAGIC:
+            self._hold(np.empty(0, np.uint8), 0)
+            self.inflater = Inflater(data, source)
+            self._pieces = self.inflater.pieces()
+            self._pool = ThreadPoolExecutor(1, "stepscope-inflate")
+            self._ahead.extend(self._request() for _ in range(_PIECES_AHEAD))
+        else:
+            self._hold(np.frombuffer(data, np.uint8), len(data))
+
+    def _hold(self, store: NDArray[np.uint8], end: int) -> None:
+        self._store = store
+        self.buf = store.view()
+        self.buf.flags.writeable = False  # compiled code is made for one type of array
+        self.end = end
+
+    def _request(self) -> Future[bytes | None]:
+        assert self._pool is not None
+        return self._pool.submit(next, self._pieces, None)
+
+    @property
+    def position(self) -> int:
+        """Where reading stands, counted from the start of the text."""
+        return self.offset + self.at
+
+    def more(self) -> bool:
+        """Adds to the window, dropping what was read.  False at the end of the text, or if `too_long`.
+
+        What is kept at least doubles, so that reading a long value anew each time stays linear.
+        """
+        wanted = 2 * (self.end - self.at)
+        grown = False
+        while self._ahead and not self.too_long and (not grown or self.end - self.at < wanted):
+            piece = self._ahead.popleft().result()
+            if piece is None:
+                self.close()
+                break
+            self._ahead.append(self._request())
+            self._append(np.frombuffer(piece, np.uint8))
+            grown = True
+        return grown
+
+    @property
+    def too_long(self) -> bool:
+        """True if a single value is longer than this reader is willing to hold."""
+        return self._pool is not None and self.end - self.at > _MOST_VALUE_BYTES
+
+    def _append(self, piece: NDArray[np.uint8]) -> None:
+        kept = self.end - self.at
+        size = kept + len(piece)
+        store = self._store
+        if size > len(store):
+            store = np.empty(max(2 * size, 2 * _PIECE_BYTES), np.uint8)
+        store[:kept] = self._store[self.at : self.end]
+        store[kept:size] = piece
+        self.offset += self.at
+        self.at = 0
+        self._hold(store, size)
+
+    def close(self) -> None:
+        """Stops unpacking."""
+        self._ahead.clear()
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def head(self, size: int) -> bytes:
+        """Up to `size` bytes from where reading stands, without moving."""
+        while self.end - self.at < size and self.more():
+            pass
+        return self.buf[self.at : min(self.end, self.at + size)].tobytes()

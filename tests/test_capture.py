@@ -1,0 +1,606 @@
+"""Captures with Stepscope's own tracer, and everything that may go wrong around one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import namedtuple
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from stepscope import capture as profiler
+from stepscope.capture import files, ranges, report, session, tracers
+from stepscope.capture.tracers.base import Artifact, Collected
+from stepscope.errors import CaptureError
+from stepscope.formats.xspace.reader import read
+from stepscope.model import HostTrace
+
+
+@pytest.fixture(autouse=True)
+def own_tracer(monkeypatch, tmp_path_factory):
+    """Stepscope's own tracer whatever is imported; no capture, hook, thread or temporary file outlives the test."""
+    monkeypatch.setenv("STEPSCOPE_TRACER", "host")
+    monkeypatch.setattr(files, "host_name", lambda: "vm")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("temporary")))
+    report.forget()
+    threads = threading.active_count()
+    yield
+    left = session._session
+    if left is not None:
+        session._end(left, save=False, strict=False)  # the tests after this one are not to blame
+    assert left is None
+    assert ranges._opener is None
+    assert threading.active_count() == threads
+    assert sys.getprofile() is None
+    assert list(Path(tempfile.gettempdir()).iterdir()) == []
+
+
+@pytest.fixture
+def logdir(tmp_path) -> Path:
+    return tmp_path / "logs"
+
+
+class FakeTracer:
+    """A tracer that does what `on_start` and `on_stop` do, and records the names it is given."""
+
+    one_thread = False
+    heard: list[str] = []  # noqa: RUF012 - emptied by the fixture
+    on_start = on_stop = staticmethod(lambda: None)
+    artifacts = (Artifact("xplane.pb", b"profile"), Artifact("json", b"{}"))
+    error = None
+    heeds = False
+
+    in_use = staticmethod(lambda: False)
+    listening = classmethod(lambda cls: cls.heeds)
+
+    def start(self, options):
+        self.on_start()
+
+    def stop(self):
+        self.on_stop()
+        return SimpleNamespace(collect=lambda host: Collected(self.artifacts, self.error), close=lambda: None)
+
+    discard = stop
+
+    def annotate(self, name, metadata):
+        self.heard.append(name)
+        return SimpleNamespace(__enter__=lambda: None, __exit__=lambda *_: None, set_metadata=lambda **_: None)
+
+
+@pytest.fixture
+def fake(monkeypatch) -> type[FakeTracer]:
+    """Stands for a framework and its profiler."""
+    entry = tracers.Entry("fake", f"{__name__}:FakeTracer")
+    monkeypatch.setattr(tracers, "REGISTRY", (entry, tracers.REGISTRY[-1]))
+    monkeypatch.setitem(sys.modules, "fake", SimpleNamespace(profiler=True))
+    monkeypatch.delenv("STEPSCOPE_TRACER")
+    for name in ("one_thread", "on_start", "on_stop", "artifacts", "error", "heeds", "annotate"):
+        monkeypatch.setattr(FakeTracer, name, FakeTracer.__dict__[name])
+    monkeypatch.setattr(FakeTracer, "heard", [])
+    return FakeTracer
+
+
+def trace_of(path: Path | None) -> HostTrace:
+    assert path is not None, profiler.last_error()
+    return read(path.read_bytes(), str(path), "vm")
+
+
+def names(path: Path | None) -> list[str]:
+    trace = trace_of(path)
+    return [trace.name_of(row) for row in range(len(trace.events))]
+
+
+def profiles(logdir: Path) -> list[Path]:
+    return sorted(logdir.glob("plugins/profile/*/*"))
+
+
+def last_code() -> str | None:
+    error = profiler.last_error()
+    return error and error.problem.code
+
+
+def raises(error: BaseException):
+    def function(*_: object, **__: object) -> None:
+        raise error
+
+    return staticmethod(function)
+
+
+# -- where the file goes ---------------------------------------------------------------------------------------------
+
+
+def test_start_and_stop_leave_one_file_where_tensorboard_looks(logdir):
+    profiler.start(logdir)
+    with profiler.Trace("train", step_num=3, _r=1):
+        pass
+    path = profiler.stop()
+
+    assert profiles(logdir) == [path]
+    assert re.fullmatch(r"plugins/profile/\d{4}(_\d\d){5}/vm\.xplane\.pb", str(path.relative_to(logdir)))
+    assert names(path) == ["train"]
+
+
+def test_profile_tells_where_it_wrote(logdir):
+    with profiler.Profile(str(logdir)) as profile:
+        assert profile.path is None
+
+    assert profiles(logdir) == [profile.path]
+
+
+def test_a_capture_that_is_not_to_be_saved_leaves_no_file(logdir):
+    profiler.start(logdir)
+
+    assert profiler.stop(save=False) is None
+    assert list(logdir.glob("plugins/profile/*")) == []
+    assert profiler.last_error() is None
+
+
+def test_two_captures_in_one_second_are_two_runs(logdir):
+    paths = []
+    for _ in range(3):
+        with profiler.Profile(logdir) as profile:
+            pass
+        paths.append(profile.path)
+
+    assert paths == profiles(logdir)
+    assert len({path.parent for path in paths}) == 3
+
+
+def test_processes_that_share_a_run_each_keep_their_own_file(logdir):
+    script = """if True:
+        from stepscope import capture as profiler
+        profiler.session.files.run_name = lambda: "run"
+        profiler.session.files.host_name = lambda: "vm"
+        with profiler.Profile(%r) as profile:
+            with profiler.annotate("mine"): pass
+        print(profile.path.name)
+    """
+    command = [sys.executable, "-c", script % str(logdir)]
+    workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    said = [worker.communicate(timeout=60)[0].strip() for worker in workers]
+
+    expected = {"vm.xplane.pb", *(f"vm_{worker.pid}.xplane.pb" for worker in workers)}
+    assert len(set(said)) == 3
+    assert set(said) < expected
+    assert {path.name for path in profiles(logdir)} == set(said)
+    assert [names(path) for path in profiles(logdir)] == [["mine"]] * 3
+
+
+# -- what must not hurt the training run -----------------------------------------------------------------------------
+
+
+def test_stop_without_start_is_reported(caplog):
+    assert profiler.stop() is None
+
+    assert last_code() == "not-running"
+    assert [record.name for record in caplog.records] == ["stepscope"]
+
+
+def test_a_second_start_leaves_the_first_capture_alone(logdir):
+    profiler.start(logdir)
+    profiler.start(logdir / "other")
+    assert last_code() == "already-running"
+    with profiler.annotate("after both"):
+        pass
+
+    assert names(profiler.stop()) == ["after both"]
+    assert not (logdir / "other").exists()
+
+
+def test_a_nested_profile_does_nothing(logdir):
+    with profiler.Profile(logdir) as outer:
+        with profiler.Profile(logdir / "inner") as inner:
+            pass
+        with profiler.annotate("after the inner one"):
+            pass
+
+    assert inner.path is None
+    assert names(outer.path) == ["after the inner one"]
+
+
+def test_stop_inside_a_profile_ends_it(logdir):
+    with profiler.Profile(logdir) as profile:
+        path = profiler.stop()
+
+    assert profile.path is None
+    assert profiles(logdir) == [path]
+    assert profiler.last_error() is None
+
+
+@pytest.mark.parametrize("error", [ValueError("mine"), KeyboardInterrupt(), SystemExit(3)])
+def test_the_users_exception_leaves_unchanged_and_the_profile_is_saved(logdir, error):
+    profile = profiler.Profile(logdir)
+    with pytest.raises(type(error)) as caught, profile:
+        with profiler.annotate("before"):
+            pass
+        raise error
+
+    assert caught.value is error
+    assert error.__context__ is None
+    assert names(profile.path) == ["before"]
+
+
+def test_control_c_saves_the_profile(logdir):
+    profile = profiler.Profile(logdir)
+    with pytest.raises(KeyboardInterrupt), profile:
+        signal.raise_signal(signal.SIGINT)
+
+    assert profiles(logdir) == [profile.path]
+
+
+def test_control_c_while_the_profile_is_written_ends_the_capture(logdir, monkeypatch):
+    monkeypatch.setattr(files, "_fill", raises(KeyboardInterrupt()))
+    profiler.start(logdir)
+
+    with pytest.raises(KeyboardInterrupt):
+        profiler.stop()
+    assert list(logdir.glob("plugins/profile/*")) == []
+
+
+@pytest.mark.parametrize("ending", ["pass", "raise ValueError", "import sys; sys.exit(0)", "raise KeyboardInterrupt"])
+def test_a_capture_that_nobody_stopped_is_saved_when_the_program_ends(logdir, ending):
+    script = f"""if True:
+        from stepscope import capture as profiler
+        profiler.start({str(logdir)!r})
+        with profiler.step(0): pass
+        {ending}
+    """
+    subprocess.run([sys.executable, "-c", script], stderr=subprocess.DEVNULL, timeout=60, check=False)
+
+    [path] = profiles(logdir)
+    assert names(path) == ["train"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_child_leaves_the_capture_to_its_parent(logdir):
+    script = f"""if True:
+        import os, sys
+        from stepscope import capture as profiler
+        profiler.start({str(logdir)!r})
+        child = os.fork()
+        with profiler.annotate("child" if child == 0 else "parent"): pass
+        if child == 0:
+            sys.exit(profiler.stop() is not None)
+        print(os.waitpid(child, 0)[1], profiler.stop())
+    """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+
+    status, path = done.stdout.split()
+    assert status == "0"
+    assert profiles(logdir) == [Path(path)]
+    assert names(Path(path)) == ["parent"]
+
+
+def test_a_logdir_that_cannot_be_made_is_reported_and_training_goes_on(tmp_path):
+    (tmp_path / "file").touch()
+    with profiler.Profile(tmp_path / "file") as profile:
+        trained = True
+
+    assert trained
+    assert profile.path is None
+    assert last_code() == "logdir"
+    assert "file/plugins/profile" in profiler.last_error().problem.path
+
+
+def test_a_read_only_logdir_is_reported_when_the_capture_starts(logdir, monkeypatch):
+    refusal = OSError(errno.EROFS, "Read-only file system")
+    monkeypatch.setattr(tempfile, "TemporaryFile", raises(refusal))
+    profiler.start(logdir)
+
+    assert last_code() == "logdir"
+    assert "Read-only file system" in str(profiler.last_error())
+
+
+def test_a_remote_logdir_is_reported(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    profiler.start("gs://bucket/logs")
+
+    assert last_code() == "logdir"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_reported_and_leaves_no_half_file(logdir, monkeypatch):
+    monkeypatch.setattr(files, "_fill", raises(OSError(errno.ENOSPC, "No space left on device")))
+    profiler.start(logdir)
+
+    assert profiler.stop() is None
+    assert "No space left on device" in str(profiler.last_error())
+    assert list(logdir.glob("plugins/profile/*")) == []
+
+
+def test_a_logdir_that_goes_away_meanwhile_is_made_again(logdir):
+    profiler.start(logdir)
+    (run,) = logdir.glob("plugins/profile/*")
+    run.rmdir()
+
+    assert profiler.stop() == run / "vm.xplane.pb"
+
+
+def test_a_profiler_that_does_not_start_is_reported(fake, logdir):
+    fake.on_start = raises(RuntimeError("no CUPTI"))
+    profiler.start(logdir)
+
+    assert "no CUPTI" in str(profiler.last_error())
+    assert list(logdir.glob("plugins/profile/*")) == []
+
+
+def test_a_profiler_that_does_not_stop_is_reported_and_the_capture_is_over(fake, logdir):
+    fake.on_stop = raises(RuntimeError("lost the device"))
+    profiler.start(logdir)
+
+    assert profiler.stop() is None
+    assert "stopping the fake profiler failed: RuntimeError: lost the device" in str(profiler.last_error())
+    fake.on_stop = staticmethod(lambda: None)
+    with profiler.Profile(logdir) as again:
+        pass
+    assert again.path.read_bytes() == b"profile"
+    assert profiler.last_error() is None
+
+
+def test_a_file_that_could_not_be_made_is_reported_beside_what_could(fake, logdir):
+    fake.error = CaptureError("conversion failed", code="half")
+    with profiler.Profile(logdir) as profile:
+        pass
+
+    assert profile.path.name == "vm.xplane.pb"
+    assert last_code() == "half"
+
+
+def test_a_second_file_that_cannot_be_stored_does_not_lose_the_first(fake, logdir):
+    fake.artifacts = (Artifact("xplane.pb", b"profile"), Artifact("json", Path("gone")))
+    with profiler.Profile(logdir) as profile:
+        pass
+
+    assert profiles(logdir) == [profile.path]
+    assert "lost: the capture as json" in str(profiler.last_error())
+
+
+def test_a_profiler_bound_to_its_thread_is_stopped_there_only(fake, logdir):
+    fake.one_thread = True
+    profiler.start(logdir)
+    stopped = []
+    thread = threading.Thread(target=lambda: stopped.append(profiler.stop()))
+    thread.start()
+    thread.join()
+
+    assert stopped == [None]
+    assert last_code() == "wrong-thread"
+    assert profiles(logdir) == []
+    assert profiler.stop() is not None
+
+
+def test_ranges_that_fail_are_reported_once_a_name_and_capture(fake, logdir, caplog):
+    fake.annotate = raises(TypeError("bad metadata"))
+    for _ in range(2):
+        with profiler.Profile(logdir):
+            for i in range(3):
+                with profiler.Trace("train", step_num=i), profiler.annotate("load"):
+                    trained = i
+
+    assert trained == 2
+    assert [record.getMessage().split(";")[0] for record in caplog.records] == [
+        "[capture] annotating 'train' failed: TypeError: bad metadata",
+        "[capture] annotating 'load' failed: TypeError: bad metadata",
+    ] * 2
+
+
+# -- options ---------------------------------------------------------------------------------------------------------
+
+STRICT = profiler.ProfilerOptions(strict=True)
+
+
+def test_strict_raises(logdir, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(CaptureError, match="nothing can be written here"):
+        profiler.start(tmp_path / "file", STRICT)
+    profiler.start(logdir, STRICT)
+    with pytest.raises(CaptureError, match="already running"):
+        profiler.start(logdir, STRICT)
+    profiler.stop(save=False)
+
+
+def test_strict_names_a_foreign_error_as_the_cause(fake, logdir):
+    fake.on_stop = raises(RuntimeError("lost the device"))
+    with pytest.raises(CaptureError) as caught, profiler.Profile(logdir, STRICT):
+        pass
+
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_strict_does_not_hide_the_users_exception(fake, logdir):
+    fake.on_stop = raises(RuntimeError("lost the device"))
+    with pytest.raises(ValueError, match="mine"), profiler.Profile(logdir, STRICT):
+        raise ValueError("mine")
+
+    assert "lost the device" in str(profiler.last_error())
+
+
+def test_tensorflows_options_are_taken_as_they_are():
+    native = namedtuple("ProfilerOptions", "host_tracer_level python_tracer_level device_tracer_level delay_ms")
+
+    taken = profiler.ProfilerOptions.of(native(3, 1, 0, 50))
+
+    assert taken == profiler.ProfilerOptions(3, 1, 0, 50, strict=False)
+
+
+def test_levels_out_of_range_are_moved_and_told(caplog):
+    moved = profiler.ProfilerOptions(host_tracer_level=9, python_tracer_level=-1).in_range()
+
+    assert moved == profiler.ProfilerOptions(host_tracer_level=3, python_tracer_level=0)
+    assert [record.getMessage() for record in caplog.records] == [
+        "host_tracer_level=9 is out of range 0 to 3; 3 is used",
+        "python_tracer_level=-1 is out of range 0 to 1; 0 is used",
+    ]
+
+
+# -- ranges ----------------------------------------------------------------------------------------------------------
+
+
+def test_steps_in_blocks_are_marked(logdir):
+    with profiler.Profile(logdir) as profile:
+        for i in (7, 8):
+            with profiler.step(i):
+                pass
+    trace = trace_of(profile.path)
+
+    assert [(trace.name_of(row), trace.stats_of_event(row)) for row in range(2)] == [
+        ("train", {"step_num": 7, "_r": 1}),
+        ("train", {"step_num": 8, "_r": 1}),
+    ]
+
+
+def test_steps_called_alone_end_with_the_next_and_with_the_capture(logdir):
+    profiler.step(0)  # before the capture: not recorded
+    profiler.start(logdir)
+    for i in (1, 2, 3):
+        profiler.step(i)
+        with profiler.annotate(f"work {i}"):
+            pass
+    trace = trace_of(profiler.stop())
+
+    found = [trace.name_of(row) for row in range(len(trace.events))]
+    steps = [row for row, name in enumerate(found) if name == "train"]
+    assert found == ["train", "work 1", "train", "work 2", "train", "work 3"]
+    assert trace.stat_ints(["step_num"])[steps].tolist() == [1, 2, 3]
+
+
+def test_a_decorated_function_is_a_range_in_every_call(logdir):
+    @profiler.Trace("fibonacci", kind="recursive")
+    def fibonacci(n: int) -> int:
+        """Docs."""
+        return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+    with profiler.Profile(logdir) as profile:
+        assert fibonacci(3) == 2
+
+    assert fibonacci.__doc__ == "Docs."
+    assert names(profile.path) == ["fibonacci"] * 5
+    assert trace_of(profile.path).stats_of_event(4) == {"kind": "recursive"}
+
+
+def test_metadata_can_be_added_while_the_range_is_open(logdir):
+    with profiler.Profile(logdir) as profile, profiler.Trace("call", name="f") as call:
+        call.set_metadata(in_cache=True)
+    with call:
+        call.set_metadata(in_cache=False)  # nobody records: nothing happens
+
+    assert trace_of(profile.path).stats_of_event(0) == {"name": "f", "in_cache": 1}
+
+
+def test_a_range_that_raises_is_recorded_and_the_exception_passes(logdir):
+    with profiler.Profile(logdir) as profile:
+        with pytest.raises(ValueError), profiler.Trace("bad"):
+            raise ValueError
+        with pytest.raises(ValueError), profiler.step(1):
+            raise ValueError
+
+    assert names(profile.path) == ["bad", "train"]
+
+
+def test_ranges_open_at_either_end_of_the_capture_are_not_recorded(logdir):
+    with profiler.Trace("too early"):
+        profiler.start(logdir)
+    with profiler.Trace("whole"):
+        pass
+    with profiler.Trace("too late"):
+        path = profiler.stop()
+
+    assert names(path) == ["whole"]
+
+
+def test_while_nothing_records_a_range_lets_everything_pass():
+    with profiler.annotate("a") as a, profiler.Trace("b", key=1) as b, profiler.step(3) as c:
+        for it in (a, b, c):
+            it.set_metadata(more=1)
+    with pytest.raises(ValueError), profiler.annotate("a"):
+        raise ValueError
+
+
+def test_every_thread_has_a_line_with_its_name(logdir):
+    def work() -> None:
+        with profiler.annotate("in thread"):
+            pass
+
+    with profiler.Profile(logdir) as profile:
+        for name in ("loader-0", "loader-1"):
+            thread = threading.Thread(target=work, name=name)
+            thread.start()
+            thread.join()
+        work()
+    trace = trace_of(profile.path)
+
+    lines = [trace.strings[row] for row in trace.lines.name]
+    assert sorted(lines) == sorted(["loader-0", "loader-1", threading.current_thread().name])
+    assert threading.get_native_id() in trace.lines.line_id
+
+
+def test_a_capture_may_end_while_threads_annotate(logdir):
+    ended = threading.Event()
+
+    def work() -> None:
+        while not ended.is_set():
+            with profiler.annotate("busy"):
+                pass
+
+    workers = [threading.Thread(target=work) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    paths = []
+    for _ in range(5):
+        profiler.start(logdir)
+        with profiler.step(0):
+            pass
+        paths.append(profiler.stop())
+    ended.set()
+    for worker in workers:
+        worker.join()
+
+    assert [names(path).count("train") for path in paths] == [1] * 5
+
+
+# -- captures that somebody else started -----------------------------------------------------------------------------
+
+
+def test_a_foreign_capture_is_heard_of_at_the_next_step_mark_and_forgotten_at_the_one_after_it_ends(fake):
+    def iteration(i: int) -> None:
+        with profiler.Trace("train", step_num=i), profiler.annotate(f"load {i}"):
+            pass
+
+    iteration(0)
+    fake.heeds = True
+    with profiler.annotate("not yet"):
+        pass
+    iteration(1)
+    fake.heeds = False
+    iteration(2)
+
+    assert fake.heard == ["train", "load 1"]
+
+
+def test_a_foreign_capture_hears_nothing_while_ours_runs(fake, logdir, monkeypatch):
+    fake.heeds = True
+    monkeypatch.setenv("STEPSCOPE_TRACER", "host")
+    with profiler.Profile(logdir) as profile, profiler.step(0):
+        pass
+
+    assert fake.heard == []
+    assert names(profile.path) == ["train"]
+
+
+# -- cost of importing -----------------------------------------------------------------------------------------------
+
+
+def test_importing_it_loads_nothing_heavy():
+    script = "import sys, stepscope.capture; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+
+    assert "stepscope.capture.session" in loaded
+    assert {"numpy", "stepscope.model", "stepscope.formats", "tensorflow", "jax", "torch"} & set(loaded) == set()

@@ -1,0 +1,116 @@
+"""Captures of real training loops on TensorFlow, JAX and PyTorch."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import capture_programs
+import numpy as np
+import pytest
+
+from stepscope.formats.base import require_format
+from stepscope.model import EventKind, HostTrace
+
+STEP_NUMBERS = list(range(capture_programs.FIRST, capture_programs.FIRST + capture_programs.STEPS))
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one of the programs said, and where it was told to write."""
+
+    framework: str
+    logdir: Path
+    path: Path
+    step_ms: list[float]
+    foreign: Path
+    busy: str | None
+
+
+@pytest.fixture(scope="module", params=["tensorflow", "jax", "torch"])
+def run(request, tmp_path_factory) -> Run:
+    if importlib.util.find_spec(request.param) is None:
+        pytest.skip(f"{request.param} is not installed, so there is nothing of it to capture")
+    logdir = tmp_path_factory.mktemp(request.param)
+    command = [sys.executable, capture_programs.__file__, request.param, str(logdir)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    said = json.loads(done.stdout.splitlines()[-1])
+    paths = {name: Path(said.pop(name)) for name in ("path", "foreign")}
+    return Run(request.param, logdir, **paths, **said)
+
+
+def read(path: Path) -> HostTrace:
+    return require_format(path.name, str(path)).read(path.read_bytes(), str(path), "host")
+
+
+def marks(trace: HostTrace) -> dict[int, float]:
+    """Step number -> duration in ms."""
+    rows = np.flatnonzero(trace.events.kind == EventKind.STEP_MARK)
+    numbers = trace.stat_ints(["step_num"])[rows].tolist()
+    return dict(zip(numbers, (trace.events.duration_ps[rows] / 1e9).tolist(), strict=True))
+
+
+def test_the_profile_lies_where_tensorboard_looks(run):
+    folder, host = run.path.parent, re.sub(r"[^\w.-]", "_", socket.gethostname())
+
+    assert run.path.name == f"{host}.xplane.pb"
+    assert folder.parent == run.logdir / "plugins" / "profile"
+    assert re.fullmatch(r"\d{4}(_\d\d){5}", folder.name)
+    beside = {f"{host}.pt.trace.json.gz"} if run.framework == "torch" else set()
+    assert {path.name for path in folder.iterdir()} == {f"{host}.xplane.pb"} | beside
+
+
+def test_every_step_is_in_it_and_as_long_as_the_loop_says(run):
+    found = marks(read(run.path))
+
+    assert list(found) == STEP_NUMBERS
+    assert list(found.values()) == pytest.approx(run.step_ms, rel=0.05, abs=0.5)
+
+
+OWN_EVENTS = {"tensorflow": "MatMul", "jax": "dot", "torch": "aten::mm"}
+
+
+def test_the_frameworks_own_events_are_in_it(run):
+    trace = read(run.path)
+
+    assert any(OWN_EVENTS[run.framework] in trace.name_of(row) for row in range(len(trace.events)))
+    assert trace.framework == {"torch": "pytorch"}.get(run.framework, run.framework)
+
+
+def test_annotations_are_in_it(run):
+    trace = read(run.path)
+
+    assert [trace.name_of(row) for row in range(len(trace.events))].count("load batch") == capture_programs.STEPS
+
+
+def test_metadata_set_late_is_in_it(run):
+    if run.framework == "torch":
+        pytest.skip("PyTorch's profiler has no place for it")
+    trace = read(run.path)
+    steps = np.flatnonzero(trace.events.kind == EventKind.STEP_MARK)
+
+    assert {trace.stats_of_event(row)["batch_size"] for row in steps} == {32}
+
+
+def test_a_capture_that_somebody_else_started_sees_the_marks(run):
+    assert list(marks(read(run.foreign))) == STEP_NUMBERS
+
+
+def test_starting_during_somebody_elses_capture_is_reported(run):
+    assert run.busy is not None
+    assert "starting the capture" in run.busy or "already running" in run.busy
+
+
+def test_pytorchs_own_file_tells_the_same(run):
+    if run.framework != "torch":
+        pytest.skip("only PyTorch's profile is converted")
+    kept = run.path.with_name(run.path.name.replace(".xplane.pb", ".pt.trace.json.gz"))
+
+    assert marks(read(kept)) == pytest.approx(marks(read(run.path)))

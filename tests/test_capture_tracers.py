@@ -1,0 +1,229 @@
+"""Which tracer is chosen, and what Stepscope's own makes of its readings."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from stepscope.capture import ProfilerOptions, tracers
+from stepscope.capture.tracers import host
+from stepscope.errors import CaptureError
+from stepscope.model import EventKind, StatTag, Trait
+
+JAX_USED = {"jax._src.xla_bridge": SimpleNamespace(backends_are_initialized=lambda: True)}
+JAX_IDLE = {"jax._src.xla_bridge": SimpleNamespace(backends_are_initialized=lambda: False)}
+TF_USED = {"tensorflow.python.eager.context": SimpleNamespace(_context=SimpleNamespace(_initialized=True))}
+TF_IDLE = {"tensorflow.python.eager.context": SimpleNamespace(_context=None)}
+
+
+def keras(backend: str) -> dict[str, SimpleNamespace]:
+    return {"keras": SimpleNamespace(config=SimpleNamespace(backend=lambda: backend))}
+
+
+@pytest.fixture(autouse=True)
+def no_framework(monkeypatch):
+    """Whatever other tests have imported."""
+    monkeypatch.delenv("STEPSCOPE_TRACER", raising=False)
+    for name in ("tensorflow", "jax", "torch", "keras", *JAX_USED, *TF_USED):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+RULE = [
+    # imported, signs of use, chosen
+    ("", {}, "host"),
+    ("tensorflow", TF_IDLE, "tensorflow"),
+    ("jax", JAX_IDLE, "jax"),
+    ("torch", {}, "torch"),
+    ("tensorflow jax", TF_IDLE | JAX_IDLE, "tensorflow"),  # TensorFlow imports JAX
+    ("tensorflow jax", TF_USED | JAX_IDLE, "tensorflow"),
+    ("tensorflow jax", TF_USED | JAX_USED, "jax"),  # tf.data feeds JAX
+    ("tensorflow jax torch", TF_IDLE | JAX_IDLE, "torch"),  # a writer of TensorBoard logs
+    ("tensorflow torch", TF_USED, "tensorflow"),
+    ("jax torch", JAX_USED, "jax"),  # a DataLoader feeds JAX
+    ("tensorflow jax", keras("jax") | TF_USED | JAX_IDLE, "jax"),
+    ("tensorflow jax torch", keras("torch") | TF_USED | JAX_IDLE, "torch"),
+    ("jax torch", keras("tensorflow") | JAX_USED, "jax"),  # Keras' default proves nothing
+]
+
+
+@pytest.mark.parametrize(("imported", "signs", "chosen"), RULE)
+def test_the_rule(monkeypatch, imported, signs, chosen):
+    for name in imported.split():
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(profiler=True))
+    for name, module in signs.items():
+        monkeypatch.setitem(sys.modules, name, module)
+
+    assert tracers.choose().name == chosen
+
+
+def test_the_environment_overrules(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(profiler=True))
+    monkeypatch.setenv("STEPSCOPE_TRACER", "host")
+
+    assert tracers.choose().name == "host"
+
+
+@pytest.mark.parametrize(("wanted", "said"), [("cobol", "jax, tensorflow, torch, host"), ("torch", "import torch")])
+def test_an_environment_that_names_nothing_usable_is_told(monkeypatch, wanted, said):
+    monkeypatch.setenv("STEPSCOPE_TRACER", wanted)
+
+    with pytest.raises(CaptureError, match=said):
+        tracers.choose()
+
+
+def test_a_framework_that_is_just_being_imported_does_not_count(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace())
+
+    assert tracers.choose().name == "host"
+
+
+def test_a_doubtful_choice_is_told(monkeypatch, caplog):
+    for name in ("torch", "tensorflow"):
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(profiler=True))
+    tracers.choose()
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "torch is profiled, tensorflow is imported too; set STEPSCOPE_TRACER to choose another"
+    ]
+
+
+def test_jax_that_came_with_tensorflow_is_no_doubt(monkeypatch, caplog):
+    for name, module in {"jax": SimpleNamespace(profiler=True), "tensorflow": SimpleNamespace(profiler=True)}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    tracers.choose()
+
+    assert caplog.records == []
+
+
+# -- Stepscope's own -------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """A clock that stands still until it is set."""
+
+    now = 0
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def tracer(clock) -> host.HostTracer:
+    """Its clock reads 1,000 ns where the wall clock reads 5,000,000 ns."""
+    clock.now = 1_000
+    tracer = host.HostTracer(clock, lambda: 5_000_000)
+    tracer.start(ProfilerOptions())
+    return tracer
+
+
+def record(tracer: host.HostTracer, clock: Clock, name: str, start: int, end: int, **metadata: object) -> None:
+    clock.now = start
+    with tracer.annotate(name, metadata):
+        clock.now = end
+
+
+def test_times_count_from_the_start_of_the_capture(tracer, clock):
+    #  1000   1100      1250  1300      1500   1600
+    #          load------load
+    #                          train-----train
+    record(tracer, clock, "load", 1_100, 1_250)
+    record(tracer, clock, "train", 1_300, 1_500, step_num=4, _r=1)
+    clock.now = 1_600
+    trace = tracer.stop().trace("vm")
+
+    assert [trace.name_of(row) for row in range(2)] == ["load", "train"]
+    assert trace.events.start_ps.tolist() == [100_000, 300_000]
+    assert trace.events.duration_ps.tolist() == [150_000, 200_000]
+    assert trace.events.kind.tolist() == [EventKind.ANNOTATION, EventKind.STEP_MARK]
+    assert trace.events.traits.tolist() == [Trait.NONE, Trait.EXPLICIT_ROOT]
+    assert (trace.start_unix_ns, trace.stop_unix_ns) == (5_000_000, 5_000_600)
+
+
+def test_a_range_that_ends_later_but_began_earlier_comes_first(tracer, clock):
+    clock.now = 1_100
+    with tracer.annotate("outer", {}):
+        record(tracer, clock, "inner", 1_200, 1_300)
+        clock.now = 1_400
+    trace = tracer.stop().trace("vm")
+
+    assert [trace.name_of(row) for row in range(2)] == ["outer", "inner"]
+
+
+def test_the_wall_clock_is_kept_as_other_readers_expect_it(tracer, clock):
+    clock.now = 1_600
+    trace = tracer.stop().trace("vm")
+
+    environment = [trace.plane_name(row) for row in range(len(trace.planes))].index("Task Environment")
+    times = {"profile_start_time": 5_000_000, "profile_stop_time": 5_000_600}
+    assert trace.stats_of_plane(environment) == times
+    assert set(trace.plane_stats.tag.tolist()) == {StatTag.UINT}
+
+
+class Index:
+    def __index__(self) -> int:
+        return 7
+
+
+class Float:
+    def __float__(self) -> float:
+        return 0.5
+
+
+class Array:
+    def __index__(self) -> int:
+        raise TypeError("only scalars")
+
+    def __float__(self) -> float:
+        raise RuntimeError("only one element")
+
+    def __str__(self) -> str:
+        return "[1 2]"
+
+
+METADATA = [
+    (3, 3),
+    (True, 1),
+    (-(1 << 63), -(1 << 63)),
+    ((1 << 64) - 1, (1 << 64) - 1),
+    (1 << 64, "18446744073709551616"),
+    (1.5, 1.5),
+    ("text", "text"),
+    (b"bytes", b"bytes"),
+    (None, "None"),
+    (Index(), 7),
+    (Float(), 0.5),
+    (Array(), "[1 2]"),
+    ([1, 2], "[1, 2]"),
+]
+
+
+@pytest.mark.parametrize(("given", "kept"), METADATA)
+def test_metadata_is_kept_as_a_number_where_it_is_one(tracer, clock, given, kept):
+    record(tracer, clock, "call", 1_100, 1_200, value=given)
+
+    assert tracer.stop().trace("vm").stats_of_event(0) == {"value": kept}
+
+
+def test_of_too_many_ranges_the_newest_are_kept_and_the_loss_is_told(tracer, clock, monkeypatch):
+    monkeypatch.setattr(host, "MAX_EVENTS", 3)
+    for i in range(5):
+        record(tracer, clock, f"call {i}", 1_100 + i, 1_101 + i)
+    trace = tracer.stop().trace("vm")
+
+    assert [trace.name_of(row) for row in range(3)] == ["call 2", "call 3", "call 4"]
+    assert trace.partial
+    assert "recorded more than 3 ranges" in trace.recorder_messages[0]
+
+
+def test_what_is_discarded_is_gone(tracer, clock):
+    record(tracer, clock, "call", 1_100, 1_200)
+    tracer.discard()
+
+    assert len(tracer.stop().trace("vm").events) == 0

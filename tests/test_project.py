@@ -1,0 +1,273 @@
+"""The project's own frame: set-up on a fresh machine, what CI runs, versions and dependencies."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+
+import bootstrap
+import pytest
+from conftest import extract_once
+from test_architecture import PACKAGE, imports_of, modules
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def script(path: Path, text: str) -> Path:
+    """An executable shell script."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+    return path
+
+
+def fake_python(path: Path, version: tuple[int, int, int], missing: tuple[str, ...] = ()) -> Path:
+    """A program that answers the set-up's question like a Python of that version."""
+    return script(path, f"echo '{json.dumps({'version': version, 'missing': missing})}'\n")
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A folder that is all there is on the PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+# -- which Python ------------------------------------------------------------------------------------------------
+
+
+def test_python3_is_taken_if_it_is_new_enough(machine):
+    fake_python(machine / "python3", (3, 11, 2))
+    fake_python(machine / "python3.12", (3, 12, 0))
+
+    assert bootstrap.choose(None).version == (3, 11, 2)
+
+
+def test_another_python_is_taken_if_python3_is_too_old_or_lacks_venv(machine):
+    fake_python(machine / "python3", (3, 9, 2))
+    fake_python(machine / "python3.13", (3, 13, 0), missing=("ensurepip",))
+    fake_python(machine / "python3.12", (3, 12, 1))
+
+    assert bootstrap.choose(None).version == (3, 12, 1)
+
+
+def test_the_python_that_was_asked_for_is_taken(machine, tmp_path):
+    fake_python(machine / "python3", (3, 11, 2))
+    other = fake_python(tmp_path / "other" / "python", (3, 12, 7))
+
+    assert bootstrap.choose(str(other)).version == (3, 12, 7)
+
+
+def test_without_any_python_the_message_says_so(machine):
+    with pytest.raises(bootstrap.SetupError) as error:
+        bootstrap.choose(None)
+
+    assert str(error.value).splitlines()[0] == "Python 3.11 or newer is missing: there is no Python on the PATH."
+
+
+def test_with_old_pythons_only_the_message_names_them(machine):
+    fake_python(machine / "python3", (3, 9, 2))
+    fake_python(machine / "python", (2, 7, 18))
+
+    with pytest.raises(bootstrap.SetupError) as error:
+        bootstrap.choose(None)
+
+    assert str(error.value).splitlines() == [
+        f"Python 3.11 or newer is missing: {machine}/python3 is Python 3.9.2; {machine}/python is Python 2.7.18.",
+        "Install one, or point to it: make demo PYTHON=/path/to/python3.12",
+    ]
+
+
+def test_without_the_venv_module_the_message_names_the_package(machine):
+    fake_python(machine / "python3", (3, 12, 3), missing=("ensurepip",))
+
+    with pytest.raises(bootstrap.SetupError) as error:
+        bootstrap.choose(None)
+
+    assert str(error.value).splitlines() == [
+        f"Python's venv module is missing: {machine}/python3 is Python 3.12.3 without the module ensurepip.",
+        "Install it (on Debian: apt-get install python3.12-venv).",
+    ]
+
+
+@pytest.mark.parametrize("text", ["exit 1", "echo Welcome", "echo '{}'"])
+def test_a_python_that_was_asked_for_and_does_not_work_is_named(machine, text):
+    broken = script(machine / "broken", text)
+
+    with pytest.raises(bootstrap.SetupError, match=rf"^PYTHON={broken} is not a Python that runs here\."):
+        bootstrap.choose(str(broken))
+
+
+# -- what is installed, and when ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout whose .venv has a Python that writes down what pip is asked to install."""
+    facts = json.dumps({"version": [3, 12, 1], "missing": []})
+    script(
+        tmp_path / ".venv" / "bin" / "python",
+        f'case "$1" in -c) echo \'{facts}\';; *) echo "$*" >> {tmp_path}/calls;; esac\n',
+    )
+    (tmp_path / "pyproject.toml").write_text("one")
+    return tmp_path
+
+
+def installs(checkout: Path) -> list[str]:
+    """What pip was asked for so far, as the text behind the checkout's path."""
+    calls = (checkout / "calls").read_text().splitlines()
+    return [call.partition(f"--editable {checkout}")[2] for call in calls]
+
+
+def test_set_up_installs_once_and_adds_what_another_purpose_needs(checkout):
+    asked = [bootstrap.set_up(purpose, None, checkout) for purpose in ("demo", "demo", "test", "demo", "lint", "bench")]
+
+    assert asked == [True, False, True, False, False, True]
+    assert installs(checkout) == ["", "[dev,docs,test]", "[bench,dev,docs,test]"]
+
+
+def test_set_up_installs_again_when_pyproject_changed(checkout):
+    bootstrap.set_up("test", None, checkout)
+    (checkout / "pyproject.toml").write_text("two")
+
+    assert bootstrap.set_up("demo", None, checkout) is True
+    assert installs(checkout) == ["[dev,docs,test]", ""]
+
+
+def test_a_failed_installation_leaves_no_stamp(checkout):
+    python = checkout / ".venv" / "bin" / "python"
+    python.write_text(python.read_text().replace("*) echo", "*) echo 'No space left on device'; exit 1; echo"))
+
+    with pytest.raises(bootstrap.SetupError, match="the disk is full"):
+        bootstrap.set_up("demo", None, checkout)
+
+    assert not (checkout / ".venv" / "stepscope-setup.json").exists()
+
+
+def test_a_broken_environment_is_made_anew(checkout, machine):
+    (checkout / ".venv" / "bin" / "python").unlink()
+    python = fake_python(machine / "python3", (3, 12, 1))
+    made = f'mkdir -p "{checkout}/.venv/bin"; cp "{python}" "{checkout}/.venv/bin/python"'
+    python.write_text(f'#!/bin/sh\nPATH=/usr/bin:/bin\n[ "$2" = venv ] && {{ {made}; }}\n' + python.read_text())
+
+    assert bootstrap.set_up("demo", None, checkout) is True
+    assert (checkout / ".venv" / "stepscope-setup.json").exists()
+
+
+PIP_FAILURES = [
+    ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", "the disk is full"),
+    ("WARNING: Retrying, NewConnectionError(...)\nERROR: No matching distribution found for x",
+     "pip cannot reach the package index"),
+    ("ERROR: No matching distribution found for torch==2.13.0",
+     "the package index has no torch==2.13.0 for this Python and system"),
+    ("PermissionError: [Errno 13] Permission denied: '.venv/lib'", "a file may not be written"),
+    ("error: something new", "pip failed; its last words:\nerror: something new"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("output", "reason"), PIP_FAILURES)
+def test_a_pip_failure_is_told_in_plain_words(output, reason):
+    assert bootstrap.diagnose(output.splitlines()).startswith(reason)
+
+
+def test_the_set_up_script_runs_under_an_old_python():
+    # Python 3.6 is the oldest that a supported system still calls python3.
+    ast.parse((ROOT / "scripts" / "bootstrap.py").read_text(), feature_version=(3, 6))
+
+
+# -- make and CI -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["demo", "test"])
+def test_make_without_python_says_what_is_missing(target, tmp_path):
+    make = shutil.which("make")
+    assert make
+
+    done = subprocess.run(
+        [make, "-s", "-C", str(ROOT), target], env={"PATH": str(tmp_path)}, capture_output=True, text=True
+    )
+
+    assert done.returncode != 0
+    assert done.stderr.splitlines()[0] == "cannot set up: Python is missing; install Python 3.11 or newer"
+
+
+@pytest.mark.parametrize("status", [0, 2])
+def test_ci_runs_make_test_and_passes_its_status_on(tmp_path, status):
+    script(tmp_path / "make", f'echo "make $*"; exit {status}\n')
+
+    done = subprocess.run(
+        [ROOT / ".ci" / "run"],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "CI": "true"},
+        capture_output=True,
+        text=True,
+    )
+
+    assert (done.stdout, done.returncode) == ("make test\n", status)
+
+
+# -- versions and dependencies -----------------------------------------------------------------------------------
+
+
+def test_the_version_stands_in_one_place():
+    declared = re.findall(r'^__version__ = "(\d+\.\d+\.\d+)"$', (PACKAGE / "__init__.py").read_text(), re.MULTILINE)
+
+    assert len(declared) == 1
+    assert "version" in PROJECT["dynamic"]
+    others = [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"]
+    assert [path.name for path in others if f'"{declared[0]}"' in path.read_text(encoding="utf-8")] == []
+
+
+def test_the_changelog_starts_with_what_is_not_released():
+    sections = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert sections[0] == "[Unreleased]"
+    assert [s for s in sections[1:] if not re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", s)] == []
+
+
+def names(requirements: list[str]) -> set[str]:
+    """The distributions that a list of requirements names."""
+    return {re.split(r"[^\w-]", requirement)[0] for requirement in requirements}
+
+
+def test_what_the_package_imports_is_what_it_declares():
+    found = {found.target.partition(".")[0] for module, path in modules(PACKAGE) for found in imports_of(module, path)}
+    extras = PROJECT["optional-dependencies"]
+    optional = names([*extras["pandas"], *extras["tensorflow"], *extras["jax"], *extras["torch"]]) | {"keras"}
+
+    assert found - {"stepscope", *sys.stdlib_module_names} - optional == names(PROJECT["dependencies"])
+
+
+def test_torch_is_pinned_exactly_for_tests():
+    # A range may resolve to a build that brings gigabytes of GPU libraries.
+    assert [need for need in PROJECT["optional-dependencies"]["test"] if need.startswith("torch")] == ["torch==2.13.0"]
+
+
+# -- fixtures ----------------------------------------------------------------------------------------------------
+
+
+def test_an_archive_is_extracted_once(tmp_path):
+    (tmp_path / "file.txt").write_text("hello")
+    with tarfile.open(tmp_path / "a.tar.xz", "w:xz") as tar:
+        tar.add(tmp_path / "file.txt", "case/file.txt")
+
+    folder = extract_once(tmp_path / "a.tar.xz", tmp_path / "out")
+    (folder / "case" / "file.txt").write_text("changed")
+    extract_once(tmp_path / "a.tar.xz", tmp_path / "out")
+
+    assert (folder / "case" / "file.txt").read_text() == "changed"
+
+
+def test_each_test_has_an_empty_cache_of_its_own(cache_dir):
+    assert os.environ["STEPSCOPE_CACHE_DIR"] == str(cache_dir)
+    assert list(cache_dir.iterdir()) == []

@@ -1,0 +1,542 @@
+"""The finder: what lies there, and which sessions and hosts that makes."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from stepscope.errors import AccessError, NotFoundError, UnreadableError, UsageError
+from stepscope.formats import store
+from stepscope.formats.base import FORMATS
+from stepscope.formats.session import Session, find_session, find_sessions, pick_host, sniff
+
+RUN = "plugins/profile/2026_11_21_03_53_27"
+EARLIER = "plugins/profile/2026_11_20_10_00_00"
+XSPACE = b"\x0a\x0d\x08\x01\x12\x09/host:CPU"
+TRACE = b'{"schemaVersion": 1, "deviceProperties": [], "traceEvents": []}'
+
+
+def draw(root: Path, text: str) -> Path:
+    """Makes empty files, one name a line, each a second younger than the one before."""
+    for number, name in enumerate(text.split()):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    return root
+
+
+def shown(sessions: tuple[Session, ...]) -> list[str]:
+    """Each session as `run: host host`."""
+    return [f"{session.run}: {' '.join(session.hosts)}" for session in sessions]
+
+
+def files(session: Session) -> list[str]:
+    return [Path(file.path).name for file in session.files]
+
+
+# ---- TensorBoard's layout --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "run"),
+    [
+        (".", "logs/2026_11_21_03_53_27"),
+        ("logs", "2026_11_21_03_53_27"),
+        ("logs/plugins", "2026_11_21_03_53_27"),
+        ("logs/plugins/profile", "2026_11_21_03_53_27"),
+        (f"logs/{RUN}", "2026_11_21_03_53_27"),
+        (f"logs/{RUN}/vm.xplane.pb", "2026_11_21_03_53_27"),
+    ],
+)
+def test_a_session_is_found_from_every_level(tmp_path: Path, start: str, run: str) -> None:
+    draw(tmp_path, f"logs/{RUN}/vm.xplane.pb")
+    (session,) = find_sessions(tmp_path / start)
+    assert (session.run, session.hosts) == (run, ("vm",))
+    assert session.path == str(tmp_path / "logs" / RUN)
+    assert session.files[0].path == str(tmp_path / "logs" / RUN / "vm.xplane.pb")
+
+
+def test_a_relative_path_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw(tmp_path, f"{RUN}/vm.xplane.pb")
+    monkeypatch.chdir(tmp_path / RUN)
+    assert shown(find_sessions(".")) == ["2026_11_21_03_53_27: vm"]
+    assert shown(find_sessions("vm.xplane.pb")) == ["2026_11_21_03_53_27: vm"]
+    assert shown(find_sessions("../../..")) == ["2026_11_21_03_53_27: vm"]
+
+
+def test_runs_below_tensorboard_runs_are_named_with_them(tmp_path: Path) -> None:
+    draw(tmp_path, f"{EARLIER}/vm.xplane.pb train/{RUN}/vm.xplane.pb exp/a/train/{EARLIER}_b/vm.xplane.pb")
+    assert shown(find_sessions(tmp_path)) == [
+        "train/2026_11_21_03_53_27: vm",
+        "exp/a/train/2026_11_20_10_00_00_b: vm",
+        "2026_11_20_10_00_00: vm",
+    ]
+
+
+def test_hosts_are_in_natural_order_and_may_hold_dots(tmp_path: Path) -> None:
+    draw(tmp_path, f"{RUN}/w10.xplane.pb {RUN}/w9.xplane.pb {RUN}/10.0.0.2_6009.xplane.pb")
+    assert shown(find_sessions(tmp_path)) == ["2026_11_21_03_53_27: 10.0.0.2_6009 w9 w10"]
+
+
+def test_what_lies_beside_a_profile_is_no_host(tmp_path: Path) -> None:
+    draw(
+        tmp_path,
+        f"""
+        events.out.tfevents.1700000000.vm
+        events.out.tfevents.1700000000.vm.profile-empty
+        {RUN}/vm.xplane.pb
+        {RUN}/vm.trace.json.gz
+        {RUN}/perfetto_trace.json.gz
+        {RUN}/remote.trace.json.gz
+        {RUN}/ALL_HOSTS.op_stats_v2.pb
+        {RUN}/jit_step.hlo_proto.pb
+        {RUN}/.cached_tools.json
+        {RUN}/cache_version.txt
+        """,
+    )
+    (session,) = find_sessions(tmp_path)
+    assert (files(session), session.problems) == (["vm.xplane.pb"], ())
+
+
+def test_an_export_beside_xplane_files_is_left_out_and_told(tmp_path: Path) -> None:
+    draw(tmp_path, f"{RUN}/vm.xplane.pb {RUN}/exported.trace.json")
+    (session,) = find_sessions(tmp_path)
+    assert files(session) == ["vm.xplane.pb"]
+    assert [(problem.code, problem.path) for problem in session.problems] == [
+        ("left-out", str(tmp_path / RUN / "exported.trace.json"))
+    ]
+    assert find_session(tmp_path / RUN / "exported.trace.json").hosts == ("exported",)
+
+
+def test_a_jax_trace_whose_xplane_file_is_gone_is_a_profile(tmp_path: Path) -> None:
+    draw(tmp_path, f"{RUN}/10.0.0.2.trace.json.gz {RUN}/perfetto_trace.json.gz")
+    assert shown(find_sessions(tmp_path)) == ["2026_11_21_03_53_27: 10.0.0.2"]
+
+
+def test_hosts_without_a_name_or_with_the_same_are_told_apart(tmp_path: Path) -> None:
+    draw(tmp_path, f"{RUN}/xplane.pb {RUN}/.xplane.pb {RUN}/localhost_2.xplane.pb")
+    (session,) = find_sessions(tmp_path)
+    assert session.hosts == ("localhost", "localhost_3", "localhost_2")
+    assert files(session) == [".xplane.pb", "xplane.pb", "localhost_2.xplane.pb"]
+
+
+def test_hostile_names_are_made_printable(tmp_path: Path) -> None:
+    name = os.fsdecode(b"a\x1b[31m\xff.xplane.pb")
+    (tmp_path / name).write_bytes(b"abc")
+    (session,) = find_sessions(tmp_path)
+    assert session.hosts == ("a?[31m?",)
+    assert store.read_bytes(session.files[0].path) == b"abc"
+
+
+def test_sizes_and_formats_are_told(tmp_path: Path) -> None:
+    (tmp_path / "vm.xplane.pb").write_bytes(b"12345")
+    (file,) = find_session(tmp_path).files
+    assert (file.size, file.format.name) == (5, "xspace")
+
+
+# ---- torch.profiler's layout -----------------------------------------------------------------------------------------
+
+
+def test_workers_of_a_torch_job_are_hosts_of_one_session(tmp_path: Path) -> None:
+    draw(
+        tmp_path,
+        """
+        job/vm_12.1795239728212212491.pt.trace.json.gz
+        job/vm_7.1795239728300000000.pt.trace.json
+        """,
+    )
+    assert shown(find_sessions(tmp_path)) == ["job: vm_7 vm_12"]
+    assert shown(find_sessions(tmp_path / "job")) == ["job: vm_7 vm_12"]
+
+
+def test_the_nth_spans_of_all_workers_are_a_session(tmp_path: Path) -> None:
+    draw(
+        tmp_path,
+        """
+        a.1000.pt.trace.json  a.999.pt.trace.json  a.20000.pt.trace.json
+        b.1001.pt.trace.json  b.998.pt.trace.json
+        """,
+    )
+    sessions = find_sessions(tmp_path)
+    name = tmp_path.name
+    assert [(session.run, files(session)) for session in sessions] == [
+        (f"{name}/span_3", ["a.20000.pt.trace.json"]),
+        (f"{name}/span_2", ["a.1000.pt.trace.json", "b.1001.pt.trace.json"]),
+        (f"{name}/span_1", ["a.999.pt.trace.json", "b.998.pt.trace.json"]),
+    ]
+    assert find_session(tmp_path, "span_1") == sessions[2]
+
+
+def test_a_second_job_in_the_same_folder_is_suspected(tmp_path: Path) -> None:
+    draw(tmp_path, "vm_1.1795239728212212491.pt.trace.json vm_2.1795246928212212491.pt.trace.json")
+    (problem,) = find_session(tmp_path).problems
+    assert problem.code == "workers-far-apart"
+    assert "2 workers were written over 120 minutes" in problem.reason
+
+
+def test_a_packed_copy_of_a_file_is_no_second_host(tmp_path: Path) -> None:
+    draw(tmp_path, "rank0.pt.trace.json rank0.pt.trace.json.gz rank1.pt.trace.json.gz")
+    assert files(find_session(tmp_path)) == ["rank0.pt.trace.json", "rank1.pt.trace.json.gz"]
+
+
+def test_equal_workers_are_told_apart_and_none_is_lost(tmp_path: Path) -> None:
+    draw(tmp_path, "w.pt.trace.json w.trace.json")
+    (session,) = find_sessions(tmp_path)
+    assert (session.hosts, files(session)) == (("w", "w_2"), ["w.pt.trace.json", "w.trace.json"])
+
+
+def test_torch_traces_beside_xplane_files_are_sessions_of_their_own(tmp_path: Path) -> None:
+    draw(tmp_path, "logs/vm.xplane.pb logs/w.1795239728212212491.pt.trace.json")
+    assert shown(find_sessions(tmp_path)) == ["logs: vm", "logs/span_1: w"]
+
+
+# ---- which is the newest ---------------------------------------------------------------------------------------------
+
+
+def test_runs_named_by_time_are_ordered_by_name_whatever_the_times_of_the_files(tmp_path: Path) -> None:
+    draw(tmp_path, f"{RUN}/vm.xplane.pb {EARLIER}/vm.xplane.pb")
+    assert find_session(tmp_path).run == "2026_11_21_03_53_27"
+
+
+def test_other_runs_are_ordered_by_their_newest_file(tmp_path: Path) -> None:
+    draw(tmp_path, "plugins/profile/b/1.xplane.pb plugins/profile/z/1.xplane.pb plugins/profile/a/1.xplane.pb")
+    (tmp_path / "plugins/profile/z/0.xplane.pb").touch()
+    assert [session.run for session in find_sessions(tmp_path)] == ["z", "a", "b"]
+
+
+def test_all_kinds_of_runs_stand_in_one_order_of_time(tmp_path: Path) -> None:
+    draw(
+        tmp_path,
+        """
+        plugins/profile/2023_11_10_00_00_00/vm.xplane.pb
+        plugins/profile/named/vm.xplane.pb
+        torch_s/w.1600000000.pt.trace.json
+        torch_ns/w.1795239728212212491.pt.trace.json
+        torch_us/w.1650000000000000.pt.trace.json
+        20240101-120000/w.pt.trace.json
+        """,
+    )
+    assert [session.run for session in find_sessions(tmp_path)] == [
+        "torch_ns",
+        "20240101-120000",
+        "named",
+        "2023_11_10_00_00_00",
+        "torch_us",
+        "torch_s",
+    ]
+
+
+# ---- choosing --------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_chosen_by_its_name_or_the_end_of_it(tmp_path: Path) -> None:
+    draw(tmp_path, f"train/{RUN}/vm.xplane.pb eval/{EARLIER}/vm.xplane.pb")
+    assert find_session(tmp_path, "eval/2026_11_20_10_00_00").run == "eval/2026_11_20_10_00_00"
+    assert find_session(tmp_path, "2026_11_20_10_00_00").run == "eval/2026_11_20_10_00_00"
+
+
+def test_an_unknown_or_ambiguous_run_lists_those_there_are(tmp_path: Path) -> None:
+    draw(tmp_path, f"train/{RUN}/vm.xplane.pb eval/{RUN}/vm.xplane.pb other/vm.xplane.pb")
+    with pytest.raises(UsageError) as caught:
+        find_session(tmp_path, "nope")
+    assert caught.value.problem.code == "unknown-run"
+    hint = "the runs are: train/2026_11_21_03_53_27, eval/2026_11_21_03_53_27"
+    assert caught.value.problem.hint == f"{hint}, other"
+    with pytest.raises(UsageError) as caught:
+        find_session(tmp_path, "2026_11_21_03_53_27")
+    assert caught.value.problem.reason == "2 runs are named 2026_11_21_03_53_27"
+    assert caught.value.problem.hint == hint
+
+
+def test_runs_that_would_have_one_name_get_two(tmp_path: Path) -> None:
+    draw(tmp_path, "a/vm.xplane.pb plugins/profile/a/vm.xplane.pb")
+    assert sorted(session.run for session in find_sessions(tmp_path)) == ["a", "a_2"]
+
+
+def test_a_host_is_chosen_by_name(tmp_path: Path) -> None:
+    draw(tmp_path, f"{RUN}/a.xplane.pb {RUN}/b.xplane.pb")
+    session = find_session(tmp_path)
+    assert pick_host(session, "b") == session.files[1]
+    with pytest.raises(UsageError, match=r"there is no host named c .* the hosts are: a, b"):
+        pick_host(session, "c")
+
+
+# ---- files known by their content ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (XSPACE, "xspace"),
+        (b"\x0a\xff\xff\x03" + XSPACE[2:], "xspace"),
+        (b"\x0a\x00\x0a\x00", "xspace"),
+        (TRACE, "kineto"),
+        (b"\n  " + TRACE, "kineto"),
+        (b"\xef\xbb\xbf" + TRACE, "kineto"),
+        (b'[{"ph": "X"}]', "kineto"),
+        (gzip.compress(TRACE), "kineto"),
+        (gzip.compress(XSPACE), "xspace"),
+        (b"", None),
+        (b"\x0a", None),
+        (b"\nHello, world", None),
+        (b"\x0a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80", None),
+        (b"\x0a\x06\x0a\x04main", None),  # as an HLO module or a graph begins
+        (b"\x0a\x06\x12\x04\xff\x00ab", None),
+        (b"\x08\x01\x12\x04main", None),
+        (b"\x1f\x8bnot really", None),
+        (b"\x18\x00\x00\x00\x00\x00\x00\x00\xa3\x7f\x4b\x22", None),  # an event file
+    ],
+)
+def test_a_format_is_known_by_the_content(content: bytes, name: str | None) -> None:
+    found = sniff(content)
+    assert (found.name if found else None) == name
+
+
+def test_every_file_of_the_corpus_is_known_by_its_content(corpus: Path) -> None:
+    for session in find_sessions(corpus):
+        for file in session.files:
+            assert sniff(store.read_prefix(file.path, 4096)) == file.format
+
+
+def test_a_cut_or_flipped_prefix_never_fails(corpus: Path) -> None:
+    prefix = next(corpus.glob("**/*.xplane.pb")).read_bytes()[:64]
+    for cut in range(len(prefix)):
+        assert sniff(prefix[:cut]) in (None, *FORMATS)
+        assert sniff(prefix[:cut] + b"\xff" + prefix[cut + 1 :]) in (None, *FORMATS)
+
+
+@pytest.mark.parametrize(("content", "name"), [(XSPACE, "xspace"), (TRACE, "kineto"), (gzip.compress(TRACE), "kineto")])
+def test_a_renamed_file_is_a_session(tmp_path: Path, content: bytes, name: str) -> None:
+    path = tmp_path / "renamed.bin"
+    path.write_bytes(content)
+    session = find_session(path)
+    assert (session.run, session.path, session.hosts) == ("renamed.bin", str(tmp_path), ("renamed",))
+    assert session.files[0].format.name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        ("notes.txt", b"hello", r"this is not a profile by its name; .*\*\.xplane\.pb"),
+        ("empty.bin", b"", "the file is empty"),
+        ("ALL_HOSTS.op_stats_v2.pb", b"\x0a\x02\x0a\x00", "this is no profile but a cache that XProf made"),
+        ("events.out.tfevents.1.vm", b"\x18\x00\x00", "this is no profile but TensorBoard events"),
+        (".cached_tools.json", b"{}", "this is no profile but a cache that XProf made"),
+        ("vm.xplane.pb.gz", gzip.compress(XSPACE), "an XSpace compressed with gzip; unpack it with gunzip"),
+    ],
+)
+def test_a_file_that_is_no_profile_is_refused(tmp_path: Path, name: str, content: bytes, text: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UnreadableError, match=text):
+        find_sessions(tmp_path / name)
+
+
+def test_a_cache_file_is_refused_with_the_way_to_the_profile(tmp_path: Path) -> None:
+    draw(tmp_path, f"logs/{RUN}/vm.xplane.pb")
+    (tmp_path / "logs" / RUN / "vm.op_stats_v2.pb").write_bytes(b"\x0a\x02\x0a\x00")
+    with pytest.raises(UnreadableError) as caught:
+        find_sessions(tmp_path / "logs" / RUN / "vm.op_stats_v2.pb")
+    assert caught.value.problem.hint == f"there are profiles in {tmp_path}/logs: give that path"
+
+
+def test_traces_under_other_names_are_found_where_no_name_tells_a_profile(tmp_path: Path) -> None:
+    draw(tmp_path, "a/trace_10.json a/settings.json a/trace_20.json.gz")
+    (tmp_path / "a/settings.json").write_bytes(b'{"name": "x"}')
+    (tmp_path / "a/trace_10.json").write_bytes(TRACE)
+    (tmp_path / "a/trace_20.json.gz").write_bytes(gzip.compress(b' [{"ph": "X"}]'))
+    os.utime(tmp_path / "a/trace_10.json", (10, 10))
+    assert shown(find_sessions(tmp_path)) == ["a/trace_20.json.gz: trace_20", "a/trace_10.json: trace_10"]
+    draw(tmp_path, "b/w.pt.trace.json")
+    assert shown(find_sessions(tmp_path)) == ["b: w"]
+
+
+# ---- when there is nothing -------------------------------------------------------------------------------------------
+
+
+def test_a_folder_without_profiles_tells_what_was_looked_for_where_and_what_is_there(tmp_path: Path) -> None:
+    draw(
+        tmp_path,
+        """
+        alone/here/events.out.tfevents.1.vm  alone/here/train/events.out.tfevents.2.vm
+        alone/here/a.json  alone/here/b.json  alone/here/c.json.gz  alone/here/train/Makefile
+        """,
+    )
+    with pytest.raises(NotFoundError) as caught:
+        find_sessions(tmp_path / "alone" / "here")
+    problem = caught.value.problem
+    assert problem.path == str(tmp_path / "alone" / "here")
+    assert problem.reason == (
+        "no profile in 2 folders with 6 files, 1 level deep; "
+        f"looked for {FORMATS[0].summary} or {FORMATS[1].summary}; there are instead: "
+        "3 *.json, 2 TensorBoard events (events.out.tfevents*), 1 without an ending"
+    )
+    assert "stepscope run SCRIPT" in (problem.hint or "")
+
+
+def test_an_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "quite" / "alone").mkdir(parents=True)
+    with pytest.raises(NotFoundError, match=r"no profile in 1 folder with 0 files; looked for .*stepscope run"):
+        find_sessions(tmp_path / "quite" / "alone")
+
+
+@pytest.mark.parametrize("name", ["exp/logs", "exp/logs/absent", "exp/absent", "exp/logs/notes"])
+def test_profiles_nearby_are_pointed_at(tmp_path: Path, name: str) -> None:
+    draw(tmp_path, f"exp/logs/notes/x.txt exp/logs/empty/x.txt exp/first/{RUN}/vm.xplane.pb")
+    with pytest.raises(NotFoundError) as caught:
+        find_sessions(tmp_path / name)
+    assert caught.value.problem.hint == f"there are profiles in {tmp_path}/exp/first: give that path"
+
+
+def test_several_folders_nearby_are_counted(tmp_path: Path) -> None:
+    draw(tmp_path, f"empty/x.txt a/{RUN}/vm.xplane.pb a/{EARLIER}/vm.xplane.pb b/w.pt.trace.json c/w.pt.trace.json")
+    with pytest.raises(NotFoundError, match=rf"profiles in {tmp_path}/b and 2 more folders: give one"):
+        find_sessions(tmp_path / "empty")
+
+
+def test_a_missing_path(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match=r"absent: there is no such file or folder; record a profile with"):
+        find_sessions(tmp_path / "quite" / "alone" / "absent")
+
+
+# ---- what may not be read --------------------------------------------------------------------------------------------
+
+
+def deny(patch: pytest.MonkeyPatch, function: str, part: str) -> None:
+    """Refuses paths with a certain part.  Permissions would not stop the superuser."""
+    real = getattr(os, function)
+
+    def denying(path: object, *args: object, **options: object) -> object:
+        if part in str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *args, **options)
+
+    patch.setattr(os, function, denying)
+
+
+def test_a_refused_folder_is_told_beside_what_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw(tmp_path, f"{EARLIER}/vm.xplane.pb {RUN}/vm.xplane.pb")
+    deny(monkeypatch, "scandir", RUN)
+    session = find_session(tmp_path)
+    assert session.run == "2026_11_20_10_00_00"
+    assert [(problem.code, problem.path) for problem in session.problems] == [("no-access", str(tmp_path / RUN))]
+
+
+def test_a_refused_folder_is_told_where_nothing_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw(tmp_path, f"{RUN}/vm.xplane.pb")
+    deny(monkeypatch, "scandir", RUN)
+    with pytest.raises(NotFoundError) as caught:
+        find_sessions(tmp_path)
+    assert f"{tmp_path / RUN}: the system does not let you read it" in (caught.value.problem.lost or "")
+
+
+def test_a_refused_start_is_an_access_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw(tmp_path, f"{RUN}/vm.xplane.pb")
+    deny(monkeypatch, "scandir", str(tmp_path))
+    with pytest.raises(AccessError, match="permission denied"):
+        find_sessions(tmp_path)
+
+
+def test_a_link_to_nothing_is_told(tmp_path: Path) -> None:
+    draw(tmp_path, f"{RUN}/vm.xplane.pb")
+    (tmp_path / RUN / "gone.xplane.pb").symlink_to("nowhere")
+    session = find_session(tmp_path)
+    assert session.hosts == ("vm",)
+    assert [(problem.code, problem.path) for problem in session.problems] == [
+        ("not-found", str(tmp_path / RUN / "gone.xplane.pb"))
+    ]
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(AccessError, match="pipe"):
+        find_sessions(tmp_path / "pipe")
+
+
+# ---- large and looping trees -----------------------------------------------------------------------------------------
+
+
+def test_a_loop_of_links_ends_and_gives_each_session_once(tmp_path: Path) -> None:
+    draw(tmp_path, f"{RUN}/vm.xplane.pb")
+    (tmp_path / "again").symlink_to(tmp_path)
+    (tmp_path / "plugins/profile/latest").symlink_to(tmp_path / RUN)
+    assert shown(find_sessions(tmp_path)) == ["2026_11_21_03_53_27: vm"]
+
+
+def test_a_session_beside_very_many_files_is_found_and_the_bound_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw(tmp_path, " ".join(f"ckpt/{n}.bin" for n in range(300)) + f" {RUN}/vm.xplane.pb")
+    real = store.walk
+    monkeypatch.setattr(store, "walk", lambda path: real(path, max_entries=100))
+    session = find_session(tmp_path)
+    assert session.hosts == ("vm",)
+    assert [(problem.code, problem.path) for problem in session.problems] == [("search-bound", f"{tmp_path}/ckpt")]
+
+
+# ---- remote stores and real profiles ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bucket(corpus: Path) -> Iterator[str]:
+    """One session of the corpus in a remote store."""
+    system = fsspec.filesystem("memory")
+    system.store.clear()
+    for path in (corpus / "tf-gpu-multi-worker").rglob("*.*"):
+        system.pipe_file(f"/logs/{path.relative_to(corpus)}", path.read_bytes())
+    yield "memory://logs"
+    system.store.clear()
+
+
+@pytest.mark.parametrize(
+    ("below", "run"),
+    [
+        ("", "tf-gpu-multi-worker/2020_12_01_00_00_00"),
+        ("/tf-gpu-multi-worker/", "2020_12_01_00_00_00"),
+        ("/tf-gpu-multi-worker/plugins/profile/2020_12_01_00_00_00", "2020_12_01_00_00_00"),
+    ],
+)
+def test_a_remote_logdir_is_searched_as_a_local_one(bucket: str, below: str, run: str) -> None:
+    (session,) = find_sessions(bucket + below)
+    assert (session.run, session.hosts) == (run, ("34.83.195.179_6003", "34.83.195.180_6003"))
+    assert [file.size for file in session.files] == [3039638, 3039638]
+    assert len(store.read_bytes(session.files[0].path)) == 3039638
+    assert find_session(session.files[1].path).hosts == ("34.83.195.180_6003",)
+
+
+def test_a_missing_remote_path_points_at_profiles_nearby(bucket: str) -> None:
+    with pytest.raises(NotFoundError, match=f"there are profiles in {bucket}/tf-gpu-multi-worker: give that path"):
+        find_sessions(f"{bucket}/tf-gpu-multi-worker/plugins/absent")
+
+
+def test_the_sessions_of_the_corpus(corpus: Path) -> None:
+    assert sorted(shown(find_sessions(corpus))) == [
+        "jax-mi300x-attention/2025_01_01_00_00_01: 934987a2fc2f",
+        "jax-mi300x-conv/2025_01_01_00_00_00: chi-mi300x-013",
+        "tf-gpu-multi-worker/2020_12_01_00_00_00: 34.83.195.179_6003 34.83.195.180_6003",
+        "torch-h100-owlv2: owlv2",
+        "torch-h100-qwen: qwen",
+        "torch-mi300-resnet: resnet_act_checkpoint",
+        "torch-multirank: rank0 rank1",
+        "torch-nccl: nccl",
+        "torch-sglang-qwen3: sglang_prefilldecode",
+        "torch-v100-resnet50-workers0: worker0",
+        "torch-v100-resnet50-workers4: worker0",
+        "tpu-inference/2025_12_10_00_00_00: tpu_inference_2",
+    ]
+
+
+def test_a_copied_logdir_keeps_its_order(corpus: Path, tmp_path: Path) -> None:
+    for name in ("tpu-inference", "jax-mi300x-conv", "torch-v100-resnet50-workers0"):
+        shutil.copytree(corpus / name, tmp_path / name, copy_function=shutil.copyfile)
+    assert [session.run for session in find_sessions(tmp_path)] == [
+        "tpu-inference/2025_12_10_00_00_00",
+        "jax-mi300x-conv/2025_01_01_00_00_00",
+        "torch-v100-resnet50-workers0",
+    ]

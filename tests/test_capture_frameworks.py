@@ -74,13 +74,10 @@ def test_every_step_is_in_it_and_as_long_as_the_loop_says(run):
     assert list(found.values()) == pytest.approx(run.step_ms, rel=0.05, abs=0.5)
 
 
-OWN_EVENTS = {"tensorflow": "MatMul", "jax": "dot", "torch": "aten::mm"}
-
-
 def test_the_frameworks_own_events_are_in_it(run):
     trace = read(run.path)
 
-    assert any(OWN_EVENTS[run.framework] in trace.name_of(row) for row in range(len(trace.events)))
+    assert any("tanh" in trace.name_of(row).lower() for row in range(len(trace.events)))
     assert trace.framework == {"torch": "pytorch"}.get(run.framework, run.framework)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
 import socket
 import tempfile
@@ -137,7 +136,7 @@ def _store(artifact: Artifact, folder: Path, name: str) -> Path:
 @contextmanager
 def _written(artifact: Artifact, folder: Path) -> Iterator[Path]:
     """The content in a file of its own in `folder`, on the disk; removed at the end."""
-    temporary = folder / f".{os.getpid()}-{secrets.token_hex(8)}.tmp"
+    temporary = folder / f".{os.getpid()}-{os.urandom(8).hex()}.tmp"
     try:
         with temporary.open("xb") as file:
             _fill(file, artifact.content)

@@ -27,6 +27,10 @@ app = typer.Typer(
 )
 
 
+owns_process = False
+"""True if this process runs nothing but one command."""
+
+
 class OutputFormat(StrEnum):
     """How a report is written."""
 
@@ -127,6 +131,10 @@ def demo(
 def _load(path: str, run: str | None, host: str | None, progress: Callable[[str], None]) -> LoadedProfile:
     from stepscope.api import load
 
+    if owns_process:
+        # On first use numba looks for SciPy's BLAS.  Importing SciPy takes 0.3 s where it is installed, and our kernels
+        # do no linear algebra.
+        sys.modules.setdefault("scipy", None)  # type: ignore[arg-type]
     return load(path, run=run, host=host, progress=progress)
 
 

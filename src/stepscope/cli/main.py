@@ -16,7 +16,10 @@ DONE, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line and exits."""
+    """Runs the command line in a process of its own, and exits."""
+    from stepscope.cli import commands
+
+    commands.owns_process = True
     sys.exit(run(arguments))
 
 

@@ -51,7 +51,7 @@ _COMPILE = (
     r"|(?i:triton\W?(?:jit)?\W?compile)"
 )
 _COLLECTIVE_CALL = (
-    r"(?:nccl|gloo|mpi|ucc|xccl|hccl|rccl):|_?c10d(?:_functional)?::|_dtensor::|record_param_comms$"
+    r"(?:nccl|gloo|mpi|ucc|xccl|hccl|rccl):|_?c10d(?:_functional)?::|_dtensor::shard_dim_alltoall|record_param_comms$"
 )
 _CHECKPOINT = (
     r"(?i:.*\b(?:save|write|load|restore)[ _.:-]*(?:the )?(?:ckpt|checkpoint|model|state|snapshot|weights)"
@@ -78,14 +78,16 @@ _OP_RULES = _rules(
 _ANNOTATION_RULES = _rules(*_MARKS, (_CHECKPOINT, K.CHECKPOINT, Trait.NONE), (r"", K.ANNOTATION, Trait.NONE))
 _PYTHON_RULES = _rules(
     (r"(?:.*/)?torch/serialization\.py\(\d+\): (?:save|load)$", K.CHECKPOINT, Trait.NONE),
-    (r"(?:.*/)?torch/distributed/checkpoint/state_dict_\w+\.py\(\d+\): (?:async_)?(?:save|load)$", K.CHECKPOINT, Trait.NONE),
+    (r"(?:.*/)?torch/distributed/checkpoint/state_dict_\w+\.py\(\d+\): (?:async_)?(?:save|load)$",
+     K.CHECKPOINT, Trait.NONE),
     (r"(?:.*/)?(?:torch/_dynamo/convert_frame\.py\(\d+\): _compile|torch/_inductor/compile_fx\.py\(\d+\): compile_fx\w*"
      r"|triton/compiler/compiler\.py\(\d+\): compile)$", K.PYTHON_CALL, Trait.COMPILES),
     (r"", K.PYTHON_CALL, Trait.NONE),
 )  # fmt: skip
 _KERNEL_RULES = _rules(
     (r"(?i:.*(?:nccl|rccl|msccl|oneccl|cross_device_reduce|multimem_\w*reduce|nvshmem"
-     r"|(?:one|two)_?shot_?all_?reduce|all_?reduce_?(?:one|two)_?(?:shot|stage)|all_?reduce_?fusion))", K.COLLECTIVE, Trait.NONE),
+     r"|(?:one|two)_?shot_?all_?reduce|all_?reduce_?(?:one|two)_?(?:shot|stage)|all_?reduce_?fusion))",
+     K.COLLECTIVE, Trait.NONE),
     (r"", K.KERNEL, Trait.NONE),
 )  # fmt: skip
 _COPY_RULES = _rules(
@@ -97,9 +99,10 @@ _COPY_RULES = _rules(
     (r"", K.COPY_OTHER, Trait.NONE),
 )
 _RUNTIME_RULES = _rules(
-    (r"(?:cuda|cu|hip)(?:Device|Stream|Event|Ctx|Thread)Synchronize|ze\w+Synchronize|ur\w+(?:Wait|Finish)$", K.SYNC, Trait.NONE),
+    (r"(?:cuda|cu|hip)(?:Device|Stream|Event|Ctx|Thread)Synchronize|ze\w+Synchronize|ur\w+(?:Wait|Finish)$",
+     K.SYNC, Trait.NONE),
     (r"", K.RUNTIME_CALL, Trait.NONE),
-)
+)  # fmt: skip
 _WAIT_RULES = _rules(
     (r"(?:Stream|Context|Event) Sync", K.SYNC, Trait.NONE),  # a "Stream Wait Event" does not stop the host
     (r"", K.OTHER, Trait.NONE),
@@ -137,6 +140,10 @@ _ELSEWHERE = (Place.THREAD, _OTHER_RULES)
 _WINDOW_MARKS = ("Iteration Start: ", "Record Window End")
 
 
+# Kernel names of template libraries have some thousand letters; patterns take too long on a hostile megabyte.
+_LONGEST_NAME = 16_384
+
+
 def is_pytorch(category: str) -> bool:
     """True for a category that only PyTorch's profiler writes."""
     return category.lower() in ("cpu_op", "cpu_instant_event", "python_function", "gpu_user_annotation", "cuda_runtime")
@@ -150,6 +157,7 @@ def is_op(category: str, kind: int) -> bool:
 def classify(category: str, name: str) -> tuple[Place, EventKind, Trait]:
     """Where an event belongs, what it is, and its traits, as far as its category and name tell."""
     place, rules = _CATEGORIES.get(category.lower(), _ELSEWHERE)
+    name = name[:_LONGEST_NAME]
     if rules is _OTHER_RULES and name.startswith(_WINDOW_MARKS):
         return Place.NOWHERE, K.OTHER, Trait.NONE
     for pattern, kind, traits in rules:
@@ -177,6 +185,7 @@ _WIDE_TYPES = ("float", "double")
 
 def kernel_computes_16bit(name: str) -> bool | None:
     """Whether a kernel computes in 16 bits or fewer; None if its name does not tell."""
+    name = name[:_LONGEST_NAME]
     if _NARROW.search(name):
         return True
     return False if _WIDE.search(name) else None

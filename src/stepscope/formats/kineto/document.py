@@ -1,5 +1,7 @@
 """From bytes to raw columns: finds the events in a trace's JSON and has them scanned, whatever state the text is in.
 
+There are two forms:
+
     document = {"traceEvents": [event, ...], key: value, ...}  or  [event, ...]
 """
 
@@ -317,8 +319,10 @@ class _Decoder:
             return f"{self.text.inflater.damage} before the first event"
         if not self.metadata:
             return f"this is {_looks_like(self.text.head(64))}, not a JSON trace"
+        if self.arrays and self.cut_because:
+            return f"{self.cut_because}, before the first whole event"
         if self.arrays:
-            return self.cut_because + ", before the first whole event" if self.cut_because else "a JSON array without events"
+            return "a JSON array without events"
         some = ", ".join(repr(key[:40]) for key in self.keys[:5]) + (", ..." if len(self.keys) > 5 else "")
         shape = f"a JSON object with the keys {some}" if some else "an empty JSON object"
         return f"{shape}, but no events{f'; {self.cut_because}' if self.cut_because else ''}"
@@ -347,8 +351,8 @@ class _Decoder:
     def _align_clocks(self, us: I64) -> None:
         """Counts the times of all documents from the first one's zero."""
         bases = [found.get("baseTimeNanoseconds") for found in self.metadata]
-        ends = [*self.first_rows[1:], len(us)]
-        for begin, end, base in zip(self.first_rows, ends, bases, strict=True):
+        bounds = [*self.first_rows, len(us)]
+        for begin, end, base in zip(bounds[:-1], bounds[1:], bases, strict=True):
             if isinstance(base, int) and isinstance(bases[0], int):
                 us[begin:end] += (base - bases[0]) // 1000
 

@@ -192,7 +192,8 @@ def _match(
     halves = halves[np.argsort(start_ps[halves], kind="stable")]
     at = row[halves]
     loose = is_phase(raw, "beSF")[at]
-    group, first = number_pairs(np.where(loose, -1 - raw.cat[at], raw.pid[at]), np.where(loose, raw.flow[at], raw.tid[at]))
+    outer = np.where(loose, -1 - raw.cat[at].astype(np.int64), raw.pid[at])
+    group, first = number_pairs(outer, np.where(loose, raw.flow[at], raw.tid[at]))
     partner = np.empty(len(halves), np.int64)
     tops = np.full(len(first), -1, np.int64)
     scan.match_pairs(group, opens[halves], np.empty(len(halves), np.int64), tops, partner)

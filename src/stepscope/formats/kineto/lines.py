@@ -78,6 +78,7 @@ class Layout:
     lines: list[Line] = field(default_factory=list)
     plane_row: list[int] = field(default_factory=list)
     line_of: I32 = field(default_factory=lambda: np.empty(0, np.int32))
+    from_xspace: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,11 @@ class Labels:
 
     process: dict[int, str]
     thread: dict[tuple[int, int], str]
+
+    @property
+    def from_xspace(self) -> bool:
+        """True if processes are named as the planes of an XSpace: the trace was converted from one."""
+        return any(schema.plane_kind(name)[0] != PlaneKind.OTHER for name in self.process.values())
 
 
 def labels_of(raw: Raw) -> Labels:
@@ -123,7 +129,8 @@ def lay_out(raw: Raw, kept: Kept, kineto: bool) -> Layout:
     line_of = np.empty(len(lines), np.int32)
     line_of[ranked] = np.arange(len(lines), dtype=np.int32)
     ordered = [lines[at] for at in ranked]
-    return Layout(order, ordered, [place[id(line.plane)] for line in ordered], line_of[code])
+    plane_row = [place[id(line.plane)] for line in ordered]
+    return Layout(order, ordered, plane_row, line_of[code], labels.from_xspace and not kineto)
 
 
 class _Planes:
@@ -141,8 +148,8 @@ class _Planes:
     def of_process(self, pid: int) -> Plane:
         """The plane of a process: one named after a device or host if the process is, else the host's."""
         name = self._labels.process.get(pid, "")
-        kind, ordinal = schema.plane_kind(name.partition(" (")[0])
-        if kind not in (PlaneKind.OTHER, PlaneKind.HOST):
+        kind, ordinal = schema.plane_kind(name)
+        if kind != PlaneKind.OTHER:
             return self._get(name, kind, ordinal)
         if self._one_host:
             return self._get(schema.HOST_PLANE, PlaneKind.HOST)
@@ -161,7 +168,8 @@ def _line(raw: Raw, kept: Kept, labels: Labels, planes: _Planes, first: int, tid
     if place in _ON_DEVICE:
         stream = number - _WAIT_TID_BASE if place == Place.WAIT and number >= _WAIT_TID_BASE else number
         name = f"Stream #{stream}" + {Place.SCOPE: " annotations", Place.WAIT: " waits"}.get(place, "")
-        return Line(planes.gpu(min(max(_number(pid_text), 0), _MOST_ORDINAL)), place, name, stream, _LINE_KIND[place], first)
+        gpu = planes.gpu(min(max(_number(pid_text), 0), _MOST_ORDINAL))
+        return Line(gpu, place, name, stream, _LINE_KIND[place], first)
     counters = re.fullmatch(r"GPU (\d{1,9}) Counters", pid_text) if place == Place.COUNTER else None
     plane = planes.gpu(int(counters[1])) if counters else planes.of_process(pid)
     if place == Place.THREAD:

@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.formats.kineto import scan
-from stepscope.formats.kineto.classify import MEMORY_NAME, STEP_MARK, Place, inputs_are_16bit, is_op, kernel_computes_16bit
+from stepscope.formats.kineto.classify import (
+    MEMORY_NAME,
+    STEP_MARK,
+    Place,
+    inputs_are_16bit,
+    is_op,
+    kernel_computes_16bit,
+)
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import Kept, Sorts, is_phase, number_pairs
 from stepscope.model import EventKind, StatTag, Trait
@@ -190,9 +197,10 @@ def _put_16bit(
     narrow[ops] = np.isin(types[ops], [text for text, yes in known.items() if yes])
     kernel = kept.kind[device] == EventKind.KERNEL
     rows, its_op = device[kernel], op_of[kernel]
-    told = {sort: kernel_computes_16bit(raw.texts[int(sorts.name[sort])]) for sort in np.unique(kept.sort[rows]).tolist()}
-    by_name = np.array([told[sort] is True for sort in kept.sort[rows].tolist()], np.bool_)
-    silent = np.array([told[sort] is None for sort in kept.sort[rows].tolist()], np.bool_)
+    different, which = np.unique(kept.sort[rows], return_inverse=True)
+    told = [kernel_computes_16bit(raw.texts[name]) for name in sorts.name[different].tolist()]
+    by_name = np.array([answer is True for answer in told], np.bool_)[which]
+    silent = np.array([answer is None for answer in told], np.bool_)[which]
     narrow[rows] = by_name | (silent & (its_op >= 0) & narrow[its_op])
     kept.traits[narrow] |= np.uint8(Trait.COMPUTES_16BIT)
 
@@ -207,7 +215,8 @@ def _narrow(json_text: bytes) -> bool:
 
 def _put_flows(raw: Raw, kept: Kept, ops: I64, extra: Extra) -> None:
     """Gives both ends of an arrow from forward to backward its number: the ops that start where it does."""
-    arrows = np.flatnonzero(is_phase(raw, "sf") & (raw.cat == raw.texts.add("fwdbwd")) & ((raw.flags & scan.HAS_FLOW) != 0))
+    has_id = (raw.flags & scan.HAS_FLOW) != 0
+    arrows = np.flatnonzero(is_phase(raw, "sf") & (raw.cat == raw.texts.add("fwdbwd")) & has_id)
     if not len(arrows) or not len(ops):
         return
     rows = np.concatenate([kept.row[ops], arrows])

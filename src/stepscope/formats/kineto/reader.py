@@ -1,5 +1,7 @@
 """Reads PyTorch's Kineto traces and other Chrome trace JSON: bytes in, columns out.
 
+The stages, a module each:
+
     text (inflated on the side) -> document (rows as they stand) -> events -> lines, links -> HostTrace
 """
 
@@ -179,16 +181,15 @@ def _events(raw: Raw, kept: Kept, layout: Layout, types: EventTypes, type_of: I3
 
 
 def _classify_by_plane(raw: Raw, layout: Layout, types: EventTypes, events: Events) -> None:
-    """Names the kinds of traces that were converted from XSpace, told by planes named as XSpace names them.
+    """Names the kinds of a trace that was converted from XSpace.
 
-    Such traces have no categories, so that nothing is known of their events by now.
+    It has no categories, so that nothing is known of its events by now.
     """
+    if not layout.from_xspace:
+        return
     kinds = np.array([plane.kind for plane in layout.planes], np.uint8)
     place = np.array([line.kind for line in layout.lines], np.uint8)[events.line]
-    on_device = np.isin(kinds, (PlaneKind.GPU, PlaneKind.TPU, PlaneKind.SPARSE_CORE))[types.plane]
     silent = events.kind == EventKind.OTHER
-    if not (silent & on_device[events.type]).any():
-        return
     by_name, _ = xspace.classify_types(raw.texts.strings(), types.name, types.plane, kinds)
     events.kind[silent] = by_name[events.type[silent]]
     for line, kind in _KIND_OF_LINE.items():
@@ -324,18 +325,18 @@ def _count(number: int, what: str) -> str:
 
 
 def _oddity_problems(odd: Oddities, source: str) -> Iterable[Problem]:
+    dropped, shortened = "nothing of these", "these, with length 0"
     said = (
-        (odd.no_event, "not-events", "in the list of events {} no event", "nothing of these"),
-        (odd.no_time, "no-time", "{} no time", "nothing of these"),
-        (odd.far, "impossible-times", "{} more than 23 days away from the others, or at time 0", "nothing of these"),
-        (odd.long, "impossible-durations", "{} longer than 23 days", "these, with length 0"),
-        (odd.negative, "negative-durations", "{} a negative length", "these, with length 0"),
-        (odd.no_duration, "no-duration", "{} no length", "these, with length 0"),
-        (odd.no_thread, "no-thread", "{} no process or thread", "these, on a line of their own"),
-        (odd.open_ends, "unmatched-begins", "{} no end", "these, with length 0"),
-        (odd.stray_ends, "unmatched-ends", "{} no beginning", "nothing of these"),
+        (odd.no_event, "not-events", "of which nothing tells what they are", dropped),
+        (odd.no_time, "no-time", "without a time", dropped),
+        (odd.far, "impossible-times", "more than 23 days away from the others, or at time 0", dropped),
+        (odd.long, "impossible-durations", "longer than 23 days", shortened),
+        (odd.negative, "negative-durations", "of negative length", shortened),
+        (odd.no_duration, "no-duration", "without a length", shortened),
+        (odd.no_thread, "no-thread", "without process or thread", "these, on a line of their own"),
+        (odd.open_ends, "unmatched-begins", "that begin and never end", shortened),
+        (odd.stray_ends, "unmatched-ends", "that end and never began", dropped),
     )
     for number, code, reason, kept in said:
         if number:
-            verb = {"no-time": "have", "no-duration": "have", "negative-durations": "have", "no-thread": "have"}
-            yield Problem(code, reason.format(f"{_count(number, 'event')} {verb.get(code, 'are')}"), path=source, kept=kept)
+            yield Problem(code, f"{_count(number, 'event')} {reason}", path=source, kept=kept)

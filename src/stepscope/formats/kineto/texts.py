@@ -53,9 +53,8 @@ class TextTable:
     def grow(self, lacking: int) -> None:
         """Makes room for more texts (`scan.NO_TEXT`) or for more bytes (`scan.NO_BLOB`)."""
         old, count, used = self.arrays, len(self), int(self.state[scan.BLOB])
-        new = _room(
-            len(old.hashes) * (2 if lacking == scan.NO_TEXT else 1), len(old.blob) * (2 if lacking == scan.NO_BLOB else 1)
-        )
+        more_texts, more_bytes = (2 if lacking == reason else 1 for reason in (scan.NO_TEXT, scan.NO_BLOB))
+        new = _room(len(old.hashes) * more_texts, len(old.blob) * more_bytes)
         new.blob[:used] = old.blob[:used]
         new.offsets[: count + 1] = old.offsets[: count + 1]
         new.hashes[:count] = old.hashes[:count]

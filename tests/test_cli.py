@@ -1,0 +1,243 @@
+"""The command line: exit statuses, forms of output, messages."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from stepscope import __version__
+from stepscope.cli.main import run
+from stepscope.formats.xspace.writer import write
+from stepscope.model import EventKind, PlaneKind, TraceBuilder
+
+MS = 10**9
+
+
+def training(host: str = "worker", steps: int = 3) -> bytes:
+    """A host that trains: steps of 10 ms, of which 4 wait for input and 5 compute.
+
+    train   |==========|==========|==========|
+    wait     ....       ....       ....
+    matmul       =====      =====      =====
+    """
+    builder = TraceBuilder(host, start_unix_ns=10**18)
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
+    for step in range(steps):
+        begin = step * 10 * MS
+        line.event("train", begin, 10 * MS, EventKind.STEP_MARK, {"step_num": step, "_r": 1})
+        line.event("IteratorGetNext:IteratorGetNext", begin, 4 * MS, EventKind.INPUT_WAIT)
+        line.event("dense/MatMul:MatMul", begin + 4 * MS, 5 * MS, EventKind.OP)
+    return write(builder.build())
+
+
+@pytest.fixture
+def logdir(tmp_path: Path) -> Path:
+    for run_name in ("2026_01_01_00_00_00", "2026_01_02_00_00_00"):
+        folder = tmp_path / "logs" / "plugins" / "profile" / run_name
+        folder.mkdir(parents=True)
+        for host in ("a", "b"):
+            (folder / f"{host}.xplane.pb").write_bytes(training(host))
+    return tmp_path / "logs"
+
+
+def test_overview_as_json_is_one_object_with_the_names_of_the_contract(logdir: Path, capsys) -> None:
+    assert run(["overview", str(logdir), "--format", "json"]) == 0
+    out = json.loads(capsys.readouterr().out)
+    assert out["step_time_ms"] == {"mean": 10.0, "std": 0.0, "min": 10.0, "max": 10.0, "count": 3}
+    assert out["breakdown_ms"] == {
+        "compilation": 0.0, "output": 0.0, "input": 4.0, "kernel_launch": 0.0, "host_compute": 5.0,
+        "device_collectives": 0.0, "device_to_device": 0.0, "device_compute": 0.0, "other": 1.0,
+    }  # fmt: skip
+    assert (out["input_bound_percent"], out["verdict"], out["steps_source"]) == (40.0, "input_bound", "markers")
+    assert out["device_compute_precision_percent"] == {"16bit": None, "32bit": None}
+    assert out["hosts"] == ["a", "b"]
+    assert out["environment"]["host_count"] == 2
+    assert out["environment"]["device_type"] == "CPU"
+    assert out["top_ops"][0] == {
+        "name": "dense/MatMul", "category": "MatMul", "self_time_ms": 30.0, "self_percent": 100.0,
+        "cumulative_percent": 100.0, "calls": 6,
+    }  # fmt: skip
+    advice = out["advice"][0]
+    assert {"id", "class", "title", "evidence", "predicted_speedup", "actions", "tool"} == advice.keys()
+    assert advice["predicted_speedup"] == round(100 / 60, 2)
+
+
+def test_steps_as_json_has_one_row_a_step_and_host(logdir: Path, capsys) -> None:
+    assert run(["steps", str(logdir), "--host", "b", "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [(row["step"], row["name"], row["start_ms"], row["duration_ms"], row["input"]) for row in rows] == [
+        (0, "train 0", 0.0, 10.0, 4.0),
+        (1, "train 1", 10.0, 10.0, 4.0),
+        (2, "train 2", 20.0, 10.0, 4.0),
+    ]
+
+
+def test_summary_says_in_ten_lines_what_to_do_first(logdir: Path, capsys) -> None:
+    assert run(["summary", str(logdir)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 10
+    assert lines[0].startswith("verdict    highly input-bound: 40.0 % of the step time waits for input")
+    assert any(line.startswith("do first") for line in lines)
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv", "parquet"])
+@pytest.mark.parametrize("tool", ["overview", "steps"])
+def test_every_tool_writes_every_form_to_a_file(tool: str, form: str, logdir: Path, tmp_path: Path, capsys) -> None:
+    target = tmp_path / f"out.{form}"
+    assert run([tool, str(logdir), "--format", form, "--output", str(target)]) == 0
+    assert capsys.readouterr().out == ""
+    assert target.stat().st_size > 100
+    assert not list(tmp_path.glob(".out*"))
+    if form == "parquet":
+        assert pyarrow.parquet.read_table(target).num_rows > 0
+
+
+def test_top_limits_the_rows_in_every_form(logdir: Path, capsys) -> None:
+    assert run(["steps", str(logdir), "--format", "csv", "--top", "2"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert run(["steps", str(logdir), "--format", "json", "--top", "1"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == 1
+    assert run(["steps", str(logdir), "--top", "1"]) == 0
+    assert "5 more rows" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["overview", "{logdir}/nothing"], 1, "no such file or folder"),
+        (["overview", "{logdir}", "--run", "x"], 2, "2026_01_01_00_00_00"),
+        (["overview", "{logdir}", "--host", "x"], 2, "the hosts are: a, b"),
+        (["overview", "{logdir}", "--output", "{logdir}/none/x", "--format", "json"], 1, "the folder does not exist"),
+        (["summary", "{empty}"], 1, "empty"),
+    ],
+)
+def test_a_failure_is_one_line_that_says_what_where_and_what_to_do(
+    arguments: list[str], status: int, said: str, logdir: Path, tmp_path: Path, capsys
+) -> None:
+    empty = tmp_path / "empty.xplane.pb"
+    empty.touch()
+    filled = [argument.format(logdir=logdir, empty=empty) for argument in arguments]
+    assert run(filled) == status
+    streams = capsys.readouterr()
+    assert streams.out == ""
+    assert len(streams.err.splitlines()) == 1
+    assert said in streams.err
+    assert "Traceback" not in streams.err
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["overview"], ["overview", "x", "--format", "xml"], []])
+def test_wrong_usage_ends_with_two(arguments: list[str], capsys) -> None:
+    assert run(arguments) == 2
+
+
+def test_version_and_help_end_with_zero(capsys) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"stepscope {__version__}\n"
+    assert run(["--help"]) == 0
+    assert "overview" in capsys.readouterr().out
+
+
+def test_an_earlier_run_can_be_named(logdir: Path, capsys) -> None:
+    assert run(["overview", str(logdir), "--run", "2026_01_01_00_00_00", "--format", "json"]) == 0
+
+
+def test_a_damaged_host_is_left_out_and_named(logdir: Path, capsys) -> None:
+    broken = logdir / "plugins" / "profile" / "2026_01_02_00_00_00" / "b.xplane.pb"
+    broken.write_bytes(b"not a profile")
+    assert run(["overview", str(logdir), "--format", "json"]) == 0
+    out = json.loads(capsys.readouterr().out)
+    assert (out["hosts"], out["partial"]) == (["a"], True)
+    assert "b.xplane.pb" in out["warnings"][0]
+
+
+def test_a_cut_file_says_partial_in_every_form(tmp_path: Path, capsys) -> None:
+    whole = training()
+    path = tmp_path / "cut.xplane.pb"
+    path.write_bytes(whole[: len(whole) * 9 // 10])
+    assert run(["overview", str(path), "--format", "json"]) == 0
+    out = json.loads(capsys.readouterr().out)
+    assert out["partial"] is True
+    assert any("[truncated]" in warning and "cut.xplane.pb at byte" in warning for warning in out["warnings"])
+    assert run(["summary", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("! [truncated]")
+
+
+def test_the_second_opening_reads_the_cache_and_not_the_file(logdir: Path, capsys, monkeypatch) -> None:
+    assert run(["overview", str(logdir), "--format", "json"]) == 0
+    first = capsys.readouterr().out
+    monkeypatch.setattr("stepscope.formats.base.Format.read", None)
+    assert run(["overview", str(logdir), "--format", "json"]) == 0
+    assert capsys.readouterr().out == first
+
+
+def test_a_changed_file_is_read_anew(logdir: Path, capsys) -> None:
+    path = logdir / "plugins" / "profile" / "2026_01_02_00_00_00" / "a.xplane.pb"
+    assert run(["steps", str(path), "--format", "csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    path.write_bytes(training("a", steps=5))
+    assert run(["steps", str(path), "--format", "csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 6
+
+
+def test_the_process_is_the_same_and_imports_no_compiler_when_the_cache_answers(logdir: Path) -> None:
+    program = (
+        "import sys; from stepscope.cli.main import run; status = run(sys.argv[1:]);"
+        "print([m for m in ('numba', 'pyarrow', 'scipy') if m in sys.modules], file=sys.stderr); sys.exit(status)"
+    )
+    command = [sys.executable, "-c", program, "overview", str(logdir), "--format", "json"]
+    first = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
+    second = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
+    assert first.stdout == second.stdout
+    assert second.stderr.strip() == "[]"
+
+
+def test_an_unforeseen_error_is_told_without_a_traceback(logdir: Path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("stepscope.formats.base.Format.read", lambda *_: 1 / 0)
+    assert run(["overview", str(logdir)]) == 1
+    assert "[internal] ZeroDivisionError" in capsys.readouterr().err
+    monkeypatch.setenv("STEPSCOPE_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        run(["overview", str(logdir)])
+
+
+# -- doctor ------------------------------------------------------------------------------------------------------
+
+
+def test_doctor_lists_the_sessions_and_what_they_lack(logdir: Path, capsys) -> None:
+    assert run(["doctor", str(logdir), "--format", "json"]) == 0
+    out = json.loads(capsys.readouterr().out)
+    assert [(row["run"], row["hosts"], row["state"], row["steps"]) for row in out["sessions"]] == [
+        ("2026_01_02_00_00_00", 2, "note", 3),
+        ("2026_01_01_00_00_00", 2, "note", 3),
+    ]
+    assert any(check["found"] == "not recorded: Python calls" and check["remedy"] for check in out["checks"])
+
+
+def test_doctor_says_what_is_there_instead_of_a_profile(tmp_path: Path, capsys) -> None:
+    (tmp_path / "events.out.tfevents.1.host").touch()
+    assert run(["doctor", str(tmp_path), "--format", "json"]) == 0
+    check = json.loads(capsys.readouterr().out)["checks"][0]
+    assert check["state"] == "problem"
+    assert "event" in check["found"]
+    assert check["remedy"]
+
+
+def test_doctor_tells_a_broken_file_from_a_good_one(logdir: Path, capsys) -> None:
+    for host in ("a", "b"):
+        (logdir / "plugins" / "profile" / "2026_01_02_00_00_00" / f"{host}.xplane.pb").write_bytes(b"")
+    assert run(["doctor", str(logdir), "--format", "json"]) == 0
+    out = json.loads(capsys.readouterr().out)
+    assert [row["state"] for row in out["sessions"]] == ["problem", "note"]
+    assert out["checks"][0]["state"] == "problem"
+
+
+def test_doctor_without_a_logdir_looks_at_the_machine(capsys) -> None:
+    assert run(["doctor", "--format", "json"]) == 0
+    checks = {check["check"] for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert {"python", "gpu", "cache", "write access"} <= checks

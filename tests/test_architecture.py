@@ -28,7 +28,8 @@ ALLOWED: dict[str, set[str]] = {
     "api": {"errors", "model", "formats", "report", "analysis", "cache"},
     "stepscope": {"errors", "capture", "api"},
     "demo": {"errors", "capture"},
-    "cli": {"errors", "model", "formats", "report", "analysis", "cache", "capture", "demo", "api", "stepscope"},
+    "doctor": {"errors", "formats", "report", "analysis", "cache", "api"},
+    "cli": {"errors", "doctor", "model", "formats", "report", "analysis", "cache", "capture", "demo", "api", "stepscope"},
     "__main__": {"cli"},
 }
 

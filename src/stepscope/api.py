@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from stepscope.analysis.grouping import forest_columns, restore_forest
 from stepscope.analysis.registry import TOOLS, Tool, tool_named
 from stepscope.cache import Cache, cache_key
 from stepscope.errors import Problem, UnreadableError
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from stepscope.report import Report
 
 Progress = Callable[[str], None]
+
+WORTH_KEEPING = 200_000
+"""Events from which on reading the derived columns of a trace from the cache beats computing them."""
+
+_FOREST = "forest"
 
 # Found while searching; of interest to who looks for a profile, not to who reads a report.
 _QUIET_PROBLEMS = frozenset({"search-depth"})
@@ -104,13 +110,18 @@ class LoadedProfile:
         """
         file = self._files[0] if host is None and len(self._files) == 1 else pick_host(self._session, host or "")
         if self._trace is None or self._trace[0] != file.path:
-            self._trace = None
-            self._progress(f"reading {file.host} ({file.size / 1e6:,.1f} MB)")
-            self._trace = (file.path, file.format.read(store.read_bytes(file.path), file.path, file.host))
+            self._trace = None  # let the last one go before the next is read
+            self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
+            trace = file.format.read(store.read_bytes(file.path), file.path, file.host)
+            if len(trace.events) >= WORTH_KEEPING:
+                kept = self._cache.get_columns(_key(file), _FOREST)
+                if kept is not None:
+                    restore_forest(trace, kept)
+            self._trace = (file.path, trace)
         return self._trace[1]
 
     def report(self, tool_name: str) -> Report:
-        """What a tool says.  A host that cannot be read is left out and named in the warnings, unless it is the only one.
+        """What a tool says.  A host that cannot be read is left out and named, unless it is the only one.
 
         Raises:
             UsageError: there is no such tool.
@@ -127,7 +138,7 @@ class LoadedProfile:
                 problems.append(error.problem)
         if not partials:
             raise UnreadableError(
-                f"none of the {len(self._files)} hosts can be read", path=self.path, hint="\n".join(map(str, problems))
+                f"none of the {len(self._files)} hosts can be read", path=self.path, hint="; ".join(map(str, problems))
             )
         return _with_problems(tool.merge(partials), problems, lost=len(self._files) - len(partials))
 
@@ -135,8 +146,7 @@ class LoadedProfile:
         """What one host contributes, from the cache if it is there."""
         import msgspec
 
-        key = cache_key([store.identity(file.path)], file.host)
-        name = f"{tool.name}.partial"
+        key, name = _key(file), f"{tool.name}.partial"
         kept = self._cache.get_bytes(key, name)
         if kept is not None:
             try:
@@ -147,7 +157,14 @@ class LoadedProfile:
         self._progress(f"analysing {file.host} ({len(trace.events):,} events)")
         partial = tool.partial(trace)
         self._cache.put_bytes(key, name, msgspec.msgpack.encode(partial))
+        if len(trace.events) >= WORTH_KEEPING and self._cache.get_columns(key, _FOREST, only=()) is None:
+            self._cache.put_columns(key, _FOREST, forest_columns(trace))
         return partial
+
+
+def _key(file: HostFile) -> str | None:
+    """The cache's key for what is derived from a host's file."""
+    return cache_key([store.identity(file.path)], file.host)
 
 
 def _with_problems(report: Report, problems: list[Problem], lost: int) -> Report:

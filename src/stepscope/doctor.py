@@ -80,7 +80,9 @@ class DoctorReport(Report):
         return Rows("Findings", CHECK_FIELDS, tuple(check.row() for check in self.checks))
 
 
-def _report(checks: Sequence[Check], hosts: tuple[str, ...] = (), sessions: Sequence[dict[str, Cell]] = ()) -> DoctorReport:
+def _report(
+    checks: Sequence[Check], hosts: tuple[str, ...] = (), sessions: Sequence[dict[str, Cell]] = ()
+) -> DoctorReport:
     order = {"problem": 0, "note": 1, "ok": 2}
     worst = sorted(checks, key=lambda check: order[check.state])
     return DoctorReport(hosts=hosts, warnings=(), partial=False, checks=tuple(worst), sessions=tuple(sessions))
@@ -111,7 +113,9 @@ def _examine_session(session: Session, progress: Callable[[str], None] | None) -
     steps: int | None = None
     source: str | None = None
     try:
-        report = load(session.files[0].path if len(session.files) == 1 else session.path, progress=progress).report("overview")
+        report = load(session.files[0].path if len(session.files) == 1 else session.path, progress=progress).report(
+            "overview"
+        )
     except InputError as error:
         checks.append(Check(session.run, "problem", error.problem.reason, error.problem.hint or ""))
     else:
@@ -187,7 +191,9 @@ def _gpus() -> list[Check]:
 
 def _cupti() -> list[Check]:
     library = find_library("cupti")
-    remedy = "add CUDA's extras/CUPTI/lib64 to LD_LIBRARY_PATH unless your framework brings its own (JAX and PyTorch do)"
+    remedy = (
+        "add CUDA's extras/CUPTI/lib64 to LD_LIBRARY_PATH unless your framework brings its own (JAX and PyTorch do)"
+    )
     checks = [
         Check("cupti", "ok", library) if library else Check("cupti", "note", "CUPTI is not on the library path", remedy)
     ]

@@ -6,7 +6,9 @@ iterator calls made for them, device work and the host call that launched it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +44,17 @@ class Forest:
 def forest(trace: HostTrace) -> Forest:
     """The forest of a trace, computed once."""
     return trace.derived("forest", _forest)
+
+
+def forest_columns(trace: HostTrace) -> dict[str, NDArray[Any]]:
+    """The forest as plain arrays, for a cache; inverse of `restore_forest`."""
+    links = forest(trace)
+    return {"parent": links.parent, "cause": links.cause, "extent_ps": links.extent_ps}
+
+
+def restore_forest(trace: HostTrace, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Gives a trace the forest that `forest_columns` took from an equal one, unless it has one already."""
+    trace.derived("forest", lambda _: Forest(columns["parent"], columns["cause"], columns["extent_ps"]))
 
 
 def is_device_work(trace: HostTrace) -> NDArray[np.bool_]:

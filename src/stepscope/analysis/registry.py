@@ -6,7 +6,7 @@ Adding a tool is one module and one line in `TOOLS`.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,9 +54,8 @@ class Tool:
         kind: type[Any] = self._get("Partial")
         return kind
 
-    def _get(self, name: str) -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(importlib.import_module(self.module), name)
-        return found
+    def _get(self, name: str) -> Any:
+        return getattr(importlib.import_module(self.module), name)
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -36,7 +36,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except MemoryError as error:
-        return _fail(error, "[memory] there is not enough memory for this profile; look at one host with --host", FAILED)
+        return _fail(
+            error, "[memory] there is not enough memory for this profile; look at one host with --host", FAILED
+        )
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
         return _fail(error, f"[internal] {what}; a defect of Stepscope: {DEBUG_VARIABLE}=1 shows where", FAILED)

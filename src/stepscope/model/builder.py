@@ -94,7 +94,12 @@ class TraceBuilder:
         return len(self._planes) - 1
 
     def line(
-        self, plane: int, name: str, line_id: int | None = None, kind: LineKind = LineKind.THREAD, display_name: str = ""
+        self,
+        plane: int,
+        name: str,
+        line_id: int | None = None,
+        kind: LineKind = LineKind.THREAD,
+        display_name: str = "",
     ) -> LineBuilder:
         """Adds a line to a plane; returns what collects its events."""
         new = LineBuilder(self, plane, name, len(self._lines) if line_id is None else line_id, kind)

@@ -23,6 +23,11 @@ def column(dtype: type[np.generic], unit: str, doc: str) -> Any:
     return field(metadata={"dtype": np.dtype(dtype), "unit": unit, "doc": doc})
 
 
+def unequal(doc: str) -> Any:
+    """Declares an array that belongs to a table without being as long as its columns."""
+    return field(metadata={"doc": doc})
+
+
 @dataclass(frozen=True)
 class Column:
     """The declaration of a column, for docs and checks."""
@@ -115,7 +120,7 @@ class Stats(Table):
     name: I32 = column(np.int32, "string", "the stat's name; 0 if the file lacks it")
     tag: U8 = column(np.uint8, "StatTag", "how to read `value`")
     value: I64 = column(np.int64, "by tag", "integer, bits of a double or unsigned integer, or row of the string table")
-    offsets: I64 = field(metadata={"doc": "int64 of shape (owners + 1,), ascending"})
+    offsets: I64 = unequal("int64 of shape (owners + 1,), ascending")
 
     @classmethod
     def empty(cls, owners: int) -> Stats:

@@ -65,7 +65,9 @@ class HostTrace:
         ):
             stats.check()
             if len(stats.offsets) != owners + 1 or stats.offsets[-1] != len(stats):
-                raise ValueError(f"stats of {owners} owners have {len(stats.offsets)} offsets ending at {stats.offsets[-1]}")
+                raise ValueError(
+                    f"stats of {owners} owners have {len(stats.offsets)} offsets ending at {stats.offsets[-1]}"
+                )
         for name, rows, limit in (
             ("events.type", self.events.type, len(self.event_types)),
             ("events.line", self.events.line, len(self.lines)),

@@ -1,4 +1,4 @@
-"""What a tool answers, and its forms: terminal, HTML, JSON, CSV, Parquet, Arrow.  Imports nothing of ours but errors."""
+"""What a tool answers, and its forms: terminal, HTML, JSON, CSV, Parquet, Arrow.  Imports only errors of ours."""
 
 from stepscope.report.base import (
     Cell,

@@ -119,7 +119,8 @@ class Report(ABC):
         """The main table as Arrow, with units and meanings in the fields' metadata."""
         import pyarrow as pa
 
-        types = {"float": pa.float64(), "int": pa.int64(), "str": pa.string(), "bool": pa.bool_(), "ints": pa.list_(pa.int64())}
+        types = {"float": pa.float64(), "int": pa.int64(), "str": pa.string(), "bool": pa.bool_()}
+        types["ints"] = pa.list_(pa.int64())
         table = self.main_table()
         schema = pa.schema(
             [pa.field(f.name, types[f.kind], metadata={"unit": f.unit, "meaning": f.doc}) for f in table.fields],

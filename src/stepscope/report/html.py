@@ -24,13 +24,14 @@ def _section(section: Section) -> str:
 
 def _figure(section: Figures, row: int) -> str:
     field = section.fields[row]
-    value = escape(text_of(section.values[field.name]))
-    return f'<tr title="{escape(field.doc)}"><th>{escape(field.name)}</th><td>{value}</td><td>{escape(field.unit)}</td></tr>'
+    cells = f"<td>{escape(text_of(section.values[field.name]))}</td><td>{escape(field.unit)}</td>"
+    return f'<tr title="{escape(field.doc)}"><th>{escape(field.name)}</th>{cells}</tr>'
 
 
 def _table(section: Rows) -> str:
     head = "".join(f'<th title="{escape(f.doc)}">{escape(f.name)}</th>' for f in section.fields)
     body = "".join(
-        f"<tr>{''.join(f'<td>{escape(text_of(row[f.name]))}</td>' for f in section.fields)}</tr>" for row in section.rows
+        f"<tr>{''.join(f'<td>{escape(text_of(row[f.name]))}</td>' for f in section.fields)}</tr>"
+        for row in section.rows
     )
     return f"<table><tr>{head}</tr>{body}</table>"

@@ -48,7 +48,9 @@ def _table(section: Rows, most_rows: int) -> RenderableType:
     fields = [field for field in section.fields if _is_shown(field, section)]
     for field in fields:
         right = field.kind in _RIGHT
-        table.add_column(field.name.replace("_", "\n"), justify="right" if right else "left", no_wrap=True, overflow="ellipsis")
+        table.add_column(
+            field.name.replace("_", "\n"), justify="right" if right else "left", no_wrap=True, overflow="ellipsis"
+        )
     for row in section.rows[:most_rows]:
         table.add_row(*(_cell(row[field.name], field) for field in fields))
     hidden = len(section.rows) - most_rows

@@ -16,7 +16,7 @@ from stepscope.formats.kineto.classify import Place
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import Kept, is_phase, number_pairs
 from stepscope.formats.xspace import schema
-from stepscope.model import EventKind, LineKind, PlaneKind
+from stepscope.model import EventKind, LineKind, PlaneKind, StatTag
 from stepscope.model.tables import I32, I64
 
 _WAIT_TID_BASE = 1_000_000  # waits are drawn on the thread of this number plus the stream's
@@ -103,7 +103,7 @@ def labels_of(raw: Raw) -> Labels:
     rows = np.flatnonzero(is_phase(raw, "M") & np.isin(raw.name, list(kinds)))
     for row in rows.tolist():
         begin, end = raw.stat_offsets[row : row + 2]
-        found = np.flatnonzero((raw.stat_name[begin:end] == key) & (raw.stat_tag[begin:end] == 5))
+        found = np.flatnonzero((raw.stat_name[begin:end] == key) & (raw.stat_tag[begin:end] == StatTag.STRING))
         if not len(found):
             continue
         name, pid = texts[int(raw.stat_value[begin + found[-1]])], int(raw.pid[row])

@@ -22,8 +22,7 @@ class Facts:
 
     Attributes:
         shares: percent of the step time by category.
-        file_read_share, callback_share: of the time in input iterators, what reads files and what runs the user's
-            functions; None without input iterators.
+        file_read_share: of the time in input iterators, what reads files; None without input iterators.
         eager_percent: host op time that was dispatched op by op; None if unknown.
         compute_16bit_percent: device compute at 16 bits; None without device compute.
         between_steps_percent: time between steps, of steps and gaps together.
@@ -33,7 +32,6 @@ class Facts:
     shares: Mapping[str, float]
     verdict: str
     file_read_share: float | None
-    callback_share: float | None
     eager_percent: float | None
     compute_16bit_percent: float | None
     between_steps_percent: float | None
@@ -91,28 +89,49 @@ def _input(facts: Facts) -> Advice | None:
     )
 
 
+_AHEAD = {
+    "tensorflow": (
+        ".prefetch(tf.data.AUTOTUNE) at the end of the dataset",
+        "map(..., num_parallel_calls=tf.data.AUTOTUNE)",
+    ),
+    "pytorch": (
+        "DataLoader(num_workers=4 or more, persistent_workers=True)",
+        "DataLoader(pin_memory=True) and .to(non_blocking=True)",
+    ),
+    "": ("load the next batch in another thread or process while the step runs",),
+}
+_FASTER = {
+    "tensorflow": (
+        "map(..., num_parallel_calls=tf.data.AUTOTUNE)",
+        "batch first, then map over whole batches",
+        "cache() what does not change, or prepare it offline",
+    ),
+    "pytorch": (
+        "DataLoader(num_workers=4 or more, persistent_workers=True), so that items are made while the step runs",
+        "work on whole tensors in __getitem__ and collate_fn instead of in Python loops",
+        "prepare what does not change offline",
+    ),
+    "": ("prepare batches in several threads or processes", "prepare what does not change offline"),
+}
+_READS = (
+    "pack many small files into few large ones",
+    "read several files at once: interleave(..., num_parallel_calls=tf.data.AUTOTUNE)",
+    "read ahead: prefetch(tf.data.AUTOTUNE)",
+)
+
+
+def _for(framework: str, actions: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return actions.get(framework, actions[""])
+
+
 def _input_cause(facts: Facts) -> tuple[str, str, tuple[str, ...]]:
+    """Class, title and actions for what makes the input slow, as far as the overview can tell."""
     if (facts.file_read_share or 0.0) >= 50.0:
-        return (
-            "input_file_read",
-            "Read files ahead and in parallel",
-            ("pack small files into few large ones (TFRecord)", "interleave(..., num_parallel_calls=tf.data.AUTOTUNE)", "prefetch"),
-        )
+        return "input_file_read", "Read files ahead and in parallel", _READS
     if facts.has_prefetch is False:
-        return (
-            "input_no_prefetch",
-            "Prepare the next batch while the step runs",
-            ("append .prefetch(tf.data.AUTOTUNE) to the dataset", "map(..., num_parallel_calls=tf.data.AUTOTUNE)"),
-        )
-    return (
-        "input_preprocessing",
-        "Make the preparation of input faster",
-        (
-            "map(..., num_parallel_calls=tf.data.AUTOTUNE)",
-            "batch first, then map over whole batches",
-            "cache() what does not change, or prepare it offline",
-        ),
-    )
+        return "input_no_prefetch", "Prepare the next batch while the step runs", _for(facts.framework, _AHEAD)
+    kind = "input_python" if facts.framework == "pytorch" else "input_preprocessing"
+    return kind, "Make the preparation of input faster", _for(facts.framework, _FASTER)
 
 
 def _compilation(facts: Facts) -> Advice | None:
@@ -144,7 +163,10 @@ def _launch(facts: Facts) -> Advice | None:
         title="Launch fewer or larger pieces of device work",
         evidence=f"{share:.1f} % of the step time launches device work while no device computes",
         predicted_speedup=_speedup(share),
-        actions=("compile the step as a whole (tf.function(jit_compile=True), jax.jit, torch.compile)", "use larger batches"),
+        actions=(
+            "compile the step as a whole (tf.function(jit_compile=True), jax.jit, torch.compile)",
+            "use larger batches",
+        ),
         tool="steps",
     )
 
@@ -204,7 +226,10 @@ def _between_steps(facts: Facts) -> Advice | None:
         title="Shorten what the program does between steps",
         evidence=f"{share:.1f} % of the time from the first step to the last lies between steps",
         predicted_speedup=_speedup(share),
-        actions=("log, evaluate and save less often, or in another thread", "record Python calls to see what runs there"),
+        actions=(
+            "log, evaluate and save less often, or in another thread",
+            "record Python calls to see what runs there",
+        ),
         tool="steps",
     )
 

@@ -117,19 +117,30 @@ class Breakdown:
 
     Attributes:
         per_step_ps: int64 of shape (steps, ranks); column NONE is what no event explains, so rows add up to the step.
+        between_ps: int64 of shape (ranks,), the same for the time between the steps, all gaps together.
         compute_16bit_ps, compute_32bit_ps: device compute over all steps, whole events, at 16 bits or fewer and at 32.
     """
 
     per_step_ps: I64
+    between_ps: I64
     compute_16bit_ps: int
     compute_32bit_ps: int
 
     def categories_ps(self) -> dict[str, I64]:
         """Time of each category: int64 of shape (steps,)."""
-        sums = {category: np.zeros(len(self.per_step_ps), np.int64) for category in CATEGORIES}
-        for rank, category in CATEGORY_OF_RANK.items():
-            sums[category] += self.per_step_ps[:, rank]
-        return sums
+        return _by_category(self.per_step_ps)
+
+    def between_categories_ps(self) -> dict[str, int]:
+        """Time of each category between the steps."""
+        return {category: int(time) for category, time in _by_category(self.between_ps).items()}
+
+
+def _by_category(by_rank: I64) -> dict[str, I64]:
+    """Sums ranks, the last axis, by category."""
+    sums = {category: np.zeros(by_rank.shape[:-1], np.int64) for category in CATEGORIES}
+    for rank, category in CATEGORY_OF_RANK.items():
+        sums[category] = sums[category] + by_rank[..., rank]
+    return sums
 
 
 def rank_events(trace: HostTrace) -> NDArray[np.uint8]:
@@ -157,33 +168,57 @@ def breakdown(trace: HostTrace, steps: HostSteps) -> Breakdown:
     that runs ahead of its computations does the work of one step during the next.
     """
     links, rank = forest(trace), rank_events(trace)
-    member = (steps.label >= 0) & (rank > Rank.NONE) & (links.extent_ps > 0)
-    # What lies inside a member of its own rank adds nothing to the union.
-    inner = links.parent >= 0
-    inner &= (rank[links.parent] == rank) & member[links.parent]
-    rows = np.flatnonzero(member & ~inner)
-    start = trace.events.start_ps[rows]
-    end = start + links.extent_ps[rows]
-    label, rank = steps.label[rows], rank[rows]
-    row, step = _overlaps(steps, label, start, end)
-    low, high = np.maximum(start[row], steps.start_ps[step]), np.minimum(end[row], steps.end_ps[step])
+    known = (rank > Rank.NONE) & (links.extent_ps > 0)
+    own = _outer_rows(known & (steps.label >= 0), rank, links.parent)
+    start = trace.events.start_ps
+    end = start + links.extent_ps
+    abut = bool((steps.start_ps[1:] >= steps.end_ps[:-1]).all())
+    label = None if abut else steps.label[own]
+    totals = _time_by_rank(rank[own], start[own], end[own], steps.start_ps, steps.end_ps, label)
+    between = np.zeros(len(Rank), np.int64)
+    if abut:
+        near = (steps.label >= 0) | (trace.events.line == steps.line) | is_device_work(trace)
+        rows = _outer_rows(known & near, rank, links.parent)
+        gaps = _time_by_rank(rank[rows], start[rows], end[rows], steps.end_ps[:-1], steps.start_ps[1:])
+        between = gaps.sum(axis=0)
+    compute = own[rank[own] >= Rank.COMPUTE]
+    one = np.zeros(len(compute), np.int32)
+    whole = _exclusive(one, rank[compute], start[compute], end[compute], 1)[0]
+    return Breakdown(totals, between, int(whole[Rank.COMPUTE_16BIT]), int(whole[Rank.COMPUTE]))
+
+
+def _outer_rows(member: NDArray[np.bool_], rank: NDArray[np.uint8], parent: NDArray[np.int32]) -> I64:
+    """Members but for those inside a member of their own rank, which add nothing to the union."""
+    inner = parent >= 0
+    inner &= (rank[parent] == rank) & member[parent]
+    return np.flatnonzero(member & ~inner)
+
+
+def _time_by_rank(
+    rank: NDArray[np.uint8], start: I64, end: I64, begin: I64, stop: I64, span: NDArray[np.int32] | None = None
+) -> I64:
+    """Time of each span `begin:stop` by rank, what no event explains as NONE: int64 of shape (spans, ranks).
+
+    Args:
+        rank, start, end: the events.
+        begin, stop: the spans, in order of time; they overlap each other only if `span` is given.
+        span: the one span that each event counts for; all that it overlaps if None.  Steps that overlap each other run
+            side by side on different devices, and time cannot tell them apart.
+    """
+    row, at = _overlaps(start, end, begin, stop) if span is None else (np.arange(len(span)), span.astype(np.int64))
+    low, high = np.maximum(start[row], begin[at]), np.minimum(end[row], stop[at])
     kept = np.flatnonzero(high > low)
-    totals = _exclusive(step[kept].astype(np.int32), rank[row[kept]], low[kept], high[kept], len(steps.number))
-    totals[:, Rank.NONE] = steps.end_ps - steps.start_ps - totals[:, 1:].sum(axis=1)
-    compute = np.flatnonzero(rank >= Rank.COMPUTE)
-    whole = _exclusive(np.zeros(len(compute), np.int32), rank[compute], start[compute], end[compute], 1)
-    return Breakdown(totals, int(whole[0, Rank.COMPUTE_16BIT]), int(whole[0, Rank.COMPUTE]))
+    totals = _exclusive(at[kept].astype(np.int32), rank[row[kept]], low[kept], high[kept], len(begin))
+    totals[:, Rank.NONE] = stop - begin - totals[:, 1:].sum(axis=1)
+    return totals
 
 
-def _overlaps(steps: HostSteps, label: NDArray[np.int32], start: I64, end: I64) -> tuple[I64, I64]:
-    """Pairs of (event, step) that overlap in time.  Where steps overlap each other, an event counts for its own only:
-    then they ran side by side on different devices, and time cannot tell them apart."""
-    if not (steps.start_ps[1:] >= steps.end_ps[:-1]).all():
-        return np.arange(len(label)), label.astype(np.int64)
-    first = np.searchsorted(steps.end_ps, start, side="right")
-    last = np.searchsorted(steps.start_ps, end, side="left")
+def _overlaps(start: I64, end: I64, begin: I64, stop: I64) -> tuple[I64, I64]:
+    """Pairs of (event, span) that overlap in time; spans do not overlap each other."""
+    first = np.searchsorted(stop, start, side="right")
+    last = np.searchsorted(begin, end, side="left")
     count = np.maximum(last - first, 0)
-    row = np.repeat(np.arange(len(label)), count)
+    row = np.repeat(np.arange(len(start)), count)
     return row, np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + first[row]
 
 

@@ -40,6 +40,7 @@ class StepsOfHost:
         start_unix_ns: wall-clock time of the session's start, None if unknown.
         has_device: the host's trace has device work.
         rows: the steps in order of time.
+        between_ps: the time between the steps by category, all gaps together; zeros where steps overlap.
         problems: what is wrong with the host's trace, as sentences.
         partial: a part of the host's recording is missing.
     """
@@ -52,6 +53,7 @@ class StepsOfHost:
     start_unix_ns: int | None
     has_device: bool
     rows: list[StepRow]
+    between_ps: dict[str, int]
     problems: list[str]
     partial: bool
 
@@ -63,7 +65,7 @@ def breakdown_of(trace: HostTrace) -> Breakdown:
 
 def steps_of_host(trace: HostTrace) -> StepsOfHost:
     """What one host says of its steps."""
-    steps = steps_of(trace)
+    steps, parts = steps_of(trace), breakdown_of(trace)
     return StepsOfHost(
         host=trace.host,
         source=steps.source,
@@ -72,7 +74,8 @@ def steps_of_host(trace: HostTrace) -> StepsOfHost:
         numbered=steps.numbered,
         start_unix_ns=trace.start_unix_ns,
         has_device=bool(is_device_work(trace).any()),
-        rows=_rows(steps, breakdown_of(trace)),
+        rows=_rows(steps, parts),
+        between_ps=parts.between_categories_ps(),
         problems=[str(problem) for problem in trace.problems] + list(trace.recorder_messages),
         partial=trace.partial,
     )
@@ -111,20 +114,28 @@ class Aligned:
 
 def align(parts: Sequence[StepsOfHost]) -> Aligned:
     """Brings the steps of hosts together.  Hosts without device work are left out where others have some: they
-    coordinate, they do not step."""
-    some_device = any(part.has_device for part in parts)
-    taking = [part for part in parts if part.rows and (part.has_device or not some_device)]
-    left_out = [part.host for part in parts if part not in taking]
+    coordinate, they do not step.  So are hosts on which no steps were found where others have steps."""
+    taking = [part for part in parts if part.rows]
+    for takes_part in (lambda part: part.has_device, lambda part: part.source != "none"):
+        taking = list(filter(takes_part, taking)) or taking
+    left_out = [part.host for part in parts if all(part is not other for other in taking)]
     warnings = [f"no steps from {', '.join(left_out)}"] if left_out and taking else []
     if not taking:
         return Aligned((), (), ())
-    if all(part.numbered for part in taking):
+    if len(taking) == 1:
+        steps, lost = tuple((row,) for row in taking[0].rows), 0
+    elif all(_has_own_numbers(part) for part in taking):
         steps, lost = _by_number(taking)
     else:
         steps, lost = _by_overlap(taking)
     if lost:
         warnings.append(f"{lost} steps are not on every host and were left out")
     return Aligned(tuple(part.host for part in taking), steps, tuple(warnings))
+
+
+def _has_own_numbers(part: StepsOfHost) -> bool:
+    """Whether the program numbered the steps, each differently: two phases that both count from 0 are no numbering."""
+    return part.numbered and len({row.number for row in part.rows}) == len(part.rows)
 
 
 def _by_number(parts: Sequence[StepsOfHost]) -> tuple[tuple[tuple[StepRow, ...], ...], int]:

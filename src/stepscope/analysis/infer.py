@@ -5,7 +5,11 @@ A training loop does the same things again and again, so over n steps nearly eve
     fwd relu fwd relu loss sgd | fwd relu fwd relu loss sgd | fwd relu fwd relu loss sgd
     counts: fwd 6, relu 6, loss 3, sgd 3  ->  n = 3; "loss" and "sgd" occur once a step
 
-The first name that occurs once a step is where a step begins.
+The first name that occurs once a step is where a step begins.  Layers repeat as well, so several readings may explain
+the counts; the finest whose cycles are all alike is taken:
+
+    embed layer layer layer layer head | embed layer layer layer layer head | ...
+    n = 12 leaves embed and head unexplained, and they return every 4th cycle: "layer" is a part of something larger
 """
 
 from __future__ import annotations
@@ -19,9 +23,11 @@ I64 = NDArray[np.int64]
 
 LEAST_STEPS = 3  # fewer repetitions than this prove no cycle
 LEAST_CONFIDENCE = 0.6
-_TIE = 0.02  # scores closer than this are equal: then more steps are the better reading
-_LONGEST = 200_000  # events looked at
-_MOST_CELLS = 20_000_000  # of the table that compares neighbouring steps
+# Work outside the cycles that amounts to this share of a cycle says that the cycles are parts of something larger;
+# less is what a loop does now and then: it logs, or counts.
+FOREIGN_SHARE = 0.25
+_TIE = 0.02  # readings closer than this are equally good: then the finer is taken
+_LONGEST = 200_000  # events from which the cycle is learnt
 
 
 @dataclass(frozen=True)
@@ -39,61 +45,98 @@ class Cycle:
     last_is_whole: bool
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """One way to read a sequence: the name with which each step begins, and how well that explains it."""
+
+    anchor: int
+    confidence: float
+
+
 def find_cycle(names: NDArray[np.integer], start: I64) -> Cycle | None:
     """The cycle in a sequence of events, or None if there is none to speak of.
 
     Args:
-        names: integers of shape (n,), equal for equal names, in order of time.
+        names: integers of shape (n,), 0 or larger, equal for equal names, in order of time.
         start: int64 of shape (n,), when each event starts, ascending.
     """
-    names = np.unique(names[:_LONGEST], return_inverse=True)[1].reshape(-1)
     if len(names) < LEAST_STEPS:
         return None
-    counts = np.bincount(names)
-    steps, fit = _count_steps(counts)
-    once = np.flatnonzero(np.abs(counts - steps) <= 1)
-    if steps < LEAST_STEPS or not len(once):
+    present = np.bincount(names) > 0
+    names = (np.cumsum(present) - 1)[names]
+    head = names[:_LONGEST]
+    readings = [_read(head, start, steps, fit) for steps, fit in _candidates(np.bincount(head))]
+    best = max((reading.confidence for reading in readings), default=0.0)
+    if best < LEAST_CONFIDENCE:
         return None
+    chosen = next(reading for reading in readings if reading.confidence >= best - _TIE)
+    anchors = np.flatnonzero(names == chosen.anchor)
+    return Cycle(anchors, round(chosen.confidence, 3), _last_is_whole(names, anchors))
+
+
+def _candidates(counts: I64) -> list[tuple[int, float]]:
+    """Numbers of steps that explain the counts about equally well, finest first, with the share that they explain."""
+    total = counts.sum()
+    scored = [
+        (steps, float(counts[_fits(counts, steps)].sum() / total))
+        for steps in np.unique(counts[counts >= LEAST_STEPS])[::-1].tolist()
+    ]
+    best = max((score for _, score in scored), default=0.0)
+    good = [(steps, score) for steps, score in scored if score >= best - _TIE]
+    return [(steps, score) for steps, score in good if not _is_part(counts, steps)] or good[-1:]
+
+
+def _fits(counts: I64, steps: int) -> NDArray[np.bool_]:
+    per_step = np.rint(counts / steps)
+    slack = np.minimum(per_step, 0.15 * steps)  # a cycle cut at either end lacks or adds one round of a name
+    return (per_step >= 1) & (np.abs(counts - per_step * steps) <= slack)
+
+
+def _is_part(counts: I64, steps: int) -> bool:
+    """Whether what `steps` cycles leave unexplained repeats by itself and is too much for an occasional extra."""
+    fits = _fits(counts, steps)
+    rest = counts[~fits & (counts >= LEAST_STEPS) & (counts < steps)]
+    return len(rest) > 0 and rest.sum() / rest.min() >= FOREIGN_SHARE * counts[fits].sum() / steps
+
+
+def _read(names: I64, start: I64, steps: int, fit: float) -> _Reading:
+    counts = np.bincount(names)
+    once = np.flatnonzero(np.abs(counts - steps) <= 1)
     first_of = np.full(len(counts), len(names))
     np.minimum.at(first_of, names, np.arange(len(names)))
-    anchors = np.flatnonzero(names == once[np.argmin(first_of[once])])
-    alike = _likeness(names, anchors, len(counts))
-    last_is_whole = len(alike) < 2 or alike[-1] >= 0.9 * float(np.median(alike[:-1]))
-    body = alike if last_is_whole else alike[:-1]
-    confidence = fit * float(np.mean(body)) if len(body) else 0.0
+    anchor = int(once[np.argmin(first_of[once])])
+    anchors = np.flatnonzero(names == anchor)
+    if len(anchors) < LEAST_STEPS:
+        return _Reading(anchor, 0.0)
+    confidence = fit * _likeness(names, anchors)
     if len(counts) == 1:  # one name alone is always "the same again": then only its rhythm can tell
         confidence *= _regularity(start[anchors])
-    if len(anchors) < LEAST_STEPS or confidence < LEAST_CONFIDENCE:
-        return None
-    return Cycle(anchors, round(confidence, 3), bool(last_is_whole))
+    return _Reading(anchor, confidence)
 
 
-def _count_steps(counts: I64) -> tuple[int, float]:
-    """The number of steps that explains the counts best, and the share of events that it explains."""
-    total = counts.sum()
-    candidates = np.unique(counts[counts >= LEAST_STEPS])
-    if not len(candidates):
-        return 0, 0.0
-    scores = []
-    for steps in candidates.tolist():
-        per_step = np.rint(counts / steps)
-        slack = np.minimum(per_step, 0.15 * steps)  # a cycle cut at either end lacks or adds one round of a name
-        fits = (per_step >= 1) & (np.abs(counts - per_step * steps) <= slack)
-        scores.append(counts[fits].sum() / total)
-    best = max(scores)
-    chosen = max(row for row, score in enumerate(scores) if score >= best - _TIE)
-    return int(candidates[chosen]), float(scores[chosen])
+def _likeness(names: I64, anchors: I64) -> float:
+    """How alike each step is to the next, 0 to 1: shared events over all events, whatever their order.
+
+    Large steps weigh more: where layers are taken for steps, the one that holds all the rest gives them away.  The
+    last step is left out, for it may be cut.
+    """
+    n_names = int(names.max()) + 1
+    inside = slice(anchors[0], anchors[-1])
+    step = np.repeat(np.arange(len(anchors) - 1), np.diff(anchors))
+    key, count = np.unique(step * n_names + names[inside], return_counts=True)
+    at = np.minimum(np.searchsorted(key, key + n_names), len(key) - 1)
+    shared = int(np.minimum(count, count[at])[key[at] == key + n_names].sum())
+    sizes = np.diff(anchors)
+    larger = int(sizes[:-1].sum() + sizes[1:].sum()) - shared  # of both steps together, as a multiset
+    return shared / larger if larger else 1.0
 
 
-def _likeness(names: I64, anchors: I64, n_names: int) -> NDArray[np.float64]:
-    """How alike each step is to the next, 0 to 1: shared names over all names, counted with multiplicity."""
-    step = np.searchsorted(anchors, np.arange(len(names)), side="right") - 1
-    inside = step >= 0
-    n_steps = min(len(anchors), max(2, _MOST_CELLS // max(n_names, 1)))
-    inside &= step < n_steps
-    table = np.bincount(step[inside] * n_names + names[inside], minlength=n_steps * n_names).reshape(n_steps, n_names)
-    shared = np.minimum(table[:-1], table[1:]).sum(axis=1)
-    return shared / np.maximum(np.maximum(table[:-1], table[1:]).sum(axis=1), 1)
+def _last_is_whole(names: I64, anchors: I64) -> bool:
+    """Whether the last step holds nearly all that the one before it holds, and little else."""
+    n_names = int(names.max()) + 1
+    last = np.bincount(names[anchors[-1] :], minlength=n_names)
+    before = np.bincount(names[anchors[-2] : anchors[-1]], minlength=n_names)
+    return bool(np.minimum(last, before).sum() >= 0.9 * np.maximum(last, before).sum())
 
 
 def _regularity(start: I64) -> float:

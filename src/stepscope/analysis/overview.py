@@ -273,25 +273,25 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     slowest = [max(rows, key=lambda row: row.duration_ps) for rows in aligned.steps]
     complete = [row for row, rows in zip(slowest, aligned.steps, strict=True) if all(r.complete for r in rows)]
     counted = complete or slowest
-    breakdown_ms = _mean_breakdown(counted)
-    shares = {key: 100.0 * value / sum(breakdown_ms.values()) for key, value in breakdown_ms.items()} if counted else {}
+    shares = _shares(counted)
     on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
     has_device = on_device.total_calls > 0
-    verdict = judge(shares, has_device)
-    gap = _between_steps(partials)
+    taking = [part for part in hosts if part.host in aligned.hosts]
+    verdict = judge(shares, has_device, _between_shares(taking))
+    gap = _between_steps(taking)
     placement = _placement(partials, on_device, on_host)
-    first = next((part for part in hosts if part.rows), hosts[0])
+    first = (taking or hosts)[0]
     environment = _environment([part.environment for part in partials])
     facts = _facts(partials, shares, verdict, placement, gap, str(environment["framework"]))
     return OverviewReport(
         hosts=tuple(part.host for part in hosts),
-        warnings=step_warnings(hosts) + aligned.warnings,
+        warnings=step_warnings(hosts, aligned),
         partial=any(part.partial for part in hosts),
         step_time_ms={**_statistics([row.duration_ps for row in counted]), "between_steps_percent": gap},
         steps_source=first.source,
         steps_how=first.how,
         confidence=first.confidence,
-        breakdown_ms=breakdown_ms,
+        breakdown_ms=_mean_breakdown(counted),
         input_bound_percent=round(shares["input"], 4) if shares else None,
         verdict=verdict,
         placement=placement,
@@ -335,16 +335,30 @@ def _mean_breakdown(rows: Sequence[StepRow]) -> dict[str, float]:
     return {key: round_ms(sum(row.parts_ps[at] for row in rows) / n) for at, key in enumerate(CATEGORIES)}
 
 
-def _between_steps(partials: Sequence[Partial]) -> float | None:
+def _shares(rows: Sequence[StepRow]) -> dict[str, float]:
+    """Percent of the time of all steps by category; empty if there are none that take time."""
+    whole = sum(row.duration_ps for row in rows)
+    if not whole:
+        return {}
+    return {key: 100.0 * sum(row.parts_ps[at] for row in rows) / whole for at, key in enumerate(CATEGORIES)}
+
+
+def _between_steps(hosts: Sequence[StepsOfHost]) -> float | None:
     """Percent of the time from the first step's begin to the last's end that lies in no step, mean over the hosts."""
-    shares = []
-    for part in partials:
-        rows = part.steps.rows
-        if len(rows) >= 2:
-            whole = max(row.start_ps + row.duration_ps for row in rows) - rows[0].start_ps
-            share = percent(max(0, whole - sum(row.duration_ps for row in rows)), whole)
-            shares += [share] if share is not None else []
-    return round(statistics.fmean(shares), 4) if shares else None
+    if not any(len(host.rows) >= 2 for host in hosts):
+        return None
+    return round(sum(_between_shares(hosts).values()), 4)
+
+
+def _between_shares(hosts: Sequence[StepsOfHost]) -> dict[str, float]:
+    """The same by category: mean over the hosts with two steps or more."""
+    several = [host for host in hosts if len(host.rows) >= 2]
+    shares = dict.fromkeys(CATEGORIES, 0.0)
+    for host in several:
+        whole = max(row.start_ps + row.duration_ps for row in host.rows) - host.rows[0].start_ps
+        for key, time in host.between_ps.items():
+            shares[key] += 100.0 * time / whole / len(several) if whole else 0.0
+    return shares
 
 
 def _placement(partials: Sequence[Partial], on_device: OpTable, on_host: OpTable) -> dict[str, Cell]:
@@ -408,7 +422,6 @@ def _facts(
         shares=shares,
         verdict=verdict.name,
         file_read_share=_file_read_share(inputs),
-        callback_share=None,
         eager_percent=eager if isinstance(eager, float) else None,
         compute_16bit_percent=narrow if isinstance(narrow, float) else None,
         between_steps_percent=gap,

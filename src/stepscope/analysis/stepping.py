@@ -10,6 +10,7 @@ Sources, in this order:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,16 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.analysis.grouping import forest, is_device_work, spread_labels
-from stepscope.analysis.infer import find_cycle
-from stepscope.model import EventKind, HostTrace, LineKind, stat_names
+from stepscope.analysis.infer import FOREIGN_SHARE, LEAST_STEPS, Cycle, find_cycle
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, stat_names
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 StepSource = Literal["markers", "inferred", "none"]
 
 _COMPUTE = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE)
+# A thread with the former works for the steps, one with the latter prepares input whichever step is at hand.
+_WORKS_FOR_STEPS = (EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)
+_SERVES_INPUT = (EventKind.ITERATOR, EventKind.INPUT_HANDOVER, EventKind.INPUT_CALLBACK)
+# Host calls that may enclose the whole of a step's work.
+_CALLS = (EventKind.OP, EventKind.ANNOTATION, EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
 
-# A step at the capture's edge with less than this share of the usual device work was cut by the edge.
+# A step at the capture's edge with less than this share of the usual device work was cut by the edge; the last of
+# inferred steps, whose end nothing marks, also if it is this much shorter or longer than the others.
 WHOLE_STEP_SHARE = 0.8
 
 
@@ -44,6 +51,7 @@ class HostSteps:
         complete: bool of shape (steps,); False for a step cut by the capture's edge.
         label: int32 of shape (events,), the step that each event belongs to, or -1.
         numbered: True if the numbers are the program's own.
+        line: the line that the marks are on, -1 if they are on none.
     """
 
     source: StepSource
@@ -56,6 +64,7 @@ class HostSteps:
     complete: NDArray[np.bool_]
     label: I32
     numbered: bool = False
+    line: int = -1
 
 
 def steps_of(trace: HostTrace) -> HostSteps:
@@ -82,13 +91,17 @@ def _from_marks(trace: HostTrace) -> HostSteps | None:
     label = np.full(len(trace.events), -1, np.int32)
     label[marks] = np.arange(len(marks))
     spread_labels(trace, label)
-    device = is_device_work(trace)
-    _inherit(trace, label, device)
+    line = int(trace.events.line[marks[0]])
+    _adopt_helpers(trace, label, line, start, end)
+    # Device work that is known to be launched outside all steps stays there: an evaluation between steps is no step.
+    device, orphan = is_device_work(trace), forest(trace).cause < 0
+    _inherit(trace, label, device & (orphan | (label >= 0)))
     start, end = _follow_device(trace, label, device, start, end)
     names = tuple(f"{trace.name_of(mark)} {at}" for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
     return HostSteps(
         source="markers",
-        how=f"{len(marks)} step marks named {trace.name_of(int(marks[0]))!r} on thread {_line_name(trace, marks[0])!r}",
+        how=f"{len(marks)} step marks named {trace.name_of(int(marks[0]))!r} "
+        f"on thread {trace.strings[trace.lines.name[line]]!r}",
         confidence=None,
         number=number,
         name=names,
@@ -97,6 +110,7 @@ def _from_marks(trace: HostTrace) -> HostSteps | None:
         complete=_complete(label, device, len(marks)),
         label=label,
         numbered=numbered,
+        line=line,
     )
 
 
@@ -115,8 +129,25 @@ def _outer_marks(trace: HostTrace) -> I64:
     return marks[trace.events.line[marks] == lines[np.argmax(counts)]]
 
 
-def _line_name(trace: HostTrace, event: int) -> str:
-    return trace.strings[trace.lines.name[trace.events.line[event]]]
+def _adopt_helpers(trace: HostTrace, label: I32, marked_line: int, start: I64, end: I64) -> None:
+    """Gives the work of other threads that nothing links to a step to the step during whose mark it starts.
+
+    Not every framework records who handed work to its threads: PyTorch's autograd engine and the threads that run
+    collectives stand by themselves.  Threads that prepare input are left alone: they work ahead, for later steps.
+    """
+    lines, kind, cause, device = trace.events.line, trace.events.kind, forest(trace).cause, is_device_work(trace)
+    helps = np.zeros(len(trace.lines), np.bool_)
+    helps[lines[(label >= 0) | np.isin(kind, _WORKS_FOR_STEPS)]] = True
+    helps[lines[cause[device & np.isin(kind, _COMPUTE) & (cause >= 0)]]] = True
+    helps &= trace.lines.kind == LineKind.THREAD
+    helps[lines[np.isin(kind, _SERVES_INPUT)]] = False
+    helps[marked_line] = False
+    rows = np.flatnonzero(helps[lines] & (label < 0) & (kind != EventKind.INPUT_WAIT))
+    at = np.searchsorted(start, trace.events.start_ps[rows], side="right") - 1
+    inside = (at >= 0) & (trace.events.start_ps[rows] < end[at])
+    label[rows[inside]] = at[inside]
+    launched = np.flatnonzero(device & (label < 0) & (cause >= 0))
+    label[launched] = label[cause[launched]]
 
 
 def _inherit(trace: HostTrace, label: I32, device: NDArray[np.bool_]) -> None:
@@ -143,15 +174,10 @@ def _follow_device(
     events = np.flatnonzero(device & (label >= 0))
     if not len(events):
         return start, end
-    stop = trace.events.start_ps[events] + trace.events.duration_ps[events]
-    done = end.copy()
-    np.maximum.at(done, label[events], stop)
-    start, end = start.copy(), end.copy()
-    for row in range(len(start)):
-        if row:
-            start[row] = max(start[row], end[row - 1])
-        end[row] = max(done[row], start[row])
-    return start, end
+    done = np.maximum(start, end)
+    np.maximum.at(done, label[events], trace.events.start_ps[events] + trace.events.duration_ps[events])
+    end = np.maximum.accumulate(done)
+    return np.maximum(start, np.append(start[:1], end[:-1])), end
 
 
 def _complete(label: I32, device: NDArray[np.bool_], n_steps: int) -> NDArray[np.bool_]:
@@ -221,6 +247,7 @@ def _label_by_time(trace: HostTrace, rows: I64, label: I32) -> None:
     plane, device = trace.lines.plane[trace.events.line], is_device_work(trace)
     for device_plane in np.unique(plane[rows]).tolist():
         steps = rows[plane[rows] == device_plane]
+        steps = steps[np.argsort(trace.events.start_ps[steps], kind="stable")]
         events = np.flatnonzero(device & (plane == device_plane))
         at = np.searchsorted(trace.events.start_ps[steps], trace.events.start_ps[events], side="right") - 1
         label[events[at >= 0]] = label[steps[at[at >= 0]]]
@@ -242,12 +269,12 @@ def _longest_each(trace: HostTrace, rows: I64, label: I32, n_steps: int) -> tupl
 def _inferred(trace: HostTrace) -> HostSteps | None:
     for what, rows in _sequences(trace):
         cycle = find_cycle(trace.event_names()[rows], trace.events.start_ps[rows])
-        if cycle is None:
+        if cycle is None or _inside_calls(trace, rows, cycle):
             continue
         start = trace.events.start_ps[rows[cycle.anchors]]
         end = np.append(start[1:], max(_work_end(trace, rows), int(start[-1])))
         complete = np.ones(len(start), np.bool_)
-        complete[-1] = cycle.last_is_whole
+        complete[-1] = cycle.last_is_whole and _has_usual_length(end - start)
         anchor = trace.name_of(int(rows[cycle.anchors[0]]))
         return HostSteps(
             source="inferred",
@@ -264,18 +291,52 @@ def _inferred(trace: HostTrace) -> HostSteps | None:
     return None
 
 
-def _sequences(trace: HostTrace) -> list[tuple[str, I64]]:
+def _has_usual_length(durations: I64) -> bool:
+    """Whether the last of some steps is about as long as the others."""
+    last, others = int(durations[-1]), durations[:-1]
+    return bool(WHOLE_STEP_SHARE * others.min() <= last <= others.max() / WHOLE_STEP_SHARE)
+
+
+def _inside_calls(trace: HostTrace, rows: I64, cycle: Cycle) -> bool:
+    """Whether the cycles of device work are layers: several lie in one call of the host, together with other work such
+    as an embedding before them and a head after them."""
+    call = _outermost_call(trace, forest(trace).cause[rows])
+    calls, count = np.unique(call[cycle.anchors], return_counts=True)
+    calls = calls[(calls >= 0) & (count >= LEAST_STEPS)]
+    if not len(calls):
+        return False
+    names = trace.event_names()[rows]
+    rare = np.bincount(names)[names] < max(LEAST_STEPS, 2 * len(calls))
+    foreign = int((rare & np.isin(call, calls)).sum())
+    return foreign / len(calls) >= FOREIGN_SHARE * len(rows) / len(cycle.anchors)
+
+
+def _outermost_call(trace: HostTrace, events: I32) -> I32:
+    """The outermost op, function or annotation around each host event, or -1: int32 of shape of `events`."""
+    parent, is_call = forest(trace).parent, np.isin(trace.events.kind, _CALLS)
+    outermost, at = np.full(len(events), -1, np.int32), events
+    while (at >= 0).any():
+        outermost = np.where((at >= 0) & is_call[at], at, outermost)
+        at = np.where(at >= 0, parent[at], -1)
+    return outermost
+
+
+def _sequences(trace: HostTrace) -> Iterator[tuple[str, I64]]:
     """Candidates for a repeating sequence, best first: what they are, and event rows in order of time."""
-    kind = trace.events.kind
-    return [
-        ("sequence of XLA modules", _on_busiest(trace, np.flatnonzero(kind == EventKind.MODULE))),
-        ("sequence of kernels", _on_busiest(trace, np.flatnonzero(is_device_work(trace) & np.isin(kind, _COMPUTE)))),
-        ("sequence of device work", _on_busiest(trace, np.flatnonzero(is_device_work(trace)))),
-        ("function calls", _outermost(trace, EventKind.TRACED_FUNCTION)),
-        ("function runs", _outermost(trace, EventKind.FUNCTION_RUN)),
-        ("waits for input", _on_busiest(trace, np.flatnonzero(kind == EventKind.INPUT_WAIT))),
-        ("input iterator calls", _outermost(trace, EventKind.ITERATOR)),
-    ]
+    kind, device = trace.events.kind, is_device_work(trace)
+    yield "sequence of XLA modules", _on_busiest(trace, _measured_modules(trace))
+    yield "sequence of kernels", _on_busiest(trace, np.flatnonzero(device & np.isin(kind, _COMPUTE)))
+    yield "sequence of device work", _on_busiest(trace, np.flatnonzero(device))
+    yield "function calls", _outermost(trace, EventKind.TRACED_FUNCTION)
+    yield "function runs", _outermost(trace, EventKind.FUNCTION_RUN)
+    yield "waits for input", _on_busiest(trace, np.flatnonzero(kind == EventKind.INPUT_WAIT))
+    yield "input iterator calls", _outermost(trace, EventKind.ITERATOR)
+
+
+def _measured_modules(trace: HostTrace) -> I64:
+    """Runs of XLA programs.  On a GPU they are derived from the kernels, and several runs in a row may be one event."""
+    measured = trace.planes.kind[trace.lines.plane] != PlaneKind.GPU
+    return np.flatnonzero((trace.events.kind == EventKind.MODULE) & measured[trace.events.line])
 
 
 def _on_busiest(trace: HostTrace, rows: I64) -> I64:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stepscope.analysis.breakdown import CATEGORIES, MEANING
-from stepscope.analysis.hosts import StepRow, StepsOfHost, align, steps_of_host
+from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, steps_of_host
 from stepscope.model import HostTrace
 from stepscope.report import Cell, Field, Report, Rows, Section, round_ms
 
@@ -59,12 +59,10 @@ def merge(partials: Sequence[StepsOfHost]) -> StepsReport:
     aligned = align(partials)
     of_host = {part.host: part for part in partials}
     whole = [_row(host, row) for rows in aligned.steps for host, row in zip(aligned.hosts, rows, strict=True)]
-    if len(partials) == 1:
-        whole = [_row(partials[0].host, row) for row in partials[0].rows]
-    first = next((part for part in partials if part.rows), partials[0])
+    first = next((of_host[host] for host in aligned.hosts), partials[0])
     return StepsReport(
         hosts=tuple(of_host),
-        warnings=step_warnings(partials) + aligned.warnings,
+        warnings=step_warnings(partials, aligned),
         partial=any(part.partial for part in partials),
         steps_source=first.source,
         confidence=first.confidence,
@@ -72,14 +70,17 @@ def merge(partials: Sequence[StepsOfHost]) -> StepsReport:
     )
 
 
-def step_warnings(partials: Sequence[StepsOfHost]) -> tuple[str, ...]:
-    """What limits the trust in steps: damage, and steps that nobody marked.  Said once, not once a host."""
+def step_warnings(partials: Sequence[StepsOfHost], aligned: Aligned) -> tuple[str, ...]:
+    """What limits the trust in steps: damage, steps that nobody marked, and what hosts do not have in common.  Said
+    once, not once a host."""
+    taking = [part for part in partials if part.host in aligned.hosts] or partials
     found = [problem for part in partials for problem in part.problems]
-    found += [_how(part) for part in partials if part.source != "markers"]
-    cut = sum(not row.complete for part in partials for row in part.rows)
+    found += [_how(part) for part in taking if part.source != "markers"]
+    cut = sum(not row.complete for part in taking for row in part.rows)
     if cut:
-        found.append(f"{cut} steps are cut by the edge of the capture and left out of the statistics")
-    return tuple(dict.fromkeys(found))
+        steps = "1 step is" if cut == 1 else f"{cut} steps are"
+        found.append(f"{steps} cut by the edge of the capture and left out of the statistics")
+    return tuple(dict.fromkeys([*found, *aligned.warnings]))
 
 
 def _how(part: StepsOfHost) -> str:

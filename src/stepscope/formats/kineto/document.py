@@ -8,6 +8,7 @@ There are two forms:
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.errors import UnreadableError
-from stepscope.formats.kineto import scan
 from stepscope.formats.kineto.text import Text
 from stepscope.formats.kineto.texts import TextTable
+from stepscope.kernels import trace_json as scan
 from stepscope.model.tables import I32, I64, U8
 
 _CHUNK_ROWS = 1 << 16
@@ -266,10 +267,13 @@ class _Decoder:
                 self.texts.grow(scan.NO_TEXT if why == scan.TEXTS_FULL else scan.NO_BLOB)
             elif not self.text.more():
                 break
-        whole = self.text.at >= self.text.end and not self.state[scan.RECOVERING]
-        if whole and optional_end and (self.text.inflater is None or not self.text.inflater.damage):
-            return None
-        return self._cut("the JSON ends between two events" if whole else "the JSON ends in the middle of an event")
+        if self.state[scan.RECOVERING]:
+            return self._cut("nothing after the damage can be read as an event")
+        if self.text.at < self.text.end:
+            return self._cut("the JSON ends in the middle of an event")
+        if not optional_end or (self.text.inflater and self.text.inflater.damage):
+            return self._cut("the JSON ends between two events")
+        return None
 
     def _scan(self) -> int:
         text, state = self.text, self.state
@@ -287,7 +291,8 @@ class _Decoder:
         """Converts the numbers that the scanner left, those with many digits, before the window moves on."""
         stats = self.chunks.stats
         for row, begin, end in stats.slow[: self.state[scan.SLOW]].tolist():
-            stats.double[row] = float(self.text.buf[begin:end].tobytes())
+            number = float(self.text.buf[begin:end].tobytes())
+            stats.double[row] = min(max(number, -sys.float_info.max), sys.float_info.max)
         self.state[scan.SLOW] = 0
 
     def _drain(self) -> None:
@@ -319,7 +324,7 @@ class _Decoder:
             return f"{self.text.inflater.damage} before the first event"
         if not self.metadata:
             return f"this is {_looks_like(self.text.head(64))}, not a JSON trace"
-        if self.arrays and self.cut_because:
+        if self.arrays and self.cut_because and not self.state[scan.DAMAGED]:
             return f"{self.cut_because}, before the first whole event"
         if self.arrays:
             return "a JSON array without events"

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.formats.kineto import scan
 from stepscope.formats.kineto.classify import MEMORY_NAME, Place, classify
 from stepscope.formats.kineto.document import Raw
+from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, Trait
 from stepscope.model.tables import I32, I64, U8
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.formats.kineto import scan
 from stepscope.formats.kineto.classify import (
     MEMORY_NAME,
     STEP_MARK,
@@ -23,6 +22,7 @@ from stepscope.formats.kineto.classify import (
 )
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import Kept, Sorts, is_phase, number_pairs
+from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, StatTag, Trait
 from stepscope.model.stat_names import CORRELATION_ID, FRAMEWORK_OP, STEP_NUM
 from stepscope.model.tables import I32, I64, U8
@@ -187,9 +187,7 @@ def _around(raw: Raw, kept: Kept, ops: I64, calls: I64) -> I64:
     return nearest[len(ops) :]
 
 
-def _put_16bit(
-    raw: Raw, sorts: Sorts, kept: Kept, stats: StatColumns, device: I64, ops: I64, op_of: I64
-) -> None:
+def _put_16bit(raw: Raw, sorts: Sorts, kept: Kept, stats: StatColumns, device: I64, ops: I64, op_of: I64) -> None:
     """Marks ops by the types of their inputs, kernels by their names and, where these do not tell, by their op."""
     types = stats.texts("Input type")
     known = {text: _narrow(raw.texts.raw(text)) for text in np.unique(types[ops]).tolist() if text >= 0}

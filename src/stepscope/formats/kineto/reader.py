@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.errors import Problem
-from stepscope.formats.kineto import scan
 from stepscope.formats.kineto.classify import is_pytorch
 from stepscope.formats.kineto.devices import gpu_stats, host_stats
 from stepscope.formats.kineto.document import Raw, decode
@@ -22,6 +21,7 @@ from stepscope.formats.kineto.events import Kept, Oddities, Sorts, keep_events, 
 from stepscope.formats.kineto.lines import Layout, by_time, lay_out
 from stepscope.formats.kineto.links import Extra, link, respell
 from stepscope.formats.xspace import classify as xspace
+from stepscope.kernels import trace_json as scan
 from stepscope.model import (
     EventKind,
     Events,

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from stepscope.formats.kineto import scan
+from stepscope.kernels import trace_json as scan
 from stepscope.model import Strings
 from stepscope.model.tables import I64
 

@@ -4,14 +4,12 @@ It reads what trace writers write rather than what the standard allows: stray co
 characters and raw bytes in strings are all taken.  An object that makes no sense is stepped over, and reading goes on
 at the next one.  Times stay exact, because they are read as decimals and never pass through a float.
 
-Measured on a 56 MB trace of 132,000 events and 550,000 args: 0.08 s, where decoding into structs with raw args takes
-0.2 s, their args another 0.15 s, and the columns come on top.
+Measured on a 56 MB trace of 132,000 events and 550,000 args: 0.16 s.  msgspec takes 0.09 s for structs with raw args,
+0.08 s more until these are columns and 0.21 s more until their args are, and gives times as floats.
 
     event = {"ph": "X", "cat": text, "name": text, "pid": any, "tid": any, "ts": us, "dur": us, "id": any, "args": args}
     args  = {text: number | text | list or object, kept as JSON text}
 """
-# Compiled code spells things out: numba refuses some idioms and is slower with others.
-# ruff: noqa: SIM109
 # mypy: disallow-untyped-decorators=False, disallow-untyped-defs=False, disallow-untyped-calls=False
 
 from __future__ import annotations
@@ -43,6 +41,7 @@ _compiled = njit(cache=True, nogil=True, _nrt=False)
 _inner = njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 _NONE, _DOUBLE, _UINT, _INT, _STRING, _SLOW = 0, 1, 2, 3, 5, 9
+_TENTH_OF_MOST = np.uint64(1844674407370955161)  # of 2^64 - 1, which ends with 5
 _POWERS = np.array([10.0**k for k in range(23)])  # exact in a double
 _NO = np.int64(0)  # a literal 0 would make numba compile the called function once more
 _SPACE, _QUOTE, _COMMA, _COLON, _BACKSLASH = 0x20, 0x22, 0x2C, 0x3A, 0x5C
@@ -336,7 +335,7 @@ def _digits(buf, at, end, mantissa, kept):
         if c < _ZERO or c > _NINE:
             break
         digit = np.uint64(c - _ZERO)
-        if dropped or mantissa > np.uint64(1844674407370955160):
+        if dropped or mantissa > _TENTH_OF_MOST or (mantissa == _TENTH_OF_MOST and digit > np.uint64(5)):
             dropped += 1
         else:
             mantissa = mantissa * np.uint64(10) + digit

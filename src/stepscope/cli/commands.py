@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stepscope.analysis.registry import TOOLS, Tool
-from stepscope.cli.show import show_report, show_summary, working
+from stepscope.cli.show import OutputFormat, show_report, show_summary, working
 from stepscope.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -29,15 +28,6 @@ app = typer.Typer(
 
 owns_process = False
 """True if this process runs nothing but one command."""
-
-
-class OutputFormat(StrEnum):
-    """How a report is written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    PARQUET = "parquet"
 
 
 ProfilePath = Annotated[

@@ -7,23 +7,29 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from stepscope.report import Report
 from stepscope.report.export import EXPORTS, write_file
-
-if TYPE_CHECKING:
-    from stepscope.cli.commands import OutputFormat
 
 TABLE_ROWS = 20  # of a table in the terminal, unless --top says otherwise
 PATIENCE_SECONDS = 1.0
 WIDE = 200  # columns of a table that goes to a file or a pipe
 
 
+class OutputFormat(StrEnum):
+    """How a report is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
 def show_report(report: Report, form: OutputFormat, output: Path | None, top: int | None) -> None:
     """Writes a report in the wanted form.  Raises OutputError if the file cannot be written."""
-    if form.value == "table":
+    if form == OutputFormat.TABLE:
         _show_table(report, output, top)
         return
     content = EXPORTS[form.value](report if top is None else report.head(top))
@@ -39,7 +45,7 @@ def _show_table(report: Report, output: Path | None, top: int | None) -> None:
 
     from stepscope.report.terminal import view
 
-    picture = view(report, TABLE_ROWS if top is None else top)
+    picture = view(report.warnings, report.sections(), TABLE_ROWS if top is None else top)
     if output is not None:
         text = io.StringIO()
         Console(file=text, width=WIDE).print(picture)

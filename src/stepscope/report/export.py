@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from stepscope.errors import OutputError
-from stepscope.report.base import Cell, Report
+from stepscope.report.base import Report
+from stepscope.report.sections import Cell
 
 
 def to_json(report: Report) -> bytes:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
-from stepscope.report.base import Figures, Prose, Report, Rows, Section, text_of
+from stepscope.report.sections import Figures, Prose, Rows, Section, text_of
 
 
-def fragment(report: Report) -> str:
-    """The whole report; units and meanings appear on hover."""
-    warnings = [f"<p><b>{escape(text)}</b></p>" for text in report.warnings]
-    return "\n".join([f"<h3>{escape(report.TOOL)}</h3>", *warnings, *map(_section, report.sections())])
+def fragment(title: str, warnings: Sequence[str], sections: Sequence[Section]) -> str:
+    """A whole report; units and meanings appear on hover."""
+    told = [f"<p><b>{escape(text)}</b></p>" for text in warnings]
+    return "\n".join([f"<h3>{escape(title)}</h3>", *told, *map(_section, sections)])
 
 
 def _section(section: Section) -> str:

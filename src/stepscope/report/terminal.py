@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from stepscope.report.base import Cell, Field, Figures, Prose, Report, Rows, Section, text_of
+from stepscope.report.sections import Cell, Field, Figures, Prose, Rows, Section, text_of
 
 _RIGHT = frozenset({"float", "int"})
 _LONGEST_NAME = 56  # longer texts in tables lose their beginning: the end of an op's path tells more
 _HOVER_ONLY = frozenset({"meaning"})  # columns that explain others; a terminal has no room for them
 
 
-def view(report: Report, most_rows: int | None = None) -> Group:
-    """The whole report; tables are cut after `most_rows` rows, and say so."""
-    parts: list[RenderableType] = [Text(f"! {warning}", style="yellow") for warning in report.warnings]
-    for section in report.sections():
+def view(warnings: Sequence[str], sections: Sequence[Section], most_rows: int | None = None) -> Group:
+    """A whole report; tables are cut after `most_rows` rows, and say so."""
+    parts: list[RenderableType] = [Text(f"! {warning}", style="yellow") for warning in warnings]
+    for section in sections:
         parts += [Text(""), Text(section.title, style="bold"), _section(section, most_rows)]
     return Group(*parts)
 

@@ -1,0 +1,80 @@
+"""What a report is made of: a few named figures, tables, and sentences.
+
+Every figure and every column carries its unit and its meaning, so that pages, terminals and docs explain them alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Cell = str | int | float | bool | None | list[int]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of a table or a named figure.
+
+    Attributes:
+        name: the key in JSON, CSV and Arrow.
+        unit: `ms`, `us`, `bytes`, `percent` (0-100), `count`, `text`, ...; empty if it has none.
+        doc: what it means and how it is computed, one sentence or two.
+        kind: how it is stored: `float`, `int`, `str`, `bool` or `ints`.
+    """
+
+    name: str
+    unit: str
+    doc: str
+    kind: str = "float"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A few named figures."""
+
+    title: str
+    fields: tuple[Field, ...]
+    values: dict[str, Cell]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table."""
+
+    title: str
+    fields: tuple[Field, ...]
+    rows: tuple[dict[str, Cell], ...]
+    empty: str = "nothing to show"
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Sentences, most important first."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+Section = Figures | Rows | Prose
+
+
+def round_ms(ps: float) -> float:
+    """Picoseconds as milliseconds, to the microsecond's thousandth."""
+    return round(ps / 1e9, 6)
+
+
+def percent(part: float, whole: float) -> float | None:
+    """100 part / whole, None if there is no whole."""
+    return round(100.0 * part / whole, 4) if whole > 0 else None
+
+
+def text_of(value: Cell) -> str:
+    """One value for the eye: unknown as an en dash, floats with three significant decimals."""
+    if value is None:
+        return "\N{EN DASH}"
+    if isinstance(value, float):
+        return f"{value:,.3f}".rstrip("0").rstrip(".") if abs(value) < 1e12 else f"{value:.4g}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return " x ".join(map(str, value)) if isinstance(value, list) else value

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +113,7 @@ class LoadedProfile:
         if self._trace is None or self._trace[0] != file.path:
             self._trace = None  # let the last one go before the next is read
             self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
-            trace = file.format.read(store.read_bytes(file.path), file.path, file.host)
+            trace = _read(file)
             if len(trace.events) >= WORTH_KEEPING:
                 kept = self._cache.get_columns(_key(file), _FOREST)
                 if kept is not None:
@@ -160,6 +161,15 @@ class LoadedProfile:
         if len(trace.events) >= WORTH_KEEPING and self._cache.get_columns(key, _FOREST, only=()) is None:
             self._cache.put_columns(key, _FOREST, forest_columns(trace))
         return partial
+
+
+def _read(file: HostFile) -> HostTrace:
+    """Reads a host's file, and imports what decodes it while the disk or the network is at work."""
+    with ThreadPoolExecutor(1) as background:
+        content = background.submit(store.read_bytes, file.path)
+        file.format.load_reader()
+        data = content.result()
+    return file.format.read(data, file.path, file.host)
 
 
 def _key(file: HostFile) -> str | None:

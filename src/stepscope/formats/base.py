@@ -51,11 +51,15 @@ class Format:
         match = self._regex.fullmatch(basename)
         return (match.groupdict().get("host") or "") if match else ""
 
-    def read(self, data: bytes, source: str, host: str) -> HostTrace:
-        """Reads one host's trace.  Raises UnreadableError if nothing in `data` can be used."""
+    def load_reader(self) -> Reader:
+        """The function that reads this format; imports its module, which takes a while the first time."""
         module, _, function = self.reader.partition(":")
         reader: Reader = getattr(importlib.import_module(module), function)
-        return reader(data, source, host)
+        return reader
+
+    def read(self, data: bytes, source: str, host: str) -> HostTrace:
+        """Reads one host's trace.  Raises UnreadableError if nothing in `data` can be used."""
+        return self.load_reader()(data, source, host)
 
 
 FORMATS: tuple[Format, ...] = (

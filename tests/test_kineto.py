@@ -789,7 +789,11 @@ def test_many_lines() -> None:
         (b"[1, 2, 3]", "unreadable", "a JSON array without events"),
         (b'{"traceEvents": [{"ph": "X", "na', "unreadable", "the JSON ends in the middle of an event, before"),
         (b'{"traceEvents": 5}', "unreadable", "a JSON object with the keys 'traceEvents', but no events"),
-        (gzip.compress(b'{"traceEvents": [' + b" " * 99)[:30], "unreadable", "the gzip data ends early before the"),
+        (
+            gzip.compress(b'{"traceEvents": [' + b" " * 99, mtime=0)[:30],
+            "unreadable",
+            "the gzip data ends early before the",
+        ),
     ],
 )
 def test_what_is_no_trace_is_named(data: bytes, code: str, reason: str) -> None:

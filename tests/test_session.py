@@ -281,8 +281,8 @@ def test_a_host_is_chosen_by_name(tmp_path: Path) -> None:
         (b"\n  " + TRACE, "kineto"),
         (b"\xef\xbb\xbf" + TRACE, "kineto"),
         (b'[{"ph": "X"}]', "kineto"),
-        (gzip.compress(TRACE), "kineto"),
-        (gzip.compress(XSPACE), "xspace"),
+        (gzip.compress(TRACE, mtime=0), "kineto"),
+        (gzip.compress(XSPACE, mtime=0), "xspace"),
         (b"", None),
         (b"\x0a", None),
         (b"\nHello, world", None),
@@ -312,7 +312,9 @@ def test_a_cut_or_flipped_prefix_never_fails(corpus: Path) -> None:
         assert sniff(prefix[:cut] + b"\xff" + prefix[cut + 1 :]) in (None, *FORMATS)
 
 
-@pytest.mark.parametrize(("content", "name"), [(XSPACE, "xspace"), (TRACE, "kineto"), (gzip.compress(TRACE), "kineto")])
+@pytest.mark.parametrize(
+    ("content", "name"), [(XSPACE, "xspace"), (TRACE, "kineto"), (gzip.compress(TRACE, mtime=0), "kineto")]
+)
 def test_a_renamed_file_is_a_session(tmp_path: Path, content: bytes, name: str) -> None:
     path = tmp_path / "renamed.bin"
     path.write_bytes(content)
@@ -329,7 +331,7 @@ def test_a_renamed_file_is_a_session(tmp_path: Path, content: bytes, name: str) 
         ("ALL_HOSTS.op_stats_v2.pb", b"\x0a\x02\x0a\x00", "this is no profile but a cache that XProf made"),
         ("events.out.tfevents.1.vm", b"\x18\x00\x00", "this is no profile but TensorBoard events"),
         (".cached_tools.json", b"{}", "this is no profile but a cache that XProf made"),
-        ("vm.xplane.pb.gz", gzip.compress(XSPACE), "an XSpace compressed with gzip; unpack it with gunzip"),
+        ("vm.xplane.pb.gz", gzip.compress(XSPACE, mtime=0), "an XSpace compressed with gzip; unpack it with gunzip"),
     ],
 )
 def test_a_file_that_is_no_profile_is_refused(tmp_path: Path, name: str, content: bytes, text: str) -> None:
@@ -350,7 +352,7 @@ def test_traces_under_other_names_are_found_where_no_name_tells_a_profile(tmp_pa
     draw(tmp_path, "a/trace_10.json a/settings.json a/trace_20.json.gz")
     (tmp_path / "a/settings.json").write_bytes(b'{"name": "x"}')
     (tmp_path / "a/trace_10.json").write_bytes(TRACE)
-    (tmp_path / "a/trace_20.json.gz").write_bytes(gzip.compress(b' [{"ph": "X"}]'))
+    (tmp_path / "a/trace_20.json.gz").write_bytes(gzip.compress(b' [{"ph": "X"}]', mtime=0))
     os.utime(tmp_path / "a/trace_10.json", (10, 10))
     assert shown(find_sessions(tmp_path)) == ["a/trace_20.json.gz: trace_20", "a/trace_10.json: trace_10"]
     draw(tmp_path, "b/w.pt.trace.json")

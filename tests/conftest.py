@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+# Fixtures of fresh captures by the frameworks' own profilers.
+pytest_plugins = ("framework_captures",)
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

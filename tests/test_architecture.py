@@ -29,7 +29,19 @@ ALLOWED: dict[str, set[str]] = {
     "stepscope": {"errors", "capture", "api"},
     "demo": {"errors", "capture"},
     "doctor": {"errors", "formats", "report", "analysis", "cache", "api"},
-    "cli": {"errors", "doctor", "model", "formats", "report", "analysis", "cache", "capture", "demo", "api", "stepscope"},
+    "cli": {
+        "errors",
+        "doctor",
+        "model",
+        "formats",
+        "report",
+        "analysis",
+        "cache",
+        "capture",
+        "demo",
+        "api",
+        "stepscope",
+    },
     "__main__": {"cli"},
 }
 

@@ -10,6 +10,8 @@ import pytest
 from stepscope.capture import ProfilerOptions, tracers
 from stepscope.capture.tracers import host
 from stepscope.errors import CaptureError
+from stepscope.formats.xspace.reader import read
+from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, StatTag, Trait
 
 JAX_USED = {"jax._src.xla_bridge": SimpleNamespace(backends_are_initialized=lambda: True)}
@@ -158,7 +160,7 @@ def test_a_range_that_ends_later_but_began_earlier_comes_first(tracer, clock):
 
 def test_the_wall_clock_is_kept_as_other_readers_expect_it(tracer, clock):
     clock.now = 1_600
-    trace = tracer.stop().trace("vm")
+    trace = read(write(tracer.stop().trace("vm")), "own", "vm")
 
     environment = [trace.plane_name(row) for row in range(len(trace.planes))].index("Task Environment")
     times = {"profile_start_time": 5_000_000, "profile_stop_time": 5_000_600}
@@ -227,3 +229,12 @@ def test_what_is_discarded_is_gone(tracer, clock):
     tracer.discard()
 
     assert len(tracer.stop().trace("vm").events) == 0
+
+
+def test_a_range_marked_as_a_stage_of_the_input_is_a_wait_for_input(tracer, clock):
+    for metadata in ({"_ipl_stage_name": "batch"}, {"step_num": 3}, {}):
+        with tracer.annotate("range", metadata):
+            clock.now += 10
+    trace = tracer.stop().trace("vm")
+
+    assert [EventKind(kind).name for kind in trace.events.kind] == ["INPUT_WAIT", "STEP_MARK", "ANNOTATION"]

@@ -38,7 +38,7 @@ MEANING: dict[str, str] = {
     "input": "the step waits for its next batch, or data is copied to a device, and no device computes",
     "kernel_launch": "the host is busy launching device work and no device works",
     "host_compute": "ops or other framework work on the host while no device works; on a CPU-only run, the computation",
-    "device_collectives": "a device takes part in a collective operation and computes nothing else",
+    "device_collectives": "a device, or a host without one, takes part in a collective operation and computes nothing",
     "device_to_device": "data is copied between or within devices and no device computes",
     "device_compute": "at least one device computes",
     "other": "nothing that the trace knows: Python code between calls, waiting, gaps between kernels",
@@ -49,20 +49,22 @@ class Rank(IntEnum):
     """What wins where things overlap: the larger."""
 
     NONE = 0
-    HOST_COMPUTE = 1
-    COMPILE = 2
-    COPY_TO_DEVICE = 3
-    LAUNCH = 4
-    COLLECTIVE = 5
-    WAIT_INPUT = 6
-    DEVICE_TO_DEVICE = 7
-    DEVICE_TO_HOST = 8
-    COMPUTE = 9
-    COMPUTE_16BIT = 10
+    HOST_COLLECTIVE = 1
+    HOST_COMPUTE = 2
+    COMPILE = 3
+    COPY_TO_DEVICE = 4
+    LAUNCH = 5
+    COLLECTIVE = 6
+    WAIT_INPUT = 7
+    DEVICE_TO_DEVICE = 8
+    DEVICE_TO_HOST = 9
+    COMPUTE = 10
+    COMPUTE_16BIT = 11
 
 
 CATEGORY_OF_RANK: dict[Rank, str] = {
     Rank.NONE: "other",
+    Rank.HOST_COLLECTIVE: "device_collectives",
     Rank.HOST_COMPUTE: "host_compute",
     Rank.COMPILE: "compilation",
     Rank.COPY_TO_DEVICE: "input",
@@ -91,9 +93,13 @@ _RANK_OF_HOST_KIND: dict[EventKind, Rank] = {
     K.COPY_HOST_TO_DEVICE_CALL: Rank.COPY_TO_DEVICE,
     K.COLLECTIVE_CALL: Rank.COLLECTIVE,
     K.INPUT_WAIT: Rank.WAIT_INPUT,
-    # A graph executor computes where the host is all there is; beside a device it launches.
-    K.EXECUTOR: Rank.HOST_COMPUTE,
     K.RUNTIME_CALL: Rank.LAUNCH,
+    K.EXECUTOR: Rank.LAUNCH,
+}
+# Where the host is all there is, a graph executor computes, and computation hides collectives as it does on a device.
+_RANK_WITHOUT_DEVICE: dict[EventKind, Rank] = {
+    K.EXECUTOR: Rank.HOST_COMPUTE,
+    K.COLLECTIVE_CALL: Rank.HOST_COLLECTIVE,
 }
 _RANK_OF_DEVICE_KIND: dict[EventKind, Rank] = {
     K.KERNEL: Rank.COMPUTE,
@@ -117,7 +123,8 @@ class Breakdown:
 
     Attributes:
         per_step_ps: int64 of shape (steps, ranks); column NONE is what no event explains, so rows add up to the step.
-        between_ps: int64 of shape (ranks,), the same for the time between the steps, all gaps together.
+        between_ps: int64 of shape (ranks,), the same for the time between the steps, all gaps together; zeros
+            where the steps are not those of one thread.
         compute_16bit_ps, compute_32bit_ps: device compute over all steps, whole events, at 16 bits or fewer and at 32.
     """
 
@@ -147,13 +154,10 @@ def rank_events(trace: HostTrace) -> NDArray[np.uint8]:
     """The rank of every event, NONE for events that tell nothing about where time goes: uint8 of shape (events,)."""
     device = is_device_work(trace)
     by_kind = np.zeros((2, 256), np.uint8)
-    for kind, rank in _RANK_OF_HOST_KIND.items():
-        by_kind[0, kind] = rank
-    for kind, rank in _RANK_OF_DEVICE_KIND.items():
-        by_kind[1, kind] = rank
-    if trace.device_planes():
-        by_kind[0, K.EXECUTOR] = Rank.LAUNCH
-    rank = np.where(device, by_kind[1][trace.events.kind], by_kind[0][trace.events.kind])
+    of_host = _RANK_OF_HOST_KIND | ({} if trace.device_planes() else _RANK_WITHOUT_DEVICE)
+    for row, ranks in enumerate((of_host, _RANK_OF_DEVICE_KIND)):
+        by_kind[row, list(ranks)] = list(ranks.values())
+    rank: NDArray[np.uint8] = np.where(device, by_kind[1][trace.events.kind], by_kind[0][trace.events.kind])
     threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
     rank[~(threads | device)] = Rank.NONE
     narrow = (trace.events.traits & np.uint8(Trait.COMPUTES_16BIT)) != 0
@@ -176,7 +180,7 @@ def breakdown(trace: HostTrace, steps: HostSteps) -> Breakdown:
     label = None if abut else steps.label[own]
     totals = _time_by_rank(rank[own], start[own], end[own], steps.start_ps, steps.end_ps, label)
     between = np.zeros(len(Rank), np.int64)
-    if abut:
+    if abut and steps.line >= 0:  # steps that are not a thread's own leave no gaps to speak of
         near = (steps.label >= 0) | (trace.events.line == steps.line) | is_device_work(trace)
         rows = _outer_rows(known & near, rank, links.parent)
         gaps = _time_by_rank(rank[rows], start[rows], end[rows], steps.end_ps[:-1], steps.start_ps[1:])
@@ -188,10 +192,11 @@ def breakdown(trace: HostTrace, steps: HostSteps) -> Breakdown:
 
 
 def _outer_rows(member: NDArray[np.bool_], rank: NDArray[np.uint8], parent: NDArray[np.int32]) -> I64:
-    """Members but for those inside a member of their own rank, which add nothing to the union."""
-    inner = parent >= 0
-    inner &= (rank[parent] == rank) & member[parent]
-    return np.flatnonzero(member & ~inner)
+    """Members but for those inside a member of their own or a higher rank, which decide no instant."""
+    rows = np.flatnonzero(member)
+    above = parent[rows]
+    inner = (above >= 0) & member[above] & (rank[above] >= rank[rows])
+    return rows[~inner]
 
 
 def _time_by_rank(

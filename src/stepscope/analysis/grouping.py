@@ -146,7 +146,8 @@ def _join(trace: HostTrace, sources: I64, source_key: I64, targets: I64, target_
 
 
 def _latest_before(start: I64, first: I64, last: I64, limit: I64) -> I64:
-    """Within each run `first:last` of ascending `start`, the last place whose value is not above `limit`; else `first`."""
+    """Within each run `first:last` of ascending `start` the last place whose value is not above `limit`, else
+    `first`."""
     low, high = first.copy(), last.copy()
     while (high - low > 1).any():
         middle = (low + high) // 2
@@ -158,7 +159,7 @@ def _latest_before(start: I64, first: I64, last: I64, limit: I64) -> I64:
 
 
 def spread_labels(trace: HostTrace, label: I32) -> I32:
-    """Gives every event the label of what it belongs to, through enclosing events and causes; fills `label` in place."""
+    """Gives every event the label of what it belongs to, through enclosing events and causes, in place."""
     links = forest(trace)
     state = np.zeros(len(label), np.uint8)
     kernels.nesting.spread(label, links.parent, links.cause, state, np.empty(len(label) + 1, np.int32))

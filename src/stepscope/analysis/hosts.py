@@ -40,7 +40,8 @@ class StepsOfHost:
         start_unix_ns: wall-clock time of the session's start, None if unknown.
         has_device: the host's trace has device work.
         rows: the steps in order of time.
-        between_ps: the time between the steps by category, all gaps together; zeros where steps overlap.
+        between_ps: the time between the steps by category, all gaps together; zeros where steps overlap, empty where
+            they are not those of one thread.
         problems: what is wrong with the host's trace, as sentences.
         partial: a part of the host's recording is missing.
     """
@@ -75,7 +76,7 @@ def steps_of_host(trace: HostTrace) -> StepsOfHost:
         start_unix_ns=trace.start_unix_ns,
         has_device=bool(is_device_work(trace).any()),
         rows=_rows(steps, parts),
-        between_ps=parts.between_categories_ps(),
+        between_ps=parts.between_categories_ps() if steps.line >= 0 else {},
         problems=[str(problem) for problem in trace.problems] + list(trace.recorder_messages),
         partial=trace.partial,
     )
@@ -116,20 +117,17 @@ def align(parts: Sequence[StepsOfHost]) -> Aligned:
     """Brings the steps of hosts together.  Hosts without device work are left out where others have some: they
     coordinate, they do not step.  So are hosts on which no steps were found where others have steps."""
     taking = [part for part in parts if part.rows]
-    for takes_part in (lambda part: part.has_device, lambda part: part.source != "none"):
-        taking = list(filter(takes_part, taking)) or taking
+    taking = [part for part in taking if part.has_device] or taking
+    taking = [part for part in taking if part.source != "none"] or taking
     left_out = [part.host for part in parts if all(part is not other for other in taking)]
     warnings = [f"no steps from {', '.join(left_out)}"] if left_out and taking else []
     if not taking:
         return Aligned((), (), ())
-    if len(taking) == 1:
-        steps, lost = tuple((row,) for row in taking[0].rows), 0
-    elif all(_has_own_numbers(part) for part in taking):
-        steps, lost = _by_number(taking)
-    else:
-        steps, lost = _by_overlap(taking)
+    by_number = len(taking) > 1 and all(_has_own_numbers(part) for part in taking)
+    steps, lost = (_by_number if by_number else _by_overlap)(taking)
     if lost:
-        warnings.append(f"{lost} steps are not on every host and were left out")
+        steps_are = "1 step is" if lost == 1 else f"{lost} steps are"
+        warnings.append(f"{steps_are} not on every host and left out")
     return Aligned(tuple(part.host for part in taking), steps, tuple(warnings))
 
 
@@ -159,7 +157,8 @@ def _by_overlap(parts: Sequence[StepsOfHost]) -> tuple[tuple[tuple[StepRow, ...]
 
 
 def _best_shift(chief: StepsOfHost, part: StepsOfHost) -> int:
-    """The shift k that lays step i + k of `part` beside step i of `chief` with most overlap in time; 0 without clocks."""
+    """The shift k that lays step i + k of `part` beside step i of `chief` with most overlap in time, 0 without
+    clocks."""
     if chief.start_unix_ns is None or part.start_unix_ns is None:
         return 0
     ahead_ps = (part.start_unix_ns - chief.start_unix_ns) * 1000
@@ -176,3 +175,15 @@ def _best_shift(chief: StepsOfHost, part: StepsOfHost) -> int:
             shared = min(end, other.start_ps + other.duration_ps) - max(begin, other.start_ps)
             overlap[j - i] = overlap.get(j - i, 0) + shared
     return max(overlap, key=lambda shift: (overlap[shift], -abs(shift))) if overlap else 0
+
+
+def between_shares(hosts: Sequence[StepsOfHost]) -> dict[str, float]:
+    """Percent of the time from the first step to the last that lies between steps, by category, mean over the hosts
+    whose steps leave gaps to speak of; empty without such hosts."""
+    several = [host for host in hosts if len(host.rows) >= 2 and host.between_ps]
+    shares = dict.fromkeys(CATEGORIES, 0.0) if several else {}
+    for host in several:
+        whole = max(row.start_ps + row.duration_ps for row in host.rows) - host.rows[0].start_ps
+        for key, time in host.between_ps.items():
+            shares[key] += 100.0 * time / whole / len(several) if whole > 0 else 0.0
+    return shares

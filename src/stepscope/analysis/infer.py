@@ -25,8 +25,9 @@ LEAST_STEPS = 3  # fewer repetitions than this prove no cycle
 LEAST_CONFIDENCE = 0.6
 # Work outside the cycles that amounts to this share of a cycle says that the cycles are parts of something larger;
 # less is what a loop does now and then: it logs, or counts.
-FOREIGN_SHARE = 0.25
-_TIE = 0.02  # readings closer than this are equally good: then the finer is taken
+FOREIGN_SHARE = 0.2
+_TIE = 0.05  # readings closer than this are equally good: then the finer is taken
+_MOST_READINGS = 12
 _LONGEST = 200_000  # events from which the cycle is learnt
 
 
@@ -63,72 +64,76 @@ def find_cycle(names: NDArray[np.integer], start: I64) -> Cycle | None:
     if len(names) < LEAST_STEPS:
         return None
     present = np.bincount(names) > 0
-    names = (np.cumsum(present) - 1)[names]
-    head = names[:_LONGEST]
-    readings = [_read(head, start, steps, fit) for steps, fit in _candidates(np.bincount(head))]
+    dense: I64 = (np.cumsum(present) - 1)[names]
+    head = dense[:_LONGEST]
+    readings = [_read(head, start, steps) for steps in _candidates(np.bincount(head))]
     best = max((reading.confidence for reading in readings), default=0.0)
     if best < LEAST_CONFIDENCE:
         return None
     chosen = next(reading for reading in readings if reading.confidence >= best - _TIE)
-    anchors = np.flatnonzero(names == chosen.anchor)
-    return Cycle(anchors, round(chosen.confidence, 3), _last_is_whole(names, anchors))
+    anchors = np.flatnonzero(dense == chosen.anchor)
+    return Cycle(anchors, round(chosen.confidence, 3), _last_is_whole(dense, anchors))
 
 
-def _candidates(counts: I64) -> list[tuple[int, float]]:
-    """Numbers of steps that explain the counts about equally well, finest first, with the share that they explain."""
-    total = counts.sum()
-    scored = [
-        (steps, float(counts[_fits(counts, steps)].sum() / total))
-        for steps in np.unique(counts[counts >= LEAST_STEPS])[::-1].tolist()
-    ]
-    best = max((score for _, score in scored), default=0.0)
-    good = [(steps, score) for steps, score in scored if score >= best - _TIE]
-    return [(steps, score) for steps, score in good if not _is_part(counts, steps)] or good[-1:]
+def _candidates(counts: I64) -> list[int]:
+    """Numbers of steps that explain the counts well enough for a closer look, finest first."""
+    scored = [(_fit(counts, steps), steps) for steps in np.unique(counts[counts >= LEAST_STEPS]).tolist()]
+    good = [steps for fit, steps in sorted(scored, reverse=True)[:_MOST_READINGS] if fit >= LEAST_CONFIDENCE]
+    return sorted(good, reverse=True)
+
+
+def _fit(counts: I64, steps: int) -> float:
+    """The share of events whose names occur a multiple of `steps` times."""
+    return float(counts[_fits(counts, steps)].sum() / counts.sum())
 
 
 def _fits(counts: I64, steps: int) -> NDArray[np.bool_]:
     per_step = np.rint(counts / steps)
-    slack = np.minimum(per_step, 0.15 * steps)  # a cycle cut at either end lacks or adds one round of a name
-    return (per_step >= 1) & (np.abs(counts - per_step * steps) <= slack)
+    slack = np.maximum(per_step, 0.1 * steps)  # a cycle cut at either end lacks or adds a round of a name
+    fits: NDArray[np.bool_] = (per_step >= 1) & (np.abs(counts - per_step * steps) <= slack)
+    return fits
 
 
-def _is_part(counts: I64, steps: int) -> bool:
-    """Whether what `steps` cycles leave unexplained repeats by itself and is too much for an occasional extra."""
-    fits = _fits(counts, steps)
-    rest = counts[~fits & (counts >= LEAST_STEPS) & (counts < steps)]
-    return len(rest) > 0 and rest.sum() / rest.min() >= FOREIGN_SHARE * counts[fits].sum() / steps
-
-
-def _read(names: I64, start: I64, steps: int, fit: float) -> _Reading:
+def _read(names: I64, start: I64, steps: int) -> _Reading:
     counts = np.bincount(names)
-    once = np.flatnonzero(np.abs(counts - steps) <= 1)
+    once = np.flatnonzero(counts == steps)
     first_of = np.full(len(counts), len(names))
     np.minimum.at(first_of, names, np.arange(len(names)))
     anchor = int(once[np.argmin(first_of[once])])
     anchors = np.flatnonzero(names == anchor)
-    if len(anchors) < LEAST_STEPS:
+    step = np.searchsorted(anchors, np.arange(len(names)), side="right")  # 0 lies before the first
+    fits = _fits(counts, steps)
+    if len(anchors) < LEAST_STEPS or _is_part(step, ~fits[names] & (counts[names] >= LEAST_STEPS)):
         return _Reading(anchor, 0.0)
-    confidence = fit * _likeness(names, anchors)
+    confidence = _fit(counts, steps) * _likeness(names, step, fits)
     if len(counts) == 1:  # one name alone is always "the same again": then only its rhythm can tell
         confidence *= _regularity(start[anchors])
     return _Reading(anchor, confidence)
 
 
-def _likeness(names: I64, anchors: I64) -> float:
+def _is_part(step: I64, foreign: NDArray[np.bool_]) -> bool:
+    """Whether foreign work comes again and again between cycles, too much of it for an occasional extra."""
+    places = np.unique(step[foreign & (step > 0)])
+    usual = float(np.median(np.bincount(step[step > 0])[1:]))
+    return len(places) >= 2 and foreign.sum() / len(places) >= FOREIGN_SHARE * usual
+
+
+def _likeness(names: I64, step: I64, fits: NDArray[np.bool_]) -> float:
     """How alike each step is to the next, 0 to 1: shared events over all events, whatever their order.
 
-    Large steps weigh more: where layers are taken for steps, the one that holds all the rest gives them away.  The
-    last step is left out, for it may be cut.
+    Large steps weigh more: where layers are taken for steps, the one that holds all the rest gives them away.  What
+    lies before the first step, and the last one, may be cut, so only what they hold too much counts.
     """
-    n_names = int(names.max()) + 1
-    inside = slice(anchors[0], anchors[-1])
-    step = np.repeat(np.arange(len(anchors) - 1), np.diff(anchors))
-    key, count = np.unique(step * n_names + names[inside], return_counts=True)
+    n_names, last = len(fits), int(step[-1])
+    key, count = np.unique(step * n_names + names, return_counts=True)
     at = np.minimum(np.searchsorted(key, key + n_names), len(key) - 1)
-    shared = int(np.minimum(count, count[at])[key[at] == key + n_names].sum())
-    sizes = np.diff(anchors)
-    larger = int(sizes[:-1].sum() + sizes[1:].sum()) - shared  # of both steps together, as a multiset
-    return shared / larger if larger else 1.0
+    common = np.where(key[at] == key + n_names, np.minimum(count, count[at]), 0)
+    shared = np.bincount(key // n_names, common, minlength=last + 1)  # of each step with the next
+    size, fitting = np.bincount(step, minlength=last + 1), np.bincount(step, fits[names], minlength=last + 1)
+    whole = slice(1, last - 1)
+    together = (size[:-1] + size[1:] - shared[:-1])[whole].sum()
+    too_much = max(0, fitting[0] - shared[0]) + max(0, fitting[last] - shared[last - 1])
+    return float(shared[whole].sum() / max(together + too_much, 1))
 
 
 def _last_is_whole(names: I64, anchors: I64) -> bool:
@@ -140,7 +145,11 @@ def _last_is_whole(names: I64, anchors: I64) -> bool:
 
 
 def _regularity(start: I64) -> float:
-    """1 for equal distances, towards 0 as their standard deviation exceeds their mean."""
+    """How regular a rhythm is, 0 to 1: the share of distances that are about as long as the median, less the further
+    the quartiles lie from it.  A few may be anything: the first step warms up, another saves."""
     distances = np.diff(start)
-    mean = float(distances.mean())
-    return 1.0 / (1.0 + float(distances.std()) / mean) if mean > 0 else 0.0
+    low, median, high = np.percentile(distances, (25, 50, 75))
+    if median <= 0:
+        return 0.0
+    usual = np.mean((distances >= median / 2) & (distances <= 2 * median))
+    return float(usual / (1 + (high - low) / 2 / median))

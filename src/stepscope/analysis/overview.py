@@ -13,7 +13,7 @@ import numpy as np
 from stepscope.analysis.advice import Advice, Facts, advise
 from stepscope.analysis.breakdown import CATEGORIES, MEANING
 from stepscope.analysis.environment import EnvironmentOfHost, Missing, environment_of
-from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, breakdown_of, steps_of_host
+from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, between_shares, breakdown_of, steps_of_host
 from stepscope.analysis.steps import step_warnings
 from stepscope.analysis.top_ops import OpTable, add_tables, device_ops, host_ops
 from stepscope.analysis.verdict import Verdict, judge
@@ -28,7 +28,11 @@ STEP_TIME_FIELDS: tuple[Field, ...] = (
     Field("min", "ms", "shortest complete step"),
     Field("max", "ms", "longest complete step"),
     Field("count", "count", "complete steps; steps cut by the capture's edge do not count", "int"),
-    Field("between_steps_percent", "percent", "time between steps, of the time from the first step's begin to the last's end"),
+    Field(
+        "between_steps_percent",
+        "percent",
+        "time between steps, of the time from the first step's begin to the last's end",
+    ),
 )
 BREAKDOWN_FIELDS: tuple[Field, ...] = (
     Field("category", "text", "where the time goes; every instant of a step counts for exactly one category", "str"),
@@ -156,7 +160,8 @@ class OverviewReport(Report):
 
     def _steps_lines(self) -> list[str]:
         parts = sorted(self.breakdown_rows(), key=lambda row: -_number(row["percent"]))
-        shown = [f"{row['category']} {_number(row['percent']):.1f} %" for row in parts if _number(row["percent"]) >= 0.05]
+        seen = [row for row in parts if _number(row["percent"]) >= 0.05]
+        shown = [f"{row['category']} {_number(row['percent']):.1f} %" for row in seen]
         return [
             f"verdict    {self.verdict.sentence}",
             f"recorded   {self._recorded_on()}",
@@ -167,7 +172,8 @@ class OverviewReport(Report):
     def _recorded_on(self) -> str:
         env = self.environment
         devices = f"{env['devices_used']} of {env['device_count']} devices used, " if env["device_count"] else ""
-        return f"{env['framework'] or 'unknown framework'}, {_count(env['host_count'], 'host')}, {devices}{env['device_type']}"
+        framework = env["framework"] or "unknown framework"
+        return f"{framework}, {_count(env['host_count'], 'host')}, {devices}{env['device_type']}"
 
     def _step_time(self) -> str:
         time = self.step_time_ms
@@ -175,7 +181,8 @@ class OverviewReport(Report):
             return f"unknown: {self.steps_how}"
         spread = f" ± {_number(time['std']):.2f}" if time["std"] is not None else ""
         limits = f"{_number(time['min']):.2f} to {_number(time['max']):.2f} ms"
-        return f"{_number(time['mean']):.2f}{spread} ms, {limits}, {_count(time['count'], 'step')} ({self.steps_source})"
+        steps = f"{_count(time['count'], 'step')} ({self.steps_source})"
+        return f"{_number(time['mean']):.2f}{spread} ms, {limits}, {steps}"
 
     def _ops_lines(self) -> list[str]:
         heads = ("top ops    ", *("           ",) * 2)
@@ -189,7 +196,8 @@ class OverviewReport(Report):
             return ["do first   record a profile that holds steps: see `stepscope doctor`"]
         first = self.advice[0]
         gain = f", up to {first.predicted_speedup:g} times as fast" if first.predicted_speedup else ""
-        return [f"do first   {first.title} ({first.evidence}{gain})", *(f"           - {action}" for action in first.actions[:2])]
+        actions = (f"           - {action}" for action in first.actions[:2])
+        return [f"do first   {first.title} ({first.evidence}{gain})", *actions]
 
     def breakdown_rows(self) -> tuple[dict[str, Cell], ...]:
         """The breakdown as table rows, in the order of the categories."""
@@ -277,7 +285,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
     has_device = on_device.total_calls > 0
     taking = [part for part in hosts if part.host in aligned.hosts]
-    verdict = judge(shares, has_device, _between_shares(taking))
+    verdict = judge(shares, has_device, between_shares(taking))
     gap = _between_steps(taking)
     placement = _placement(partials, on_device, on_host)
     first = (taking or hosts)[0]
@@ -311,7 +319,7 @@ def _step_row(aligned: Aligned, at: int, row: StepRow) -> dict[str, Cell]:
         "name": row.name,
         "slowest_host": host,
         "duration_ms": round_ms(row.duration_ps),
-        "complete": row.complete,
+        "complete": all(other.complete for other in aligned.steps[at]),
         **parts,
     }
 
@@ -345,20 +353,8 @@ def _shares(rows: Sequence[StepRow]) -> dict[str, float]:
 
 def _between_steps(hosts: Sequence[StepsOfHost]) -> float | None:
     """Percent of the time from the first step's begin to the last's end that lies in no step, mean over the hosts."""
-    if not any(len(host.rows) >= 2 for host in hosts):
-        return None
-    return round(sum(_between_shares(hosts).values()), 4)
-
-
-def _between_shares(hosts: Sequence[StepsOfHost]) -> dict[str, float]:
-    """The same by category: mean over the hosts with two steps or more."""
-    several = [host for host in hosts if len(host.rows) >= 2]
-    shares = dict.fromkeys(CATEGORIES, 0.0)
-    for host in several:
-        whole = max(row.start_ps + row.duration_ps for row in host.rows) - host.rows[0].start_ps
-        for key, time in host.between_ps.items():
-            shares[key] += 100.0 * time / whole / len(several) if whole else 0.0
-    return shares
+    shares = between_shares(hosts)
+    return round(sum(shares.values()), 4) if shares else None
 
 
 def _placement(partials: Sequence[Partial], on_device: OpTable, on_host: OpTable) -> dict[str, Cell]:

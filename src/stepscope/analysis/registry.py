@@ -61,6 +61,18 @@ class Tool:
 TOOLS: tuple[Tool, ...] = (
     Tool("overview", "where the step time goes, what limits it, and what to do first", "stepscope.analysis.overview"),
     Tool("steps", "every step with its duration and its breakdown", "stepscope.analysis.steps"),
+    Tool(
+        "input-pipeline",
+        "whether training waits for its input, by how much, and where the input's time goes",
+        "stepscope.analysis.input_pipeline",
+    ),
+    Tool("op-stats", "every op on hosts and devices, and the time that it takes", "stepscope.analysis.op_stats"),
+    Tool("kernel-stats", "every kernel, the op it belongs to, and its launch", "stepscope.analysis.kernel_stats"),
+    Tool(
+        "memory-profile", "how full each memory is, and what fills it at its peak", "stepscope.analysis.memory_profile"
+    ),
+    Tool("pod-viewer", "every step on every worker, and which worker is slowest", "stepscope.analysis.pod_viewer"),
+    Tool("tf-data", "which stage of a tf.data pipeline is slow, and what to change", "stepscope.analysis.tf_data"),
 )
 
 

@@ -97,11 +97,10 @@ def _from_marks(trace: HostTrace) -> HostSteps | None:
     device, orphan = is_device_work(trace), forest(trace).cause < 0
     _inherit(trace, label, device & (orphan | (label >= 0)))
     start, end = _follow_device(trace, label, device, start, end)
-    names = tuple(f"{trace.name_of(mark)} {at}" for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
+    names = tuple(_step_name(trace.name_of(mark), at) for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
     return HostSteps(
         source="markers",
-        how=f"{len(marks)} step marks named {trace.name_of(int(marks[0]))!r} "
-        f"on thread {trace.strings[trace.lines.name[line]]!r}",
+        how=f"{len(marks)} step marks such as {names[0]!r} on thread {trace.strings[trace.lines.name[line]]!r}",
         confidence=None,
         number=number,
         name=names,
@@ -114,19 +113,37 @@ def _from_marks(trace: HostTrace) -> HostSteps | None:
     )
 
 
+def _step_name(mark: str, number: int) -> str:
+    """The mark's name with the number, which some names hold already: `ProfilerStep#7`."""
+    stem = mark.removesuffix(str(number))
+    return mark if stem != mark and not stem[-1:].isdigit() else f"{mark} {number}"
+
+
 def _outer_marks(trace: HostTrace) -> I64:
     """Marks inside no other mark, on the thread that has most of them; in order of time."""
     is_mark = (trace.events.kind == EventKind.STEP_MARK) & (trace.events.duration_ps > 0)
     marks = np.flatnonzero(is_mark)
     if not len(marks):
         return marks
+    marks = _inside_none(trace, marks, is_mark)
+    return _on_fullest_line(trace, marks)
+
+
+def _inside_none(trace: HostTrace, rows: I64, others: NDArray[np.bool_]) -> I64:
+    """Those of the events that none of the other events encloses."""
     parent = forest(trace).parent
-    above = parent[marks]
-    while (going := (above >= 0) & ~is_mark[above]).any():
+    above = parent[rows]
+    while (going := (above >= 0) & ~others[above]).any():
         above = np.where(going, parent[above], above)
-    marks = marks[above < 0]
-    lines, counts = np.unique(trace.events.line[marks], return_counts=True)
-    return marks[trace.events.line[marks] == lines[np.argmax(counts)]]
+    free: I64 = rows[above < 0]
+    return free
+
+
+def _on_fullest_line(trace: HostTrace, rows: I64) -> I64:
+    """Those of the events that are on the line with most of them; at least one event."""
+    line = trace.events.line[rows]
+    there: I64 = rows[line == np.bincount(line).argmax()]
+    return there
 
 
 def _adopt_helpers(trace: HostTrace, label: I32, marked_line: int, start: I64, end: I64) -> None:
@@ -162,9 +179,7 @@ def _inherit(trace: HostTrace, label: I32, device: NDArray[np.bool_]) -> None:
         label[events[found]] = label[events[last[found]]]
 
 
-def _follow_device(
-    trace: HostTrace, label: I32, device: NDArray[np.bool_], start: I64, end: I64
-) -> tuple[I64, I64]:
+def _follow_device(trace: HostTrace, label: I32, device: NDArray[np.bool_], start: I64, end: I64) -> tuple[I64, I64]:
     """Moves step bounds to what the device does, which may lag behind the host.
 
     A step ends when its mark has ended and its device work is done; it begins when its mark begins, but not before
@@ -196,7 +211,7 @@ def _complete(label: I32, device: NDArray[np.bool_], n_steps: int) -> NDArray[np
 
 
 def _from_device_steps(trace: HostTrace) -> HostSteps | None:
-    rows = np.flatnonzero(trace.events.kind == EventKind.DEVICE_STEP)
+    rows = np.flatnonzero((trace.events.kind == EventKind.DEVICE_STEP) & (trace.events.duration_ps > 0))
     if not len(rows):
         return None
     group = trace.stat_ints(stat_names.GROUP_ID)
@@ -354,13 +369,7 @@ def _outermost(trace: HostTrace, kind: EventKind) -> I64:
     rows = np.flatnonzero(of_kind)
     if not len(rows):
         return rows
-    parent = forest(trace).parent
-    above = parent[rows]
-    while (going := (above >= 0) & ~of_kind[above]).any():
-        above = np.where(going, parent[above], above)
-    rows = rows[above < 0]
-    line = trace.events.line[rows]
-    return rows[line == np.bincount(line).argmax()]
+    return _on_fullest_line(trace, _inside_none(trace, rows, of_kind))
 
 
 def _work_end(trace: HostTrace, rows: I64) -> int:
@@ -390,7 +399,7 @@ def _whole(trace: HostTrace) -> HostSteps:
         source="none",
         how="no step marks and no repeating sequence were found; the whole capture counts as one span"
         if steps
-        else "the profile holds no events",
+        else "the profile holds no events that take time",
         confidence=None,
         number=np.zeros(steps, np.int64),
         name=("capture",) * steps,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,9 @@ from stepscope.model import EventKind, HostTrace, Trait, stat_names
 I64 = NDArray[np.int64]
 MOST_OPS = 1000  # kept per host
 K = EventKind
+
+# name:Type of TensorFlow, scope:primitive[parameters] of JAX.
+_TYPED = re.compile(r"(?P<name>[^:]+):(?P<type>[A-Za-z_]\w*)(?:\[.*\])?", re.DOTALL)
 
 _COPIES = {
     K.COPY_HOST_TO_DEVICE: "copy host to device",
@@ -31,6 +35,7 @@ _HOST_OPS: tuple[tuple[EventKind, ...], ...] = (
     (K.TRACED_FUNCTION,),
     (K.PYTHON_CALL,),
 )
+_JOINTS = str.maketrans("", "", "_-.")
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,8 @@ def _eager(trace: HostTrace) -> NDArray[np.bool_] | None:
     function = trace.stat_ints(stat_names.IS_FUNCTION)[dispatch]
     label = np.full(len(trace.events), -1, np.int32)
     label[dispatch[function >= 0]] = function[function >= 0]
-    return marked | (spread_labels(trace, label) == 0)
+    eager: NDArray[np.bool_] = marked | (spread_labels(trace, label) == 0)
+    return eager
 
 
 def _table(trace: HostTrace, rows: I64, own: I64, names: I64, eager_ps: int | None) -> OpTable:
@@ -130,34 +136,45 @@ def parse_op(text: str, kind: EventKind) -> tuple[str, str]:
 
     >>> parse_op("model/dense/MatMul:MatMul", EventKind.OP)
     ('model/dense/MatMul', 'MatMul')
+    >>> parse_op("%copy-done.2 = f32[5,8]{1,0:T(8,128)} copy-done((f32[5,8], u32[]{:S(2)}) %x)", EventKind.DEVICE_OP)
+    ('copy-done.2', 'copy-done')
     """
-    text = text.partition("#")[0]  # older writers append facts as #key=value#
+    text = text.partition("#")[0] or text  # older writers append facts as #key=value#
     if kind in _COPIES:
         return text.partition(":")[0] or text, _COPIES[kind]
     if kind == EventKind.COLLECTIVE:
         return text, "collective"
-    left, colon, right = text.partition(":")
-    if colon and right.replace("_", "a").isalnum():
-        return left, right
     if kind == EventKind.PYTHON_CALL:
         return text.lstrip("$"), "Python"
-    if text.startswith("%"):  # a whole HLO instruction: its name, and the opcode in front of the operands
+    if text.startswith("%"):  # a whole HLO instruction
         name, _, expression = text.partition(" = ")
         return name.lstrip("%"), _opcode(expression)
     if text.startswith("aten::"):
         return text, text.removeprefix("aten::")
-    return (text[:-1] or text) if text.endswith(":") else text, _word(text) if kind.is_device else "op"
+    typed = _TYPED.fullmatch(text)
+    if typed:
+        return typed["name"], typed["type"]
+    if len(text) > 1 and text.endswith(":"):  # TensorFlow's way to say that the type is the name's last part
+        return text[:-1], re.sub(r"_\d+$", "", text[:-1].rpartition("/")[2])
+    if kind == EventKind.OP or kind.is_device:
+        return text, _word(text) or ("kernel" if kind.is_device else "op")
+    return text, "op"
 
 
 def _opcode(expression: str) -> str:
-    head = expression.split("(")
-    return next((part.split()[-1] for part in head[:-1] if part.split() and part.split()[-1][:1].isalpha()), "op")
+    """The opcode of `shape opcode(operands)`, where a shape may hold spaces inside parentheses of its own."""
+    depth = 0
+    for at, char in enumerate(expression):
+        depth += (char in "({[") - (char in ")}]")
+        if char == " " and not depth:
+            return expression[at + 1 :].partition("(")[0].strip() or "op"
+    return "op"
 
 
 def _word(text: str) -> str:
-    """What sort of HLO op or kernel a name speaks of: the name without its number."""
+    """What sort of op a short name speaks of: the name without its number; empty for other names."""
     stem = text.rstrip("0123456789").rstrip("._")
-    return stem if 0 < len(stem) <= 40 and stem.replace("_", "").replace("-", "").replace(".", "").isalnum() else "kernel"
+    return stem if len(stem) <= 40 and stem.translate(_JOINTS).isalnum() else ""
 
 
 def add_tables(tables: Sequence[OpTable]) -> OpTable:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 HIGHLY_INPUT_BOUND = 20.0
 MODERATELY_INPUT_BOUND = 5.0
 LARGE_SHARE = 15.0  # launches, collectives, compilation, time of the host: percent of the step from which they matter
-_NO_GAPS = 1.0  # percent of the time between steps below which the steps are all the time there is
+_NO_GAPS = 5.0  # percent of the time between steps below which the steps are all the time there is
 
 _VERDICT_OF = {
     "input": "input_bound",

@@ -89,6 +89,9 @@ def require_format(basename: str, path: str) -> Format:
     if found is None:
         known = "; ".join(candidate.summary for candidate in FORMATS)
         raise UnreadableError(
-            "this is not a profile by its name", code="unknown-format", path=path, hint=f"files that can be read: {known}"
+            "this is not a profile by its name",
+            code="unknown-format",
+            path=path,
+            hint=f"files that can be read: {known}",
         )
     return found

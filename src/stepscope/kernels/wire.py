@@ -8,6 +8,9 @@ event is skipped by its length, a bad line ends that line, a bad plane ends that
     plane  = { line | metadata }  scan_fields, walk_metadata
     line   = { event }            walk_lines, once to count and once to fill
     event  = { stat }
+
+Small helpers are inlined and the hot loop is written out: a call that passes arrays counts references to each of them,
+which costs more than the decoding.
 """
 
 from __future__ import annotations
@@ -21,58 +24,79 @@ OK, BAD_VARINT, BAD_TAG, OVERRUN = 0, 1, 2, 3
 # walk_lines: what to do on this pass.
 MEASURE, DECODE, COLLECT_IDS = 0, 1, 2
 
-# Columns of walk_lines' `header`, one row a line.
+# Columns of walk_lines' `header`, one row a line.  BROKEN: the first message inside the line that cannot be read;
+# STOP: where the line itself cannot be read on.
 (
     LINE_ID,
-    NAME_AT,
-    NAME_LEN,
+    LINE_NAME,
     START_NS,
     DURATION_PS,
     DISPLAY_ID,
-    DISPLAY_AT,
-    DISPLAY_LEN,
+    DISPLAY_NAME,
     EVENTS,
     STATS,
-    BAD_AT,
-    BAD_CODE,
+    BROKEN_AT,
+    BROKEN_CODE,
+    STOP_AT,
+    STOP_CODE,
     LOST_EVENTS,
+    LOST_STATS,
     UNSORTED,
     UNNAMED,
     BAD_TIMES,
     HEADER_WIDTH,
-) = range(17)
+) = range(18)
+
+# Columns of scan_fields' `fields`, one row a field: the row of its message; its number, negative if it runs over the
+# end; for a length-delimited field its range and place, for others the value and -1.
+FIELD_MESSAGE, FIELD_NUMBER, FIELD_START, FIELD_STOP, FIELD_PLACE, FIELD_WIDTH = range(6)
+
+# Columns of intern's `texts`, one row a text.
+TEXT_START, TEXT_LENGTH, TEXT_HASH, TEXT_WIDTH = range(4)
 
 # Columns of walk_metadata's `entries`, one row a metadata entry.
-META_ID, META_NAME_AT, META_NAME_LEN, META_SHORT_AT, META_SHORT_LEN, META_STATS, META_BAD_AT, META_WIDTH = range(8)
+(
+    META_ID,
+    META_NAME,
+    META_DISPLAY,
+    META_STATS,
+    META_BAD_AT,
+    META_BAD_CODE,
+    META_WIDTH,
+) = range(7)
 
 # Tags of stats whose text lies in the buffer; `value` is the position of its length.
+INLINE = 128  # added to the tag that the stat has once its text is interned
 INLINE_STRING, INLINE_BYTES = 133, 134
 _TAG_DOUBLE, _TAG_UINT, _TAG_INT, _TAG_STRING = 1, 2, 3, 5
 
-# Offsets and durations beyond 26 days are damage; the bound also keeps sums of three inside int64.
-TIME_LIMIT_PS = 1 << 61
-
-# Flags of an event that come from its stats; the low bits are the caller's.
-FLAG_AGGREGATE = 1 << 31
-FLAG_IF_NONZERO = 1 << 30  # in a stat's flags: set the others only for a value other than 0
+# Flags of an event that come from its stats, 16 bits; the bits below are the caller's.
+FLAG_AGGREGATE = 1 << 15
+FLAG_IF_NONZERO = 1 << 16  # in a stat's flags only: set the others for a value other than 0
 
 # The name of the stat that an aggregate's count becomes, until its row in the string table is known.
 NAME_OCCURRENCES = -1
 
 
 @njit(cache=True, nogil=True, inline="always")
+def _byte(buf, pos):  # type: ignore[no-untyped-def]
+    """One byte as int64.  The position is read as unsigned, which saves the test for an index from the end."""
+    return np.int64(buf[np.uint64(pos)])
+
+
+@njit(cache=True, nogil=True, inline="always")
 def _varint(buf, pos, end):  # type: ignore[no-untyped-def]
     """Value (as int64 bits) and the position after it, -1 if there is none before `end`.
 
-    Inlined, because a call costs more than the work.  It reads first, never past the buffer, and checks after.
+    It reads first, never past the buffer, and checks after.
     """
     last = len(buf) - 1
-    byte = np.int64(buf[min(pos, last)])
+    byte = np.int64(buf[np.uint64(min(pos, last))])
     pos += 1
     value = byte & 0x7F
     shift = 7
     while byte >= 0x80 and shift < 70:
-        byte = np.int64(buf[min(pos, last)])
+        byte = np.int64(buf[np.uint64(min(pos, last))])
         pos += 1
         value |= (byte & 0x7F) << shift
         shift += 7
@@ -81,105 +105,94 @@ def _varint(buf, pos, end):  # type: ignore[no-untyped-def]
     return value, pos
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _fixed(buf, pos, width):  # type: ignore[no-untyped-def]
+    """The little-endian number in `width` bytes, as int64 bits."""
     value = np.uint64(0)
     for k in range(width):
-        value |= np.uint64(buf[pos + k]) << np.uint64(8 * k)
+        value |= np.uint64(buf[np.uint64(pos + k)]) << np.uint64(8 * k)
     return np.int64(value)
 
 
 @njit(cache=True, nogil=True)
 def _field(buf, pos, end):  # type: ignore[no-untyped-def]
-    """One field: (number, wire type, value or start, end or -1, next position or -1, error)."""
-    tag, after = _varint(buf, pos, end)
-    if after < 0:
-        return 0, 0, np.int64(0), np.int64(-1), np.int64(-1), BAD_VARINT
-    number = tag >> 3
-    wire = tag & 7
-    if number <= 0 or number > 0x1FFFFFFF:
-        return 0, 0, np.int64(0), np.int64(-1), np.int64(-1), BAD_TAG
-    if wire == 0:
-        value, nxt = _varint(buf, after, end)
-        if nxt < 0:
-            return number, wire, value, np.int64(-1), nxt, BAD_VARINT
-        return number, wire, value, np.int64(-1), nxt, OK
-    if wire == 2:
-        size, start = _varint(buf, after, end)
-        if start < 0:
-            return number, wire, np.int64(0), np.int64(-1), np.int64(-1), BAD_VARINT
-        if size < 0 or size > end - start:
-            return number, wire, start, end, np.int64(-1), OVERRUN
-        return number, wire, start, start + size, start + size, OK
-    if wire == 1 or wire == 5:
-        width = 8 if wire == 1 else 4
-        if after + width > end:
-            return number, wire, np.int64(0), np.int64(-1), np.int64(-1), OVERRUN
-        return number, wire, _fixed(buf, after, width), np.int64(-1), after + width, OK
-    return number, wire, np.int64(0), np.int64(-1), np.int64(-1), BAD_TAG
+    """One field: (number, wire type, value or start, end or -1, next position or -1, error, place).
+
+    The place of a length-delimited field is the position of its length; texts go by it.  A group counts as one field
+    without a value.
+    """
+    none = np.int64(-1)
+    depth = 0
+    while True:
+        tag, place = _varint(buf, pos, end)
+        if place < 0:
+            return 0, 0, none, none, none, OVERRUN if end - pos < 10 else BAD_VARINT, none
+        number = tag >> 3
+        wire = tag & 7
+        if number <= 0 or number > 0x1FFFFFFF or wire > 5:
+            return 0, 0, none, none, none, BAD_TAG, none
+        value = np.int64(0)
+        stop = none
+        nxt = place
+        if wire == 0 or wire == 2:
+            value, nxt = _varint(buf, place, end)
+            if nxt < 0:
+                return number, wire, end, end, none, OVERRUN if end - place < 10 else BAD_VARINT, place
+            if wire == 2:
+                if value < 0 or value > end - nxt:
+                    return number, wire, nxt, end, none, OVERRUN, place
+                stop = nxt + value
+                value = nxt
+                nxt = stop
+        elif wire == 1 or wire == 5:
+            width = 8 if wire == 1 else 4
+            if width > end - place:
+                return number, wire, none, none, none, OVERRUN, place
+            value = _fixed(buf, place, width)
+            nxt = place + width
+        else:
+            depth += 1 if wire == 3 else -1
+            if depth < 0:
+                return 0, 0, none, none, none, BAD_TAG, none
+        if depth == 0:
+            return number, wire, value, stop, nxt, OK, place
+        pos = nxt
 
 
 @njit(cache=True, nogil=True)
-def scan_fields(buf, begin, end, numbers, starts, ends):  # type: ignore[no-untyped-def]
-    """Lists the fields of one message.
+def scan_fields(buf, begins, ends, fields, bad_at, bad_code):  # type: ignore[no-untyped-def]
+    """Lists the fields of messages.
 
     Args:
         buf: uint8 of shape (bytes,).
-        begin, end: the message's range.
-        numbers, starts, ends: int64 of equal shape (room,), filled as far as there is room: the field number and, for
-            a length-delimited field, its range; otherwise the value and -1.
+        begins, ends: int64 of shape (messages,), the messages' ranges.
+        fields: int64 of shape (room, FIELD_WIDTH), filled as far as there is room; see the FIELD_ columns.
+        bad_at, bad_code: int64 of shape (messages,), filled with the position of the damage or -1, and what it is.
 
     Returns:
-        (fields seen, position of the damage or -1, error code).  A last length-delimited field that runs over the end
-        is listed, cut at the end.
+        fields seen, a last length-delimited one that runs over the end included.
     """
     count = 0
-    pos = np.int64(begin)
-    while pos < end:
-        number, wire, start, stop, nxt, error = _field(buf, pos, end)
-        if error == OK or (error == OVERRUN and wire == 2):
-            if count < len(numbers):
-                numbers[count] = number
-                starts[count] = start
-                ends[count] = stop
-            count += 1
-        if error != OK:
-            return count, pos, error
-        pos = nxt
-    return count, np.int64(-1), OK
-
-
-@njit(cache=True, nogil=True)
-def _stat(buf, pos, end):  # type: ignore[no-untyped-def]
-    """One XStat: (metadata id, tag, value).  Tag 0 if it holds no value or is damaged."""
-    metadata_id = np.int64(0)
-    tag = 0
-    value = np.int64(0)
-    while 0 <= pos < end:
-        key = buf[pos]
-        if key == 0x08:  # metadata_id
-            metadata_id, pos = _varint(buf, pos + 1, end)
-        elif key == 0x20 or key == 0x18:  # int64_value, uint64_value
-            tag = _TAG_INT if key == 0x20 else _TAG_UINT
-            value, pos = _varint(buf, pos + 1, end)
-        elif key == 0x38:  # ref_value
-            tag = _TAG_STRING
-            value, pos = _varint(buf, pos + 1, end)
-        elif key == 0x2A or key == 0x32:  # str_value, bytes_value: remember where the length stands
-            tag = INLINE_STRING if key == 0x2A else INLINE_BYTES
-            value = pos + 1
-            size, pos = _varint(buf, pos + 1, end)
-            pos = pos + size if pos >= 0 and 0 <= size <= end - pos else np.int64(-1)
-        else:
-            number, wire, start, stop, nxt, error = _field(buf, pos, end)
-            if number == 2 and wire == 1:
-                tag = _TAG_DOUBLE
-                value = start
+    for message in range(len(begins)):
+        pos = begins[message]
+        end = ends[message]
+        bad_at[message] = -1
+        while pos < end:
+            number, wire, start, stop, nxt, error, place = _field(buf, pos, end)
+            if error == OK or (error == OVERRUN and wire == 2):
+                if count < len(fields):
+                    fields[count, FIELD_MESSAGE] = message
+                    fields[count, FIELD_NUMBER] = number if error == OK else -number
+                    fields[count, FIELD_START] = start
+                    fields[count, FIELD_STOP] = stop
+                    fields[count, FIELD_PLACE] = place
+                count += 1
+            if error != OK:
+                bad_at[message] = pos
+                bad_code[message] = error
+                break
             pos = nxt
-    if pos < 0:
-        tag = 0
-        value = np.int64(0)
-    return metadata_id, tag, value
+    return count
 
 
 @njit(cache=True, nogil=True)
@@ -203,103 +216,118 @@ def _look_up(key, lut, ids):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _put_stat(buf, pos, end, at, lut, ids, flags, name, tag, value):  # type: ignore[no-untyped-def]
-    """Decodes one XStat into row `at`; returns the flags that it gives its event."""
-    metadata_id, kind, number = _stat(buf, pos, end)
-    place = _look_up(metadata_id, lut, ids)
-    given = np.uint32(0)
-    if place >= 0:
-        name[at] = lut[place]
-        given = flags[place]
-        if given & FLAG_IF_NONZERO and number == 0:
-            given = np.uint32(0)
-    else:
-        name[at] = 0
-    if kind == _TAG_STRING:
-        ref = _look_up(number, lut, ids)
-        number = np.int64(lut[ref]) if ref >= 0 else np.int64(0)
-        if number < 0:
-            number = np.int64(0)
-    if name[at] < 0:
-        name[at] = 0
-    tag[at] = kind
-    value[at] = number
-    return given
+def decode_stats(buf, begins, ends, lut, ids, name, tag, value):  # type: ignore[no-untyped-def]
+    """Decodes XStat messages, one a range, into the rows 0.. of `name`, `tag` and `value`.
 
+    Args:
+        lut, ids: the string row of each stat metadata id, see `_look_up`; -1 for none.
 
-@njit(cache=True, nogil=True)
-def decode_stats(buf, begins, ends, lut, ids, flags, name, tag, value):  # type: ignore[no-untyped-def]
-    """Decodes XStat messages, one a range, into the rows 0.. of `name`, `tag` and `value`."""
+    Returns:
+        (damaged stats, where the first of them starts or -1, what is wrong with it).
+    """
+    lost = 0
+    lost_at = np.int64(-1)
+    code = OK
     for i in range(len(begins)):
-        _put_stat(buf, begins[i], ends[i], i, lut, ids, flags, name, tag, value)
+        pos = begins[i]
+        name[i] = 0
+        tag[i] = 0
+        value[i] = 0
+        error = OK
+        while 0 <= pos < ends[i]:
+            number, wire, start, stop, pos, error, place = _field(buf, pos, ends[i])
+            if wire == 0 and number == 1:
+                row = _look_up(start, lut, ids)
+                name[i] = max(lut[row], 0) if row >= 0 else 0
+            elif wire == 0 and (number == 3 or number == 4):
+                tag[i] = _TAG_UINT if number == 3 else _TAG_INT
+                value[i] = start
+            elif wire == 0 and number == 7:
+                row = _look_up(start, lut, ids)
+                tag[i] = _TAG_STRING
+                value[i] = max(lut[row], 0) if row >= 0 else 0
+            elif wire == 1 and number == 2:
+                tag[i] = _TAG_DOUBLE
+                value[i] = start
+            elif wire == 2 and (number == 5 or number == 6):
+                tag[i] = INLINE_STRING if number == 5 else INLINE_BYTES
+                value[i] = place
+        if pos < 0:
+            tag[i] = 0
+            value[i] = 0
+            lost += 1
+            if lost_at < 0:
+                lost_at = begins[i]
+                code = error
+    return lost, lost_at, code
 
 
 @njit(cache=True, nogil=True)
-def walk_metadata(buf, begins, ends, entries, fill, stat_base, lut, ids, flags, name, tag, value):  # type: ignore[no-untyped-def]
+def walk_metadata(buf, begins, ends, entries, stat_base, stat_begins, stat_ends):  # type: ignore[no-untyped-def]
     """Reads map entries of event or stat metadata, one a range.
 
-    Without `fill`, writes one row of `entries` each (see the META_ columns).  With it, decodes the entries' stats into
-    the rows from `stat_base[i]` on.
+    Args:
+        entries: int64 of shape (entries, META_WIDTH), filled; see the META_ columns.
+        stat_base: int64 of shape (entries,), the first row of each entry's stats in `stat_begins` and `stat_ends`,
+            which receive the ranges of the stats as far as there is room.
     """
     for i in range(len(begins)):
         pos = begins[i]
-        end = ends[i]
         inner = np.int64(-1)
         inner_end = np.int64(-1)
-        key = np.int64(0)
         has_key = False
         bad = np.int64(-1)
-        while pos < end:
-            number, wire, start, stop, nxt, error = _field(buf, pos, end)
+        code = OK
+        while pos < ends[i]:
+            number, wire, start, stop, nxt, error, place = _field(buf, pos, ends[i])
             if wire == 2 and number == 2 and (error == OK or error == OVERRUN):
                 inner = start
                 inner_end = stop
             elif error == OK and wire == 0 and number == 1:
-                key = start
+                entries[i, META_ID] = start
                 has_key = True
             if error != OK:
                 bad = pos
+                code = error
                 break
             pos = nxt
-        row = stat_base[i] if fill else np.int64(0)
-        n_stats = 0
+        stats = 0
         while inner >= 0 and inner < inner_end:
-            number, wire, start, stop, nxt, error = _field(buf, inner, inner_end)
+            number, wire, start, stop, nxt, error, place = _field(buf, inner, inner_end)
             if error != OK:
-                if bad < 0:
-                    bad = inner
+                bad = inner
+                code = error
                 break
-            if number == 5 and wire == 2:
-                if fill:
-                    _put_stat(buf, start, stop, row + n_stats, lut, ids, flags, name, tag, value)
-                n_stats += 1
-            elif not fill:
-                if number == 1 and wire == 0 and not has_key:
-                    key = start
-                elif number == 2 and wire == 2:
-                    entries[i, META_NAME_AT] = start
-                    entries[i, META_NAME_LEN] = stop - start
-                elif number == 4 and wire == 2:
-                    entries[i, META_SHORT_AT] = start
-                    entries[i, META_SHORT_LEN] = stop - start
+            if wire == 0 and number == 1 and not has_key:
+                entries[i, META_ID] = start
+            elif wire == 2 and number == 2:
+                entries[i, META_NAME] = place
+            elif wire == 2 and number == 4:
+                entries[i, META_DISPLAY] = place
+            elif wire == 2 and number == 5:
+                if i < len(stat_base) and stat_base[i] + stats < len(stat_begins):
+                    stat_begins[stat_base[i] + stats] = start
+                    stat_ends[stat_base[i] + stats] = stop
+                stats += 1
             inner = nxt
-        if not fill:
-            entries[i, META_ID] = key
-            entries[i, META_STATS] = n_stats
-            entries[i, META_BAD_AT] = bad
+        entries[i, META_STATS] = stats
+        entries[i, META_BAD_AT] = bad
+        entries[i, META_BAD_CODE] = code
 
 
 @njit(cache=True, nogil=True)
 def walk_lines(  # type: ignore[no-untyped-def]
     buf, begins, ends, first, last, mode, header,
-    event_base, stat_base, zero_ps, type_lut, type_ids, stat_lut, stat_ids, stat_flags,
+    event_base, stat_base, zero_ps, limit_ps, type_lut, type_ids, stat_lut, stat_ids, stat_flags,
     start_ps, duration_ps, event_type, event_flags, stat_end, stat_name, stat_tag, stat_value, raw_ids,
 ):  # fmt: skip
     """Reads the lines `first` to `last - 1`.
 
     MEASURE fills `header` (see the columns above).  DECODE then fills events from row `event_base[line]` and stats from
-    row `stat_base[line]`; `stat_end[event]` is the row after the event's last stat.  COLLECT_IDS writes the events'
-    metadata ids to `raw_ids` instead.  All three passes skip the same damaged events.
+    row `stat_base[line]`; `stat_end[event]` is the row after the event's last stat.  Events that start further than
+    `limit_ps` from 0 are put at `zero_ps[line]`, longer ones get the length 0.  COLLECT_IDS writes the events'
+    metadata ids to `raw_ids` instead.  All three passes skip the same damaged events, and none writes a row outside
+    its line's.
     """
     dense_stats = len(stat_ids) == 0
     dense_types = len(type_ids) == 0
@@ -307,160 +335,161 @@ def walk_lines(  # type: ignore[no-untyped-def]
         pos = begins[line]
         end = ends[line]
         event = event_base[line] if mode != MEASURE else np.int64(0)
+        event_room = event_base[line + 1] if mode != MEASURE else np.int64(0)
         stat = stat_base[line] if mode == DECODE else np.int64(0)
+        stat_room = stat_base[line + 1] if mode == DECODE else np.int64(0)
         zero = zero_ps[line] if mode == DECODE else np.int64(0)
-        lost = 0
-        bad_at = np.int64(-1)
-        bad_code = OK
+        earliest = -limit_ps - zero
+        latest = limit_ps - zero
+        broken_at = np.int64(-1)
+        broken_code = OK
+        stop_at = np.int64(-1)
+        stop_code = OK
+        lost_events = 0
+        lost_stats = 0
         unsorted = False
         unnamed = 0
         bad_times = 0
         last_start = np.int64(-(1 << 62))
         last_duration = np.int64(0)
         while pos < end:
-            if buf[pos] == 0x22:  # an event; the other fields of a line are rare
+            if _byte(buf, pos) == 0x22:  # an event; the other fields of a line are rare
                 number = np.int64(4)
                 wire = np.int64(2)
                 size, start = _varint(buf, pos + 1, end)
-                stop = start + size
-                nxt = stop
                 error = OK
                 if start < 0:
-                    error = BAD_VARINT
+                    error = OVERRUN if end - pos < 11 else BAD_VARINT
                 elif size < 0 or size > end - start:
                     error = OVERRUN
+                else:
+                    stop = start + size
+                    nxt = stop
             else:
-                number, wire, start, stop, nxt, error = _field(buf, pos, end)
+                number, wire, start, stop, nxt, error, place = _field(buf, pos, end)
             if error != OK:
-                bad_at = pos
-                bad_code = error
-                if number == 4 and wire == 2:
-                    lost += 1
+                stop_at = pos
+                stop_code = error
                 break
             if number == 4 and wire == 2:
-                # One event.  Written out rather than called: this is the hot loop.
                 at = start
                 metadata_id = np.int64(0)
                 offset = np.int64(0)
                 duration = np.int64(0)
-                flags = np.uint32(0)
+                flags = np.uint16(0)
                 own = stat
-                broken = OK
+                event_error = OVERRUN
                 while at < stop:
-                    key = buf[at]
+                    key = _byte(buf, at)
                     if key == 0x22:  # stats
-                        if at + 1 < stop and buf[at + 1] < 0x80:
-                            size = np.int64(buf[at + 1])
+                        if at + 1 < stop and _byte(buf, at + 1) < 0x80:
+                            size = _byte(buf, at + 1)
                             inner = at + 2
                         else:
                             size, inner = _varint(buf, at + 1, stop)
                         if inner < 0 or size < 0 or size > stop - inner:
-                            broken = OVERRUN
+                            at = np.int64(-1)
                             break
-                        if mode == DECODE:
-                            # One stat, as in _put_stat.  Passing arrays to a function here would cost more than the
-                            # decoding: each call counts references to each of them.
-                            at = inner
-                            inner = inner + size
+                        at = inner + size
+                        if mode == DECODE and own < stat_room:
                             stat_id = np.int64(0)
                             tag = 0
                             value = np.int64(0)
-                            while at < inner:
-                                key = buf[at]
-                                if key == 0x08:
-                                    stat_id, at = _varint(buf, at + 1, inner)
-                                elif key == 0x20 or key == 0x18:
+                            stat_error = OVERRUN
+                            while inner < at:
+                                key = _byte(buf, inner)
+                                if key == 0x08:  # metadata_id
+                                    stat_id, inner = _varint(buf, inner + 1, at)
+                                elif key == 0x20 or key == 0x18:  # int64_value, uint64_value
                                     tag = _TAG_INT if key == 0x20 else _TAG_UINT
-                                    value, at = _varint(buf, at + 1, inner)
-                                elif key == 0x38:
+                                    value, inner = _varint(buf, inner + 1, at)
+                                elif key == 0x38:  # ref_value
                                     tag = _TAG_STRING
-                                    value, at = _varint(buf, at + 1, inner)
-                                elif key == 0x2A or key == 0x32:
+                                    value, inner = _varint(buf, inner + 1, at)
+                                elif key == 0x2A or key == 0x32:  # str_value, bytes_value
                                     tag = INLINE_STRING if key == 0x2A else INLINE_BYTES
-                                    value = at + 1
-                                    size, at = _varint(buf, at + 1, inner)
-                                    if at >= 0:
-                                        at = at + size if 0 <= size <= inner - at else np.int64(-1)
-                                elif key == 0x11 and at + 9 <= inner:
+                                    value = inner + 1
+                                    size, inner = _varint(buf, inner + 1, at)
+                                    if inner >= 0:
+                                        inner = inner + size if 0 <= size <= at - inner else np.int64(-1)
+                                elif key == 0x11 and inner + 9 <= at:  # double_value
                                     tag = _TAG_DOUBLE
-                                    bits = np.uint64(0)
-                                    for k in range(8):
-                                        bits |= np.uint64(buf[at + 1 + k]) << np.uint64(8 * k)
-                                    value = np.int64(bits)
-                                    at += 9
+                                    value = _fixed(buf, inner + 1, 8)
+                                    inner += 9
                                 else:
-                                    _, _, _, _, at, _ = _field(buf, at, inner)
-                                if at < 0:
+                                    _, _, _, _, inner, stat_error, _ = _field(buf, inner, at)
+                                if inner < 0:
                                     tag = 0
                                     value = np.int64(0)
                                     break
-                            if dense_stats:
-                                row = np.int64(stat_lut[stat_id]) if 0 <= stat_id < len(stat_lut) else np.int64(-1)
-                                place = stat_id
-                                if tag == _TAG_STRING:
-                                    value = np.int64(stat_lut[value]) if 0 <= value < len(stat_lut) else np.int64(0)
-                            else:
-                                place = _look_up(stat_id, stat_lut, stat_ids)
-                                row = np.int64(stat_lut[place]) if place >= 0 else np.int64(-1)
+                            if inner < 0:
+                                lost_stats += 1
+                                if broken_at < 0:
+                                    broken_at = pos
+                                    broken_code = stat_error if stat_error != OK else OVERRUN
+                            spot = stat_id
+                            ref = value
+                            if not dense_stats:
+                                spot = _look_up(stat_id, stat_lut, stat_ids)
                                 if tag == _TAG_STRING:
                                     ref = _look_up(value, stat_lut, stat_ids)
-                                    value = np.int64(stat_lut[ref]) if ref >= 0 else np.int64(0)
-                            if tag == _TAG_STRING and value < 0:
-                                value = np.int64(0)
+                            if tag == _TAG_STRING:
+                                value = np.int64(stat_lut[ref]) if 0 <= ref < len(stat_lut) else np.int64(0)
+                                value = max(value, np.int64(0))
+                            row = np.int64(stat_lut[spot]) if 0 <= spot < len(stat_lut) else np.int64(-1)
                             if row >= 0:
-                                given = stat_flags[place]
+                                given = stat_flags[spot]
                                 if given != 0 and not (given & FLAG_IF_NONZERO and value == 0):
-                                    flags |= given
+                                    flags |= np.uint16(given)
                             else:
                                 row = np.int64(0)
                             stat_name[own] = row
                             stat_tag[own] = tag
                             stat_value[own] = value
-                            size = np.int64(0)
                         own += 1
-                        at = inner + size
-                    elif key == 0x08:
-                        metadata_id, at = _varint(buf, at + 1, stop)
-                    elif key == 0x10:
-                        offset, at = _varint(buf, at + 1, stop)
-                    elif key == 0x18:
-                        duration, at = _varint(buf, at + 1, stop)
-                    elif key == 0x28:  # num_occurrences
-                        occurrences, at = _varint(buf, at + 1, stop)
-                        if mode == DECODE and at >= 0:
-                            flags |= np.uint32(FLAG_AGGREGATE)
-                            stat_name[own] = NAME_OCCURRENCES
-                            stat_tag[own] = _TAG_INT
-                            stat_value[own] = occurrences
-                        own += 1
+                    elif key == 0x08 or key == 0x10 or key == 0x18 or key == 0x28:
+                        got, at = _varint(buf, at + 1, stop)
+                        if key == 0x08:
+                            metadata_id = got
+                        elif key == 0x10:
+                            offset = got
+                        elif key == 0x18:
+                            duration = got
+                        else:  # num_occurrences
+                            if mode == DECODE and own < stat_room:
+                                flags |= np.uint16(FLAG_AGGREGATE)
+                                stat_name[own] = NAME_OCCURRENCES
+                                stat_tag[own] = _TAG_INT
+                                stat_value[own] = got
+                            own += 1
+                        if at < 0:
+                            break
                     else:
-                        _, _, _, _, at, broken = _field(buf, at, stop)
-                    if at < 0:
-                        if broken == OK:
-                            broken = BAD_VARINT
-                        break
-                if broken != OK:
-                    lost += 1
-                    if bad_at < 0:
-                        bad_at = start
-                        bad_code = broken
+                        _, _, _, _, at, event_error, _ = _field(buf, at, stop)
+                        if at < 0:
+                            break
+                if at < 0:
+                    lost_events += 1
+                    if broken_at < 0:
+                        broken_at = pos
+                        broken_code = event_error if event_error != OK else OVERRUN
                 else:
                     stat = own
-                    if mode == DECODE:
-                        if offset > TIME_LIMIT_PS or offset < -TIME_LIMIT_PS:
+                    if mode == DECODE and event < event_room:
+                        if offset > latest or offset < earliest:
                             offset = np.int64(0)
                             duration = np.int64(0)
                             bad_times += 1
-                        elif duration < 0 or duration > TIME_LIMIT_PS:
+                        elif duration < 0 or duration > limit_ps:
                             duration = np.int64(0)
                             bad_times += 1
                         begin = zero + offset
                         start_ps[event] = begin
                         duration_ps[event] = duration
-                        place = metadata_id
+                        spot = metadata_id
                         if not dense_types:
-                            place = _look_up(metadata_id, type_lut, type_ids)
-                        kind = type_lut[place] if 0 <= place < len(type_lut) else np.int32(-1)
+                            spot = _look_up(metadata_id, type_lut, type_ids)
+                        kind = type_lut[spot] if 0 <= spot < len(type_lut) else np.int32(-1)
                         event_type[event] = kind
                         if kind < 0:
                             unnamed += 1
@@ -470,7 +499,7 @@ def walk_lines(  # type: ignore[no-untyped-def]
                             unsorted = True
                         last_start = begin
                         last_duration = duration
-                    elif mode == COLLECT_IDS:
+                    elif mode == COLLECT_IDS and event < event_room:
                         raw_ids[event] = metadata_id
                     event += 1
             elif mode == MEASURE:
@@ -485,92 +514,102 @@ def walk_lines(  # type: ignore[no-untyped-def]
                         header[line, DISPLAY_ID] = start
                 elif wire == 2:
                     if number == 2:
-                        header[line, NAME_AT] = start
-                        header[line, NAME_LEN] = stop - start
+                        header[line, LINE_NAME] = place
                     elif number == 11:
-                        header[line, DISPLAY_AT] = start
-                        header[line, DISPLAY_LEN] = stop - start
+                        header[line, DISPLAY_NAME] = place
             pos = nxt
         if mode == MEASURE:
             header[line, EVENTS] = event
             header[line, STATS] = stat
-            header[line, BAD_AT] = bad_at
-            header[line, BAD_CODE] = bad_code
-            header[line, LOST_EVENTS] = lost
+            header[line, STOP_AT] = stop_at
+            header[line, STOP_CODE] = stop_code
         elif mode == DECODE:
+            header[line, BROKEN_AT] = broken_at
+            header[line, BROKEN_CODE] = broken_code
+            header[line, LOST_EVENTS] = lost_events
+            header[line, LOST_STATS] = lost_stats
             header[line, UNSORTED] = unsorted
             header[line, UNNAMED] = unnamed
             header[line, BAD_TIMES] = bad_times
 
 
-@njit(cache=True, nogil=True)
-def inline_ranges(buf, limit, rows, value, starts, lengths):  # type: ignore[no-untyped-def]
-    """Ranges of inline texts: `value[rows[i]]` is the position of the length that precedes the bytes."""
-    for i in range(len(rows)):
-        size, start = _varint(buf, value[rows[i]], limit)
-        starts[i] = start
-        lengths[i] = size
+@njit(cache=True, nogil=True, inline="always")
+def _hash(buf, start, length):  # type: ignore[no-untyped-def]
+    """A multiplicative hash over words of eight bytes, of which the last overlaps the one before; `length` is not 0."""
+    mixed = np.uint64(length) * np.uint64(0x9E3779B97F4A7C15)
+    at = start
+    end = start + length
+    while at < end:
+        if length >= 8:
+            word = np.uint64(_fixed(buf, min(at, end - 8), 8))
+        else:
+            word = np.uint64(_fixed(buf, start, length))
+        mixed = (mixed ^ word) * np.uint64(0xFF51AFD7ED558CCD)
+        mixed ^= mixed >> np.uint64(32)
+        at += 8
+    mixed *= np.uint64(0xC4CEB9FE1A85EC53)
+    return np.int64(mixed ^ (mixed >> np.uint64(29)))
 
 
 @njit(cache=True, nogil=True)
-def intern(buf, starts, lengths, out, slots, unique_start, unique_length, count):  # type: ignore[no-untyped-def]
-    """Gives equal byte ranges equal ids.
+def intern(buf, tag, value, first, slots, texts, count):  # type: ignore[no-untyped-def]
+    """Gives equal texts of the buffer equal ids, from the row `first` on, until all are done or the table is full.
 
     Args:
-        starts, lengths: int64 of shape (n,), the ranges.
-        out: int32 of shape (n,), receives the ids; 0 for an empty range.
-        slots: int32 hash table, its length a power of two and at least twice the ids that may come; -1 is free.
-        unique_start, unique_length: int64, the range of each id; row 0 is the empty string.
+        tag: uint8 of shape (n,); rows from INLINE on are texts, and lose INLINE.
+        value: int64 of shape (n,), the places of these texts (0 for none), replaced by their ids; 0 for empty ones.
+        slots: int32 hash table, its length a power of two and more than the rows of `texts`; -1 is free.
+        texts: int64 of shape (room, TEXT_WIDTH), one row an id; see the TEXT_ columns.  Row 0 is the empty string.
         count: ids given so far.
 
     Returns:
-        ids given now.
+        (rows done, ids given).
     """
-    mask = np.uint64(len(slots) - 1)
-    for i in range(len(starts)):
-        length = lengths[i]
-        if length == 0:
-            out[i] = 0
+    mask = len(slots) - 1
+    for row in range(first, len(tag)):
+        if tag[row] < INLINE:
             continue
-        start = starts[i]
-        # A multiplicative hash over words of eight bytes, then over the bytes that are left.
-        mixed = np.uint64(length) * np.uint64(0x9E3779B97F4A7C15)
-        at = start
-        end = start + length
-        while at + 8 <= end:
-            word = np.uint64(0)
-            for k in range(8):
-                word |= np.uint64(buf[at + k]) << np.uint64(8 * k)
-            mixed = (mixed ^ word) * np.uint64(0xFF51AFD7ED558CCD)
-            mixed ^= mixed >> np.uint64(32)
-            at += 8
-        while at < end:
-            mixed = (mixed ^ np.uint64(buf[at])) * np.uint64(0x100000001B3)
-            at += 1
-        mixed ^= mixed >> np.uint64(29)
-        mixed *= np.uint64(0xC4CEB9FE1A85EC53)
-        slot = (mixed ^ (mixed >> np.uint64(32))) & mask
-        while True:
-            held = slots[slot]
-            if held < 0:
-                slots[slot] = count
-                unique_start[count] = start
-                unique_length[count] = length
-                out[i] = count
-                count += 1
-                break
-            if unique_length[held] == length:
-                other = unique_start[held]
-                same = True
-                for k in range(length):
-                    if buf[other + k] != buf[start + k]:
-                        same = False
+        text = np.int32(0)
+        length = np.int64(0)
+        start = np.int64(0)
+        if value[row] > 0:
+            length, start = _varint(buf, value[row], len(buf))
+        if 0 < length <= len(buf) - start:
+            mixed = _hash(buf, start, length)
+            slot = mixed & mask
+            while slots[slot] >= 0:
+                text = slots[slot]
+                if texts[text, TEXT_HASH] == mixed and texts[text, TEXT_LENGTH] == length:
+                    other = texts[text, TEXT_START]
+                    different = np.uint8(0)
+                    for k in range(length):
+                        different |= buf[np.uint64(other + k)] ^ buf[np.uint64(start + k)]
+                    if different == 0:
                         break
-                if same:
-                    out[i] = held
-                    break
-            slot = (slot + np.uint64(1)) & mask
-    return count
+                slot = (slot + 1) & mask
+            if slots[slot] < 0:
+                if count == len(texts):
+                    return row, count
+                text = np.int32(count)
+                slots[slot] = text
+                texts[text, TEXT_START] = start
+                texts[text, TEXT_LENGTH] = length
+                texts[text, TEXT_HASH] = mixed
+                count += 1
+        tag[row] -= INLINE
+        value[row] = text
+    return len(tag), count
+
+
+@njit(cache=True, nogil=True)
+def rehash(texts, slots):  # type: ignore[no-untyped-def]
+    """Enters all rows of `texts` but the first into an empty hash table; see `intern`."""
+    mask = len(slots) - 1
+    for row in range(1, len(texts)):
+        slot = texts[row, TEXT_HASH] & mask
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = row
 
 
 @njit(cache=True, nogil=True)
@@ -581,16 +620,3 @@ def gather_bytes(buf, starts, lengths, offsets, out):  # type: ignore[no-untyped
         at = starts[i]
         for k in range(lengths[i]):
             out[to + k] = buf[at + k]
-
-
-@njit(cache=True, nogil=True)
-def gather_stats(order, offsets, name, tag, value, out_end, out_name, out_tag, out_value):  # type: ignore[no-untyped-def]
-    """Copies the stats of owners in a new order: owner `order[i]` becomes the i-th, its stats end at `out_end[i]`."""
-    to = 0
-    for i in range(len(order)):
-        for row in range(offsets[order[i]], offsets[order[i] + 1]):
-            out_name[to] = name[row]
-            out_tag[to] = tag[row]
-            out_value[to] = value[row]
-            to += 1
-        out_end[i] = to

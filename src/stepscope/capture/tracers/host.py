@@ -20,8 +20,8 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Artifact, Collected, Metadata
 
 if TYPE_CHECKING:
+    from stepscope.model import EventKind, LineBuilder
     from stepscope.model import HostTrace as Trace
-    from stepscope.model import LineBuilder
 
 MAX_EVENTS = 1_000_000
 """Ranges kept for each thread, the newest; about 150 MB.  A capture that nobody stops must not eat the machine."""
@@ -154,29 +154,34 @@ class HostRecording:
 
     def trace(self, host: str) -> Trace:
         """The recording as a trace: a line for each thread, and the session's times."""
-        from stepscope.model import PlaneKind, StatTag, TraceBuilder
+        from stepscope.model import PlaneKind, TraceBuilder
 
         stop_unix_ns = self.start_unix_ns + self.stop_ns - self.start_ns
         builder = TraceBuilder(host, self.start_unix_ns, stop_unix_ns)
         plane = builder.plane("/host:CPU", PlaneKind.HOST)
         for thread in self.threads:
             self._fill(builder.line(plane, thread.name, thread.number), thread.events)
-        times = {"profile_start_time": self.start_unix_ns, "profile_stop_time": stop_unix_ns}
-        builder.plane("Task Environment", PlaneKind.ENVIRONMENT, stats=times)
         builder.recorder_messages += [_lost(thread) for thread in self.threads if len(thread.events) == MAX_EVENTS]
         builder.partial = bool(builder.recorder_messages)
-        trace = builder.build()
-        trace.plane_stats.tag[:] = int(StatTag.UINT)  # the only two stats of planes; other readers want them unsigned
-        return trace
+        return builder.build()
 
     def _fill(self, line: LineBuilder, events: deque[Event]) -> None:
-        from stepscope.model import EventKind, Trait
+        from stepscope.model import Trait
 
         for name, start_ns, end_ns, metadata in events:
-            kind = EventKind.STEP_MARK if "step_num" in metadata else EventKind.ANNOTATION
+            kind = _kind(metadata)
             traits = Trait.EXPLICIT_ROOT if metadata.get("_r") else Trait.NONE
             stats = {key: _stat(value) for key, value in metadata.items()}
             line.event(name, (start_ns - self.start_ns) * 1000, (end_ns - start_ns) * 1000, kind, stats, traits)
+
+
+def _kind(metadata: Metadata) -> EventKind:
+    """What a range is: a step, a wait for input if it is marked as a stage of the input, else a user's range."""
+    from stepscope.model import EventKind
+
+    if "step_num" in metadata:
+        return EventKind.STEP_MARK
+    return EventKind.INPUT_WAIT if "_ipl_stage_name" in metadata else EventKind.ANNOTATION
 
 
 def _lost(thread: Thread) -> str:

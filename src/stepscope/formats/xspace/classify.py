@@ -5,6 +5,7 @@ This is the only place that knows XSpace event names.  The rules are tables; the
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -28,9 +29,10 @@ K = EventKind
 
 # Stats that say what an event is, as bits of the flags that decoding collects.  The second half of a pair tells
 # whether a value of 0 counts.
-CORRELATION, KERNEL, MEMCPY, MEMSET, MEMORY, HLO_OP, ROOT, STEP_NUM, ASYNC, FUNCTION_CALL, COLLECTIVE, COUNTER, EAGER = (
-    1 << bit for bit in range(13)
-)
+(
+    CORRELATION, KERNEL, MEMCPY, MEMSET, MEMORY, HLO_OP, ROOT, STEP_NUM, ASYNC, FUNCTION_CALL, COLLECTIVE, COUNTER,
+    EAGER,
+) = (1 << bit for bit in range(13))  # fmt: skip
 FLAG_OF_STAT: dict[str, tuple[int, bool]] = {
     "correlation_id": (CORRELATION, True),
     "kernel_details": (KERNEL, True),
@@ -60,7 +62,7 @@ _HOST_RULES: tuple[_Rule, ...] = (
     (r"Iterator::.*::(?:TFRecord|TextLine|FixedLengthRecord|SSTable|RecordIO|ArrayRecord)(?:V\d+)?(?:\[\d+\])?$",
      K.ITERATOR, Trait.FILE_READ),
     (r"Iterator::|Iterator$", K.ITERATOR, Trait.NONE),
-    (r"(?:Prefetch|ParallelInterleave|ParallelMap|MapAndBatch|ParseExample|ParallelBatch)"
+    (r"(?:Prefetch|ParallelInterleave|ParallelMap|ParallelFilter|MapAndBatch|ParseExample|ParallelBatch)"
      r"(?:Produce|Consume|InitializeInput)$", K.INPUT_HANDOVER, Trait.NONE),
     (r"InstantiatedCapturedFunction::Run", K.INPUT_CALLBACK, Trait.NONE),
     (r"(?:FunctionRun|SessionRun|RunGraph)$", K.FUNCTION_RUN, Trait.NONE),
@@ -73,6 +75,7 @@ _HOST_RULES: tuple[_Rule, ...] = (
     (r"ThreadpoolListener::StopRegion$", K.REGION_END, Trait.NONE),
     (r"ThreadpoolListener::", K.THREADPOOL, Trait.NONE),
     (r"(?:cu|hip|cuda)[A-Za-z]*Synchronize|(?:cu|cuda|hip)StreamWaitEvent", K.SYNC, Trait.NONE),
+    (r"(?:Batched)?DevicePut$|H2D Dispatch$", K.COPY_HOST_TO_DEVICE_CALL, Trait.NONE),
     (r"InfeedEnqueue", K.COPY_HOST_TO_DEVICE_CALL, Trait.ENQUEUE),
     (r"(?i:memcpy)(?i:HToD|H2D)", K.COPY_HOST_TO_DEVICE_CALL, Trait.NONE),
     (r"(?i:memcpy)(?i:HToH|H2H)", K.COPY_HOST_TO_HOST, Trait.NONE),
@@ -114,6 +117,7 @@ _RULES_OF_PLANE: dict[PlaneKind, tuple[_Rule, ...]] = {
     PlaneKind.TPU: _TPU_RULES,
     PlaneKind.SPARSE_CORE: _TPU_RULES,
 }
+_KINDS = max(EventKind) + 1
 _KIND_OF_LINE = {
     LineKind.STEPS: K.DEVICE_STEP,
     LineKind.MODULES: K.MODULE,
@@ -128,6 +132,9 @@ _16BIT = re.compile(
     rb"half|fp16|bf16|bfloat16|float16|fp8|f8e[45]m[23]|[hi](?:884|1688|16816)(?!\d)|hmma|hgemm|_f16|"
     rb"_[HB]{2}[SHB]_|(?:^|[(,;])f16\["
 )
+
+_JAX_NAME = re.compile(rb"PjitFunction\(|\$profiler\.py|jit_")
+_TORCH_NAME = re.compile(rb"aten::|ProfilerStep#")
 
 
 def _compiled(rules: Sequence[_Rule]) -> re.Pattern[bytes]:
@@ -149,13 +156,12 @@ def classify_types(
     """
     kinds = np.zeros(len(names), np.uint8)
     traits = np.zeros(len(names), np.uint8)
-    blob, bounds = strings.blob.tobytes(), strings.offsets.tolist()
-    kind_of_type = plane_kinds[planes] if len(planes) else plane_kinds[:0]
+    blob = strings.blob.data
+    begins, ends = strings.offsets[names].tolist(), strings.offsets[names + 1].tolist()
     for plane_kind, rules in _RULES_OF_PLANE.items():
         match = _compiled(rules).match
-        for row in np.flatnonzero(kind_of_type == plane_kind).tolist():
-            name = names[row]
-            found = match(blob[bounds[name] : bounds[name + 1]])
+        for row in np.flatnonzero(plane_kinds[planes] == plane_kind).tolist():
+            found = match(blob, begins[row], ends[row])
             if found:
                 _, kind, trait = rules[found.lastindex - 1]  # type: ignore[operator]
                 kinds[row] = kind
@@ -176,12 +182,14 @@ def flags_of_strings(strings: Strings) -> NDArray[np.uint32]:
 def classify_events(
     event_type: NDArray[np.int32],
     event_line: NDArray[np.int32],
-    flags: NDArray[np.uint32],
+    flags: NDArray[np.uint16],
     type_kind: NDArray[np.uint8],
     type_traits: NDArray[np.uint8],
     line_kind: NDArray[np.uint8],
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Kind and traits of every event: its type's, corrected by its line and its stats.
+
+    Millions of events share few combinations of these three, so the rules are applied to the combinations.
 
     Args:
         flags: what `FLAG_OF_STAT` collected for each event.
@@ -189,16 +197,33 @@ def classify_events(
     Returns:
         Two uint8 of shape (events,).
     """
-    kind = type_kind[event_type]
-    traits = type_traits[event_type]
-    place = line_kind[event_line]
+    known_flags = np.flatnonzero(np.bincount(flags))
+    rank = np.zeros(1 << 16, np.int32)
+    rank[known_flags] = np.arange(len(known_flags))
+    shape = (len(known_flags), len(LineKind), 2, _KINDS)
+    marks = (type_traits & np.uint8(Trait.MARKS_IF_ROOT)) != 0
+    cell = (marks * np.int32(_KINDS) + type_kind).take(event_type)
+    cell += (line_kind * np.int32(2 * _KINDS)).take(event_line)
+    cell += (rank * np.int32(len(LineKind) * 2 * _KINDS)).take(flags)
+
+    cells = np.flatnonzero(np.bincount(cell))
+    flag, line, mark, kind = np.unravel_index(cells, shape)
+    kinds, traits = np.zeros(math.prod(shape), np.uint8), np.zeros(math.prod(shape), np.uint8)
+    kinds[cells], traits[cells] = _by_line_and_stats(
+        kind.astype(np.uint8), mark.astype(np.bool_), line, known_flags[flag].astype(np.uint16)
+    )
+    own = type_traits & np.uint8(0xFF - Trait.MARKS_IF_ROOT)
+    return kinds.take(cell), own.take(event_type) | traits.take(cell)
+
+
+def _by_line_and_stats(
+    kind: NDArray[np.uint8], marks_if_root: NDArray[np.bool_], place: NDArray[np.int64], flags: NDArray[np.uint16]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Kind and traits of combinations: the kind that the name gives, whether it marks a step, line kind, flags."""
 
     def has(bit: int) -> NDArray[np.bool_]:
-        return (flags & np.uint32(bit)) != 0
-
-    traits[has(ROOT)] |= np.uint8(Trait.EXPLICIT_ROOT)
-    traits[has(ASYNC)] |= np.uint8(Trait.ASYNC)
-    traits[has(EAGER)] |= np.uint8(Trait.EAGER)
+        wanted: NDArray[np.bool_] = (flags & np.uint16(bit)) != 0
+        return wanted
 
     nameless = kind == K.OTHER
     host = place == LineKind.THREAD
@@ -206,8 +231,7 @@ def classify_events(
     kind[host & nameless & has(FUNCTION_CALL)] = K.TRACED_FUNCTION
     kind[host & nameless & has(CORRELATION)] = K.RUNTIME_CALL
     kind[host & has(STEP_NUM)] = K.STEP_MARK
-    kind[host & (kind == K.OTHER) & has(ROOT) & ((traits & np.uint8(Trait.MARKS_IF_ROOT)) != 0)] = K.STEP_MARK
-    traits &= np.uint8(0xFF - Trait.MARKS_IF_ROOT)
+    kind[host & (kind == K.OTHER) & has(ROOT) & marks_if_root] = K.STEP_MARK
 
     stream = (place == LineKind.STREAM) & nameless
     kind[stream & (has(CORRELATION) | has(KERNEL) | has(HLO_OP))] = K.KERNEL
@@ -223,6 +247,10 @@ def classify_events(
         kind[place == line] = fixed
     kind[has(COUNTER)] = K.COUNTER
     kind[has(FLAG_AGGREGATE)] = K.AGGREGATE
+
+    traits = np.zeros(len(kind), np.uint8)
+    for bit, trait in ((ROOT, Trait.EXPLICIT_ROOT), (ASYNC, Trait.ASYNC), (EAGER, Trait.EAGER)):
+        traits[has(bit)] |= np.uint8(trait)
     return kind, traits
 
 
@@ -231,38 +259,45 @@ def put_16bit(strings: Strings, events: Events, types: EventTypes, stats: Stats)
 
     This is the rule of the reference with its gap closed: bf16 and fp8 count as 16-bit or narrower, too.
     """
-    rows = np.flatnonzero((events.kind == K.KERNEL) | (events.kind == K.DEVICE_OP))
+    computes = np.zeros(256, np.bool_)
+    computes[[K.KERNEL, K.DEVICE_OP]] = True
+    rows = np.flatnonzero(computes.take(events.kind))
     if not len(rows):
         return
-    text = types.name[events.type[rows]].astype(np.int64)
-    shape = strings.find("shape")
-    if shape > 0:
-        hits = np.flatnonzero((stats.name == shape) & (stats.tag == StatTag.STRING) & (stats.value > 0))
-        owner = np.searchsorted(stats.offsets, hits, side="right") - 1
-        of_event = np.zeros(len(events), np.int64)
-        of_event[owner] = stats.value[hits]
-        text = np.where(of_event[rows] > 0, of_event[rows], text)
-    unique, inverse = np.unique(text, return_inverse=True)
-    marked = np.array([_16BIT.search(strings.raw(row)) is not None for row in unique.tolist()], np.bool_)
-    events.traits[rows[marked[inverse]]] |= np.uint8(Trait.COMPUTES_16BIT)
+    text = types.name.take(events.type.take(rows))
+    owners, shapes = _texts_named(strings, stats, "shape")
+    if len(owners):
+        shape = np.zeros(len(events), np.int32)
+        shape[owners] = shapes
+        text = np.where(shape[rows] > 0, shape[rows], text)
+    narrow = np.zeros(len(strings), np.bool_)
+    for row in np.flatnonzero(np.bincount(text)).tolist():
+        narrow[row] = _16BIT.search(strings.raw(row)) is not None
+    events.traits[rows[narrow.take(text)]] |= np.uint8(Trait.COMPUTES_16BIT)
 
 
 def put_compiles(strings: Strings, events: Events, stats: Stats) -> None:
     """Marks the calls of traced functions that were traced anew."""
-    call = strings.find("tf_function_call")
-    traced = [row for row in (strings.find(mode) for mode in ("traced-xla", "traced-nonXla")) if row > 0]
-    if call > 0 and traced:
-        hits = np.flatnonzero((stats.name == call) & np.isin(stats.value, traced))
-        events.traits[np.searchsorted(stats.offsets, hits, side="right") - 1] |= np.uint8(Trait.COMPILES)
+    owners, modes = _texts_named(strings, stats, "tf_function_call")
+    traced = [strings.find("traced-xla"), strings.find("traced-nonXla")]
+    events.traits[owners[np.isin(modes, traced)]] |= np.uint8(Trait.COMPILES)
 
 
-def framework(strings: Strings, types: EventTypes) -> str:
+def _texts_named(strings: Strings, stats: Stats, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Owners that have a text under this name, and the text's row."""
+    wanted = strings.find(name)
+    rows = np.flatnonzero(stats.name == wanted) if wanted > 0 else np.empty(0, np.int64)
+    rows = rows[stats.tag[rows] == StatTag.STRING]
+    return np.searchsorted(stats.offsets, rows, side="right") - 1, stats.value[rows]
+
+
+def framework(strings: Strings) -> str:
     """Which framework wrote the file, told by names that only it writes; empty if none is found."""
     if strings.find("jax_version") > 0 or strings.find("jaxlib_version") > 0:
         return "jax"
-    blob = strings.blob.tobytes()
     if any(strings.find(name) > 0 for name in ("FunctionRun", "EagerExecute", "ExecutorState::Process")):
         return "tensorflow"
-    if b"PjitFunction(" in blob or b"$profiler.py" in blob or b"jit_" in blob:
+    blob = strings.blob.data
+    if _JAX_NAME.search(blob):
         return "jax"
-    return "pytorch" if b"aten::" in blob or b"ProfilerStep#" in blob else ""
+    return "pytorch" if _TORCH_NAME.search(blob) else ""

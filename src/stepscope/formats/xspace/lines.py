@@ -7,15 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.formats.xspace.names import I64, NO_ROWS, Plane, bases, stat_columns
+from stepscope.formats.xspace import schema
+from stepscope.formats.xspace.clock import line_zeros_ps, session_start_ns
+from stepscope.formats.xspace.damage import Damage
+from stepscope.formats.xspace.names import I64, NO_ROWS, bases
+from stepscope.formats.xspace.planes import Bytes, Plane, Ranges, stat_columns
 from stepscope.kernels import wire
 
 _CHUNK_BYTES = 4 << 20  # of lines, for one task
-_ABSOLUTE_NS = 10**17  # line starts later than this (1973) count from 1970, not from the session's start
+_MOST_THREADS = 8
 
 
 @dataclass
@@ -25,7 +30,7 @@ class EventColumns:
     start_ps: I64
     duration_ps: I64
     type: NDArray[np.int32]
-    flags: NDArray[np.uint32]
+    flags: NDArray[np.uint16]
     stat_offsets: I64
     stat_name: NDArray[np.int32]
     stat_tag: NDArray[np.uint8]
@@ -38,26 +43,22 @@ class EventColumns:
             np.empty(events, np.int64),
             np.empty(events, np.int64),
             np.empty(events, np.int32),
-            np.empty(events, np.uint32),
+            np.empty(events, np.uint16),
             np.zeros(events + 1, np.int64),
             *stat_columns(stats),
         )
 
-    def sort(self, begin: int, end: int) -> None:
-        """Sorts the events of one line by start, at one start the longer first; stats move along."""
-        here = slice(begin, end)
-        order = np.lexsort((-self.duration_ps[here], self.start_ps[here]))
-        first = int(self.stat_offsets[begin])
-        rows = slice(first, int(self.stat_offsets[end]))
-        name, tag, value = self.stat_name[rows].copy(), self.stat_tag[rows].copy(), self.stat_value[rows].copy()
-        ends = np.empty(end - begin, np.int64)
-        wire.gather_stats(
-            order, self.stat_offsets[begin : end + 1] - first, name, tag, value,
-            ends, self.stat_name[rows], self.stat_tag[rows], self.stat_value[rows],
-        )  # fmt: skip
-        self.stat_offsets[begin + 1 : end + 1] = ends + first
-        for column in (self.start_ps, self.duration_ps, self.type, self.flags):
-            column[here] = column[here][order]
+    def reorder(self, rows: I64, new: I64) -> None:
+        """Moves the events `new` to `rows`; stats move along.  Both hold the same events, line by line."""
+        counts = np.diff(self.stat_offsets)
+        stat_rows = run_rows(self.stat_offsets[rows], counts[rows])
+        stat_new = run_rows(self.stat_offsets[new], counts[new])
+        for stats in (self.stat_name, self.stat_tag, self.stat_value):
+            stats[stat_rows] = stats[stat_new]
+        counts[rows] = counts[new]
+        np.cumsum(counts, out=self.stat_offsets[1:])
+        for events in (self.start_ps, self.duration_ps, self.type, self.flags):
+            events[rows] = events[new]
 
 
 class LineReader:
@@ -66,31 +67,37 @@ class LineReader:
     Attributes:
         header: int64 of shape (lines, HEADER_WIDTH), see `stepscope.kernels.wire`.
         event_base: int64 of shape (lines + 1,), first event row of each line.
-        zero_ns: the file's zero in ns since 1970; 0 if its times are relative to the session's start.
-        wild_lines: lines with events whose start lies impossibly far away; read as if it were 0.
+        session_start_ns: the zero of all times, in ns since 1970; None if the file does not tell.
     """
 
-    def __init__(self, buf: NDArray[np.uint8], planes: Sequence[Plane]) -> None:
+    def __init__(self, buf: Bytes, planes: Sequence[Plane], lines: Ranges, told_start: int | None) -> None:
         self.buf = buf
-        self.planes = planes
-        self._begin = np.concatenate([plane.lines[0] for plane in planes])
-        self._end = np.concatenate([plane.lines[1] for plane in planes])
-        self.header = np.zeros((len(self._begin), wire.HEADER_WIDTH), np.int64)
+        self.header = np.zeros((len(lines[0]), wire.HEADER_WIDTH), np.int64)
+        self._lines = lines
+        self._workers = min(1 + int((lines[1] - lines[0]).sum()) // _CHUNK_BYTES, os.cpu_count() or 1, _MOST_THREADS)
+        self._parts = [(plane, *part) for plane in planes for part in _chunks(plane, lines)]
         self._walk(wire.MEASURE, NO_ROWS, NO_ROWS, NO_ROWS, EventColumns.empty(0, 0), NO_ROWS)
         self.event_base = bases(self.header[:, wire.EVENTS])
         self._stat_base = bases(self.header[:, wire.STATS])
-        self.zero_ns, self._zero_ps, self.wild_lines = _zeros(self.header)
+        starts, used = self.header[:, wire.START_NS], self.header[:, wire.EVENTS] > 0
+        self.session_start_ns = session_start_ns(starts[used], told_start)
+        self._zero_ps, wild = line_zeros_ps(starts, self.session_start_ns)
+        self._wild_lines = int((wild & used).sum())
 
     def decode(self) -> EventColumns:
-        """Decodes all events, sorted within their lines.  Types are rows of the metadata, -1 where it lacks the id."""
+        """Decodes all events, in the file's order.  Types are rows of the metadata, -1 where it lacks the id."""
         columns = EventColumns.empty(int(self.event_base[-1]), int(self._stat_base[-1]))
         self._walk(wire.DECODE, self.event_base, self._stat_base, self._zero_ps, columns, NO_ROWS)
         return columns
 
     def sort(self, columns: EventColumns) -> None:
-        """Sorts the events of every line that was not written in order."""
-        for line in np.flatnonzero(self.header[:, wire.UNSORTED]).tolist():
-            columns.sort(int(self.event_base[line]), int(self.event_base[line + 1]))
+        """Sorts the events of lines that were not written in order: by start, at one start the longer first."""
+        lines = np.flatnonzero(self.header[:, wire.UNSORTED])
+        if len(lines):
+            counts = np.diff(self.event_base)[lines]
+            rows = run_rows(self.event_base[lines], counts)
+            keys = (-columns.duration_ps[rows], columns.start_ps[rows], np.repeat(lines, counts))
+            columns.reorder(rows, rows[np.lexsort(keys)])
 
     def metadata_ids(self, columns: EventColumns) -> I64:
         """The file's metadata id of every event, in the order of decoding: int64 of shape (events,)."""
@@ -98,24 +105,40 @@ class LineReader:
         self._walk(wire.COLLECT_IDS, self.event_base, NO_ROWS, NO_ROWS, columns, ids)
         return ids
 
+    def note_damage(self, damage: Damage) -> None:
+        """Tells what could not be read, once everything is decoded."""
+        header, ends = self.header, self._lines[1]
+        damage.add(header[:, wire.STOP_AT], header[:, wire.STOP_CODE], ends)
+        damage.add(header[:, wire.BROKEN_AT], header[:, wire.BROKEN_CODE], np.zeros_like(ends))
+        lost = header.sum(axis=0)
+        damage.lost_events += int(lost[wire.LOST_EVENTS])
+        damage.lost_stats += int(lost[wire.LOST_STATS])
+        damage.unnamed_events += int(lost[wire.UNNAMED])
+        damage.bad_times += int(lost[wire.BAD_TIMES]) + self._wild_lines
+
     def _walk(
         self, mode: int, event_base: I64, stat_base: I64, zero_ps: I64, columns: EventColumns, raw_ids: I64
     ) -> None:
         def run(plane: Plane, first: int, last: int) -> None:
             types, stats = plane.type_lookup, plane.stat_lookup
             wire.walk_lines(
-                self.buf, self._begin, self._end, first, last, mode, self.header, event_base, stat_base, zero_ps,
-                types.rows, types.ids, stats.rows, stats.ids, plane.stat_flags,
+                self.buf, *self._lines, first, last, mode, self.header, event_base, stat_base, zero_ps,
+                schema.TIME_LIMIT_PS, types.rows, types.ids, stats.rows, stats.ids, plane.stat_flags,
                 columns.start_ps, columns.duration_ps, columns.type, columns.flags, columns.stat_offsets[1:],
                 columns.stat_name, columns.stat_tag, columns.stat_value, raw_ids,
             )  # fmt: skip
 
-        _run_all([partial(run, plane, *part) for plane in self.planes for part in _chunks(plane)])
+        _run_all([partial(run, *part) for part in self._parts], self._workers)
 
 
-def _run_all(tasks: Sequence[Callable[[], None]]) -> None:
+def run_rows(begins: I64, lengths: I64) -> I64:
+    """The rows of several runs, one after the other: int64 of shape (sum of lengths,)."""
+    ends = np.cumsum(lengths)
+    return np.repeat(begins - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
+
+
+def _run_all(tasks: Sequence[Callable[[], None]], workers: int) -> None:
     """Runs the tasks, on several threads where that helps: the kernels release the interpreter's lock."""
-    workers = min(len(tasks), os.cpu_count() or 1, 8)
     if workers <= 1:
         for task in tasks:
             task()
@@ -125,22 +148,11 @@ def _run_all(tasks: Sequence[Callable[[], None]]) -> None:
             done.result()
 
 
-def _chunks(plane: Plane) -> Iterator[tuple[int, int]]:
+def _chunks(plane: Plane, lines: Ranges) -> Iterator[tuple[int, int]]:
     """Cuts a plane's lines into runs of about `_CHUNK_BYTES`: first line and one past the last of each."""
-    begins, ends = plane.lines
-    chunk = np.cumsum(ends - begins) // _CHUNK_BYTES
-    cuts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), len(begins)]
-    for a, b in zip(cuts, cuts[1:], strict=False):
-        if a < b:
-            yield plane.first_line + a, plane.first_line + b
-
-
-def _zeros(header: I64) -> tuple[int, I64, int]:
-    """The file's zero, each line's start after it in ps, and how many used lines start impossibly far away."""
-    starts, used = header[:, wire.START_NS], header[:, wire.EVENTS] > 0
-    absolute = starts > _ABSOLUTE_NS
-    zero_ns = int(starts[used & absolute].min()) if (used & absolute).any() else 0
-    relative = np.where(absolute, starts - zero_ns, starts)
-    limit = wire.TIME_LIMIT_PS // 1000
-    wild = (relative > limit) | (relative < -limit)
-    return zero_ns, np.where(wild, 0, relative) * 1000, int((wild & used).sum())
+    first, last = plane.lines
+    if first == last:
+        return
+    chunk = np.cumsum(lines[1][first:last] - lines[0][first:last]) // _CHUNK_BYTES
+    cuts = [first, *(np.flatnonzero(np.diff(chunk)) + first + 1).tolist(), last]
+    yield from pairwise(cuts)

@@ -6,9 +6,15 @@ import re
 
 from stepscope.model import LineKind, PlaneKind
 
+# Times beyond 26 days are damage.  The bound also keeps the end of every event, and the distance of any two of them,
+# inside int64.
+TIME_LIMIT_PS = 1 << 61
+
 SPACE_PLANES, SPACE_ERRORS, SPACE_WARNINGS, SPACE_HOSTNAMES = 1, 2, 3, 4
+SPACE_TEXTS = (SPACE_ERRORS, SPACE_WARNINGS, SPACE_HOSTNAMES)
 PLANE_ID, PLANE_NAME, PLANE_LINES, PLANE_EVENT_METADATA, PLANE_STAT_METADATA, PLANE_STATS = 1, 2, 3, 4, 5, 6
-LINE_ID, LINE_NAME, LINE_START_NS, LINE_EVENTS, LINE_DURATION_PS, LINE_DISPLAY_ID, LINE_DISPLAY_NAME = 1, 2, 3, 4, 9, 10, 11
+LINE_ID, LINE_NAME, LINE_START_NS, LINE_EVENTS, LINE_DURATION_PS = 1, 2, 3, 4, 9
+LINE_DISPLAY_ID, LINE_DISPLAY_NAME = 10, 11
 EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS, EVENT_STATS, EVENT_OCCURRENCES = 1, 2, 3, 4, 5
 STAT_METADATA_ID, STAT_DOUBLE, STAT_UINT, STAT_INT, STAT_STRING, STAT_BYTES, STAT_REF = 1, 2, 3, 4, 5, 6, 7
 METADATA_ID, METADATA_NAME, METADATA_DISPLAY_NAME, METADATA_STATS = 1, 2, 4, 5
@@ -16,13 +22,15 @@ METADATA_ID, METADATA_NAME, METADATA_DISPLAY_NAME, METADATA_STATS = 1, 2, 4, 5
 HOST_PLANE = "/host:CPU"
 ENVIRONMENT_PLANE = "Task Environment"
 START_TIME_STAT, STOP_TIME_STAT = "profile_start_time", "profile_stop_time"
+KIND_STAT = "stepscope_kind"
 OCCURRENCES_STAT = "num_occurrences"
+GROUP_STAT = "group_id"  # if all planes declare it, other readers take the steps that the file tells
 
 _HOST_PLANES = frozenset({
     HOST_PLANE, "/host:python-tracer", "/host:CUPTI", "/host:NVTX-CUPTI", "/host:ROCTRACER", "/host:TPU-runtime",
 })  # fmt: skip
 
-_DEVICE_PLANE = re.compile(r"/device:(?P<kind>[A-Z]+):(?P<ordinal>\d+)(?P<rest>.*)")
+_DEVICE_PLANE = re.compile(r"/device:(?P<kind>[A-Z]+):(?P<ordinal>[0-9]+)(?P<rest>.*)", re.DOTALL)
 _LINE_ID_DERIVED = 0xDEADBEEF  # first of the ids that the writers of this format reserve for lines they derive
 _DERIVED_IDS = range(_LINE_ID_DERIVED, _LINE_ID_DERIVED + 400)
 _DERIVED_NAMES = (
@@ -35,12 +43,15 @@ def plane_kind(name: str) -> tuple[PlaneKind, int]:
     """What a plane's name says: its kind and, for a device, its number (else -1)."""
     device = _DEVICE_PLANE.fullmatch(name)
     if device:
-        kind, ordinal, rest = device["kind"], int(device["ordinal"]), device["rest"]
+        kind, number, rest = device["kind"], device["ordinal"], device["rest"]
+        ordinal = int(number) if len(number) < 10 else -1  # more digits are no number of a device
         if kind == "GPU":
             return PlaneKind.GPU, ordinal
         if kind == "TPU":
             return (PlaneKind.SPARSE_CORE if "SparseCore" in rest else PlaneKind.TPU), ordinal
         return PlaneKind.CUSTOM_DEVICE, ordinal
+    if name.startswith("/device:CUSTOM:"):
+        return PlaneKind.CUSTOM_DEVICE, -1
     if name in _HOST_PLANES:
         return PlaneKind.HOST, -1
     if name.startswith(HOST_PLANE + " ["):  # the plane of a sub-process

@@ -7,16 +7,19 @@ sequence of pieces and no protobuf library is involved.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from stepscope.formats.xspace import schema
-from stepscope.model import HostTrace, Stats, StatTag
+from stepscope.formats.xspace.clock import line_zeros_ps
+from stepscope.formats.xspace.encode import I64, Messages, encode_children
+from stepscope.formats.xspace.kinds import with_kinds
+from stepscope.model import EventKind, HostTrace, PlaneKind, Stats, StatTag
 
-_VARINT, _FIXED64, _LENGTH = 0, 1, 2
-_FIELD_OF_TAG = {StatTag.DOUBLE: schema.STAT_DOUBLE, StatTag.UINT: schema.STAT_UINT, StatTag.INT: schema.STAT_INT}
+_EVENTS_AT_ONCE = 1 << 16
 
 
 def write(trace: HostTrace) -> bytes:
@@ -24,108 +27,212 @@ def write(trace: HostTrace) -> bytes:
     return b"".join(pieces(trace))
 
 
-def pieces(trace: HostTrace) -> Iterator[bytes]:
-    """The file in pieces of one plane each, for writing without holding all of it."""
-    yield _text(schema.SPACE_HOSTNAMES, trace.host.encode())
+def pieces(trace: HostTrace) -> Iterator[bytes | memoryview]:
+    """The file in pieces, for writing without holding more than one plane of it."""
+    trace = with_kinds(trace)
+    yield _text(schema.SPACE_HOSTNAMES, _encoded(trace.host))
     for message in trace.recorder_messages:
-        yield _text(schema.SPACE_WARNINGS, message.encode())
-    for plane in range(len(trace.planes)):
-        yield _text(schema.SPACE_PLANES, _Plane(trace, plane).encode())
+        yield _text(schema.SPACE_WARNINGS, _encoded(message))
+    zeros, _ = line_zeros_ps(trace.lines.start_ns, trace.start_unix_ns)
+    declared = _declared(trace)
+    bounds = np.searchsorted(trace.lines.plane, np.arange(len(trace.planes) + 1)).tolist()
+    for plane, (first, last) in enumerate(pairwise(bounds)):
+        parts = list(_Plane.of(trace, plane, range(first, last), zeros, declared).parts())
+        yield _head(schema.SPACE_PLANES, sum(len(part) for part in parts))
+        yield from parts
+    if trace.start_unix_ns is not None and PlaneKind.ENVIRONMENT not in trace.planes.kind:
+        yield _environment(trace.start_unix_ns, trace.stop_unix_ns)
 
 
+@dataclass(frozen=True)
 class _Plane:
-    """Encodes one plane, numbering its stat names and texts as they come."""
+    """Encodes one plane.
 
-    def __init__(self, trace: HostTrace, plane: int) -> None:
-        self.trace = trace
-        self.plane = plane
-        self.stat_ids: dict[int, int] = {}  # string row -> stat metadata id
-        self.occurrences = trace.strings.find(schema.OCCURRENCES_STAT)
+    Attributes:
+        plane: its row.
+        lines, types: the rows of its lines and of its event types.
+        zero_ps: int64 of shape (all lines,), what the reader adds to the offsets of each line.
+        texts: int64 of shape (texts,), string rows of all names and texts of stats; their ids count from 1.
+        text_ids: int64 of shape (strings,), the way back.
+    """
 
-    def encode(self) -> bytes:
-        trace, plane = self.trace, self.plane
-        lines = [self._line(row) for row in np.flatnonzero(trace.lines.plane == plane).tolist()]
-        types = [self._event_type(row) for row in np.flatnonzero(trace.event_types.plane == plane).tolist()]
-        first, last = trace.plane_stats.offsets[plane], trace.plane_stats.offsets[plane + 1]
-        stats = b"".join(_text(schema.PLANE_STATS, self._stat(trace.plane_stats, row)) for row in range(first, last))
-        texts = [self._stat_name(row, number) for row, number in self.stat_ids.items()]
-        head = _number(schema.PLANE_ID, int(trace.planes.plane_id[plane]))
-        head += _text(schema.PLANE_NAME, trace.strings.raw(trace.planes.name[plane]))
-        return b"".join(itertools.chain([head], texts, types, [stats], lines))
+    trace: HostTrace
+    plane: int
+    lines: range
+    types: I64
+    zero_ps: I64
+    texts: I64
+    text_ids: I64
 
-    def _line(self, row: int) -> bytes:
-        lines = self.trace.lines
-        head = _number(schema.LINE_ID, int(lines.line_id[row]))
-        head += _text(schema.LINE_NAME, self.trace.strings.raw(lines.name[row]))
-        head += _number(schema.LINE_START_NS, int(lines.start_ns[row]))
-        head += _number(schema.LINE_DURATION_PS, int(lines.duration_ps[row]))
-        head += _number(schema.LINE_DISPLAY_ID, int(lines.display_id[row]))
-        head += _text(schema.LINE_DISPLAY_NAME, self.trace.strings.raw(lines.display_name[row]))
-        return _text(schema.PLANE_LINES, head + self._events(row))
-
-    def _events(self, line: int) -> bytes:
-        trace = self.trace
-        begin, end = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
-        zero = _line_zero_ps(trace, line)
-        columns = zip(
-            trace.event_types.metadata_id[trace.events.type[begin:end]].tolist(),
-            (trace.events.start_ps[begin:end] - zero).tolist(),
-            trace.events.duration_ps[begin:end].tolist(),
-            trace.event_stats.offsets[begin:end].tolist(),
-            trace.event_stats.offsets[begin + 1 : end + 1].tolist(),
-            strict=True,
+    @classmethod
+    def of(cls, trace: HostTrace, plane: int, lines: range, zero_ps: I64, declared: list[int]) -> _Plane:
+        types = np.flatnonzero(trace.event_types.plane == plane)
+        stats = (
+            _part(trace.plane_stats, plane, plane + 1),
+            _select(trace.type_stats, types),
+            _part(trace.event_stats, *_event_range(trace, lines)),
         )
-        return b"".join(_text(schema.LINE_EVENTS, self._event(*row)) for row in columns)
+        texts = _texts_used(stats, len(trace.strings), declared)
+        text_ids = np.zeros(len(trace.strings), np.int64)
+        text_ids[texts] = np.arange(1, len(texts) + 1)
+        return cls(trace, plane, lines, types, zero_ps, texts, text_ids)
 
-    def _event(self, metadata_id: int, offset: int, duration: int, first: int, last: int) -> bytes:
-        stats = self.trace.event_stats
-        parts = [_number(schema.EVENT_METADATA_ID, metadata_id)]
-        rows = range(first, last)
-        counts = [row for row in rows if stats.name[row] == self.occurrences and self.occurrences > 0]
-        if counts:  # an aggregate has a count instead of a position
-            parts.append(_number(schema.EVENT_OCCURRENCES, int(stats.value[counts[0]])))
-        else:
-            parts.append(_number(schema.EVENT_OFFSET_PS, offset))
-        parts.append(_number(schema.EVENT_DURATION_PS, duration))
-        parts += [_text(schema.EVENT_STATS, self._stat(stats, row)) for row in rows if row not in counts]
-        return b"".join(parts)
+    def parts(self) -> Iterator[bytes | memoryview]:
+        """The plane in pieces: its name, its metadata, then its lines."""
+        trace, plane = self.trace, self.plane
+        yield _number(schema.PLANE_ID, int(trace.planes.plane_id[plane]))
+        yield _text(schema.PLANE_NAME, trace.strings.raw(trace.planes.name[plane]))
+        yield self._stat_metadata().encode(schema.PLANE_STAT_METADATA)
+        yield self._event_metadata().encode(schema.PLANE_EVENT_METADATA)
+        yield self._stats(_part(trace.plane_stats, plane, plane + 1)).encode(schema.PLANE_STATS)
+        yield from self._lines()
 
-    def _event_type(self, row: int) -> bytes:
+    def _stat_metadata(self) -> Messages:
+        ids = np.arange(1, len(self.texts) + 1)
+        entries = Messages(len(ids)).numbers(schema.METADATA_ID, ids)
+        return _map_entries(ids, entries.texts(schema.METADATA_NAME, self.trace.strings, self.texts))
+
+    def _event_metadata(self) -> Messages:
+        types, strings = self.trace.event_types, self.trace.strings
+        ids, name, display = types.metadata_id[self.types], types.name[self.types], types.display_name[self.types]
+        stats = _select(self.trace.type_stats, self.types)
+        entries = (
+            Messages(len(ids))
+            .numbers(schema.METADATA_ID, ids)
+            .texts(schema.METADATA_NAME, strings, name, name > 0)
+            .texts(schema.METADATA_DISPLAY_NAME, strings, display, display > 0)
+            .children(schema.METADATA_STATS, self._stats(stats), stats.offsets)
+        )
+        return _map_entries(ids, entries)
+
+    def _stats(self, stats: Stats) -> Messages:
+        """Messages for stats; where a text is a reference, the id of its metadata."""
+        tag, value = stats.tag, stats.value
+        text = np.where(tag == StatTag.STRING, value, 0)
+        return (
+            Messages(len(stats))
+            .numbers(schema.STAT_METADATA_ID, self.text_ids[stats.name])
+            .doubles(schema.STAT_DOUBLE, value, tag == StatTag.DOUBLE)
+            .numbers(schema.STAT_UINT, value, tag == StatTag.UINT)
+            .numbers(schema.STAT_INT, value, tag == StatTag.INT)
+            .texts(schema.STAT_BYTES, self.trace.strings, value, tag == StatTag.BYTES)
+            .numbers(schema.STAT_REF, self.text_ids[text], tag == StatTag.STRING)
+        )
+
+    def _lines(self) -> Iterator[bytes | memoryview]:
+        first, last = _event_range(self.trace, self.lines)
+        encoded = [self._events(at, min(at + _EVENTS_AT_ONCE, last)) for at in range(first, last, _EVENTS_AT_ONCE)]
+        ends = np.cumsum(np.concatenate([np.zeros(1, np.int64), *(sizes for _, sizes in encoded)]))
+        events = memoryview(b"".join(data for data, _ in encoded))
+        for row in self.lines:
+            head = self._line_head(row)
+            begin, end = ends[self.trace.lines.event_begin[row] - first], ends[self.trace.lines.event_end[row] - first]
+            yield _head(schema.PLANE_LINES, len(head) + int(end - begin)) + head
+            yield events[begin:end]
+
+    def _line_head(self, row: int) -> bytes:
+        lines, strings = self.trace.lines, self.trace.strings
+        return (
+            _number(schema.LINE_ID, int(lines.line_id[row]))
+            + _text(schema.LINE_NAME, strings.raw(lines.name[row]))
+            + _number(schema.LINE_START_NS, int(lines.start_ns[row]))
+            + _number(schema.LINE_DURATION_PS, int(lines.duration_ps[row]))
+            + _number(schema.LINE_DISPLAY_ID, int(lines.display_id[row]))
+            + _text(schema.LINE_DISPLAY_NAME, strings.raw(lines.display_name[row]))
+        )
+
+    def _events(self, first: int, last: int) -> tuple[bytes, I64]:
+        """The events of some rows, and the bytes that each takes."""
+        events = self.trace.events
+        offset = events.start_ps[first:last] - self.zero_ps[events.line[first:last]]
+        duration = events.duration_ps[first:last]
+        counted, stats = self._split_counts(first, last)
+        ids = self.trace.event_types.metadata_id[events.type[first:last]]
+        has_count = counted >= 0
+        messages = (
+            Messages(last - first)
+            .numbers(schema.EVENT_METADATA_ID, ids, ids != 0)
+            .numbers(schema.EVENT_OFFSET_PS, offset, ~has_count & (offset != 0))
+            .numbers(schema.EVENT_OCCURRENCES, counted, has_count)
+            .numbers(schema.EVENT_DURATION_PS, duration, duration != 0)
+            .children(schema.EVENT_STATS, self._stats(stats), stats.offsets)
+        )
+        return encode_children(schema.LINE_EVENTS, messages)
+
+    def _split_counts(self, first: int, last: int) -> tuple[I64, Stats]:
+        """The number of occurrences of each aggregate, -1 for other events, and all stats that do not hold it."""
         trace = self.trace
-        key = int(trace.event_types.metadata_id[row])
-        body = _number(schema.METADATA_ID, key)
-        body += _text(schema.METADATA_NAME, trace.strings.raw(trace.event_types.name[row]))
-        body += _text(schema.METADATA_DISPLAY_NAME, trace.strings.raw(trace.event_types.display_name[row]))
-        for stat in range(trace.type_stats.offsets[row], trace.type_stats.offsets[row + 1]):
-            body += _text(schema.METADATA_STATS, self._stat(trace.type_stats, stat))
-        return _map_entry(schema.PLANE_EVENT_METADATA, key, body)
-
-    def _stat_name(self, row: int, number: int) -> bytes:
-        body = _number(schema.METADATA_ID, number) + _text(schema.METADATA_NAME, self.trace.strings.raw(row))
-        return _map_entry(schema.PLANE_STAT_METADATA, number, body)
-
-    def _id_of(self, row: int) -> int:
-        return self.stat_ids.setdefault(row, len(self.stat_ids) + 1)
-
-    def _stat(self, stats: Stats, row: int) -> bytes:
-        tag, value = int(stats.tag[row]), int(stats.value[row])
-        head = _number(schema.STAT_METADATA_ID, self._id_of(int(stats.name[row])))
-        if tag == StatTag.STRING:
-            return head + _number(schema.STAT_REF, self._id_of(value), keep_zero=True)
-        if tag == StatTag.BYTES:
-            return head + _text(schema.STAT_BYTES, self.trace.strings.raw(value), keep_empty=True)
-        if tag == StatTag.DOUBLE:
-            return head + _varint(schema.STAT_DOUBLE << 3 | _FIXED64) + (value & (1 << 64) - 1).to_bytes(8, "little")
-        if tag == StatTag.NONE:
-            return head
-        return head + _number(_FIELD_OF_TAG[StatTag(tag)], value, keep_zero=True)
+        stats = _part(trace.event_stats, first, last)
+        counted = np.full(last - first, -1, np.int64)
+        name = trace.strings.find(schema.OCCURRENCES_STAT)
+        if name < 0 or not (trace.events.kind[first:last] == EventKind.AGGREGATE).any():
+            return counted, stats
+        owner = np.repeat(np.arange(last - first), np.diff(stats.offsets))
+        aggregate = trace.events.kind[first:last] == EventKind.AGGREGATE
+        rows = np.flatnonzero((stats.name == name) & aggregate[owner])
+        counted[owner[rows]] = stats.value[rows]
+        keep = np.ones(len(stats), np.bool_)
+        keep[rows] = False
+        offsets = np.searchsorted(owner[keep], np.arange(last - first + 1))
+        return counted, Stats(stats.name[keep], stats.tag[keep], stats.value[keep], offsets)
 
 
-def _line_zero_ps(trace: HostTrace, line: int) -> int:
-    """What the reader will add to the offsets of this line, so that it finds the times that the trace has."""
-    zero_ns = int(trace.lines.start_ns[line])
-    absolute = zero_ns > 10**17 and trace.start_unix_ns is not None
-    return (zero_ns - (trace.start_unix_ns or 0) if absolute else zero_ns) * 1000
+def _event_range(trace: HostTrace, lines: range) -> tuple[int, int]:
+    """First event row of a plane's lines, and one past the last."""
+    if not lines:
+        return 0, 0
+    return int(trace.lines.event_begin[lines[0]]), int(trace.lines.event_end[lines[-1]])
+
+
+def _part(stats: Stats, first: int, last: int) -> Stats:
+    """The stats of the owners `first` to `last - 1`, without copying."""
+    rows = slice(int(stats.offsets[first]), int(stats.offsets[last]))
+    return Stats(stats.name[rows], stats.tag[rows], stats.value[rows], stats.offsets[first : last + 1] - rows.start)
+
+
+def _select(stats: Stats, owners: I64) -> Stats:
+    """The stats of some owners, in their order."""
+    counts = np.diff(stats.offsets)[owners]
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    rows = np.repeat(stats.offsets[owners] - offsets[:-1], counts) + np.arange(offsets[-1])
+    return Stats(stats.name[rows], stats.tag[rows], stats.value[rows], offsets)
+
+
+def _declared(trace: HostTrace) -> list[int]:
+    """String rows of stat names that every plane declares, used or not."""
+    group = trace.strings.find(schema.GROUP_STAT)
+    return [group] if group > 0 and (trace.event_stats.name == group).any() else []
+
+
+def _texts_used(tables: Sequence[Stats], n_strings: int, declared: list[int]) -> I64:
+    """String rows of the names and the texts of stats; names first, since small ids are short and names recur most."""
+    names, texts = np.zeros(n_strings, np.bool_), np.zeros(n_strings, np.bool_)
+    names[declared] = True
+    for stats in tables:
+        names[stats.name] = True
+        texts[stats.value[stats.tag == StatTag.STRING]] = True
+    return np.concatenate([np.flatnonzero(names), np.flatnonzero(texts & ~names)])
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def _map_entries(keys: I64, values: Messages) -> Messages:
+    return Messages(len(keys)).numbers(1, keys).children(2, values, np.arange(len(keys) + 1))
+
+
+def _environment(start_ns: int, stop_ns: int | None) -> bytes:
+    """A plane that tells when the session was, for traces from formats that keep it elsewhere."""
+    plane = _text(schema.PLANE_NAME, schema.ENVIRONMENT_PLANE.encode())
+    times = ((schema.START_TIME_STAT, start_ns), (schema.STOP_TIME_STAT, stop_ns))
+    for number, (name, value) in enumerate(times, 1):
+        if value is not None:
+            stat = _number(schema.STAT_METADATA_ID, number) + _number(schema.STAT_UINT, value)
+            metadata = _number(schema.METADATA_ID, number) + _text(schema.METADATA_NAME, name.encode())
+            entry = _number(1, number) + _text(2, metadata)
+            plane += _text(schema.PLANE_STAT_METADATA, entry) + _text(schema.PLANE_STATS, stat)
+    return _text(schema.SPACE_PLANES, plane)
 
 
 def _varint(value: int) -> bytes:
@@ -138,15 +245,13 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _number(field: int, value: int, keep_zero: bool = False) -> bytes:
-    return _varint(field << 3 | _VARINT) + _varint(value) if value or keep_zero else b""
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value) if value else b""
 
 
-def _text(field: int, value: bytes, keep_empty: bool = False) -> bytes:
-    if not value and not keep_empty and field not in (schema.SPACE_PLANES, schema.LINE_EVENTS):
-        return b""
-    return _varint(field << 3 | _LENGTH) + _varint(len(value)) + value
+def _head(field: int, length: int) -> bytes:
+    return _varint(field << 3 | 2) + _varint(length)
 
 
-def _map_entry(field: int, key: int, body: bytes) -> bytes:
-    return _text(field, _number(1, key, keep_zero=True) + _text(2, body, keep_empty=True))
+def _text(field: int, value: bytes) -> bytes:
+    return _head(field, len(value)) + value if value else b""

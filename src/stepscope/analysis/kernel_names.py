@@ -1,0 +1,37 @@
+"""Kernel names for the eye: C++ templates write whole programs into them."""
+
+from __future__ import annotations
+
+import re
+
+LONGEST = 56
+_NOISE = re.compile(
+    r"^(?:void|static|inline) |std::enable_if<[^>]*>::type |\(anonymous namespace\)::|<unnamed>::| const(?=[ ,&>*)])"
+)
+_CLONE = re.compile(r" ?\[clone [^\]]*\]| ?\(\.kd\)|\.kd$")
+_NAMESPACES = re.compile(r"(?:[A-Za-z_]\w*::)+(?=[A-Za-z_])")
+
+
+def brief(name: str, longest: int = LONGEST) -> str:
+    """The telling part of a kernel's name: without parameters and, if that is still too long, without namespaces, then
+    without its end.
+
+    >>> brief("void at::native::fill<4, at::Functor<float> >(int, float*)")
+    'at::native::fill<4, at::Functor<float> >'
+    """
+    if len(name) <= longest:
+        return name
+    text = _without_parameters(_NOISE.sub("", _CLONE.sub("", name)))
+    if len(text) > longest:
+        text = _NAMESPACES.sub("", text)
+    return text if len(text) <= longest else text[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def _without_parameters(name: str) -> str:
+    """Cuts at the first parenthesis outside of template brackets."""
+    depth = 0
+    for at, char in enumerate(name):
+        if char == "(" and depth == 0 and at:
+            return name[:at].rstrip()
+        depth += (char in "<({[") - (char in ">)}]" and depth > 0)
+    return name

@@ -1,0 +1,115 @@
+"""What to change about a slow stage of a tf.data pipeline."""
+
+from __future__ import annotations
+
+import re
+
+# Patterns for the type of an iterator without its version; the first that matches wins.  `{op}` is the dataset op.
+_RULES: tuple[tuple[str, str], ...] = (
+    (
+        r"TFRecord|TextLine|FixedLengthRecord|SSTable|RecordIO|ArrayRecord|LMDB|Csv|Sql|Parquet|Bigtable|Snapshot|TFColumn",
+        "reading files is slow in {op}: read several at once with .interleave(open_file, "
+        "num_parallel_calls=tf.data.AUTOTUNE), keep the files near the host, pack small files into larger "
+        "ones, and read ahead with .prefetch(tf.data.AUTOTUNE) at the end",
+    ),
+    (
+        r"Generator",
+        "the Python generator behind {op} is slow: replace tf.data.Dataset.from_generator by TensorFlow ops or by"
+        " files, or run several generators with .interleave(make_generator_dataset, "
+        "num_parallel_calls=tf.data.AUTOTUNE)",
+    ),
+    (
+        r"FromTensor|TensorSlice|SparseTensorSlice|Range|Random",
+        "the source {op} itself is slow: make fewer and larger elements, e.g. slice whole batches instead of "
+        "single examples",
+    ),
+    (
+        r"DataService",
+        "{op} waits for the tf.data service: profile its workers, or start more of them",
+    ),
+    (
+        r"MapAndBatch",
+        "the function of the .map() before .batch() in {op} is slow: give it .map(fn, "
+        "num_parallel_calls=tf.data.AUTOTUNE), batch first and let fn work on whole batches, .cache() what "
+        "does not change, and .prefetch(tf.data.AUTOTUNE) at the end",
+    ),
+    (
+        r"ParallelMap",
+        "the function of .map() in {op} is slow although it runs in parallel: .map(fn, "
+        "num_parallel_calls=tf.data.AUTOTUNE) uses all cores; batch first and let fn work on whole batches, "
+        "avoid tf.py_function, and .cache() what does not change",
+    ),
+    (
+        r"Map|Scan|ParseExample",
+        "the function of .map() in {op} runs on one element at a time: .map(fn, "
+        "num_parallel_calls=tf.data.AUTOTUNE), batch first and let fn work on whole batches, avoid "
+        "tf.py_function, and .cache() what does not change",
+    ),
+    (
+        r"(?:Legacy)?ParallelInterleave",
+        "opening and reading the inputs of .interleave() in {op} is slow: raise cycle_length, make its "
+        "function cheaper, and pack small files into larger ones",
+    ),
+    (
+        r"Interleave|FlatMap|WeightedFlatMap",
+        "{op} opens and reads its inputs one after the other: .interleave(open_input, cycle_length=8, "
+        "num_parallel_calls=tf.data.AUTOTUNE) in place of it, with fewer and larger inputs",
+    ),
+    (
+        r"DirectedInterleave|Zip|Concatenate",
+        "{op} combines its inputs one element at a time: batch each input before it",
+    ),
+    (
+        r"ParallelFilter|Filter",
+        "the predicate of .filter() in {op} is slow or drops much: filter earlier and on less data, .cache() "
+        "after it, or prepare filtered data offline",
+    ),
+    (
+        r"ParallelBatch",
+        "copying elements into batches is slow in {op}: make elements smaller or batches fewer, e.g. decode "
+        "and resize before .batch(), or use narrower dtypes",
+    ),
+    (
+        r"PaddedBatch|Batch|Unbatch|Rebatch|Window|GroupBy\w*",
+        "copying elements into batches is slow in {op}: .batch(n, num_parallel_calls=tf.data.AUTOTUNE), keep "
+        "elements small until then, use narrower dtypes, and .prefetch(tf.data.AUTOTUNE) at the end",
+    ),
+    (
+        r"Shuffle",
+        "filling and drawing from the buffer of .shuffle() in {op} is slow: lower buffer_size, or shuffle "
+        "file names or small records instead of decoded elements",
+    ),
+    (
+        r"Memory\w*|File(?:Reader|Writer|Cache)\w*|Cache\w*",
+        "{op} is filling or reading a cache: the first epoch is slow by design; cache small elements, before they grow",
+    ),
+    (
+        r"Prefetch",
+        "nothing that {op} waited for was recorded: its elements lay ready, or were begun before the capture;"
+        " no stage before it is slow. If batches are tiny, make them larger",
+    ),
+)
+_COMPILED = tuple((re.compile(f"(?:{pattern})(?:V\\d+)?$"), text) for pattern, text in _RULES)
+_OTHER = (
+    "{op} is slow: make its elements fewer and larger, run what is expensive in .map(fn, "
+    "num_parallel_calls=tf.data.AUTOTUNE), and .prefetch(tf.data.AUTOTUNE) at the end"
+)
+_FETCHING = (
+    "the device waits for the host's pipeline: look at the host pipelines, and use "
+    ".prefetch(tf.data.AUTOTUNE) at the end of the dataset; the capture holds none if they ran in another "
+    "process"
+)
+
+
+def suggestion(iterator: str, dataset_op: str, on_device: bool) -> str:
+    """What to change about a bottleneck.
+
+    Args:
+        iterator: the type, such as `ParallelMapV2`.
+        dataset_op: the name of the dataset op that it runs, such as `MapDataset:3`; may be empty.
+        on_device: it belongs to a pipeline that fetches from a host's pipeline.
+    """
+    if on_device:
+        return _FETCHING
+    text = next((text for pattern, text in _COMPILED if pattern.match(iterator)), _OTHER)
+    return text.format(op=f"{iterator} ({dataset_op})" if dataset_op else iterator)

@@ -1,0 +1,554 @@
+"""The tool `tf-data`: which stage of a tf.data input pipeline makes the training wait, and what to change there.
+
+It goes the five steps of a bottleneck analysis:
+
+1. the most input-bound host is the one with the slowest call of an input pipeline;
+2. its slowest pipeline is the one with that call;
+3. the graph of the pipeline is rebuilt from the calls of its iterators, across the threads that they run on;
+4. the critical path holds the iterators that the slow call waited for;
+5. the bottleneck is the iterator on the critical path with the longest self time, added up over the slow calls that
+   take at least a tenth of the slowest, so that one odd call does not decide, and neither do many that barely count as
+   slow. A call that waited for work begun before the capture counts only if there is no other. The graph shows the
+   slowest call that the bottleneck held up.
+
+The long name of an iterator is `Iterator::Root::<Dataset 1>::...::<Dataset n>`: the last part is the iterator itself,
+the parts before it are the transformations that read from it, the one nearest to the training first. TensorFlow before
+2.9 has no `Root`. TensorFlow rewrites pipelines before it runs them: `MapAndBatch` is a `.map()` and a `.batch()` in
+one, `ParallelMapV2` may be a plain `.map()`, and the `Prefetch` at the top may be TensorFlow's own. The name of the
+dataset op tells what the program wrote.
+
+In JSON a node of `graph` has besides: `id`, `parent` (the `id` of the node that reads from it, null for the outermost),
+`long_name`, `dataset_op`, and `parallel`, true if it works on another thread than what reads from it. Each of
+`executions` has a `graph` of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.analysis.iterators import IteratorCalls, iterator_calls, last_part, parent_name
+from stepscope.analysis.pipeline_advice import suggestion
+from stepscope.model import EventKind, HostTrace
+from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section
+
+I64 = NDArray[np.int64]
+
+SLOW_PS = 50_000_000  # a call that takes longer counts as slow
+COUNTED_SHARE = 0.1  # of the longest call: from here on a slow call counts for the pipeline's bottleneck
+RANKS = 5  # executions kept of each pipeline, the slowest
+MOST_PIPELINES = 200  # kept of a host, the slowest
+_DEVICE_SIDE = re.compile(r"Iterator::(?:(?:Root|Model)::)?Prefetch::Generator$")
+
+PIPELINE_FIELDS: tuple[Field, ...] = (
+    Field("host", "text", "the host that runs the pipeline", "str"),
+    Field(
+        "name", "text",
+        "Host:n runs the program's tf.data code; Device:n fetches from it for one device (distribution strategies)",
+        "str",
+    ),
+    Field("calls", "count", "how often the pipeline was asked for an element", "int"),
+    Field("slow_calls", "count", "calls that took longer than 50 us", "int"),
+    Field("min_us", "us", "shortest call"),
+    Field("mean_us", "us", "mean duration of the calls"),
+    Field("max_us", "us", "longest call"),
+    Field("total_ms", "ms", "all calls together"),
+    Field("bottleneck", "text", "the iterator that holds up its slow calls most; unknown without slow calls", "str"),
+    Field("iterators", "count", "iterators over the dataset, one for each epoch or `iter()`", "int"),
+)  # fmt: skip
+BOTTLENECK_FIELDS: tuple[Field, ...] = (
+    Field("host", "text", "the most input-bound host", "str"),
+    Field("pipeline", "text", "its slowest pipeline", "str"),
+    Field("iterator", "text", "type of the iterator with the longest self time on the critical path", "str"),
+    Field("long_name", "text", "its long name: what reads from it, and itself last", "str"),
+    Field("dataset_op", "text", "the dataset op that it runs; unknown in older TensorFlow", "str"),
+    Field("self_us", "us", "its self time in the execution that the graph shows"),
+    Field(
+        "slow_self_percent", "percent", "its self time in the slow calls that count, of that of all critical iterators"
+    ),
+    Field("execution_us", "us", "how long the execution that the graph shows took"),
+    Field("suggestion", "text", "what to change", "str"),
+)
+GRAPH_FIELDS: tuple[Field, ...] = (
+    Field("name", "text", "the iterator's type", "str"),
+    Field("start_ms", "ms", "begin of its first call in this execution, from the start of the host's session"),
+    Field("total_us", "us", "wall time of its calls in this execution, added up"),
+    Field("self_us", "us", "the same without the time in which the iterators that it reads from ran for it"),
+    Field("calls", "count", "how often it was called in this execution", "int"),
+    Field("critical", "", "yes if the execution waited for it", "bool"),
+    Field("bottleneck", "", "yes for the bottleneck", "bool"),
+)
+EXECUTION_FIELDS: tuple[Field, ...] = (
+    Field("host", "text", "the host that runs the pipeline", "str"),
+    Field("pipeline", "text", "the pipeline's name", "str"),
+    Field("rank", "number", "1 for the pipeline's slowest execution", "int"),
+    Field("start_ms", "ms", "when it begins, from the start of the host's session"),
+    Field("duration_us", "us", "how long it takes"),
+    Field("bottleneck", "text", "the critical iterator with the longest self time in this execution", "str"),
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """The calls of one iterator within one execution; see GRAPH_FIELDS."""
+
+    long_name: str
+    start_ps: int
+    total_ps: int
+    self_ps: int
+    calls: int
+    critical: bool
+    parallel: bool
+    dataset_op: str
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One call of a pipeline: its place among them, slowest first, and its nodes, outermost first.
+
+    `bottleneck` is the index of the critical node with the longest self time.
+    """
+
+    rank: int
+    start_ps: int
+    duration_ps: int
+    bottleneck: int
+    nodes: list[Node]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """One pipeline of a host.
+
+    Attributes:
+        bottleneck: long name of the iterator that holds up the slow calls most; empty without slow calls.
+        bottleneck_percent: its self time in slow calls, of that of all critical iterators.
+        executions: the RANKS slowest, and after them the slowest that the bottleneck held up if it is none of these.
+    """
+
+    name: str
+    long_name: str
+    calls: int
+    slow_calls: int
+    min_ps: int
+    max_ps: int
+    total_ps: int
+    iterators: int
+    bottleneck: str
+    bottleneck_percent: float
+    executions: list[Execution]
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one host contributes."""
+
+    host: str
+    framework: str
+    waits: int
+    has_roots: bool
+    pipelines: list[Pipeline]
+    problems: list[str]
+    partial: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class TfDataReport(Report):
+    """The tf.data bottleneck analysis; see the FIELDS tables of this module.
+
+    Attributes:
+        pipelines: all pipelines of all hosts, those that run the program's code first, then by their longest call.
+        bottleneck: None if no call was slow.
+        graph: nodes of the execution that `bottleneck` speaks of; of the slowest one without a bottleneck.
+        executions: the slowest executions of each pipeline, each with its own graph.
+        summary: the finding in words.
+    """
+
+    TOOL: ClassVar[str] = "tf-data"
+
+    pipelines: tuple[dict[str, Cell], ...]
+    bottleneck: dict[str, Cell] | None
+    graph: tuple[dict[str, Cell], ...]
+    executions: tuple[dict[str, Any], ...]
+    summary: tuple[str, ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {
+            "summary": list(self.summary),
+            "pipelines": list(self.pipelines),
+            "bottleneck": self.bottleneck,
+            "graph": list(self.graph),
+            "executions": list(self.executions),
+        }
+
+    def sections(self) -> Sequence[Section]:
+        """Summary, bottleneck, all pipelines, the graph, the slowest executions."""
+        found: dict[str, Cell] = self.bottleneck or dict.fromkeys((f.name for f in BOTTLENECK_FIELDS), None)
+        ranked = tuple({f.name: row[f.name] for f in EXECUTION_FIELDS} for row in self.executions)
+        return [
+            Prose("Performance analysis", self.summary),
+            Figures("Bottleneck", BOTTLENECK_FIELDS[:-1], found),
+            self.main_table(),
+            Rows("Graph of the slow execution", GRAPH_FIELDS, _indented(self.graph), empty="no execution to show"),
+            Rows("Slowest executions", EXECUTION_FIELDS, ranked, empty="no execution to show"),
+        ]
+
+    def main_table(self) -> Rows:
+        """The pipelines."""
+        return Rows("Input pipelines", PIPELINE_FIELDS, self.pipelines, empty="no tf.data pipeline in the capture")
+
+    def head(self, rows: int) -> TfDataReport:
+        """The same with at most so many pipelines and executions."""
+        return replace(self, pipelines=self.pipelines[:rows], executions=self.executions[:rows])
+
+
+def _indented(graph: Sequence[dict[str, Cell]]) -> tuple[dict[str, Cell], ...]:
+    """The nodes with their names indented by their place in the graph, for the eye."""
+    depth: dict[Cell, int] = {None: -1}
+    for node in graph:
+        depth[node["id"]] = depth[node["parent"]] + 1
+    return tuple({**node, "name": "  " * depth[node["id"]] + str(node["name"])} for node in graph)
+
+
+# -- one host ----------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes."""
+    calls = iterator_calls(trace)
+    return Partial(
+        host=trace.host,
+        framework=trace.framework,
+        waits=int((trace.events.kind == EventKind.INPUT_WAIT).sum()),
+        has_roots=calls.has_roots,
+        pipelines=list(_pipelines(trace, calls)),
+        problems=[str(problem) for problem in trace.problems] + list(trace.recorder_messages),
+        partial=trace.partial,
+    )
+
+
+def _pipelines(trace: HostTrace, calls: IteratorCalls) -> Iterator[Pipeline]:
+    """The pipelines of a host in order of their first call, at most MOST_PIPELINES."""
+    roots = np.flatnonzero(calls.root == np.arange(len(calls.root)))
+    if not len(roots):
+        return
+    pipeline = np.full(len(calls.root), -1, np.int64)
+    pipeline[roots] = _pipeline_of(calls, roots)
+    nodes = _Nodes(trace, calls, pipeline)
+    slowest = np.zeros(int(pipeline.max()) + 1, np.int64)
+    np.maximum.at(slowest, pipeline[roots], calls.duration_ps[roots])
+    kept = np.sort(np.argsort(-slowest, kind="stable")[:MOST_PIPELINES])
+    order = np.lexsort((-calls.duration_ps[roots], pipeline[roots]))
+    roots = roots[order]
+    bounds = np.searchsorted(pipeline[roots], np.stack([kept, kept + 1]))
+    counts = {"Host": 0, "Device": 0}
+    for at, first, last in zip(kept.tolist(), *bounds.tolist(), strict=True):
+        place = "Device" if nodes.on_device[at] else "Host"
+        yield nodes.pipeline(at, f"{place}:{counts[place]}", roots[first:last])
+        counts[place] += 1
+
+
+def _pipeline_of(calls: IteratorCalls, roots: I64) -> I64:
+    """The pipeline of each root call, numbered in order of their first calls.
+
+    A dataset may be iterated several times, each time by a new iterator.  Iterators belong to one pipeline if they and
+    the two stages below them run the same dataset ops; without names of ops each iterator is a pipeline of its own.
+    """
+    ids, which = np.unique(calls.iterator[roots], return_inverse=True)
+    which = which.reshape(-1)
+    largest = np.iinfo(np.int64).max
+    ops = np.full((3, len(ids)), largest)
+    level = np.full(len(calls.root), -1, np.int64)
+    level[roots] = which
+    for at in range(3):
+        here = np.flatnonzero(level >= 0)
+        known = here[calls.dataset[here] >= 0]
+        np.minimum.at(ops[at], level[known], calls.dataset[known])
+        below = np.where(calls.parent >= 0, level[calls.parent], -1)
+        level = below
+    name = np.zeros(len(ids), np.int64)
+    name[which] = calls.name[roots]
+    nameless = ops[0] == largest
+    key = np.stack([name, np.where(nameless, ids, -1), *ops])
+    _, of_id = np.unique(key, axis=1, return_inverse=True)
+    found = of_id.reshape(-1)[which]
+    first = np.full(int(found.max()) + 1, largest)
+    np.minimum.at(first, found, calls.start_ps[roots])
+    place = np.empty(len(first), np.int64)
+    place[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return place[found]
+
+
+class _Nodes:
+    """Calls added up by execution and iterator."""
+
+    def __init__(self, trace: HostTrace, calls: IteratorCalls, pipeline: I64) -> None:
+        self.trace, self.calls = trace, calls
+        served = np.flatnonzero(calls.root >= 0)
+        key, of_call = np.unique(
+            calls.root[served] * np.int64(len(calls.names)) + calls.name[served], return_inverse=True
+        )
+        of_call = of_call.reshape(-1)
+        self.root, self.name = key // len(calls.names), key % len(calls.names)
+        self.calls_made = np.bincount(of_call, minlength=len(key))
+        self.total, self.self_ps = np.zeros(len(key), np.int64), np.zeros(len(key), np.int64)
+        np.add.at(self.total, of_call, calls.duration_ps[served])
+        np.add.at(self.self_ps, of_call, np.maximum(calls.self_ps[served], 0))
+        self.start = np.full(len(key), np.iinfo(np.int64).max)
+        np.minimum.at(self.start, of_call, calls.start_ps[served])
+        self.critical = np.bincount(of_call, calls.blocks[served], minlength=len(key)) > 0
+        self.parallel = np.bincount(of_call, calls.elsewhere[served], minlength=len(key)) > 0
+        self.first_call = np.empty(len(key), np.int64)
+        self.first_call[of_call[::-1]] = served[::-1]  # of several the last assignment, the first call, stays
+        self.pipeline_at = pipeline[self.root]
+        self._find_bottlenecks(int(pipeline.max()) + 1)
+        device = np.array([_DEVICE_SIDE.match(name) is not None for name in calls.names])
+        self.on_device = np.zeros(int(pipeline.max()) + 1, np.bool_)
+        self.on_device[self.pipeline_at[device[self.name]]] = True
+
+    def _find_bottlenecks(self, n_pipelines: int) -> None:
+        """The bottleneck of each execution, and of each pipeline over those of its slow executions that count."""
+        weight = np.where(self.critical, self.self_ps, -1)
+        order = np.lexsort((self.name, weight, self.root))
+        last = np.append(self.root[order][1:] != self.root[order][:-1], True)
+        self.of_execution = np.full(len(self.calls.root), -1, np.int64)
+        self.of_execution[self.root[order[last]]] = order[last]
+        slow = np.flatnonzero(self._counts(n_pipelines) & self.critical)
+        n_names = len(self.calls.names)
+        key, at = np.unique(self.pipeline_at[slow] * n_names + self.name[slow], return_inverse=True)
+        total = np.zeros(len(key), np.int64)
+        np.add.at(total, at.reshape(-1), self.self_ps[slow])
+        self.of_pipeline = np.full(n_pipelines, -1, np.int64)
+        order = np.lexsort((total, key // n_names))
+        self.of_pipeline[key[order] // n_names] = key[order] % n_names  # the largest comes last and stays
+        whole = np.zeros(n_pipelines, np.int64)
+        np.add.at(whole, key // n_names, total)
+        largest = np.zeros(n_pipelines, np.int64)
+        np.maximum.at(largest, key // n_names, total)
+        self.percent = 100.0 * largest / np.maximum(whole, 1)
+
+    def _counts(self, n_pipelines: int) -> NDArray[np.bool_]:
+        """Whether each row's execution counts for the bottleneck of its pipeline."""
+        calls = self.calls
+        explained = np.ones(len(calls.root), np.bool_)
+        explained[calls.root[calls.unexplained & calls.blocks]] = False
+        slow = calls.duration_ps[self.root] > SLOW_PS
+        known = slow & explained[self.root]
+        has_known = np.zeros(n_pipelines, np.bool_)
+        has_known[self.pipeline_at[known]] = True
+        counts: NDArray[np.bool_] = np.where(has_known[self.pipeline_at], known, slow)
+        longest = np.zeros(n_pipelines, np.int64)
+        np.maximum.at(longest, self.pipeline_at[counts], calls.duration_ps[self.root[counts]])
+        least: NDArray[np.float64] = COUNTED_SHARE * longest[self.pipeline_at]
+        counts &= calls.duration_ps[self.root] >= least
+        return counts
+
+    def pipeline(self, at: int, name: str, roots: I64) -> Pipeline:
+        """One pipeline, from its root calls, the longest first."""
+        duration = self.calls.duration_ps[roots]
+        shown = list(range(min(RANKS, len(roots))))
+        bottleneck = int(self.of_pipeline[at])
+        held = np.flatnonzero(self.name[self.of_execution[roots]] == bottleneck)
+        if len(held) and int(held[0]) not in shown:
+            shown.append(int(held[0]))
+        return Pipeline(
+            name=name,
+            long_name=self.calls.names[self.calls.name[roots[0]]],
+            calls=len(roots),
+            slow_calls=int((duration > SLOW_PS).sum()),
+            min_ps=int(duration[-1]),
+            max_ps=int(duration[0]),
+            total_ps=int(duration.sum()),
+            iterators=len(np.unique(self.calls.iterator[roots])),
+            bottleneck=self.calls.names[bottleneck] if bottleneck >= 0 else "",
+            bottleneck_percent=round(float(self.percent[at]), 4),
+            executions=[self._execution(rank, int(roots[rank])) for rank in shown],
+        )
+
+    def _execution(self, rank: int, root: int) -> Execution:
+        first, last = np.searchsorted(self.root, [root, root + 1]).tolist()
+        rows = _in_tree_order([(self.calls.names[self.name[row]], row) for row in range(first, last)])
+        return Execution(
+            rank=rank + 1,
+            start_ps=int(self.calls.start_ps[root]),
+            duration_ps=int(self.calls.duration_ps[root]),
+            bottleneck=rows.index(int(self.of_execution[root])),
+            nodes=[self._node(row) for row in rows],
+        )
+
+    def _node(self, row: int) -> Node:
+        dataset = int(self.calls.dataset[self.first_call[row]])
+        return Node(
+            long_name=self.calls.names[self.name[row]],
+            start_ps=int(self.start[row]),
+            total_ps=int(self.total[row]),
+            self_ps=int(self.self_ps[row]),
+            calls=int(self.calls_made[row]),
+            critical=bool(self.critical[row]),
+            parallel=bool(self.parallel[row]),
+            dataset_op=self.trace.strings[dataset] if dataset >= 0 else "",
+        )
+
+
+def _in_tree_order(named: list[tuple[str, int]]) -> list[int]:
+    """Rows by name so that a node comes before those that it reads from, and these stay together."""
+    return [row for _, row in sorted(named, key=lambda pair: (pair[0].split("::"), pair[1]))]
+
+
+# -- all hosts ---------------------------------------------------------------------------------------------------
+
+
+def merge(partials: Sequence[Partial]) -> TfDataReport:
+    """The analysis of the session."""
+    found = [(part.host, pipeline) for part in partials for pipeline in part.pipelines]
+    found.sort(key=lambda item: (item[1].name.startswith("Device"), -item[1].max_ps))
+    bottleneck, graph = (None, ()) if not found else _worst(*found[0])
+    return TfDataReport(
+        hosts=tuple(part.host for part in partials),
+        warnings=_warnings(partials),
+        partial=any(part.partial for part in partials),
+        pipelines=tuple(_pipeline_row(host, pipeline) for host, pipeline in found),
+        bottleneck=bottleneck,
+        graph=graph,
+        executions=tuple(
+            _execution_row(host, pipeline, execution)
+            for host, pipeline in found
+            for execution in pipeline.executions[:RANKS]
+        ),
+        summary=tuple(_summary(found, bottleneck, len(partials))),
+    )
+
+
+def _worst(host: str, pipeline: Pipeline) -> tuple[dict[str, Cell] | None, tuple[dict[str, Cell], ...]]:
+    """The bottleneck of a pipeline, None if it has no slow calls, and the graph of the execution that shows it."""
+    if not pipeline.bottleneck:
+        return None, _graph(pipeline.executions[0], None)
+    shown = next(
+        (item for item in pipeline.executions if item.nodes[item.bottleneck].long_name == pipeline.bottleneck),
+        pipeline.executions[0],
+    )
+    node = next((node for node in shown.nodes if node.long_name == pipeline.bottleneck), shown.nodes[shown.bottleneck])
+    name = last_part(node.long_name)
+    bottleneck: dict[str, Cell] = {
+        "host": host,
+        "pipeline": pipeline.name,
+        "iterator": name,
+        "long_name": node.long_name,
+        "dataset_op": node.dataset_op or None,
+        "self_us": _us(node.self_ps),
+        "slow_self_percent": pipeline.bottleneck_percent,
+        "execution_us": _us(shown.duration_ps),
+        "suggestion": suggestion(name, node.dataset_op, pipeline.name.startswith("Device")),
+    }
+    return bottleneck, _graph(shown, node.long_name)
+
+
+def _graph(execution: Execution, bottleneck: str | None) -> tuple[dict[str, Cell], ...]:
+    number = {node.long_name: at for at, node in enumerate(execution.nodes)}
+    return tuple(
+        {
+            "id": at,
+            "parent": number.get(parent_name(node.long_name)) if at else None,
+            "name": last_part(node.long_name),
+            "long_name": node.long_name,
+            "start_ms": round(node.start_ps / 1e9, 6),
+            "total_us": _us(node.total_ps),
+            "self_us": _us(node.self_ps),
+            "calls": node.calls,
+            "critical": node.critical,
+            "bottleneck": node.long_name == bottleneck,
+            "parallel": node.parallel,
+            "dataset_op": node.dataset_op or None,
+        }
+        for at, node in enumerate(execution.nodes)
+    )
+
+
+def _pipeline_row(host: str, pipeline: Pipeline) -> dict[str, Cell]:
+    return {
+        "host": host,
+        "name": pipeline.name,
+        "calls": pipeline.calls,
+        "slow_calls": pipeline.slow_calls,
+        "min_us": _us(pipeline.min_ps),
+        "mean_us": _us(pipeline.total_ps / pipeline.calls),
+        "max_us": _us(pipeline.max_ps),
+        "total_ms": round(pipeline.total_ps / 1e9, 6),
+        "bottleneck": last_part(pipeline.bottleneck) or None,
+        "iterators": pipeline.iterators,
+    }
+
+
+def _execution_row(host: str, pipeline: Pipeline, execution: Execution) -> dict[str, Any]:
+    slow = execution.duration_ps > SLOW_PS
+    name = execution.nodes[execution.bottleneck].long_name if slow else None
+    return {
+        "host": host,
+        "pipeline": pipeline.name,
+        "rank": execution.rank,
+        "start_ms": round(execution.start_ps / 1e9, 6),
+        "duration_us": _us(execution.duration_ps),
+        "bottleneck": last_part(name) if name else None,
+        "graph": list(_graph(execution, name)),
+    }
+
+
+def _us(ps: float) -> float:
+    return round(ps / 1e6, 6)
+
+
+def _summary(found: Sequence[tuple[str, Pipeline]], bottleneck: dict[str, Cell] | None, n_hosts: int) -> Iterator[str]:
+    if not found:
+        yield "no tf.data activity in this capture"
+        return
+    host, worst = found[0]
+    slow = sum(pipeline.slow_calls > 0 for _, pipeline in found)
+    yield f"{slow} of {len(found)} input pipeline{'s' * (len(found) != 1)} had calls longer than 50 us"
+    if bottleneck is None:
+        yield "the input is no bottleneck: its slowest call took " + _time(worst.max_ps)
+        return
+    place = f"{worst.name} on {host}" if n_hosts == 1 else f"{worst.name} on {host}, the most input-bound host,"
+    yield f"{place} is the slowest: {worst.slow_calls:,} of {worst.calls:,} calls were slow, the slowest took " + _time(
+        worst.max_ps
+    )
+    yield (
+        f"its bottleneck is {bottleneck['iterator']} ({bottleneck['long_name']}): {worst.bottleneck_percent:.0f} % of "
+        "the time for which the slow calls waited"
+    )
+    yield f"what to do: {bottleneck['suggestion']}"
+
+
+def _time(ps: int) -> str:
+    return f"{ps / 1e9:,.2f} ms" if ps >= 1e9 else f"{ps / 1e6:,.1f} us"
+
+
+def _warnings(partials: Sequence[Partial]) -> tuple[str, ...]:
+    warnings = [problem for part in partials for problem in part.problems]
+    if not any(part.pipelines for part in partials):
+        warnings.append(_why_empty(partials))
+    if any(not part.has_roots for part in partials):
+        warnings.append(
+            "no call of an outermost iterator ended during the capture, so the outermost that did are shown; capture "
+            "for longer than one call takes"
+        )
+    return tuple(dict.fromkeys(warnings))
+
+
+def _why_empty(partials: Sequence[Partial]) -> str:
+    frameworks = {part.framework for part in partials}
+    if frameworks == {"pytorch"}:
+        return (
+            "no tf.data iterators: the program feeds itself otherwise; `stepscope input-pipeline` shows what the "
+            "capture holds of a DataLoader"
+        )
+    waited = " The steps did wait for input." if any(part.waits for part in partials) else ""
+    return (
+        "no calls of tf.data iterators in this capture; programs that read a tf.data.Dataset record them with "
+        f"ProfilerOptions(host_tracer_level=2) if a batch is fetched during the capture.{waited}"
+    )

@@ -1,0 +1,45 @@
+"""Where the times of a file count from."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.formats.xspace.schema import TIME_LIMIT_PS
+
+I64 = NDArray[np.int64]
+
+_ABSOLUTE_NS = 10**17  # line starts later than this (1973) count from 1970, not from the session's start
+_LIMIT_NS = TIME_LIMIT_PS // 1000
+
+
+def session_start_ns(line_starts: I64, told: int | None) -> int | None:
+    """When the session began, in ns since 1970; None if the file does not tell.
+
+    Args:
+        line_starts: int64 of shape (lines,), ns, as stored, of the lines that hold events.
+        told: what the file says.  Lines that count from 1970 overrule it if it lies impossibly far from them.
+    """
+    absolute = line_starts[line_starts > _ABSOLUTE_NS]
+    if not len(absolute):
+        return told
+    middle = int(np.sort(absolute)[len(absolute) // 2])  # one damaged start must not move all the others
+    if told is not None and abs(told - middle) <= _LIMIT_NS:
+        return told
+    return int(absolute[np.abs(absolute - middle) <= _LIMIT_NS].min())
+
+
+def line_zeros_ps(line_starts: I64, session_start: int | None) -> tuple[I64, NDArray[np.bool_]]:
+    """What to add to the offsets of each line's events, in ps, so that they count from the session's start.
+
+    Args:
+        line_starts: int64 of shape (lines,), ns, as stored: from the session's start, or from 1970.
+        session_start: ns since 1970, as `session_start_ns` tells.
+
+    Returns:
+        int64 of shape (lines,), and True for the lines whose start is impossibly far away; these get 0.
+    """
+    absolute = line_starts > _ABSOLUTE_NS
+    relative = np.where(absolute, line_starts - (session_start or 0), line_starts)
+    wild = (relative > _LIMIT_NS) | (relative < -_LIMIT_NS)
+    return np.where(wild, 0, relative) * 1000, wild

@@ -1,0 +1,172 @@
+"""What is damaged in a file, and how that is told: one problem for the cut, one for everything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.errors import Problem, UnreadableError
+from stepscope.kernels import wire
+
+I64 = NDArray[np.int64]
+
+_WHY = {
+    wire.BAD_VARINT: "a number has no end",
+    wire.BAD_TAG: "this is no field of the format",
+    wire.OVERRUN: "a field goes on past the end of what holds it",
+}
+_AGAIN = "copy the file again, or record again if the capture was interrupted"
+
+
+@dataclass
+class Damage:
+    """Places where reading failed, and what that cost.
+
+    Attributes:
+        size: of the file, bytes.
+        is_cut: the file ends inside one of its outermost fields.
+        lost_events, lost_stats: damaged events and stats that were skipped.
+        unnamed_events: events whose metadata is not in the file.
+        bad_times: times that cannot be.
+    """
+
+    size: int
+    is_cut: bool = False
+    lost_events: int = 0
+    lost_stats: int = 0
+    unnamed_events: int = 0
+    bad_times: int = 0
+    _cuts: list[int] = field(default_factory=list)
+    _faults: list[tuple[int, int]] = field(default_factory=list)
+    _n_faults: int = 0
+
+    def add(self, offsets: I64, codes: I64, ends: I64) -> None:
+        """Notes where messages could not be read on.
+
+        Args:
+            offsets: int64 of shape (messages,), the place in the file, or -1 for a message without damage.
+            codes: why, see `stepscope.kernels.wire`.
+            ends: where each message ends.
+        """
+        rows = np.flatnonzero(offsets >= 0)
+        # What a cut hits is open at every level: the innermost field, what holds it, and so on to the end of the file.
+        cut = (codes[rows] == wire.OVERRUN) & (ends[rows] == self.size) & self.is_cut
+        if cut.any():
+            self._cuts.append(int(offsets[rows[cut]].max()))
+        faults = rows[~cut]
+        if len(faults):
+            first = faults[np.argmin(offsets[faults])]
+            self._faults.append((int(offsets[first]), int(codes[first])))
+            self._n_faults += len(faults)
+
+    def add_outermost(self, offset: int, code: int) -> None:
+        """Notes where the file itself could not be read on, -1 if it could; to be called first."""
+        self.is_cut = offset >= 0 and code == wire.OVERRUN
+        self.add(np.array([offset]), np.array([code]), np.array([self.size]))
+
+    def add_stats(self, lost: int, first: int, code: int) -> None:
+        """Notes damaged stats of event types or planes, where the first of them starts, and what is wrong with it."""
+        self.lost_stats += lost
+        if lost:
+            self._faults.append((first, code))
+            self._n_faults += lost
+
+    @property
+    def partial(self) -> bool:
+        """True if anything is damaged or missing."""
+        return bool(self._cuts or self._faults)
+
+    def problems(self, n_events: int, source: str) -> tuple[Problem, ...]:
+        """Everything that is wrong, in the one form that all problems have."""
+        told = (self._truncated, self._damaged, self._unnamed, self._impossible)
+        return tuple(problem for problem in (tell(n_events, source) for tell in told) if problem)
+
+    def _truncated(self, n_events: int, source: str) -> Problem | None:
+        if not self._cuts:
+            return None
+        lost = "what followed"
+        if self.unnamed_events:
+            lost = f"what followed, such as the names of {_count(self.unnamed_events, 'event')}"
+        return Problem(
+            "truncated",
+            f"the file ends inside the field that starts here, after {self.size:,} bytes",
+            path=source,
+            offset=max(self._cuts),
+            kept=f"{_count(n_events, 'event')} before the cut",
+            lost=lost,
+            hint=_AGAIN,
+        )
+
+    def _damaged(self, n_events: int, source: str) -> Problem | None:
+        if not self._faults:
+            return None
+        offset, code = min(self._faults)
+        more = f", the first of {self._n_faults:,} damaged places" if self._n_faults > 1 else ""
+        lost = [_count(self.lost_events, "event")] if self.lost_events else []
+        lost += [_count(self.lost_stats, "stat")] if self.lost_stats else []
+        return Problem(
+            "damaged",
+            f"{_WHY[code]}{more}",
+            path=source,
+            offset=offset,
+            kept=_count(n_events, "event"),
+            lost=" and ".join(lost) or "the rest of the line or plane that is damaged",
+            hint=_AGAIN,
+        )
+
+    def _unnamed(self, n_events: int, source: str) -> Problem | None:
+        if not self.unnamed_events or self._cuts:
+            return None
+        return Problem(
+            "unnamed-events",
+            f"the file lacks the names of {self.unnamed_events:,} of its {_count(n_events, 'event')}",
+            path=source,
+            kept="their times and stats",
+            lost="what they are: they count as unknown work",
+            hint="record again if their names matter; the program that wrote the file left them out",
+        )
+
+    def _impossible(self, n_events: int, source: str) -> Problem | None:
+        if not self.bad_times:
+            return None
+        return Problem(
+            "impossible-times",
+            f"starts more than 26 days from the session's, or lengths below 0: {self.bad_times:,} in all",
+            path=source,
+            kept=f"all {_count(n_events, 'event')}, those at the start of their line or with the length 0",
+            lost="the true starts or lengths of those",
+            hint="the clock of the machine jumped or the file is damaged; record again if the times matter",
+        )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def unreadable(buf: NDArray[np.uint8], source: str) -> UnreadableError:
+    """The error for a file that holds no plane at all."""
+    if not len(buf):
+        return UnreadableError(
+            "the file is empty", code="empty", path=source, offset=0, hint="the capture did not finish; record it again"
+        )
+    looks = _looks_like(buf)
+    return UnreadableError(
+        f"no plane of an XSpace can be read{f'; it looks like {looks}' if looks else ''}",
+        path=source,
+        offset=0,
+        lost="everything",
+        hint="check that this is a *.xplane.pb file and that it was copied completely",
+    )
+
+
+def _looks_like(buf: NDArray[np.uint8]) -> str:
+    head = buf[:64].tobytes()
+    if head.startswith(b"\x1f\x8b"):
+        return "gzip data"
+    if head.lstrip()[:1] in (b"{", b"["):
+        return "JSON"
+    if not buf.any():
+        return "the file of a writer that died: all its bytes are zero"
+    return "text" if head.isascii() and all(c.isprintable() or c.isspace() for c in head.decode()) else ""

@@ -1,0 +1,154 @@
+"""Protobuf messages by the million: columns in, bytes out, no Python object per message.
+
+`Messages` describes many messages of one make at once, field by field.  Their sizes are known as soon as a field is
+added, so that every byte is then written once, to its final place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.model import Strings
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+Out = NDArray[np.uint8]
+
+_VARINT, _FIXED64, _DELIMITED = 0, 1, 2
+_SHORT_TEXT = 256  # bytes; longer texts are copied one by one, shorter ones all together
+_TEXTS_AT_ONCE = 1 << 16
+
+
+class Messages:
+    """Messages of one make.
+
+    Attributes:
+        sizes: int64 of shape (messages,), bytes of each without its own tag and length.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.sizes = np.zeros(count, np.int64)
+        self._fields: list[tuple[I64, I64, Callable[[Out, I64], None]]] = []  # rows, sizes, what puts them
+
+    def numbers(self, field: int, values: I64, where: Mask | None = None) -> Messages:
+        """Adds a number, to all messages or `where` it is wanted."""
+        rows = self._rows(where)
+        values = values[rows]
+
+        def put(out: Out, at: I64) -> None:
+            out[at] = field << 3 | _VARINT
+            put_varints(out, at + 1, values)
+
+        return self._add(rows, 1 + varint_sizes(values), put)
+
+    def doubles(self, field: int, bits: I64, where: Mask) -> Messages:
+        """Adds a double, told by its bits."""
+        rows = self._rows(where)
+        octets = bits[rows].astype("<i8").view(np.uint8).reshape(-1, 8)
+
+        def put(out: Out, at: I64) -> None:
+            out[at] = field << 3 | _FIXED64
+            out[at[:, None] + np.arange(1, 9)] = octets
+
+        return self._add(rows, np.full(len(rows), 9), put)
+
+    def texts(self, field: int, strings: Strings, texts: I64 | I32, where: Mask | None = None) -> Messages:
+        """Adds a text, told by its row in the string table."""
+        rows = self._rows(where)
+        begins = strings.offsets[texts[rows]]
+        lengths = strings.offsets[texts[rows] + 1] - begins
+
+        def put(out: Out, at: I64) -> None:
+            put_texts(out, put_heads(out, at, field, lengths), strings.blob, begins, lengths)
+
+        return self._add(rows, field_sizes(lengths), put)
+
+    def children(self, field: int, child: Messages, offsets: I64) -> Messages:
+        """Adds messages: message `i` gets the rows `offsets[i]:offsets[i + 1]` of `child`."""
+        ends = np.zeros(len(child.sizes) + 1, np.int64)
+        np.cumsum(field_sizes(child.sizes), out=ends[1:])
+        first = ends[offsets[:-1]]
+        counts = np.diff(offsets)
+
+        def put(out: Out, at: I64) -> None:
+            starts = ends[offsets[0] : offsets[-1]] + np.repeat(at - first, counts)
+            child.put(out, put_heads(out, starts, field, child.sizes))
+
+        return self._add(self._rows(None), ends[offsets[1:]] - first, put)
+
+    def put(self, out: Out, at: I64) -> None:
+        """Writes message `i` to `at[i]` and what follows."""
+        at = at.copy()
+        for rows, sizes, put in self._fields:
+            put(out, at[rows])
+            at[rows] += sizes
+
+    def encode(self, field: int) -> bytes:
+        """All messages, one after the other, as values of `field`."""
+        return encode_children(field, self)[0]
+
+    def _rows(self, where: Mask | None) -> I64:
+        return np.arange(len(self.sizes)) if where is None else np.flatnonzero(where)
+
+    def _add(self, rows: I64, sizes: I64, put: Callable[[Out, I64], None]) -> Messages:
+        if len(rows):
+            self.sizes[rows] += sizes
+            self._fields.append((rows, sizes, put))
+        return self
+
+
+def encode_children(field: int, messages: Messages) -> tuple[bytes, I64]:
+    """Messages, one after the other, as values of `field`; and the bytes that each takes."""
+    sizes = field_sizes(messages.sizes)
+    ends = np.cumsum(sizes)
+    out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+    messages.put(out, put_heads(out, ends - sizes, field, messages.sizes))
+    return out.tobytes(), sizes
+
+
+def varint_sizes(values: I64) -> I64:
+    """Bytes that each number takes."""
+    bits = values.astype(np.int64).view(np.uint64)
+    sizes = np.ones(len(bits), np.int64)
+    widest = int(bits.max()) if len(bits) else 0
+    for k in range(7, widest.bit_length(), 7):
+        sizes += bits >= np.uint64(1 << k)
+    return sizes
+
+
+def field_sizes(lengths: I64) -> I64:
+    """Bytes that length-delimited fields take, with tag and length."""
+    return 1 + varint_sizes(lengths) + lengths
+
+
+def put_varints(out: Out, at: I64, values: I64) -> None:
+    """Writes numbers to their places."""
+    bits = values.astype(np.int64).view(np.uint64)
+    while len(bits):
+        more = bits > 0x7F
+        out[at] = (bits & np.uint64(0x7F)).astype(np.uint8) | (more.view(np.uint8) << 7)
+        at, bits = at[more] + 1, bits[more] >> np.uint64(7)
+
+
+def put_heads(out: Out, at: I64, field: int, lengths: I64) -> I64:
+    """Writes tag and length of length-delimited fields; returns where their contents go."""
+    out[at] = field << 3 | _DELIMITED
+    put_varints(out, at + 1, lengths)
+    return at + 1 + varint_sizes(lengths)
+
+
+def put_texts(out: Out, at: I64, blob: NDArray[np.uint8], begins: I64, lengths: I64) -> None:
+    """Copies ranges of `blob` to their places."""
+    long = lengths > _SHORT_TEXT
+    for to, begin, length in zip(at[long].tolist(), begins[long].tolist(), lengths[long].tolist(), strict=True):
+        out[to : to + length] = blob[begin : begin + length]
+    short = np.flatnonzero(~long)
+    for first in range(0, len(short), _TEXTS_AT_ONCE):
+        rows = short[first : first + _TEXTS_AT_ONCE]
+        ends = np.cumsum(lengths[rows])
+        within = np.arange(ends[-1]) - np.repeat(ends - lengths[rows], lengths[rows])
+        out[np.repeat(at[rows], lengths[rows]) + within] = blob[np.repeat(begins[rows], lengths[rows]) + within]

@@ -1,0 +1,90 @@
+"""Keeps the kinds of events through a file, for traces whose names do not tell them.
+
+What TensorFlow and JAX record is known by its names.  What PyTorch's profiler or Stepscope's own tracer recorded is
+not: an XSpace file has no place for a kind, and `aten::mm` or a user's range could be anything.  So the writer splits
+the event types by kind and gives each a stat with its kind and traits; the reader takes them from there and drops the
+stat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.formats.xspace import schema
+from stepscope.model import EventKind, Events, EventTypes, HostTrace, Stats, StatTag, Strings
+
+I64 = NDArray[np.int64]
+
+_TOLD_BY_NAMES = frozenset({"tensorflow", "jax"})
+
+
+def with_kinds(trace: HostTrace) -> HostTrace:
+    """The trace with types of one kind each, and the kinds in stats of the types; unchanged if names tell them."""
+    if trace.framework in _TOLD_BY_NAMES or not len(trace.events):
+        return trace
+    events, types = trace.events, trace.event_types
+    key = (events.type.astype(np.int64) << 16) | (events.traits.astype(np.int64) << 8) | events.kind
+    used, inverse = np.unique(key, return_inverse=True)
+    unused = np.setdiff1d(np.arange(len(types)), events.type)
+    row = np.concatenate([used >> 16, unused])
+    strings, name = _with_text(trace.strings, schema.KIND_STAT)
+    return replace(
+        trace,
+        strings=strings,
+        events=replace(events, type=inverse.reshape(-1).astype(np.int32)),
+        event_types=EventTypes(
+            name=types.name[row],
+            display_name=types.display_name[row],
+            plane=types.plane[row],
+            metadata_id=np.arange(1, len(row) + 1),
+        ),
+        type_stats=_with_stat(trace.type_stats, row, name, used & 0xFFFF),
+    )
+
+
+def take_kinds(events: Events, stats: Stats, strings: Strings) -> Stats:
+    """Gives events the kinds that their types carry, in place; returns the stats of the types without them."""
+    name = strings.find(schema.KIND_STAT)
+    rows = np.flatnonzero((stats.name == name) & (stats.tag == StatTag.INT)) if name > 0 else np.empty(0, np.int64)
+    known = np.isin(stats.value[rows] & 0xFF, [int(kind) for kind in EventKind])
+    rows = rows[known & (stats.value[rows] >> 16 == 0)]  # anything else is damage, or a kind of a newer version
+    if not len(rows):
+        return stats
+    owners = np.searchsorted(stats.offsets, rows, side="right") - 1
+    told = np.full(len(stats.offsets) - 1, -1, np.int64)
+    told[owners] = stats.value[rows]
+    of_event = told[events.type]
+    at = np.flatnonzero(of_event >= 0)
+    events.kind[at] = of_event[at] & 0xFF
+    events.traits[at] = of_event[at] >> 8
+    keep = np.ones(len(stats), np.bool_)
+    keep[rows] = False
+    offsets = np.concatenate([[0], np.cumsum(keep)])[stats.offsets]
+    return Stats(stats.name[keep], stats.tag[keep], stats.value[keep], offsets)
+
+
+def _with_text(strings: Strings, text: str) -> tuple[Strings, int]:
+    row = strings.find(text)
+    if row > 0:
+        return strings, row
+    raw = np.frombuffer(text.encode(), np.uint8)
+    offsets = np.append(strings.offsets, strings.offsets[-1] + len(raw))
+    return Strings(np.concatenate([strings.blob, raw]), offsets), len(strings)
+
+
+def _with_stat(stats: Stats, owners: I64, name: int, values: I64) -> Stats:
+    """The stats of the given owners in their order, the first of which get one more each, with the given values."""
+    counts = np.diff(stats.offsets)[owners]
+    base = np.cumsum(counts) - counts
+    rows = np.repeat(stats.offsets[owners] - base, counts) + np.arange(counts.sum())
+    after = (base + counts)[: len(values)]
+    counts[: len(values)] += 1
+    return Stats(
+        name=np.insert(stats.name[rows], after, name).astype(np.int32),
+        tag=np.insert(stats.tag[rows], after, int(StatTag.INT)).astype(np.uint8),
+        value=np.insert(stats.value[rows], after, values),
+        offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+    )

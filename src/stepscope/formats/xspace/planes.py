@@ -1,0 +1,203 @@
+"""The planes of an XSpace file but for their lines: what they are, their metadata, their stats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.formats.xspace import classify, schema
+from stepscope.formats.xspace.damage import Damage
+from stepscope.formats.xspace.names import I32, I64, NO_ROWS, Interner, Lookup, bases
+from stepscope.kernels import wire
+from stepscope.model import PlaneKind, Stats
+
+Bytes = NDArray[np.uint8]
+Ranges = tuple[I64, I64]
+OwnedRanges = tuple[I64, I64, I64]  # the row of the message that holds them, ascending; begin; end
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Fields of messages, in order.
+
+    Attributes:
+        columns: int64 of shape (fields, FIELD_WIDTH), see `stepscope.kernels.wire`.
+        bad_at, bad_code: int64 of shape (messages,), where and why each could not be read on; -1 where it could.
+    """
+
+    columns: I64
+    bad_at: I64
+    bad_code: I64
+
+    @classmethod
+    def scan(cls, buf: Bytes, begins: I64, ends: I64) -> Fields:
+        """The fields of messages."""
+        bad_at, bad_code = np.empty(len(begins), np.int64), np.zeros(len(begins), np.int64)
+        none = np.empty((0, wire.FIELD_WIDTH), np.int64)
+        columns = np.empty((wire.scan_fields(buf, begins, ends, none, bad_at, bad_code), wire.FIELD_WIDTH), np.int64)
+        wire.scan_fields(buf, begins, ends, columns, bad_at, bad_code)
+        return cls(columns, bad_at, bad_code)
+
+    def messages(self, number: int) -> OwnedRanges:
+        """The messages with this field number, one that is cut off included."""
+        numbers = np.abs(self.columns[:, wire.FIELD_NUMBER])
+        found = self.columns[(numbers == number) & (self.columns[:, wire.FIELD_STOP] >= 0)]
+        return (
+            found[:, wire.FIELD_MESSAGE].copy(),
+            found[:, wire.FIELD_START].copy(),
+            found[:, wire.FIELD_STOP].copy(),
+        )
+
+    def last(self, number: int, column: int) -> I64:
+        """For every message, a column of its last complete field with this number: int64 of shape (messages,); 0 where
+        there is none."""
+        found = self.columns[self.columns[:, wire.FIELD_NUMBER] == number]
+        out = np.zeros(len(self.bad_at), np.int64)
+        out[found[:, wire.FIELD_MESSAGE]] = found[:, column]
+        return out
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """Entries of the metadata maps of all planes, those that count: with a name, and the last with its id.
+
+    Attributes:
+        plane: int64 of shape (entries,), ascending.
+        begins, ends: int64 of shape (entries,), the ranges of the map entries.
+        columns: int64 of shape (entries, META_WIDTH), see `stepscope.kernels.wire`.
+    """
+
+    plane: I64
+    begins: I64
+    ends: I64
+    columns: I64
+
+    @classmethod
+    def read(cls, buf: Bytes, owned: OwnedRanges, damage: Damage) -> Metadata:
+        """Reads the entries of one kind."""
+        owners, begins, ends = owned
+        columns = np.zeros((len(begins), wire.META_WIDTH), np.int64)
+        wire.walk_metadata(buf, begins, ends, columns, NO_ROWS, NO_ROWS, NO_ROWS)
+        damage.add(columns[:, wire.META_BAD_AT], columns[:, wire.META_BAD_CODE], ends)
+        whole = np.flatnonzero((columns[:, wire.META_BAD_AT] < 0) | (columns[:, wire.META_NAME] > 0))
+        rows = whole[_last_of_equal(owners[whole], columns[whole, wire.META_ID])]
+        return cls(owners[rows], begins[rows], ends[rows], columns[rows])
+
+    def __len__(self) -> int:
+        return len(self.plane)
+
+    @property
+    def ids(self) -> I64:
+        """The metadata ids: int64 of shape (entries,)."""
+        return self.columns[:, wire.META_ID]
+
+    def stat_ranges(self, buf: Bytes) -> OwnedRanges:
+        """The stats of the entries; owners are entries."""
+        counts = self.columns[:, wire.META_STATS]
+        base = bases(counts)
+        begins, ends = np.empty(base[-1], np.int64), np.empty(base[-1], np.int64)
+        wire.walk_metadata(buf, self.begins, self.ends, np.zeros_like(self.columns), base, begins, ends)
+        return np.repeat(np.arange(len(self)), counts), begins, ends
+
+
+def _last_of_equal(owners: I64, ids: I64) -> I64:
+    """Rows of the last of equal (owner, id), ascending: in a map, a later entry replaces an earlier one."""
+    if not len(ids):
+        return NO_ROWS
+    order = np.lexsort((ids, owners))
+    last = np.append((np.diff(ids[order]) != 0) | (np.diff(owners[order]) != 0), True)
+    return np.sort(order[last])
+
+
+@dataclass
+class Plane:
+    """One plane while it is read: its rows in the tables of all planes, and its way from ids to names."""
+
+    name: str
+    kind: PlaneKind
+    ordinal: int
+    lines: tuple[int, int]
+    type_lookup: Lookup = field(default_factory=Lookup)
+    stat_lookup: Lookup = field(default_factory=Lookup)
+    stat_flags: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
+
+
+class PlaneReader:
+    """Reads the planes and interns their names.
+
+    Attributes:
+        planes: in the order of the file.
+        plane_id: int64 of shape (planes,); plane_name: int32 of shape (planes,), string rows.
+        lines: plane and range of all lines.
+        types: the event metadata.
+        type_name, type_display: int32 of shape (types,), string rows.
+    """
+
+    def __init__(self, buf: Bytes, ranges: Ranges, strings: Interner, damage: Damage) -> None:
+        self.buf = buf
+        self.damage = damage
+        fields = Fields.scan(buf, *ranges)
+        damage.add(fields.bad_at, fields.bad_code, ranges[1])
+        self.plane_id = fields.last(schema.PLANE_ID, wire.FIELD_START)
+        self.plane_name = strings.add(fields.last(schema.PLANE_NAME, wire.FIELD_PLACE))
+        self.lines = fields.messages(schema.PLANE_LINES)
+        self._stats = fields.messages(schema.PLANE_STATS)
+        self.types = Metadata.read(buf, fields.messages(schema.PLANE_EVENT_METADATA), damage)
+        self.type_name = strings.add(self.types.columns[:, wire.META_NAME])
+        self.type_display = strings.add(self.types.columns[:, wire.META_DISPLAY])
+        texts = Metadata.read(buf, fields.messages(schema.PLANE_STAT_METADATA), damage)
+        text_rows = strings.add(texts.columns[:, wire.META_NAME])
+        self.strings = strings.strings()
+        self.planes = self._planes()
+        self._put_lookups(texts, text_rows, ranges[1] - ranges[0])
+
+    def _planes(self) -> list[Plane]:
+        names = [self.strings[row] for row in self.plane_name.tolist()]
+        lines = pairwise(self._bounds(self.lines[0]))
+        return [Plane(name, *schema.plane_kind(name), rows) for name, rows in zip(names, lines, strict=True)]
+
+    def _bounds(self, owners: I64) -> list[int]:
+        """First row of each plane in a table that is sorted by plane, and the number of rows."""
+        bounds: list[int] = np.searchsorted(owners, np.arange(len(self.plane_id) + 1)).tolist()
+        return bounds
+
+    def _put_lookups(self, texts: Metadata, text_rows: I32, sizes: I64) -> None:
+        flags = classify.flags_of_strings(self.strings)
+        type_rows = np.arange(len(self.types), dtype=np.int32)
+        of_types, of_texts = self._bounds(self.types.plane), self._bounds(texts.plane)
+        for row, plane in enumerate(self.planes):
+            room = int(sizes[row]) // 16  # a look-up table may take a fraction of what the plane takes in the file
+            a, b = of_types[row : row + 2]
+            if a < b:
+                plane.type_lookup = Lookup.of(self.types.ids[a:b], type_rows[a:b], room)
+            a, b = of_texts[row : row + 2]
+            if a < b:
+                plane.stat_lookup = Lookup.of(texts.ids[a:b], text_rows[a:b], room)
+                plane.stat_flags = flags[np.maximum(plane.stat_lookup.rows, 0)]
+
+    def plane_stats(self) -> Stats:
+        """The stats of the planes."""
+        return self._decode(self._stats, self._stats[0], len(self.planes))
+
+    def type_stats(self, n_types: int) -> Stats:
+        """The stats of the event types; those past the metadata have none."""
+        ranges = self.types.stat_ranges(self.buf)
+        return self._decode(ranges, self.types.plane[ranges[0]], n_types)
+
+    def _decode(self, owned: OwnedRanges, plane: I64, n_owners: int) -> Stats:
+        owners, begins, ends = owned
+        columns = stat_columns(len(owners))
+        bounds = self._bounds(plane)
+        for row in np.unique(plane).tolist():
+            here, lookup = slice(bounds[row], bounds[row + 1]), self.planes[row].stat_lookup
+            out = (column[here] for column in columns)
+            self.damage.add_stats(*wire.decode_stats(self.buf, begins[here], ends[here], lookup.rows, lookup.ids, *out))
+        return Stats(*columns, np.searchsorted(owners, np.arange(n_owners + 1)))
+
+
+def stat_columns(rows: int) -> tuple[I32, NDArray[np.uint8], I64]:
+    """Room for stats: name, tag, value."""
+    return np.empty(rows, np.int32), np.empty(rows, np.uint8), np.empty(rows, np.int64)

@@ -1,0 +1,281 @@
+"""The compiled loops over events, held against the slow and obvious way to say the same."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from stepscope.kernels import intervals, nesting
+
+BEGIN, END, PLAIN = 1, 2, 0
+
+Span = tuple[int, int]  # start, duration
+
+
+def parents(spans: list[Span], kinds: list[int] | None = None, apart: frozenset[int] = frozenset()) -> list[int]:
+    """The parent of each event of one line."""
+    return nest(spans, kinds, apart)[0]
+
+
+def nest(
+    spans: list[Span], kinds: list[int] | None = None, apart: frozenset[int] = frozenset()
+) -> tuple[list[int], list[int]]:
+    """Parent and extent of each event of one line; `apart` are the asynchronous ones."""
+    n = len(spans)
+    start, duration = (np.array([span[at] for span in spans], np.int64) for at in (0, 1))
+    parent, extent = np.full(n, -7, np.int32), np.zeros(n, np.int64)
+    is_async = np.array([row in apart for row in range(n)], np.bool_)
+    nesting.parents(
+        start, duration, np.array([0]), np.array([n]), np.array(kinds or [PLAIN] * n, np.uint8), is_async, BEGIN, END,
+        parent, extent,
+    )  # fmt: skip
+    return parent.tolist(), extent.tolist()
+
+
+# -- nesting -----------------------------------------------------------------------------------------------------
+
+
+def test_an_event_lies_in_the_innermost_that_encloses_it() -> None:
+    #        0---------
+    #         1---- 4--
+    #         2-
+    #            3-
+    assert parents([(0, 10), (1, 5), (1, 2), (4, 2), (7, 3)]) == [-1, 0, 1, 1, 0]
+
+
+def test_equal_spans_nest_in_their_order() -> None:
+    assert parents([(0, 4), (0, 4), (0, 4)]) == [-1, 0, 1]
+
+
+def test_what_only_overlaps_does_not_enclose() -> None:
+    #        0----
+    #          1------
+    #           2-
+    assert parents([(0, 5), (2, 7), (3, 2)]) == [-1, -1, 1]
+
+
+def test_neighbours_do_not_nest() -> None:
+    assert parents([(0, 5), (5, 5), (10, 5)]) == [-1, -1, -1]
+
+
+def test_points_lie_in_what_is_open_around_them() -> None:
+    assert parents([(0, 5), (2, 0), (2, 0), (6, 0)]) == [-1, 0, 1, -1]
+
+
+def test_asynchronous_events_neither_enclose_nor_are_enclosed() -> None:
+    assert parents([(0, 10), (1, 8), (2, 3), (3, 1)], apart=frozenset({1, 3})) == [-1, -1, 0, -1]
+
+
+def test_a_region_encloses_what_lies_between_its_marks() -> None:
+    #        a  (  b-- c  )  d
+    spans = [(0, 2), (3, 0), (4, 3), (8, 1), (10, 0), (12, 1)]
+    kinds = [PLAIN, BEGIN, PLAIN, PLAIN, END, PLAIN]
+
+    assert nest(spans, kinds) == ([-1, -1, 1, 1, -1, -1], [2, 7, 3, 1, 0, 1])
+
+
+def test_a_region_may_lie_in_an_event_and_in_a_region() -> None:
+    #        a--------------------
+    #         (  (  b  )  c  )  d
+    spans = [(0, 30), (1, 0), (4, 0), (7, 1), (10, 0), (13, 1), (16, 0), (19, 1)]
+    kinds = [PLAIN, BEGIN, BEGIN, PLAIN, END, PLAIN, END, PLAIN]
+    parent, extent = nest(spans, kinds)
+
+    assert parent == [-1, 0, 1, 2, 1, 1, 0, 0]
+    assert extent[1:3] == [15, 6]
+
+
+def test_an_end_without_a_begin_ends_nothing() -> None:
+    assert parents([(0, 10), (2, 0), (3, 2)], [PLAIN, END, PLAIN]) == [-1, 0, 0]
+
+
+def test_a_region_that_never_ends_holds_the_rest_of_the_line_only() -> None:
+    start = np.array([0, 1, 0, 1], np.int64)
+    duration = np.array([0, 1, 3, 1], np.int64)
+    parent, extent = np.full(4, -7, np.int32), np.zeros(4, np.int64)
+    kind, is_async = np.array([BEGIN, PLAIN, PLAIN, PLAIN], np.uint8), np.zeros(4, np.bool_)
+    nesting.parents(start, duration, np.array([0, 2]), np.array([2, 4]), kind, is_async, BEGIN, END, parent, extent)
+
+    assert parent.tolist() == [-1, 0, -1, 2]
+
+
+def test_lines_that_are_not_asked_for_are_left_alone() -> None:
+    start, duration = np.array([0, 1, 0, 1], np.int64), np.array([5, 1, 5, 1], np.int64)
+    parent, extent = np.full(4, -7, np.int32), np.zeros(4, np.int64)
+    kind, is_async = np.zeros(4, np.uint8), np.zeros(4, np.bool_)
+    nesting.parents(start, duration, np.array([2]), np.array([4]), kind, is_async, BEGIN, END, parent, extent)
+
+    assert parent.tolist() == [-7, -7, -1, 2]
+
+
+def test_nesting_may_be_deep() -> None:
+    depth = 1000
+
+    assert parents([(at, 2 * (depth - at)) for at in range(depth)]) == list(range(-1, depth - 1))
+
+
+_spans = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 20)), max_size=40)
+
+
+def in_order(spans: list[Span]) -> list[Span]:
+    """As on a line: by start, at one start the longer first."""
+    return sorted(spans, key=lambda span: (span[0], -span[1]))
+
+
+@given(_spans)
+@settings(max_examples=300, deadline=None)
+def test_a_parent_precedes_and_encloses_its_children(spans: list[Span]) -> None:
+    spans = in_order(spans)
+    for child, parent in enumerate(parents(spans)):
+        if parent >= 0:
+            assert parent < child
+            assert spans[parent][0] <= spans[child][0]
+            assert sum(spans[child]) <= sum(spans[parent])
+
+
+@st.composite
+def trees(drawn: st.DrawFn, start: int = 0, depth: int = 3) -> list[tuple[Span, int]]:
+    """Properly nested events: a span and the index of its parent in the list."""
+    found: list[tuple[Span, int]] = []
+    at = start
+    for _ in range(drawn(st.integers(1, 3))):
+        at += drawn(st.integers(1, 3))
+        inner = drawn(trees(at + 1, depth - 1)) if depth and drawn(st.booleans()) else []
+        end = max([sum(span) for span, _ in inner], default=at) + drawn(st.integers(1, 3))
+        first = len(found) + 1
+        found.append(((at, end - at), -1))
+        found += [(span, first - 1 if parent < 0 else first + parent) for span, parent in inner]
+        at = end
+    return found
+
+
+@given(trees())
+@settings(max_examples=200, deadline=None)
+def test_properly_nested_events_are_recognised(tree: list[tuple[Span, int]]) -> None:
+    assert parents([span for span, _ in tree]) == [parent for _, parent in tree]
+
+
+@given(trees(), st.data())
+@settings(max_examples=200, deadline=None)
+def test_self_times_of_what_counts_add_up_to_the_outermost_of_it(
+    tree: list[tuple[Span, int]], data: st.DataObject
+) -> None:
+    parent = [parent for _, parent in tree]
+    counts = data.draw(st.lists(st.booleans(), min_size=len(tree), max_size=len(tree)))
+    duration = np.array([span[1] for span, _ in tree], np.int64)
+    own = np.zeros(len(tree), np.int64)
+    nesting.self_times(duration, np.array(parent, np.int32), np.array(counts, np.bool_), own)
+
+    def is_inside(row: int) -> bool:
+        return parent[row] >= 0 and (counts[parent[row]] or is_inside(parent[row]))
+
+    outermost = [row for row in range(len(tree)) if counts[row] and not is_inside(row)]
+    assert own[np.array(counts)].sum() == duration[outermost].sum()
+    assert (own[np.array(counts)] >= 0).all()
+
+
+# -- membership --------------------------------------------------------------------------------------------------
+
+
+def spread(label: list[int], parent: list[int], link: list[int]) -> list[int]:
+    """Labels after they have spread."""
+    out, n = np.array(label, np.int32), len(label)
+    links = np.array(parent, np.int32), np.array(link, np.int32)
+    nesting.spread(out, *links, np.zeros(n, np.uint8), np.empty(n + 1, np.int32))
+    return out.tolist()
+
+
+def test_labels_spread_to_what_is_inside_and_to_what_is_caused() -> None:
+    #   0 (label 5) > 1 > 2;   2 causes 3 > 4;   5 stands alone
+    assert spread([5, -1, -1, -1, -1, -1], [-1, 0, 1, -1, 3, -1], [-1, -1, -1, 2, -1, -1]) == [5, 5, 5, 5, 5, -1]
+
+
+def test_an_own_label_stays_and_the_parent_goes_before_the_cause() -> None:
+    assert spread([1, 2, 3, -1], [-1, 0, -1, 0], [-1, 2, -1, 2]) == [1, 2, 3, 1]
+
+
+def test_the_cause_speaks_where_the_parent_knows_nothing() -> None:
+    assert spread([-1, 7, -1], [-1, -1, 0], [-1, -1, 1]) == [-1, 7, 7]
+
+
+def test_circles_end() -> None:
+    assert spread([-1, -1, -1], [1, 2, 0], [-1, -1, -1]) == [-1, -1, -1]
+    assert spread([-1, -1, -1, 4], [-1, -1, -1, -1], [1, 2, 0, 0]) == [-1, -1, -1, 4]
+    assert spread([-1], [0], [0]) == [-1]
+
+
+def test_chains_may_be_long() -> None:
+    n = 100_000
+    label = [3] + [-1] * (n - 1)
+
+    assert set(spread(label, list(range(-1, n - 1)), [-1] * n)) == {3}
+    assert set(spread(label[::-1], [-1] * n, [*range(1, n), -1])) == {3}
+
+
+@given(st.data(), st.integers(1, 12))
+@settings(max_examples=300, deadline=None)
+def test_a_label_comes_from_somewhere(data: st.DataObject, n: int) -> None:
+    rows = st.lists(st.integers(-1, n - 1), min_size=n, max_size=n)
+    label = data.draw(st.lists(st.integers(-1, 2), min_size=n, max_size=n))
+    parent, link = data.draw(rows), data.draw(rows)
+    out = spread(label, parent, link)
+
+    for row in range(n):
+        near = {out[at] for at in (parent[row], link[row]) if at >= 0}
+        assert out[row] == label[row] if label[row] >= 0 else out[row] == -1 or out[row] in near
+
+
+# -- intervals ---------------------------------------------------------------------------------------------------
+
+Interval = tuple[int, int, int, int]  # group, rank, start, length
+_intervals = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 30), st.integers(1, 10)), max_size=25
+)
+
+
+def columns(rows: list[Interval]) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Group, rank, start and end, sorted by start."""
+    rows = sorted(rows, key=lambda row: row[2])
+    table = np.array(rows, np.int64).reshape(-1, 4)
+    return table[:, 0].astype(np.int32), table[:, 1].astype(np.uint8), table[:, 2], table[:, 2] + table[:, 3]
+
+
+def ticks(rows: list[Interval]) -> set[tuple[int, int, int]]:
+    """Every (group, rank, tick) that some interval covers."""
+    return {(group, rank, at) for group, rank, start, length in rows for at in range(start, start + length)}
+
+
+@given(_intervals)
+@settings(max_examples=300, deadline=None)
+def test_united_intervals_cover_the_same_and_do_not_touch(rows: list[Interval]) -> None:
+    n = len(rows)
+    out = (np.empty(n, np.int32), np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64))
+    count = intervals.merge_runs(*columns(rows), 3, 4, *out)
+    group, rank, start, end = (column[:count].tolist() for column in out)
+    united = [(g, r, s, e - s) for g, r, s, e in zip(group, rank, start, end, strict=True)]
+
+    assert ticks(united) == ticks(rows)
+    assert len(ticks(rows)) == sum(length for _, _, _, length in united)
+    joints = [(g, r, s) for g, r, s, _ in united]
+    assert not set(joints) & {(g, r, s + length) for g, r, s, length in united}
+
+
+@given(_intervals)
+@settings(max_examples=300, deadline=None)
+def test_each_instant_goes_to_the_highest_rank(rows: list[Interval]) -> None:
+    group, rank, start, end = columns(rows)
+    time, is_end = np.concatenate([start, end]), np.repeat([False, True], len(start))
+    group, rank = np.concatenate([group, group]), np.concatenate([rank, rank])
+    order = np.lexsort((~is_end, time, group))
+    totals = np.zeros((3, 4), np.int64)
+    intervals.highest_rank_time(group[order], rank[order], time[order], is_end[order], totals)
+
+    highest: dict[tuple[int, int], int] = {}
+    for g, r, at in ticks(rows):
+        highest[g, at] = max(r, highest.get((g, at), 0))
+    expected = np.zeros((3, 4), np.int64)
+    for (g, _), r in highest.items():
+        expected[g, r] += 1
+    assert totals.tolist() == expected.tolist()

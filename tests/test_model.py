@@ -1,0 +1,341 @@
+"""The model: the string table, the tables' declarations, the stats of a trace, and the builder."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepscope.model import (
+    TABLES,
+    EventKind,
+    Events,
+    HostTrace,
+    LineKind,
+    PlaneKind,
+    Stats,
+    StatTag,
+    Strings,
+    TraceBuilder,
+    Trait,
+)
+
+K = EventKind
+
+# -- strings -----------------------------------------------------------------------------------------------------
+
+
+def strings(*texts: str | bytes) -> Strings:
+    return Strings.of([b"", *(text.encode() if isinstance(text, str) else text for text in texts)])
+
+
+def test_rows_are_texts_and_row_0_is_the_empty_one() -> None:
+    table = strings("ab", "ü", "abc")
+
+    assert len(table) == 4
+    assert list(table) == ["", "ab", "ü", "abc"]
+    assert [table.raw(row) for row in range(4)] == [b"", b"ab", b"\xc3\xbc", b"abc"]
+
+
+def test_no_row_is_no_text() -> None:
+    assert strings("ab").raw(-1) == b""
+    assert strings("ab")[-1] == ""
+
+
+def test_bytes_that_are_no_text_are_shown_and_kept() -> None:
+    table = strings(b"a\xff\x00b")
+
+    assert table[1] == "a\ufffd\x00b"
+    assert table.raw(1) == b"a\xff\x00b"
+
+
+FINDS = [
+    ("", 0), ("ab", 1), ("ba", 2), ("abc", 3), (b"abc", 3), ("ü", 4), (b"\xff", 5),
+    ("a", -1), ("abx", -1), ("xbc", -1), ("axc", -1), ("abcd", -1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "row"), FINDS)
+def test_find(text: str | bytes, row: int) -> None:
+    assert strings("ab", "ba", "abc", "ü", b"\xff").find(text) == row
+
+
+@settings(deadline=None)
+@given(st.sets(st.binary(max_size=5)).map(sorted), st.binary(max_size=5))
+def test_find_is_the_inverse_of_raw(texts: list[bytes], other: bytes) -> None:
+    rows = [b"", *(text for text in texts if text)]
+    table = Strings.of(rows)
+
+    assert [table.find(table.raw(row)) for row in range(len(table))] == list(range(len(rows)))
+    assert table.find(other) == (rows.index(other) if other in rows else -1)
+
+
+@pytest.mark.parametrize("rows", [[], [b"ab"]])
+def test_a_table_without_the_empty_string_is_refused(rows: list[bytes]) -> None:
+    with pytest.raises(ValueError, match="row 0"):
+        Strings.of(rows)
+
+
+# -- tables ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_column_is_declared_with_type_unit_and_meaning(table: type[Any]) -> None:
+    declared = {column.name for column in table.columns()}
+
+    assert declared == {field.name for field in fields(table)} - {"offsets"}
+    assert all(column.dtype.itemsize and column.unit and column.doc for column in table.columns())
+
+
+def events(**columns: Any) -> Events:
+    """Two events, with some columns replaced."""
+    whole = {column.name: np.zeros(2, column.dtype) for column in Events.columns()}
+    return Events(**whole | columns)
+
+
+WRONG_COLUMNS = [
+    ({"type": np.zeros(2, np.int64)}, r"Events\.type: expected int32 of shape \(2,\), got int64 of shape \(2,\)"),
+    ({"kind": np.zeros(3, np.uint8)}, r"Events\.kind: expected uint8 of shape \(2,\), got uint8 of shape \(3,\)"),
+    ({"line": np.zeros((2, 1), np.int32)}, r"Events\.line: .* got int32 of shape \(2, 1\)"),
+]
+
+
+@pytest.mark.parametrize(("columns", "message"), WRONG_COLUMNS)
+def test_a_column_that_is_not_as_declared_is_refused(columns: dict[str, Any], message: str) -> None:
+    events().check()
+    with pytest.raises(ValueError, match=message):
+        events(**columns).check()
+
+
+# -- a trace -----------------------------------------------------------------------------------------------------
+
+
+def small() -> TraceBuilder:
+    """Two threads and a stream.
+
+    python    | train..............  |
+    python    |   load..             |
+    loader    |         load..       |
+    Stream #1 |             kernel.. |
+    """
+    builder = TraceBuilder("vm")
+    host = builder.plane("/host:CPU", PlaneKind.HOST)
+    python = builder.line(host, "python", 7)
+    python.event("load", 200, 400, stats={"id": 5, "file": "a"})
+    python.event("train", 0, 1_900, K.STEP_MARK, {"step_num": 3})
+    builder.line(host, "loader", 8).event("load", 800, 400, K.ITERATOR, {"id": (1 << 63) + 1})
+    gpu = builder.plane("/device:GPU:1", PlaneKind.GPU, 1, {"core_count": 80, "clock_rate": 1.5})
+    stream = builder.line(gpu, "Stream #1", 1, LineKind.STREAM)
+    stream.event("load", 1_200, 600, K.KERNEL, traits=Trait.COMPUTES_16BIT, display_name="shown")
+    return builder
+
+
+def broken(**changes: Any) -> HostTrace:
+    return replace(small().build(), **changes)
+
+
+def test_a_link_to_a_row_that_does_not_exist_is_refused() -> None:
+    trace = small().build()
+    types = replace(trace.events, type=trace.events.type + np.int32(1))
+    lines = replace(trace.events, line=trace.events.line - np.int32(1))
+    names = replace(trace.event_types, name=trace.event_types.name + np.int32(100))
+
+    with pytest.raises(ValueError, match=r"events\.type refers to rows outside 0\.\.2"):
+        broken(events=types).check()
+    with pytest.raises(ValueError, match=r"events\.line refers to rows outside 0\.\.2"):
+        broken(events=lines).check()
+    with pytest.raises(ValueError, match=r"event_types\.name refers to rows outside"):
+        broken(event_types=names).check()
+
+
+def test_stats_that_belong_to_other_owners_are_refused() -> None:
+    with pytest.raises(ValueError, match="stats of 4 owners have 3 offsets"):
+        broken(event_stats=Stats.empty(2)).check()
+
+
+def test_names_places_and_extent() -> None:
+    trace = small().build()
+
+    assert [trace.name_of(row) for row in range(4)] == ["train", "load", "load", "load"]
+    assert [trace.strings[row] for row in trace.event_names()] == ["train", "load", "load", "load"]
+    assert [trace.plane_name(row) for row in range(2)] == ["/host:CPU", "/device:GPU:1"]
+    assert trace.lines_of(LineKind.STREAM).tolist() == [2]
+    assert trace.lines_of(LineKind.THREAD, LineKind.STREAM).tolist() == [0, 1, 2]
+    assert trace.device_planes() == [1]
+    assert trace.span_ps() == (0, 1_900)
+    assert TraceBuilder("vm").build().span_ps() == (0, 0)
+
+
+def test_stats_of_one_plane_and_of_one_event() -> None:
+    trace = small().build()
+
+    assert trace.stats_of_plane(1) == {"core_count": 80, "clock_rate": 1.5}
+    assert trace.stats_of_plane(0) == {}
+    assert trace.stats_of_event(1) == {"id": 5, "file": "a"}
+    assert trace.stats_of_event(3) == {}
+
+
+def test_a_stat_as_a_dense_column() -> None:
+    trace = small().build()
+
+    assert trace.stat_ints(["id"]).tolist() == [-1, 5, 1 - (1 << 63), -1]
+    assert trace.stat_ints(["id"], missing=0).tolist() == [0, 5, 1 - (1 << 63), 0]
+    assert [trace.strings[row] if row >= 0 else None for row in trace.stat_strings(["file"])] == [None, "a", None, None]
+    assert np.isnan(trace.stat_doubles(["id"])).all()  # it is no double
+    assert trace.stat_ints(["file"]).tolist() == [-1] * 4  # and that is no integer
+    assert trace.stat_ints(["not there"]).tolist() == [-1] * 4
+
+
+def test_of_several_spellings_the_first_wins_event_by_event() -> None:
+    builder = TraceBuilder("vm")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
+    line.event("a", 0, 1, stats={"old": 1, "new": 2})
+    line.event("b", 1, 1, stats={"old": 3})
+    line.event("c", 2, 1, stats={"new": 4})
+    line.event("d", 3, 1)
+    trace = builder.build()
+
+    assert trace.stat_ints(["new", "old"]).tolist() == [2, 3, 4, -1]
+    assert trace.stat_ints(["old", "new"]).tolist() == [1, 3, 4, -1]
+
+
+def test_an_events_own_stat_wins_over_its_types() -> None:
+    trace = small().build()
+    flops = trace.strings.find("id")
+    of_types = Stats(
+        name=np.array([flops], np.int32),
+        tag=np.array([StatTag.INT], np.uint8),
+        value=np.array([99], np.int64),
+        offsets=np.searchsorted([int(trace.events.type[1])], np.arange(len(trace.event_types) + 1)),
+    )
+    trace = replace(trace, type_stats=of_types)
+
+    assert trace.stat_ints(["id"]).tolist() == [-1, 5, 1 - (1 << 63), -1]
+    assert trace.stats_of_event(1)["id"] == 5
+    assert trace.stat_ints(["id"], missing=0)[0] == 0
+
+
+def test_has_stat() -> None:
+    trace = small().build()
+
+    assert trace.has_stat(["not there", "id"])
+    assert not trace.has_stat(["not there"])
+
+
+def test_what_is_derived_is_computed_once() -> None:
+    trace, calls = small().build(), []
+
+    def count(of: HostTrace) -> int:
+        calls.append(of)
+        return len(of.events)
+
+    assert [trace.derived("events", count), trace.derived("events", count)] == [4, 4]
+    assert calls == [trace]
+
+
+# -- the builder -------------------------------------------------------------------------------------------------
+
+
+def test_events_are_sorted_in_their_lines_the_longer_first() -> None:
+    builder = TraceBuilder("vm")
+    line = builder.line(builder.plane("p"), "l")
+    for name, start, duration in (("c", 5, 1), ("b", 5, 9), ("a", -3, 1), ("d", 5, 1)):
+        line.event(name, start, duration, stats={"from": name})
+    trace = builder.build()
+
+    assert [trace.name_of(row) for row in range(4)] == ["a", "b", "c", "d"]
+    assert trace.events.start_ps.tolist() == [-3, 5, 5, 5]
+    assert trace.events.duration_ps.tolist() == [1, 9, 1, 1]
+    assert [trace.stats_of_event(row)["from"] for row in range(4)] == ["a", "b", "c", "d"]
+
+
+def test_lines_of_one_plane_become_neighbours() -> None:
+    builder = TraceBuilder("vm")
+    first, second = builder.plane("first"), builder.plane("second")
+    for plane, name in ((second, "x"), (first, "a"), (second, "y"), (first, "b")):
+        builder.line(plane, name).event(f"on {name}", 0, 1)
+    trace = builder.build()
+
+    assert [trace.strings[row] for row in trace.lines.name] == ["a", "b", "x", "y"]
+    assert trace.lines.plane.tolist() == [0, 0, 1, 1]
+    assert (trace.lines.event_begin.tolist(), trace.lines.event_end.tolist()) == ([0, 1, 2, 3], [1, 2, 3, 4])
+    assert [trace.name_of(row) for row in range(4)] == ["on a", "on b", "on x", "on y"]
+    assert trace.events.line.tolist() == [0, 1, 2, 3]
+
+
+def test_a_type_is_a_name_on_a_plane() -> None:
+    trace = small().build()
+    types = trace.event_types
+    names = [
+        (trace.strings[name], trace.strings[shown]) for name, shown in zip(types.name, types.display_name, strict=True)
+    ]
+
+    assert names == [("load", ""), ("train", ""), ("load", "shown")]
+    assert types.plane.tolist() == [0, 0, 1]
+    assert len(set(types.metadata_id.tolist())) == 3
+
+
+def test_kinds_traits_and_ids_are_kept() -> None:
+    trace = small().build()
+
+    assert trace.events.kind.tolist() == [K.STEP_MARK, K.OTHER, K.ITERATOR, K.KERNEL]
+    assert trace.events.traits.tolist() == [0, 0, 0, Trait.COMPUTES_16BIT]
+    assert trace.lines.line_id.tolist() == [7, 8, 1]
+    assert trace.planes.ordinal.tolist() == [-1, 1]
+    assert trace.planes.kind.tolist() == [PlaneKind.HOST, PlaneKind.GPU]
+
+
+VALUES = [
+    (True, StatTag.INT, 1),
+    (-(1 << 63), StatTag.INT, -(1 << 63)),
+    ((1 << 63) - 1, StatTag.INT, (1 << 63) - 1),
+    (1 << 63, StatTag.UINT, 1 << 63),
+    ((1 << 64) - 1, StatTag.UINT, (1 << 64) - 1),
+    (np.int32(-4), StatTag.INT, -4),
+    (0.1, StatTag.DOUBLE, 0.1),
+    (np.float32(0.5), StatTag.DOUBLE, 0.5),
+    (float("inf"), StatTag.DOUBLE, float("inf")),
+    ("text", StatTag.STRING, "text"),
+    ("", StatTag.STRING, ""),
+    ("lone \udcff surrogate", StatTag.STRING, "lone \ufffd surrogate"),
+    (b"\x00\xff", StatTag.BYTES, b"\x00\xff"),
+]
+
+
+@pytest.mark.parametrize(("value", "tag", "expected"), VALUES)
+def test_values_of_stats(value: Any, tag: StatTag, expected: Any) -> None:
+    builder = TraceBuilder("vm")
+    builder.plane("p", stats={"it": value})
+    trace = builder.build()
+
+    assert trace.plane_stats.tag.tolist() == [tag]
+    assert trace.stats_of_plane(0) == {"it": expected}
+
+
+@pytest.mark.parametrize("value", [None, [1], {"a": 1}, object()])
+def test_a_value_that_no_stat_can_hold_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError, match="a stat holds int, float, str or bytes, not "):
+        TraceBuilder("vm").plane("p", stats={"it": value})
+
+
+def test_what_the_builder_is_told_about_the_session() -> None:
+    builder = TraceBuilder("vm", 5, 9)
+    builder.framework, builder.source, builder.partial = "jax", "a file", True
+    builder.recorder_messages.append("a message")
+    trace = builder.build()
+
+    assert (trace.host, trace.start_unix_ns, trace.stop_unix_ns) == ("vm", 5, 9)
+    assert (trace.framework, trace.source, trace.partial) == ("jax", "a file", True)
+    assert trace.recorder_messages == ("a message",)
+
+
+def test_an_empty_trace_is_a_trace() -> None:
+    trace = TraceBuilder("vm").build()
+
+    trace.check()
+    assert (len(trace.events), len(trace.strings), trace.device_planes()) == (0, 1, [])
+    assert trace.stat_ints(["id"]).tolist() == []

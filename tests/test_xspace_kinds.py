@@ -1,0 +1,58 @@
+"""Kinds survive a file, also where names do not tell them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepscope.formats.kineto import read as read_kineto
+from stepscope.formats.xspace.reader import read
+from stepscope.formats.xspace.writer import write
+from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder, Trait
+
+K = EventKind
+
+
+def facts(trace: HostTrace) -> list[tuple[str, str, int]]:
+    """Name, kind and traits of every event, in order."""
+    rows = zip(range(len(trace.events)), trace.events.kind.tolist(), trace.events.traits.tolist(), strict=True)
+    return [(trace.name_of(event), EventKind(kind).name, traits) for event, kind, traits in rows]
+
+
+def test_one_name_may_stand_for_several_kinds() -> None:
+    builder = TraceBuilder("h")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    line.event("load", 0, 9, K.INPUT_WAIT, {"batch": 3})
+    line.event("load", 10, 9, K.ANNOTATION)
+    line.event("load", 20, 9, K.OP, traits=Trait.COMPUTES_16BIT | Trait.EAGER)
+    again = read(write(builder.build()), "again", "h")
+    assert facts(again) == [("load", "INPUT_WAIT", 0), ("load", "ANNOTATION", 0), ("load", "OP", 5)]
+    assert again.stats_of_event(0) == {"batch": 3}
+    assert again.stats_of_event(1) == {}
+
+
+def test_the_kinds_of_a_pytorch_trace_survive(corpus: Path) -> None:
+    path = corpus / "torch-v100-resnet50-workers0" / "worker0.1623143089861.pt.trace.json.gz"
+    trace = read_kineto(path.read_bytes(), "torch", "h")
+    again = read(write(trace), "again", "h")
+    np.testing.assert_array_equal(again.events.kind, trace.events.kind)
+    np.testing.assert_array_equal(again.events.traits, trace.events.traits)
+    np.testing.assert_array_equal(again.events.start_ps, trace.events.start_ps)
+    assert len(again.type_stats) == len(again.event_types) * len(trace.type_stats) // len(trace.event_types)
+
+
+def test_names_of_known_writers_tell_their_kinds_and_nothing_is_added(corpus: Path) -> None:
+    path = next((corpus / "jax-mi300x-attention").rglob("*.xplane.pb"))
+    written = write(read(path.read_bytes(), "jax", "h"))
+    assert b"stepscope_kind" not in written
+
+
+@pytest.mark.parametrize("value", [200, -1, 1 << 20])
+def test_a_kind_that_does_not_exist_is_left_alone(value: int) -> None:
+    builder = TraceBuilder("h")
+    builder.framework = "jax"
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    line.event("a/MatMul:MatMul", 0, 9, K.OP, {"stepscope_kind": value})
+    assert facts(read(write(builder.build()), "again", "h")) == [("a/MatMul:MatMul", "OP", 0)]

@@ -96,8 +96,8 @@ def _missing(trace: HostTrace, steps_source: str, has_device: bool, device_worke
         found.append(
             Missing(
                 "device activity",
-                "record with ProfilerOptions(device_tracer_level=1) while the device works; on NVIDIA devices check that "
-                "CUPTI is found and allowed",
+                "record with ProfilerOptions(device_tracer_level=1) while the device works; on NVIDIA devices check "
+                "that CUPTI is found and allowed",
             )
         )
     if int(EventKind.PYTHON_CALL) not in kinds:

@@ -234,7 +234,7 @@ def test_shares_add_up_and_the_rest_is_named() -> None:
 
 
 def test_work_whose_call_is_missing_in_the_middle_was_not_launched_early() -> None:
-    trace = draw("host main | x------ x--\nhost main |   L5      L9\ngpu0 s    | K1--K5--K7----------K9--")
+    trace = draw("host main | x------ x--\nhost main |   L5    L9\ngpu0 s    | K1--K5--K7----------K9--")
 
     assert attribution.warning([shares(trace)]) == [
         "66.7 % of the device time cannot be attributed to an op; 25 % of that was launched before the recording began"

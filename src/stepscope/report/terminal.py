@@ -50,8 +50,9 @@ def _table(section: Rows, most_rows: int) -> RenderableType:
     fields = [field for field in section.fields if _is_shown(field, section)]
     for field in fields:
         right = field.kind in _RIGHT
+        # Where a terminal is too narrow, columns that may wrap give way first; their cells cut themselves instead.
         table.add_column(
-            field.name.replace("_", "\n"), justify="right" if right else "left", no_wrap=True, overflow="ellipsis"
+            field.name.replace("_", "\n"), justify="right" if right else "left", no_wrap=field.kind != "str"
         )
     for row in section.rows[:most_rows]:
         table.add_row(*(_cell(row[field.name], field) for field in fields))
@@ -68,8 +69,8 @@ def _is_shown(field: Field, section: Rows) -> bool:
     return field.unit != "ms" or any(row[field.name] != 0 for row in section.rows)
 
 
-def _cell(value: Cell, field: Field) -> str:
+def _cell(value: Cell, field: Field) -> Text:
     text = text_of(value)
     if field.kind == "str" and field.name in ("name", "kernel", "op") and len(text) > _LONGEST_NAME:
         text = "…" + text[1 - _LONGEST_NAME :]
-    return escape(text)
+    return Text(text, no_wrap=True, overflow="ellipsis")

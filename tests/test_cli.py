@@ -107,6 +107,16 @@ def test_top_limits_the_rows_in_every_form(logdir: Path, capsys) -> None:
     assert "5 more rows" in capsys.readouterr().out
 
 
+def test_rows_can_be_sorted_and_filtered(logdir: Path, capsys) -> None:
+    assert run(["steps", str(logdir), "--format", "csv", "--sort=-start_ms", "--where", "host=B", "--top", "2"]) == 0
+    rows = [line.split(",")[:4] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert rows == [["2", "train 2", "b", "20.0"], ["1", "train 1", "b", "10.0"]]
+    assert run(["steps", str(logdir), "--sort", "nonsense"]) == 2
+    assert "columns: step, name, host, start_ms" in capsys.readouterr().err
+    assert run(["steps", str(logdir), "--where", "host"]) == 2
+    assert "--where COLUMN=TEXT" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [

@@ -37,6 +37,10 @@ RunName = Annotated[str | None, typer.Option("--run", help="The session to look 
 HostName = Annotated[str | None, typer.Option("--host", help="The host to look at; all hosts if not given.")]
 Format = Annotated[OutputFormat, typer.Option("--format", help="How to write the result.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; stdout if not given.")]
+Sort = Annotated[str | None, typer.Option("--sort", help="Sort by this column; -COLUMN for the largest first.")]
+Where = Annotated[
+    list[str] | None, typer.Option("--where", help="COLUMN=TEXT: only rows whose column holds the text; repeatable.")
+]
 Top = Annotated[int | None, typer.Option("--top", min=1, help="At most so many rows.")]
 
 
@@ -73,10 +77,12 @@ def _add_tool(tool: Tool) -> None:
         form: Format = OutputFormat.TABLE,
         output: Output = None,
         top: Top = None,
+        sort: Sort = None,
+        where: Where = None,
     ) -> None:
         _check_output(form, output)
         with working() as progress:
-            report = _load(path, run, host, progress).report(tool.name)
+            report = _load(path, run, host, progress).report(tool.name).arranged(sort, where or ())
         show_report(report, form, output, top)
 
     app.command(tool.name, help=f"{tool.summary[0].upper()}{tool.summary[1:]}.")(command)

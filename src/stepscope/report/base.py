@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from stepscope.errors import UsageError
 from stepscope.report.sections import Prose, Rows, Section
 
 if TYPE_CHECKING:
@@ -48,9 +49,40 @@ class Report(ABC):
 
     def head(self, rows: int) -> Report:
         """The same report with at most so many rows in its main list, if it has one."""
-        names = {field.name for field in fields(self)}
-        listed = next((name for name in ("rows", "top_ops") if name in names), None)
+        listed = self._listed()
         return self if listed is None else replace(self, **{listed: getattr(self, listed)[:rows]})
+
+    def arranged(self, sort: str | None = None, where: Sequence[str] = ()) -> Report:
+        """The same report with its main list filtered and sorted.
+
+        Args:
+            sort: a column; `-column` for the largest first.  Unknown values come last.
+            where: conditions `column=text`; rows stay whose column holds the text, in whatever case.
+
+        Raises:
+            UsageError: there is no such column, or a condition has no `=`.
+        """
+        listed = self._listed()
+        rows = list(getattr(self, listed)) if listed else []
+        for condition in where:
+            column, mark, text = condition.partition("=")
+            if not mark:
+                raise UsageError(f"{condition!r} is no condition", hint="write --where COLUMN=TEXT")
+            _require_column(rows, column)
+            rows = [row for row in rows if text.lower() in str(row[column]).lower()]
+        if sort:
+            column = sort.removeprefix("-")
+            _require_column(rows, column)
+            known = [row for row in rows if row[column] is not None]
+            unknown = [row for row in rows if row[column] is None]
+            rows = sorted(known, key=lambda row: row[column], reverse=sort.startswith("-")) + unknown
+        changes: dict[str, Any] = {listed: tuple(rows)} if listed and (sort or where) else {}
+        return replace(self, **changes)
+
+    def _listed(self) -> str | None:
+        """The name of the main list, if the report has one."""
+        names = {field.name for field in fields(self)}
+        return next((name for name in ("rows", "top_ops") if name in names), None)
 
     def main_table(self) -> Rows:
         """The table that CSV, Parquet, Arrow and pandas get."""
@@ -95,3 +127,8 @@ class Report(ABC):
         from stepscope.report.html import fragment
 
         return fragment(self.TOOL, self.warnings, self.sections())
+
+
+def _require_column(rows: Sequence[dict[str, Any]], column: str) -> None:
+    if rows and column not in rows[0]:
+        raise UsageError(f"there is no column {column!r}", hint=f"columns: {', '.join(rows[0])}")

@@ -228,6 +228,15 @@ def test_the_users_exception_leaves_unchanged_and_the_profile_is_saved(logdir, e
     assert names(profile.path) == ["before"]
 
 
+@pytest.fixture
+def listens_to_control_c():
+    """Python's own answer to SIGINT, which is absent where the tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("listens_to_control_c")
 def test_control_c_saves_the_profile(logdir):
     profile = profiler.Profile(logdir)
     with pytest.raises(KeyboardInterrupt), profile:

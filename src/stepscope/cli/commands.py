@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import tempfile
 from collections.abc import Callable
@@ -115,6 +116,7 @@ def demo(
     """Trains a small model under the profiler and says where its time went."""
     from stepscope.demo import train
 
+    gc.enable()  # training makes garbage; see `stepscope.cli.main.main`
     folder = logdir or Path(tempfile.mkdtemp(prefix="stepscope-demo-"))
     typer.echo(f"training a small model under the profiler, into {folder}", err=True)
     path = train(folder, framework)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,9 @@ DONE, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line in a process of its own, and exits."""
+    # One command makes no cycles worth collecting, and looking for them among the objects of large libraries costs a
+    # twentieth of its time.
+    gc.disable()
     from stepscope.cli import commands
 
     commands.owns_process = True

@@ -1,8 +1,8 @@
 """tf.data pipelines with one slow stage each, recorded under TensorFlow's own profiler.
 
-    python pipeline_programs.py LOGDIR
+    python pipeline_programs.py LOGDIR [NAME...]
 
-writes one profile per pipeline to LOGDIR/NAME.  `SLOW` says which iterator is slow in each, and the dataset op behind
+writes one profile per pipeline, or only those named, to LOGDIR/NAME.  `SLOW` says which iterator is slow in each, and the dataset op behind
 it.  The stages are slow by what they do: matrix products, copies of large tensors, reading compressed files, sleeping
 in Python.  Nothing of Stepscope is imported.
 """
@@ -158,4 +158,5 @@ def main(logdir: Path, wanted: Callable[[str], bool] = bool) -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    main(Path(sys.argv[1]))
+    names = sys.argv[2:]
+    main(Path(sys.argv[1]), names.__contains__ if names else bool)

@@ -60,8 +60,8 @@ def test_overview_as_json_is_one_object_with_the_names_of_the_contract(logdir: P
     assert out["environment"]["host_count"] == 2
     assert out["environment"]["device_type"] == "CPU"
     assert out["top_ops"][0] == {
-        "name": "dense/MatMul", "category": "MatMul", "self_time_ms": 30.0, "self_percent": 100.0,
-        "cumulative_percent": 100.0, "calls": 6,
+        "name": "dense/MatMul", "category": "MatMul", "self_time_ms": 30.0, "self_percent": 55.5556,
+        "cumulative_percent": 55.5556, "calls": 6,
     }  # fmt: skip
     advice = out["advice"][0]
     assert {"id", "class", "title", "evidence", "predicted_speedup", "actions", "tool"} == advice.keys()

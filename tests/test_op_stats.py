@@ -21,7 +21,7 @@ from framework_captures import (  # noqa: F401
 import stepscope
 from stepscope.analysis import op_stats
 from stepscope.analysis.op_stats import OpStatsReport, Partial
-from stepscope.model import EventKind, HostTrace, Trait
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder, Trait
 
 K = EventKind
 MS = 1000.0  # us
@@ -195,6 +195,41 @@ def test_ops_on_a_tpu_nest_and_state_operations_and_bytes() -> None:
     assert found.rows[0]["flop_per_byte"] == pytest.approx(4 * 10**9 / 2**30)
 
 
+@pytest.mark.parametrize(
+    ("flops", "moved", "bound_by"),
+    [
+        (2 * 10**9, 10**9, "memory"),  # of 3 ms: 0.7 of 2 TFLOP/s is a third, 333 of 500 GB/s two thirds
+        (6 * 10**9, 10**9, "compute"),
+        (6 * 10**9, None, "compute"),
+        (None, None, None),
+    ],
+)
+def test_an_op_is_bound_by_the_peak_that_it_comes_closest_to(
+    flops: int | None, moved: int | None, bound_by: str | None
+) -> None:
+    builder = TraceBuilder("host")
+    peaks = {"peak_teraflops_per_second": 2.0, "peak_hbm_bw_gigabytes_per_second": 500.0}
+    plane = builder.plane("/device:TPU:0", PlaneKind.TPU, 0, peaks)
+    costs = {name: value for name, value in (("flops", flops), ("bytes_accessed", moved)) if value is not None}
+    builder.line(plane, "ops", kind=LineKind.DEVICE_OPS).event("dot.2", 0, 3 * 10**9, K.DEVICE_OP, costs)
+
+    assert table(report(builder.build()), "name", "bound_by") == [("dot.2", bound_by)]
+
+
+def test_without_stated_peaks_nothing_is_known_to_bind_an_op() -> None:
+    costs = Sort(K.DEVICE_OP, "dot.2", stats={"flops": 4, "bytes_accessed": 1})
+
+    assert table(report(draw("tpu0 ops | d--", {"d": costs})), "bound_by") == [(None,)]
+
+
+def test_the_share_of_an_op_that_was_dispatched_op_by_op() -> None:
+    sorts = {"D": Sort(K.EAGER_EXECUTE, "EagerExecute", "is_func")}
+    trace = draw("host main | D0--- D1------ D1---\nhost main |  a--   a-----   b-", sorts)
+
+    assert table(report(trace), "name", "eager_percent") == [("a", pytest.approx(100 / 3, abs=1e-4)), ("b", 0.0)]
+    assert table(report(draw("host main | a--")), "eager_percent") == [(None,)]
+
+
 def test_the_clock_of_the_device_wins() -> None:
     measured = Sort(K.DEVICE_OP, "dot.2", stats={"device_duration_ps": 7 * 10**9})
 
@@ -297,8 +332,22 @@ def test_ops_beyond_the_limit_are_counted_and_said(monkeypatch: pytest.MonkeyPat
     assert found.warnings == ("1 ops on the host with 10 % of its self time are not listed",)
 
 
+@pytest.mark.parametrize(
+    ("picture", "name", "who"),
+    [
+        ("host main | A----\nhost main |  Y--", "forward", "the ranges that the program named"),
+        ("host main | Y----", "loop.py:1 train", "the Python functions that it called"),
+    ],
+)
+def test_what_else_was_recorded_stands_for_ops(picture: str, name: str, who: str) -> None:
+    found = report(draw(picture))
+
+    assert table(found, "name", "total_us") == [(name, 5 * MS)]
+    assert found.warnings == (f"a host recorded no ops, so {who} stand for them",)
+
+
 def test_a_profile_without_ops_says_what_would_record_them() -> None:
-    found = report(draw("host main | M0--Y--"))
+    found = report(draw("host main | M0-----"))
 
     assert found.rows == ()
     assert "host_tracer_level=2" in found.warnings[0]
@@ -389,6 +438,7 @@ def test_shares_and_rates_are_those_of_xprof(corpus: Path) -> None:
         if row["host_or_device"] == "Device" and row["total_self_time"] > 10:
             mine = ours[row["operation"]]
             compared += 1
+            assert {"compute": "Compute", "memory": "HBM"}[mine["bound_by"]] == row["bound_by"]
             assert [
                 mine["self_percent"],
                 mine["cumulative_self_percent"],

@@ -368,20 +368,35 @@ def recorded_pipelines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "done").exists():
-            command = [sys.executable, pipeline_programs.__file__, str(folder)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-            if done.returncode != 0:
-                raise RuntimeError(f"the pipelines could not be recorded:\n{done.stderr[-3000:]}")
+            record_pipelines(folder)
             (folder / "done").touch()
     return folder
+
+
+def record_pipelines(folder: Path, *names: str) -> None:
+    """Records the pipelines of these names, all if there is none."""
+    command = [sys.executable, pipeline_programs.__file__, str(folder), *names]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"the pipelines could not be recorded:\n{done.stderr[-3000:]}")
+
+
+def names_slow_stage(found: TfDataReport, name: str) -> bool:
+    iterator_type, op = SLOW[name]
+    at = found.bottleneck
+    return at is not None and at["iterator"] == iterator_type and op in str(at["dataset_op"])
 
 
 @pytest.mark.parametrize("name", SLOW)
 def test_the_slow_stage_of_a_real_pipeline_is_named(name: str, recorded_pipelines: Path) -> None:
     found = stepscope.load(recorded_pipelines / name).tf_data()
-    bottleneck, (iterator_type, op) = found.bottleneck, SLOW[name]
-    assert bottleneck is not None
-    assert (bottleneck["iterator"], op in str(bottleneck["dataset_op"])) == (iterator_type, True), found.graph
+    if not names_slow_stage(found, name):
+        # The tool looks at the slowest call.  Something else on the machine may have held up one of a fast stage, which
+        # is then the slowest in truth; it does not happen to the same pipeline again.
+        again = recorded_pipelines / "again"
+        record_pipelines(again, name)
+        found = stepscope.load(again / name).tf_data()
+    assert names_slow_stage(found, name), (found.bottleneck, found.graph)
     assert [row["name"] for row in found.pipelines] == ["Host:0"]
     assert_is_whole(found)
     exercise(found)

@@ -25,7 +25,7 @@ from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.hlo import programs
 from stepscope.analysis.op_names import op_name
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.report import Field, percent
+from stepscope.report import Field, percent, round_us
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -306,7 +306,7 @@ def figures(parts: list[Shares]) -> dict[str, float | None]:
     """The shares of all hosts together, keyed as in FIELDS."""
     time = [sum(part.time_ps[how] for part in parts) for how in Source]
     total = sum(time)
-    found: dict[str, float | None] = {"device_time_us": round(total / 1e6, 6)}
+    found: dict[str, float | None] = {"device_time_us": round_us(total)}
     return found | {f"{name}_percent": percent(time[how], total) for how, name in enumerate(_NAME_OF_SOURCE)}
 
 

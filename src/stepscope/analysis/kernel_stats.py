@@ -21,7 +21,7 @@ from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.launches import StreamLaunches, launches_of_streams
 from stepscope.analysis.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
-from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent
+from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_us
 
 I64 = NDArray[np.int64]
 MOST_ROWS = 2000  # kept per host
@@ -296,10 +296,6 @@ def _sum(one: KernelRow, other: KernelRow) -> KernelRow:
     )  # fmt: skip
 
 
-def _us(ps: float) -> float:
-    return round(ps / 1e6, 6)
-
-
 def _listed(dimensions: tuple[int, int, int] | None) -> list[int] | None:
     return None if dimensions is None else list(dimensions)
 
@@ -317,10 +313,10 @@ def _cells(rank: int, name: str, row: KernelRow, total: int) -> dict[str, Cell]:
         "tensor_core_eligible": row.eligible,
         "uses_tensor_core": row.uses,
         "occurrences": row.count,
-        "total_us": _us(row.total_ps),
-        "avg_us": _us(row.total_ps / row.count),
-        "min_us": _us(row.min_ps),
-        "max_us": _us(row.max_ps),
+        "total_us": round_us(row.total_ps),
+        "avg_us": round_us(row.total_ps / row.count),
+        "min_us": round_us(row.min_ps),
+        "max_us": round_us(row.max_ps),
         "total_percent": percent(row.total_ps, total),
     }
 
@@ -339,7 +335,7 @@ def _by_kernel(
     rest[1] += sum(part.left_out_ps for part in partials)
     shown = ranked[:TOP_KERNELS] + ([("others", rest)] if rest[0] else [])
     return tuple(
-        {"kernel": name, "occurrences": count, "total_us": _us(ps), "percent": percent(ps, total)}
+        {"kernel": name, "occurrences": count, "total_us": round_us(ps), "percent": percent(ps, total)}
         for name, (count, ps) in shown
     )
 

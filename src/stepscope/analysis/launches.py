@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stepscope.analysis.attribution import attribute
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.report import Cell, Field, percent
+from stepscope.report import Cell, Field, percent, round_us
 
 I64 = NDArray[np.int64]
 
@@ -181,7 +181,7 @@ FIELDS: tuple[Field, ...] = (
 
 
 def _us(ps: float | None) -> float | None:
-    return None if ps is None else round(ps / 1e6, 6)
+    return None if ps is None else round_us(ps)
 
 
 def figures(streams: list[StreamLaunches]) -> dict[str, Cell]:

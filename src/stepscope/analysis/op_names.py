@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import re
 
-from stepscope.analysis.top_ops import parse_op
 from stepscope.model import EventKind
 
 K = EventKind
 _NAMESPACED = re.compile(r"(?:[A-Za-z_]\w*::)+(?P<last>[A-Za-z_]\w*)")
+# name:Type of TensorFlow, scope:primitive[parameters] of JAX.
+_TYPED = re.compile(r"(?P<name>[^:]+):(?P<type>[A-Za-z_]\w*)(?:\[.*\])?", re.DOTALL)
+_COPIES = {
+    K.COPY_HOST_TO_DEVICE: "copy host to device",
+    K.COPY_DEVICE_TO_HOST: "copy device to host",
+    K.COPY_DEVICE_TO_DEVICE: "copy device to device",
+    K.COPY_PEER: "copy between devices",
+    K.COPY_OTHER: "copy",
+    K.MEMSET: "memset",
+}
+_JOINTS = str.maketrans("", "", "_-.")
 _UNTYPED = frozenset({"op", "kernel"})
 _TYPE_OF_KIND = {
     K.ITERATOR: "Dataset",
@@ -39,3 +49,49 @@ def op_name(text: str, kind: EventKind) -> tuple[str, str]:
     if kind == K.OP or kind.is_device:
         return name, found["last"] if found else sort
     return name, _TYPE_OF_KIND.get(kind, found["last"] if found else sort)
+
+
+def parse_op(text: str, kind: EventKind) -> tuple[str, str]:
+    """Name and category of an op.
+
+    >>> parse_op("model/dense/MatMul:MatMul", EventKind.OP)
+    ('model/dense/MatMul', 'MatMul')
+    >>> parse_op("%copy-done.2 = f32[5,8]{1,0:T(8,128)} copy-done((f32[5,8], u32[]{:S(2)}) %x)", EventKind.DEVICE_OP)
+    ('copy-done.2', 'copy-done')
+    """
+    text = text.partition("#")[0] or text  # older writers append facts as #key=value#
+    if kind in _COPIES:
+        return text.partition(":")[0] or text, _COPIES[kind]
+    if kind == EventKind.COLLECTIVE:
+        return text, "collective"
+    if kind == EventKind.PYTHON_CALL:
+        return text.lstrip("$"), "Python"
+    if text.startswith("%"):  # a whole HLO instruction
+        name, _, expression = text.partition(" = ")
+        return name.lstrip("%"), _opcode(expression)
+    if text.startswith("aten::"):
+        return text, text.removeprefix("aten::")
+    typed = _TYPED.fullmatch(text)
+    if typed:
+        return typed["name"], typed["type"]
+    if len(text) > 1 and text.endswith(":"):  # TensorFlow's way to say that the type is the name's last part
+        return text[:-1], re.sub(r"_\d+$", "", text[:-1].rpartition("/")[2])
+    if kind == EventKind.OP or kind.is_device:
+        return text, _word(text) or ("kernel" if kind.is_device else "op")
+    return text, "op"
+
+
+def _opcode(expression: str) -> str:
+    """The opcode of `shape opcode(operands)`, where a shape may hold spaces inside parentheses of its own."""
+    depth = 0
+    for at, char in enumerate(expression):
+        depth += (char in "({[") - (char in ")}]")
+        if char == " " and not depth:
+            return expression[at + 1 :].partition("(")[0].strip() or "op"
+    return "op"
+
+
+def _word(text: str) -> str:
+    """What sort of op a short name speaks of: the name without its number; empty for other names."""
+    stem = text.rstrip("0123456789").rstrip("._")
+    return stem if len(stem) <= 40 and stem.translate(_JOINTS).isalnum() else ""

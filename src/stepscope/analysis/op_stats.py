@@ -21,14 +21,13 @@ from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis import attribution
-from stepscope.analysis.attribution import Shares, attribute, instruction_names, names_of, number_pairs, shares
-from stepscope.analysis.grouping import forest
+from stepscope.analysis.attribution import Shares, names_of, number_pairs, shares
 from stepscope.analysis.kernel_facts import copied_bytes
 from stepscope.analysis.kernel_names import brief
-from stepscope.analysis.op_names import op_name
+from stepscope.analysis.op_work import OpWork, device_calls, device_work, eager_dispatch, host_work
 from stepscope.analysis.tensor_cores import kernel_uses, op_is_eligible
-from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_6, round_us
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -36,11 +35,11 @@ K = EventKind
 MOST_OPS = 2000  # kept per host and side
 TOP = 10  # of a distribution
 
-_HOST_KINDS = (K.OP, K.BACKWARD, K.ITERATOR, K.COLLECTIVE_CALL, K.CHECKPOINT, K.INPUT_WAIT)
-_INSTEAD = (K.TRACED_FUNCTION,)  # on a host without ops
-_COPIES = (
-    K.COPY_HOST_TO_DEVICE, K.COPY_DEVICE_TO_HOST, K.COPY_DEVICE_TO_DEVICE, K.COPY_PEER, K.COPY_OTHER, K.MEMSET,
-)  # fmt: skip
+_STAND_INS = {
+    K.TRACED_FUNCTION: "the traced functions that it called",
+    K.ANNOTATION: "the ranges that the program named",
+    K.PYTHON_CALL: "the Python functions that it called",
+}
 
 _RANK = Field("rank", "number", "place in the list: device ops by self time, then host ops by self time", "int")
 _NAME = Field("name", "text", "the op: its name in the framework, else the XLA instruction, else the kernel", "str")
@@ -71,6 +70,19 @@ RATE_FIELDS: tuple[Field, ...] = (
         "tensor_core_percent",
         "percent",
         "time of the op's kernels on tensor cores (AMD: matrix cores), of all its kernels; unknown if no name tells",
+    ),
+    Field(
+        "bound_by",
+        "text",
+        "`compute` or `memory`, whichever comes closer to the peak rate that the trace states for the device; unknown "
+        "where it states no peaks or no operations and bytes",
+        "str",
+    ),
+    Field(
+        "eager_percent",
+        "percent",
+        "self time of the op's runs on the host that were dispatched one by one; the rest runs in traced functions; "
+        "unknown where the trace does not tell",
     ),
 )
 SHARE_FIELDS: tuple[Field, ...] = (
@@ -128,6 +140,7 @@ class OpRow:
         flops, bytes: what the trace states for all its occurrences.
         tensor_ps, kernel_ps: time of its kernels on tensor cores, and of all its kernels; of the former None if some
             names do not tell.
+    eager_ps: self time of its runs that were dispatched one by one, None if unknown.
     """
 
     name: str
@@ -139,6 +152,7 @@ class OpRow:
     bytes: float | None
     tensor_ps: int | None
     kernel_ps: int
+    eager_ps: int | None
 
 
 @dataclass(frozen=True)
@@ -160,14 +174,23 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Peaks:
+    """What a device can do at most, as the trace states it: operations and bytes a second."""
+
+    flops: float
+    bytes: float
+
+
+@dataclass(frozen=True)
 class Partial:
     """What one host contributes."""
 
     host: str
     device: Side
     on_host: Side
-    instead: bool
+    stand_in: str | None
     attributed: Shares
+    peaks: Peaks | None
     problems: list[str]
     partial: bool
 
@@ -224,195 +247,51 @@ _EMPTY = (
 # -- one host ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Pieces:
-    """Events and the ops they belong to: int64, int64, int32 and int64 of shape (n,); `ops` are name and type."""
-
-    rows: I64
-    time_ps: I64
-    op: I32
-    own_ps: I64
-    ops: list[tuple[str, str]]
-
-
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
-    on_host, instead = _host_pieces(trace)
-    on_device = _device_pieces(trace)
+    on_host, on_device = host_work(trace), device_work(trace)
     return Partial(
         host=trace.host,
-        device=_side(trace, on_device, _device_calls(trace, on_device), _device_idle(trace, on_device.rows)),
+        device=_side(trace, on_device, device_calls(trace, on_device), _device_idle(trace, on_device.rows)),
         on_host=_side(trace, on_host, None, _host_idle(trace, on_host)),
-        instead=instead,
+        stand_in=_STAND_INS.get(on_host.stand_in) if on_host.stand_in else None,
         attributed=shares(trace),
+        peaks=_peaks(trace),
         problems=[str(problem) for problem in trace.problems] + list(trace.recorder_messages),
         partial=trace.partial,
     )
 
 
-def _side(trace: HostTrace, pieces: _Pieces, calls: I64 | None, idle_ps: int) -> Side:
-    size = len(pieces.ops)
+def _side(trace: HostTrace, work: OpWork, calls: I64 | None, idle_ps: int) -> Side:
+    on_device = calls is not None
+    size = len(work.ops)
     count, total, own, own_count, low, high = (np.zeros(size, np.int64) for _ in range(6))
-    kernels.ops.add_up(pieces.op, pieces.time_ps, count, total, low, high)
-    kernels.ops.add_up(pieces.op, pieces.own_ps, own_count, own, low, high)
-    flops, moved = _costs(trace, pieces, size, with_copies=calls is not None)
-    tensor, kernel_ps = _tensor_time(trace, pieces, size)
+    kernels.ops.add_up(work.op, work.time_ps, count, total, low, high)
+    kernels.ops.add_up(work.op, work.own_ps, own_count, own, low, high)
+    flops, moved = _costs(trace, work, size, with_copies=on_device)
+    tensor, kernel_ps = _tensor_time(trace, work, size)
+    eager = [None] * size if on_device else _eager_time(trace, work, size)
     numbers: list[list[Any]] = [column.tolist() for column in (count if calls is None else calls, total, own)]
-    columns = [*zip(*pieces.ops, strict=True), *numbers, flops, moved, tensor, kernel_ps]
+    columns = [*zip(*work.ops, strict=True), *numbers, flops, moved, tensor, kernel_ps, eager]
     kept = np.argsort(-own, kind="stable")[:MOST_OPS].tolist()
     rows = [OpRow(*(column[at] for column in columns)) for at in kept]
     rows.sort(key=lambda row: (-row.self_ps, row.name, row.type))
     types: dict[str, int] = {}
-    for (_, sort), ps in zip(pieces.ops, numbers[2], strict=True):
+    for (_, sort), ps in zip(work.ops, numbers[2], strict=True):
         types[sort] = types.get(sort, 0) + ps
     left_out_ps = int(own.sum()) - sum(row.self_ps for row in rows)
     return Side(rows, size - len(rows), left_out_ps, types, idle_ps)
 
 
-def _numbered(op: I32, names: Sequence[tuple[str, str]]) -> tuple[I32, list[tuple[str, str]]]:
-    """The same with each name once."""
-    places: dict[tuple[str, str], int] = {}
-    place = np.array([places.setdefault(name, len(places)) for name in names], np.int32)
-    return place[op] if len(op) else op, list(places)
-
-
-# -- host ------------------------------------------------------------------------------------------------------------
-
-
-def _host_pieces(trace: HostTrace) -> tuple[_Pieces, bool]:
-    """The ops on the host's threads; where there are none, the traced functions, and True."""
-    kind = trace.events.kind
-    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
-    wanted = np.zeros(256, np.bool_)
-    wanted[[int(k) for k in _HOST_KINDS]] = True
-    chosen = wanted[kind] & threads
-    instead = not chosen.any()
-    if instead:
-        chosen = np.isin(kind, _INSTEAD) & threads
-    # A wait inside a wait is the same wait, seen by the function that implements the op.
-    parent = forest(trace).parent
-    waits = np.flatnonzero(chosen & (kind == K.INPUT_WAIT))
-    inner = waits[(parent[waits] >= 0) & (kind[np.maximum(parent[waits], 0)] == K.INPUT_WAIT)]
-    chosen[inner] = False
-    rows = np.flatnonzero(chosen)
-    op, names = _host_names(trace, rows)
-    op, ops = _numbered(op, names)
-    time = trace.events.duration_ps[rows]
-    return _Pieces(rows, time, op, _own_times(trace, chosen)[rows], ops), instead and bool(len(rows))
-
-
-def _own_times(trace: HostTrace, counts: NDArray[np.bool_]) -> I64:
-    own = np.empty(len(trace.events), np.int64)
-    kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
-    return np.maximum(own, 0)
-
-
-def _host_names(trace: HostTrace, rows: I64) -> tuple[I32, list[tuple[str, str]]]:
-    kind = trace.events.kind[rows]
-    instruction = trace.stat_strings(stat_names.HLO_OP)[rows]
-    if (instruction > 0).any():
-        name_of = instruction_names(trace)
-        program = trace.stat_ints(stat_names.PROGRAM_ID)[rows]
-        number, first = number_pairs(np.where(instruction > 0, instruction, -names_of(trace, rows)), program)
-    else:
-        number, first = number_pairs(names_of(trace, rows), kind)
-    names = [
-        name_of(int(rows[at]), int(instruction[at]))
-        if instruction[at] > 0
-        else op_name(trace.name_of(int(rows[at])), EventKind(kind[at]))
-        for at in first.tolist()
-    ]
-    return number, names
-
-
-def _host_idle(trace: HostTrace, pieces: _Pieces) -> int:
+def _host_idle(trace: HostTrace, work: OpWork) -> int:
     """Time between the first and the last op of each thread in which it runs none, in ps."""
-    rows = pieces.rows
+    rows = work.rows
     if not len(rows):
         return 0
     line, start = trace.events.line[rows], trace.events.start_ps[rows]
     begin = np.flatnonzero(np.append(True, line[1:] != line[:-1]))  # events of a line are neighbours
     first, last = start[begin], np.maximum.reduceat(start + trace.events.duration_ps[rows], begin)
-    return int(np.maximum(last - first - np.add.reduceat(pieces.own_ps, begin), 0).sum())
-
-
-# -- device ----------------------------------------------------------------------------------------------------------
-
-
-def _device_pieces(trace: HostTrace) -> _Pieces:
-    """Device work by op; copies of an op are apart from its kernels, and work without an op goes by its own name."""
-    found = attribute(trace)
-    kind = trace.events.kind[found.rows]
-    name = np.where(found.op >= 0, -1, names_of(trace, found.rows))
-    sort = np.where(np.isin(kind, (*_COPIES, K.COLLECTIVE)), kind, 0).astype(np.int64)
-    number, _ = number_pairs(found.op, name)
-    number, first = number_pairs(number, sort)
-
-    def name_of(at: int) -> tuple[str, str]:
-        op, event_kind = int(found.op[at]), EventKind(kind[at])
-        if op < 0:
-            return op_name(trace.strings[name[at]], event_kind)
-        label, known = found.ops[op]
-        return (label, op_name(label, event_kind)[1]) if sort[at] else (label, known)
-
-    op, ops = _numbered(number, [name_of(at) for at in first.tolist()])
-    core = (trace.lines.kind == LineKind.DEVICE_OPS)[trace.events.line[found.rows]]
-    own = _own_times_of_cores(trace, found.rows, found.time_ps) if core.any() else found.time_ps
-    return _Pieces(found.rows, found.time_ps, op, own, ops)
-
-
-def _own_times_of_cores(trace: HostTrace, rows: I64, time_ps: I64) -> I64:
-    """Self times of the ops of TPU cores, which nest by the clock that measured them: int64 of shape (rows,)."""
-    line = trace.events.line[rows]
-    start = trace.stat_ints(stat_names.DEVICE_OFFSET_PS)[rows]
-    if (start < 0).any():
-        start = trace.events.start_ps[rows]
-    order = np.lexsort((-time_ps, start, line))
-    on_stream = (trace.lines.kind == LineKind.STREAM)[line[order]]
-    bounds = np.flatnonzero(np.append(True, np.diff(line[order]) != 0))
-    duration, parent = time_ps[order], np.full(len(rows), -1, np.int32)
-    kernels.nesting.parents(
-        start[order], duration, bounds, np.append(bounds[1:], len(rows)), trace.events.kind[rows[order]], on_stream,
-        int(K.REGION_BEGIN), int(K.REGION_END), parent, duration.copy(),
-    )  # fmt: skip
-    own = np.empty(len(rows), np.int64)
-    kernels.nesting.self_times(duration, parent, np.ones(len(rows), np.bool_), own)
-    own[order] = np.maximum(own, 0)
-    return own
-
-
-def _device_calls(trace: HostTrace, pieces: _Pieces) -> I64:
-    """How often each op ran: int64 of shape (ops,).
-
-    One run of an op on the host may launch several kernels, and counts once.  An XLA instruction launches the same
-    kernels whenever it runs, so that it ran as often as the rarest of them; an op of several instructions, as often as
-    the most frequent.  Of other ops whose run is not in the trace only their most frequent kernel tells.
-    """
-    found, size = attribute(trace), len(pieces.ops)
-    of_xla = found.instruction > 0
-    of_host = ~of_xla & (found.run >= 0)
-    calls = np.zeros(size, np.int64)
-    _, first = number_pairs(pieces.op[of_host], found.run[of_host])
-    np.add.at(calls, pieces.op[of_host][first], 1)
-    return calls + _xla_runs(trace, pieces, np.flatnonzero(of_xla)) + _most(trace, pieces, ~of_xla & ~of_host)
-
-
-def _xla_runs(trace: HostTrace, pieces: _Pieces, at: I64) -> I64:
-    instruction, first_of = number_pairs(pieces.op[at], attribute(trace).instruction[at])
-    kernel, first = number_pairs(instruction, names_of(trace, pieces.rows[at]))
-    runs = np.full(len(first_of), np.iinfo(np.int64).max, np.int64)
-    np.minimum.at(runs, instruction[first], np.bincount(kernel, minlength=len(first)))
-    most = np.zeros(len(pieces.ops), np.int64)
-    np.maximum.at(most, pieces.op[at[first_of]], runs)
-    return most
-
-
-def _most(trace: HostTrace, pieces: _Pieces, among: NDArray[np.bool_]) -> I64:
-    op = pieces.op[among]
-    kernel, first = number_pairs(op, names_of(trace, pieces.rows[among]))
-    most = np.zeros(len(pieces.ops), np.int64)
-    np.maximum.at(most, op[first], np.bincount(kernel, minlength=len(first)))
-    return most
+    return int(np.maximum(last - first - np.add.reduceat(work.own_ps, begin), 0).sum())
 
 
 def _device_idle(trace: HostTrace, rows: I64) -> int:
@@ -433,12 +312,12 @@ def _device_idle(trace: HostTrace, rows: I64) -> int:
 
 
 def _costs(
-    trace: HostTrace, pieces: _Pieces, size: int, with_copies: bool
+    trace: HostTrace, work: OpWork, size: int, with_copies: bool
 ) -> tuple[list[float | None], list[float | None]]:
     """Operations and bytes that the trace states for each op."""
-    flops = trace.stat_ints(stat_names.FLOPS)[pieces.rows] if trace.has_stat(stat_names.FLOPS) else None
-    moved = _bytes(trace, pieces.rows, with_copies)
-    return _sums(pieces.op, flops, size), _sums(pieces.op, moved, size)
+    flops = trace.stat_ints(stat_names.FLOPS)[work.rows] if trace.has_stat(stat_names.FLOPS) else None
+    moved = _bytes(trace, work.rows, with_copies)
+    return _sums(work.op, flops, size), _sums(work.op, moved, size)
 
 
 def _sums(op: I32, values: I64 | None, size: int) -> list[float | None]:
@@ -467,18 +346,40 @@ def _bytes(trace: HostTrace, rows: I64, with_copies: bool) -> I64 | None:
     return out
 
 
-def _tensor_time(trace: HostTrace, pieces: _Pieces, size: int) -> tuple[list[int | None], list[int]]:
+def _peaks(trace: HostTrace) -> Peaks | None:
+    """The peaks of the host's devices; None if a device states none or they differ."""
+    found = set()
+    for device in trace.device_planes():
+        stats = trace.stats_of_plane(device)
+        tera, giga = stats.get("peak_teraflops_per_second"), stats.get("peak_hbm_bw_gigabytes_per_second")
+        found.add(Peaks(tera * 1e12, giga * 1e9) if isinstance(tera, float) and isinstance(giga, float) else None)
+    peaks = found.pop() if len(found) == 1 else None
+    return peaks if peaks and peaks.flops > 0 and peaks.bytes > 0 else None
+
+
+def _eager_time(trace: HostTrace, work: OpWork, size: int) -> Sequence[int | None]:
+    """Self time of the runs of each op that were dispatched one by one."""
+    eager = eager_dispatch(trace)
+    if eager is None:
+        return [None] * size
+    sums, count, low, high = (np.zeros(size, np.int64) for _ in range(4))
+    kernels.ops.add_up(work.op, np.where(eager[work.rows], work.own_ps, 0), count, sums, low, high)
+    known: list[int] = sums.tolist()
+    return known
+
+
+def _tensor_time(trace: HostTrace, work: OpWork, size: int) -> tuple[list[int | None], list[int]]:
     """Time of each op's kernels on tensor cores, and of all its kernels."""
     tensor: list[int | None] = [0] * size
     whole = [0] * size
-    kernel = (trace.events.kind[pieces.rows] == K.KERNEL).nonzero()[0]
-    name = names_of(trace, pieces.rows[kernel])
-    op = pieces.op[kernel]
+    kernel = (trace.events.kind[work.rows] == K.KERNEL).nonzero()[0]
+    name = names_of(trace, work.rows[kernel])
+    op = work.op[kernel]
     number, first = number_pairs(op, name)
     count, total, low, high = (np.zeros(len(first), np.int64) for _ in range(4))
-    kernels.ops.add_up(number, trace.events.duration_ps[pieces.rows[kernel]], count, total, low, high)
+    kernels.ops.add_up(number, trace.events.duration_ps[work.rows[kernel]], count, total, low, high)
     names = {row: trace.strings[row] for row in np.unique(name[first]).tolist()}
-    eligible = [op_is_eligible(*pair) for pair in pieces.ops] if len(kernel) else []
+    eligible = [op_is_eligible(*pair) for pair in work.ops] if len(kernel) else []
     for at, ps in zip(first.tolist(), total.tolist(), strict=True):
         here = int(op[at])
         verdict = kernel_uses(names[int(name[at])], eligible[here])
@@ -497,9 +398,11 @@ def merge(partials: Sequence[Partial]) -> OpStatsReport:
         "device": _whole([part.device for part in partials]),
         "host": _whole([part.on_host for part in partials]),
     }
+    stated = {part.peaks for part in partials if part.device.ops}
+    peaks = stated.pop() if len(stated) == 1 else None
     rows: list[dict[str, Cell]] = []
     for name, side in sides.items():
-        rows += _side_rows(name, side, len(rows))
+        rows += _side_rows(name, side, len(rows), peaks)
     return OpStatsReport(
         hosts=tuple(part.host for part in partials),
         warnings=tuple(dict.fromkeys(_warnings(partials, sides))),
@@ -538,6 +441,7 @@ def _sum(one: OpRow, other: OpRow) -> OpRow:
     return OpRow(
         one.name, one.type, one.calls + other.calls, one.total_ps + other.total_ps, one.self_ps + other.self_ps,
         plus(one.flops, other.flops), plus(one.bytes, other.bytes), tensor, one.kernel_ps + other.kernel_ps,
+        None if one.eager_ps is None or other.eager_ps is None else one.eager_ps + other.eager_ps,
     )  # fmt: skip
 
 
@@ -545,30 +449,28 @@ def _self_ps(side: Side) -> int:
     return sum(side.types.values())
 
 
-def _us(ps: float) -> float:
-    return round(ps / 1e6, 6)
-
-
-def _side_rows(where: str, side: Side, before: int) -> list[dict[str, Cell]]:
+def _side_rows(where: str, side: Side, before: int, peaks: Peaks | None) -> list[dict[str, Cell]]:
     own, so_far, rows = _self_ps(side), 0, []
     for rank, row in enumerate(side.ops, before + 1):
         so_far += row.self_ps
-        rows.append(_cells(rank, where, row) | _shares(where, row.self_ps, so_far, own, side.idle_ps))
+        rows.append(_cells(rank, where, row, peaks) | _shares(where, row.self_ps, so_far, own, side.idle_ps))
     return rows
 
 
-def _cells(rank: int, where: str, row: OpRow) -> dict[str, Cell]:
+def _cells(rank: int, where: str, row: OpRow, peaks: Peaks | None) -> dict[str, Cell]:
     return {
         "rank": rank,
         "where": where,
         "type": row.type,
         "name": row.name,
         "occurrences": row.calls,
-        "total_us": _us(row.total_ps),
-        "avg_us": _us(row.total_ps / row.calls),
-        "total_self_us": _us(row.self_ps),
-        "avg_self_us": _us(row.self_ps / row.calls),
+        "total_us": round_us(row.total_ps),
+        "avg_us": round_us(row.total_ps / row.calls),
+        "total_self_us": round_us(row.self_ps),
+        "avg_self_us": round_us(row.self_ps / row.calls),
         **_rates(row),
+        "bound_by": _bound_by(row, peaks) if peaks and where == "device" else None,
+        "eager_percent": percent(row.eager_ps, row.self_ps) if row.eager_ps is not None else None,
     }
 
 
@@ -590,18 +492,23 @@ def _shares(where: str, self_ps: int, so_far: int, own: int, idle: int) -> dict[
 def _rates(row: OpRow) -> dict[str, Cell]:
     ns = row.total_ps / 1e3
     return {
-        "gflop_per_s": round(row.flops / ns, 6) if row.flops is not None and ns else None,
-        "gib_per_s": round(row.bytes / ns * 1e9 / 2**30, 6) if row.bytes is not None and ns else None,
-        "flop_per_byte": round(row.flops / row.bytes, 6) if row.flops is not None and row.bytes else None,
+        "gflop_per_s": round_6(row.flops / ns) if row.flops is not None and ns else None,
+        "gib_per_s": round_6(row.bytes / ns * 1e9 / 2**30) if row.bytes is not None and ns else None,
+        "flop_per_byte": round_6(row.flops / row.bytes) if row.flops is not None and row.bytes else None,
         "tensor_core_percent": percent(row.tensor_ps, row.kernel_ps) if row.tensor_ps is not None else None,
     }
+
+
+def _bound_by(row: OpRow, peaks: Peaks) -> str | None:
+    compute, memory = (row.flops or 0.0) / peaks.flops, (row.bytes or 0.0) / peaks.bytes
+    return None if not compute and not memory else "compute" if compute >= memory else "memory"
 
 
 def _totals(where: str, side: Side) -> dict[str, Cell]:
     return {
         f"{where}_ops": len(side.ops) + side.left_out,
-        f"{where}_self_us": _us(_self_ps(side)),
-        f"{where}_idle_us": _us(side.idle_ps),
+        f"{where}_self_us": round_us(_self_ps(side)),
+        f"{where}_idle_us": round_us(side.idle_ps),
     }
 
 
@@ -619,14 +526,14 @@ def _distribution(where: str, by: str, found: list[tuple[str, int]], side: Side)
     shown += [("others", others)] if others > 0 else []
     rows: list[dict[str, Cell]] = [
         {
-            "where": where, "by": by, "name": name, "self_us": _us(ps), "percent": percent(ps, own),
+            "where": where, "by": by, "name": name, "self_us": round_us(ps), "percent": percent(ps, own),
             "percent_with_idle": percent(ps, own + idle),
         }
         for name, ps in shown
     ]  # fmt: skip
     if rows and idle:
         rows.append({
-            "where": where, "by": by, "name": "IDLE", "self_us": _us(idle), "percent": None,
+            "where": where, "by": by, "name": "IDLE", "self_us": round_us(idle), "percent": None,
             "percent_with_idle": percent(idle, own + idle),
         })  # fmt: skip
     return rows
@@ -637,8 +544,8 @@ def _warnings(partials: Sequence[Partial], sides: dict[str, Side]) -> list[str]:
     if not any(side.ops for side in sides.values()):
         return [*found, _EMPTY]
     found += attribution.warning([part.attributed for part in partials])
-    if any(part.instead for part in partials):
-        found.append("a host recorded no ops, so the traced functions that it called stand for them")
+    stand_ins = dict.fromkeys(part.stand_in for part in partials if part.stand_in)
+    found += [f"a host recorded no ops, so {what} stand for them" for what in stand_ins]
     for name, side in sides.items():
         if side.left_out:
             share = percent(side.left_out_ps, _self_ps(side)) or 0.0

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from stepscope.analysis.iterators import IteratorCalls, iterator_calls, last_part, parent_name
 from stepscope.analysis.pipeline_advice import suggestion
 from stepscope.model import EventKind, HostTrace
-from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section
+from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, round_us
 
 I64 = NDArray[np.int64]
 
@@ -441,9 +441,9 @@ def _worst(host: str, pipeline: Pipeline) -> tuple[dict[str, Cell] | None, tuple
         "iterator": name,
         "long_name": node.long_name,
         "dataset_op": node.dataset_op or None,
-        "self_us": _us(node.self_ps),
+        "self_us": round_us(node.self_ps),
         "slow_self_percent": pipeline.bottleneck_percent,
-        "execution_us": _us(shown.duration_ps),
+        "execution_us": round_us(shown.duration_ps),
         "suggestion": suggestion(name, node.dataset_op, pipeline.name.startswith("Device")),
     }
     return bottleneck, _graph(shown, node.long_name)
@@ -458,8 +458,8 @@ def _graph(execution: Execution, bottleneck: str | None) -> tuple[dict[str, Cell
             "name": last_part(node.long_name),
             "long_name": node.long_name,
             "start_ms": round(node.start_ps / 1e9, 6),
-            "total_us": _us(node.total_ps),
-            "self_us": _us(node.self_ps),
+            "total_us": round_us(node.total_ps),
+            "self_us": round_us(node.self_ps),
             "calls": node.calls,
             "critical": node.critical,
             "bottleneck": node.long_name == bottleneck,
@@ -476,9 +476,9 @@ def _pipeline_row(host: str, pipeline: Pipeline) -> dict[str, Cell]:
         "name": pipeline.name,
         "calls": pipeline.calls,
         "slow_calls": pipeline.slow_calls,
-        "min_us": _us(pipeline.min_ps),
-        "mean_us": _us(pipeline.total_ps / pipeline.calls),
-        "max_us": _us(pipeline.max_ps),
+        "min_us": round_us(pipeline.min_ps),
+        "mean_us": round_us(pipeline.total_ps / pipeline.calls),
+        "max_us": round_us(pipeline.max_ps),
         "total_ms": round(pipeline.total_ps / 1e9, 6),
         "bottleneck": last_part(pipeline.bottleneck) or None,
         "iterators": pipeline.iterators,
@@ -493,14 +493,10 @@ def _execution_row(host: str, pipeline: Pipeline, execution: Execution) -> dict[
         "pipeline": pipeline.name,
         "rank": execution.rank,
         "start_ms": round(execution.start_ps / 1e9, 6),
-        "duration_us": _us(execution.duration_ps),
+        "duration_us": round_us(execution.duration_ps),
         "bottleneck": last_part(name) if name else None,
         "graph": list(_graph(execution, name)),
     }
-
-
-def _us(ps: float) -> float:
-    return round(ps / 1e6, 6)
 
 
 def _summary(found: Sequence[tuple[str, Pipeline]], bottleneck: dict[str, Cell] | None, n_hosts: int) -> Iterator[str]:

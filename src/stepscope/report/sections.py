@@ -5,6 +5,7 @@ Every figure and every column carries its unit and its meaning, so that pages, t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 Cell = str | int | float | bool | None | list[int]
@@ -57,14 +58,24 @@ class Prose:
 Section = Figures | Rows | Prose
 
 
+def round_6(value: float) -> float:
+    """To six decimals, in a tenth of the time of `round`, which goes by way of decimal digits."""
+    return math.floor(value * 1e6 + 0.5) / 1e6
+
+
 def round_ms(ps: float) -> float:
     """Picoseconds as milliseconds, to the microsecond's thousandth."""
-    return round(ps / 1e9, 6)
+    return math.floor(ps / 1e3 + 0.5) / 1e6
+
+
+def round_us(ps: float) -> float:
+    """Picoseconds as microseconds, to the picosecond."""
+    return math.floor(ps + 0.5) / 1e6
 
 
 def percent(part: float, whole: float) -> float | None:
-    """100 part / whole, None if there is no whole."""
-    return round(100.0 * part / whole, 4) if whole > 0 else None
+    """100 part / whole to four decimals, None if there is no whole."""
+    return math.floor(1e6 * part / whole + 0.5) / 1e4 if whole > 0 else None
 
 
 def text_of(value: Cell) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bench.process import Limits, Sample, run_worker
 from bench.profiles import BenchProfile
-from bench.tools import CACHE_OFF, Stepscope, Xprof, XprofRs, worker_command, xprof_rs
+from bench.tools import CACHE_OFF, QUESTIONS, Question, Stepscope, Xprof, XprofRs, worker_command, xprof_rs
 
 Action = Callable[[], Sample]
 
@@ -74,6 +74,8 @@ def measures(profile: BenchProfile, small: BenchProfile, limits: Limits) -> Iter
     yield _cold(subjects, profile, limits)
     yield _running(subjects, profile, small, limits)
     yield _reopened(subjects, profile, small, limits)
+    for asked in QUESTIONS:
+        yield _tool(subjects, profile, small, limits, asked)
     yield from _decode(profile, small, limits)
 
 
@@ -120,6 +122,24 @@ def _running(subjects: Subjects, profile: BenchProfile, small: BenchProfile, lim
             tool.name: lambda tool=tool: tool.running(profile.path, small.path, limits)  # type: ignore[misc]
             for tool in subjects.everyone()
         },
+        first_call,
+    )
+
+
+def _tool(subjects: Subjects, profile: BenchProfile, small: BenchProfile, limits: Limits, asked: Question) -> Measure:
+    tools = subjects.everyone() if asked.page else [subjects.stepscope]
+    actions: dict[str, Action] = {
+        tool.name: lambda tool=tool: tool.running(profile.path, small.path, limits, asked)  # type: ignore[misc]
+        for tool in tools
+    }
+    actions["Stepscope, trace in memory"] = lambda: subjects.stepscope.decoded(profile.path, small.path, limits, asked)
+    theirs = f"`{asked.page}` of XProf and xprof-rs" if asked.page else "which XProf and xprof-rs do not have any more"
+    return Measure(
+        f"tool-{asked.tool}",
+        f"{asked.tool}, running process",
+        f"The first call of `{asked.tool}` for this profile in a process that has analysed a small one before, beside "
+        f"{theirs}. In memory: another tool has read the trace before.",
+        actions,
         first_call,
     )
 

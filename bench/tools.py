@@ -14,15 +14,40 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bench.process import Limits, Running, Sample, private_copy, run, run_worker
+from bench.worker import said_by_xprof
 
 CACHE_OFF = {"STEPSCOPE_CACHE": "off"}
 # xprof-rs does not keep the result of a file that changed less than two seconds ago.
 SETTLE_S = 2.5
+
+
+@dataclass(frozen=True)
+class Question:
+    """One tool of ours and the page of XProf that answers the same.
+
+    Attributes:
+        tool: as Stepscope calls it.
+        page: as XProf and xprof-rs call it; empty if they have none.
+    """
+
+    tool: str
+    page: str
+
+
+OVERVIEW = Question("overview", "overview_page")
+QUESTIONS = (
+    Question("input-pipeline", "input_pipeline_analyzer"),
+    Question("op-stats", "framework_op_stats"),
+    Question("kernel-stats", "kernel_stats"),
+    Question("memory-profile", "memory_profile"),
+    Question("pod-viewer", "pod_viewer"),
+    Question("tf-data", ""),
+)
 
 
 def worker_command(task: str, path: Path, *options: str) -> list[str]:
@@ -43,17 +68,24 @@ class Stepscope:
 
     def cold(self, path: Path, limits: Limits) -> Sample:
         """A whole process: start, import, read, analyse, exit; nothing cached but compiled kernels."""
-        return run_worker(worker_command("stepscope_overview", path), limits, CACHE_OFF)
+        return run_worker(worker_command("stepscope_tool", path, "--tool", OVERVIEW.tool), limits, CACHE_OFF)
 
-    def running(self, path: Path, small: Path, limits: Limits) -> Sample:
+    def running(self, path: Path, small: Path, limits: Limits, asked: Question = OVERVIEW) -> Sample:
         """The first call on `path` in a process that has done `small`."""
-        return run_worker(worker_command("stepscope_overview", path, "--warm", str(small)), limits, CACHE_OFF)
+        return self._warm("stepscope_tool", path, small, limits, asked)
+
+    def decoded(self, path: Path, small: Path, limits: Limits, asked: Question) -> Sample:
+        """A call on a trace that is in memory, and that another tool has looked at."""
+        return self._warm("stepscope_decoded", path, small, limits, asked)
+
+    def _warm(self, task: str, path: Path, small: Path, limits: Limits, asked: Question) -> Sample:
+        return run_worker(worker_command(task, path, "--tool", asked.tool, "--warm", str(small)), limits, CACHE_OFF)
 
     def reopened(self, path: Path, small: Path, limits: Limits) -> Sample:
         """A second process, after a first one filled the cache."""
         with tempfile.TemporaryDirectory(prefix="bench-cache-") as folder:
             environment = {"STEPSCOPE_CACHE": "on", "STEPSCOPE_CACHE_DIR": folder}
-            command = worker_command("stepscope_overview", path)
+            command = worker_command("stepscope_tool", path, "--tool", OVERVIEW.tool)
             first = run_worker(command, limits, environment)
             return first if first.failure else run_worker(command, limits, environment)
 
@@ -71,7 +103,7 @@ class Stepscope:
         """`cold` with no kernel compiled yet."""
         with tempfile.TemporaryDirectory(prefix="bench-numba-") as folder:
             environment = {**CACHE_OFF, "NUMBA_CACHE_DIR": folder}
-            return run_worker(worker_command("stepscope_overview", path), limits, environment)
+            return run_worker(worker_command("stepscope_tool", path, "--tool", OVERVIEW.tool), limits, environment)
 
 
 class Xprof:
@@ -82,17 +114,18 @@ class Xprof:
     def cold(self, path: Path, limits: Limits) -> Sample:
         """A whole process; no result stored beside the file."""
         with private_copy(path) as copy:
-            return run_worker(worker_command("xprof_overview", copy), limits, {})
+            return run_worker(worker_command("xprof_tool", copy, "--tool", OVERVIEW.page), limits, {})
 
-    def running(self, path: Path, small: Path, limits: Limits) -> Sample:
+    def running(self, path: Path, small: Path, limits: Limits, asked: Question = OVERVIEW) -> Sample:
         """The first call on `path` in a process that has done `small`."""
         with private_copy(path) as copy, private_copy(small) as warm:
-            return run_worker(worker_command("xprof_overview", copy, "--warm", str(warm)), limits, {})
+            command = worker_command("xprof_tool", copy, "--tool", asked.page, "--warm", str(warm))
+            return run_worker(command, limits, {})
 
     def reopened(self, path: Path, small: Path, limits: Limits) -> Sample:
         """A second process, with the result of the first stored beside the file."""
         with private_copy(path) as copy:
-            command = worker_command("xprof_overview", copy)
+            command = worker_command("xprof_tool", copy, "--tool", OVERVIEW.page)
             first = run_worker(command, limits, {})
             return first if first.failure else run_worker(command, limits, {})
 
@@ -114,15 +147,15 @@ class XprofRs:
         summary = json.loads(printed)["performance_summary"]
         return replace(sample, answer={"mean_ms": float(summary["steptime_ms_average"])})
 
-    def running(self, path: Path, small: Path, limits: Limits) -> Sample:
+    def running(self, path: Path, small: Path, limits: Limits, asked: Question = OVERVIEW) -> Sample:
         """The first request for `path` to a server that has answered for `small`."""
-        return self._served(path, small, limits, requests=1)
+        return self._served(path, small, limits, asked, requests=1)
 
     def reopened(self, path: Path, small: Path, limits: Limits) -> Sample:
         """The second request to the same server; there is no cache that outlives it."""
-        return self._served(path, small, limits, requests=2)
+        return self._served(path, small, limits, OVERVIEW, requests=2)
 
-    def _served(self, path: Path, small: Path, limits: Limits, requests: int) -> Sample:
+    def _served(self, path: Path, small: Path, limits: Limits, asked: Question, requests: int) -> Sample:
         with tempfile.TemporaryDirectory(prefix="bench-", dir=path.parents[3]) as logdir:
             _store(small, Path(logdir), "small")
             with self._server(Path(logdir), limits) as (running, address):
@@ -130,10 +163,10 @@ class XprofRs:
                 failure = None
                 try:
                     _wait_for(address)
-                    _ask(address, "small", small, limits)
+                    _ask(address, "small", small, limits, asked)
                     _store(path, Path(logdir), "large")
                     time.sleep(SETTLE_S)
-                    calls = [_ask(address, "large", path, limits) for _ in range(requests)]
+                    calls = [_ask(address, "large", path, limits, asked) for _ in range(requests)]
                 except (OSError, ValueError) as error:
                     failure = f"no answer from its server: {error}"
                 running.send(signal.SIGTERM)
@@ -183,14 +216,12 @@ def _wait_for(address: str) -> None:
     raise OSError(f"nothing answers at {address}")
 
 
-def _ask(address: str, name: str, path: Path, limits: Limits) -> tuple[float, dict[str, Any]]:
+def _ask(address: str, name: str, path: Path, limits: Limits, asked: Question) -> tuple[float, dict[str, Any]]:
     host = path.name.removesuffix(".xplane.pb")
-    url = f"{address}/data/plugin/profile/data?run={name}&tag=overview_page&host={host}"
+    url = f"{address}/data/plugin/profile/data?run={name}&tag={asked.page}&host={host}"
     begin = time.perf_counter()
     data = _get(url, limits.seconds)
-    seconds = time.perf_counter() - begin
-    table = json.loads(data)[1]
-    return seconds, {"steps": len(table["rows"]), "mean_ms": float(table["p"]["steptime_ms_average"])}
+    return time.perf_counter() - begin, said_by_xprof(asked.page, data)
 
 
 def versions() -> Mapping[str, str]:

@@ -1,4 +1,5 @@
-"""One measurement in a fresh process: `python -m bench.worker TASK FILE [--warm FILE] [--repeat N] [--one-core]`.
+"""One measurement in a fresh process: `python -m bench.worker TASK FILE [--tool NAME] [--warm FILE] [--repeat N]
+[--one-core]`.
 
 Prints one JSON line: how long each call took, and what the answer says, so that the tables can show that the tools did
 the same work.  With `--warm` the task runs on that small file first and that run does not count.
@@ -16,36 +17,63 @@ from pathlib import Path
 from typing import Any
 
 Answer = dict[str, Any]
-Task = Callable[[Path], tuple[float, Answer]]
+Task = Callable[[Path, str], tuple[float, Answer]]
 
 HEAVY = ("numba", "numpy", "pyarrow", "pandas", "tensorflow", "jax", "torch")
 
 
-def stepscope_overview(path: Path) -> tuple[float, Answer]:
-    """`stepscope.load(path).overview()`, to its dict."""
+def stepscope_tool(path: Path, tool: str) -> tuple[float, Answer]:
+    """`stepscope.load(path).TOOL()`, to its dict."""
     import stepscope
 
     begin = time.perf_counter()
-    result = stepscope.load(str(path)).overview().to_dict()
-    seconds = time.perf_counter() - begin
-    times = result["step_time_ms"]
-    return seconds, {"steps": times["count"], "mean_ms": times["mean"]}
+    result = stepscope.load(str(path)).report(tool).to_dict()
+    return time.perf_counter() - begin, _said_by_stepscope(tool, result)
 
 
-def xprof_overview(path: Path) -> tuple[float, Answer]:
-    """XProf's overview page, to its JSON text."""
+def stepscope_decoded(path: Path, tool: str) -> tuple[float, Answer]:
+    """The same on a trace that is in memory already and that another tool has looked at."""
+    import stepscope
+
+    profile = stepscope.load(str(path))
+    profile.steps()
+    begin = time.perf_counter()
+    result = profile.report(tool).to_dict()
+    return time.perf_counter() - begin, _said_by_stepscope(tool, result)
+
+
+def _said_by_stepscope(tool: str, result: Answer) -> Answer:
+    if tool == "overview":
+        times = result["step_time_ms"]
+        return {"steps": times["count"], "mean_ms": times["mean"]}
+    lists = {"memory-profile": "memories", "tf-data": "pipelines"}
+    what = lists.get(tool, "rows")
+    return {what: len(result[what])}
+
+
+def xprof_tool(path: Path, tool: str) -> tuple[float, Answer]:
+    """The page of XProf that `tool` names, to its JSON text."""
     from xprof.convert import raw_to_tool_data
 
     begin = time.perf_counter()
-    data, _ = raw_to_tool_data.xspace_to_tool_data([str(path)], "overview_page", {})
+    data, _ = raw_to_tool_data.xspace_to_tool_data([str(path)], tool, {})
     seconds = time.perf_counter() - begin
     if not data:
         raise RuntimeError("XProf gave no answer")
-    table = json.loads(data)[1]
-    return seconds, {"steps": len(table["rows"]), "mean_ms": float(table["p"]["steptime_ms_average"])}
+    return seconds, said_by_xprof(tool, data)
 
 
-def stepscope_decode(path: Path) -> tuple[float, Answer]:
+def said_by_xprof(tool: str, data: bytes | str) -> Answer:
+    """What an answer of XProf, or of a server that speaks like it, holds: for the tables."""
+    answer = json.loads(data)
+    if tool == "overview_page":
+        return {"steps": len(answer[1]["rows"]), "mean_ms": float(answer[1]["p"]["steptime_ms_average"])}
+    if isinstance(answer, dict):
+        return {"rows": len(answer["rows"])} if "rows" in answer else {"memories": len(answer.get("memoryIds", ()))}
+    return {"rows": max(len(table.get("rows", ())) for table in answer)}
+
+
+def stepscope_decode(path: Path, _: str) -> tuple[float, Answer]:
     """Bytes to columns."""
     from stepscope.formats.xspace.reader import read
 
@@ -56,7 +84,7 @@ def stepscope_decode(path: Path) -> tuple[float, Answer]:
     return seconds, {"events": len(trace.events)}
 
 
-def xprof_decode(path: Path) -> tuple[float, Answer]:
+def xprof_decode(path: Path, _: str) -> tuple[float, Answer]:
     """Bytes to a protobuf tree in C++, no analysis."""
     from xprof.profile_data import ProfileData
 
@@ -69,7 +97,7 @@ def xprof_decode(path: Path) -> tuple[float, Answer]:
     return seconds, {"planes": planes}
 
 
-def import_stepscope(_: Path) -> tuple[float, Answer]:
+def import_stepscope(_: Path, __: str) -> tuple[float, Answer]:
     """`import stepscope`, and which heavy packages it brought."""
     before = set(sys.modules)
     begin = time.perf_counter()
@@ -79,7 +107,7 @@ def import_stepscope(_: Path) -> tuple[float, Answer]:
     return seconds, {"brought": [name for name in HEAVY if name in set(sys.modules) - before]}
 
 
-def import_xprof(_: Path) -> tuple[float, Answer]:
+def import_xprof(_: Path, __: str) -> tuple[float, Answer]:
     """XProf's conversion module."""
     begin = time.perf_counter()
     from xprof.convert import raw_to_tool_data  # noqa: F401 - the import is what is measured
@@ -90,8 +118,9 @@ def import_xprof(_: Path) -> tuple[float, Answer]:
 TASKS: dict[str, Task] = {
     task.__name__: task
     for task in (
-        stepscope_overview,
-        xprof_overview,
+        stepscope_tool,
+        stepscope_decoded,
+        xprof_tool,
         stepscope_decode,
         xprof_decode,
         import_stepscope,
@@ -105,6 +134,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", choices=sorted(TASKS))
     parser.add_argument("file", type=Path)
+    parser.add_argument("--tool", default="")
     parser.add_argument("--warm", type=Path)
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--one-core", action="store_true")
@@ -114,10 +144,10 @@ def main() -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     task = TASKS[options.task]
     if options.warm:
-        task(options.warm)
+        task(options.warm, options.tool)
     calls, answer = [], Answer()
     for _ in range(options.repeat):
-        seconds, answer = task(options.file)
+        seconds, answer = task(options.file, options.tool)
         calls.append(seconds)
     print(json.dumps({"calls": calls, "answer": answer}))
 

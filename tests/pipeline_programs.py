@@ -2,9 +2,9 @@
 
     python pipeline_programs.py LOGDIR [NAME...]
 
-writes one profile per pipeline, or only those named, to LOGDIR/NAME.  `SLOW` says which iterator is slow in each, and the dataset op behind
-it.  The stages are slow by what they do: matrix products, copies of large tensors, reading compressed files, sleeping
-in Python.  Nothing of Stepscope is imported.
+writes one profile per pipeline, or only those named, to LOGDIR/NAME.  `SLOW` says which iterator is slow in each, and
+the dataset op behind it.  The stages are slow by what they do: matrix products, copies of large tensors, reading
+compressed files, sleeping in Python.  Nothing of Stepscope is imported.
 """
 
 from __future__ import annotations

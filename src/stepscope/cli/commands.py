@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepscope.analysis.registry import TOOLS, Tool
+from stepscope.cli.open import open_page
 from stepscope.cli.show import OutputFormat, show_report, show_summary, working
 from stepscope.errors import OutputError, UsageError
 
@@ -91,6 +92,9 @@ def _add_tool(tool: Tool) -> None:
 
 for _tool in TOOLS:
     _add_tool(_tool)
+
+
+app.command("open")(open_page)
 
 
 @app.command()

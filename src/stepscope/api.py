@@ -6,13 +6,14 @@ This is where finding, reading, caching and analysing come together; everything 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stepscope.analysis.grouping import forest_columns, restore_forest
 from stepscope.analysis.registry import TOOLS, Tool, tool_named
+from stepscope.analysis.step_range import StepRange, choose, only_steps
 from stepscope.cache import Cache, cache_key
 from stepscope.errors import Problem, UnreadableError
 from stepscope.formats import store
@@ -32,6 +33,9 @@ MEMORY_OF_FILE = 2
 """A decoded trace with what is derived from it takes about so many times the bytes of its file."""
 
 _FOREST = "forest"
+
+_OF_STEPS = "steps"
+"""Code of what is told because only some steps are looked at; nothing is wrong then."""
 
 # Found while searching; of interest to who looks for a profile, not to who reads a report.
 _QUIET_PROBLEMS = frozenset({"search-depth"})
@@ -142,32 +146,59 @@ class LoadedProfile:
         """What one host contributes to a tool, kept in the cache for a later report.  Raises UsageError, InputError."""
         return self._partial(tool_named(tool_name), pick_host(self._session, host))
 
-    def report(self, tool_name: str, host: str | None = None) -> Report:
+    def report(self, tool_name: str, host: str | None = None, steps: StepRange | str | None = None) -> Report:
         """What a tool says.  A host that cannot be read is left out and named, unless it is the only one.
 
         Args:
             tool_name: a tool of the registry.
             host: one of `hosts`; all of them if None.
+            steps: the steps to look at, such as `3-9`; the whole capture if None.
 
         Raises:
-            UsageError: there is no such tool or host.
+            UsageError: there is no such tool or host, or there are no such steps.
             InputError: no host can be read.
         """
         tool = tool_named(tool_name)
+        wanted = StepRange.parse(steps) if isinstance(steps, str) else steps
         files = self._files if host is None else (pick_host(self._session, host),)
-        partials, problems = [], [p for p in self._session.problems if p.code not in _QUIET_PROBLEMS]
+        if wanted is None:
+            partials, problems = self._of_hosts(files, lambda file: self._partial(tool, file))
+        else:
+            partials, problems = self._of_steps(files, tool, wanted)
+        lost = any(problem.code != _OF_STEPS for problem in problems)
+        problems = [*(p for p in self._session.problems if p.code not in _QUIET_PROBLEMS), *problems]
+        return _with_problems(tool.merge(partials), problems, lost)
+
+    def _of_hosts(self, files: Sequence[HostFile], ask: Callable[[HostFile], Any]) -> tuple[list[Any], list[Problem]]:
+        """What `ask` answers for each host, and what is wrong with the hosts that cannot be read."""
+        answers, problems = [], []
         for file in files:
             try:
-                partials.append(self._partial(tool, file))
+                answers.append(ask(file))
             except UnreadableError as error:
                 if len(files) == 1:
                     raise
                 problems.append(error.problem)
-        if not partials:
+        if not answers:
             raise UnreadableError(
                 f"none of the {len(files)} hosts can be read", path=self.path, hint="; ".join(map(str, problems))
             )
-        return _with_problems(tool.merge(partials), problems, lost=len(files) - len(partials))
+        return answers, problems
+
+    def _of_steps(self, files: Sequence[HostFile], tool: Tool, wanted: StepRange) -> tuple[list[Any], list[Problem]]:
+        """What the hosts contribute to a tool, seen through some steps.  Not cached: there are too many ranges."""
+        parts, problems = self._of_hosts(files, lambda file: self._partial(tool_named("steps"), file))
+        rows = choose(parts, wanted)
+        problems.append(Problem(_OF_STEPS, f"only {wanted} of the capture"))
+        without = [part.host for part in parts if part.host not in rows]
+        if without:
+            problems.append(Problem(_OF_STEPS, f"no such steps on {', '.join(without)}, which is left out"))
+        taking = [file for file in files if file.host in rows]
+        return [tool.partial(self._trace_of_steps(file, rows[file.host])) for file in taking], problems
+
+    def _trace_of_steps(self, file: HostFile, rows: tuple[int, ...]) -> HostTrace:
+        key = store.identity(file.path), file.host, rows
+        return self.shelf.get(key, lambda: only_steps(self.trace(file.host), rows))
 
     def _partial(self, tool: Tool, file: HostFile) -> Any:
         """What one host contributes, from the cache if it is there."""
@@ -203,8 +234,7 @@ def _key(file: HostFile) -> str | None:
     return cache_key([store.identity(file.path)], file.host)
 
 
-def _with_problems(report: Report, problems: list[Problem], lost: int) -> Report:
+def _with_problems(report: Report, problems: list[Problem], lost: bool) -> Report:
     if not problems:
         return report
-    warnings = (*map(str, problems), *report.warnings)
-    return replace(report, warnings=warnings, partial=report.partial or lost > 0)
+    return replace(report, warnings=(*map(str, problems), *report.warnings), partial=report.partial or lost)

@@ -37,6 +37,7 @@ ProfilePath = Annotated[
 ]
 RunName = Annotated[str | None, typer.Option("--run", help="The session to look at; the newest if not given.")]
 HostName = Annotated[str | None, typer.Option("--host", help="The host to look at; all hosts if not given.")]
+Steps = Annotated[str | None, typer.Option("--steps", help="The steps to look at, such as 3-9; all if not given.")]
 Format = Annotated[OutputFormat, typer.Option("--format", help="How to write the result.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; stdout if not given.")]
 Sort = Annotated[str | None, typer.Option("--sort", help="Sort by this column; -COLUMN for the largest first.")]
@@ -76,6 +77,7 @@ def _add_tool(tool: Tool) -> None:
         path: ProfilePath,
         run: RunName = None,
         host: HostName = None,
+        steps: Steps = None,
         form: Format = OutputFormat.TABLE,
         output: Output = None,
         top: Top = None,
@@ -84,7 +86,7 @@ def _add_tool(tool: Tool) -> None:
     ) -> None:
         _check_output(form, output)
         with working() as progress:
-            report = _load(path, run, host, progress).report(tool.name).arranged(sort, where or ())
+            report = _load(path, run, host, progress).report(tool.name, steps=steps).arranged(sort, where or ())
         show_report(report, form, output, top)
 
     app.command(tool.name, help=f"{tool.summary[0].upper()}{tool.summary[1:]}.")(command)

@@ -126,7 +126,7 @@ class OpenSession:
 
     def _compute(self, key: _Question) -> Report:
         tool, host, steps = key
-        report = self.profile.report(tool, host=host)
+        report = self.profile.report(tool, host, steps)
         with self._lock:
             self._reports[key] = report
             while len(self._reports) > MOST_REPORTS:

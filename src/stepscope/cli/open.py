@@ -40,4 +40,4 @@ def open_page(
     typer.echo(f"{logdir} is shown at {address}   (Ctrl-C ends)")
     if not no_browser:
         serving.open_browser(address)
-    serving.serve(Site(options), bound)
+    serving.Server(Site(options), bound).run()

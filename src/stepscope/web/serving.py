@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import ipaddress
 import logging
+import os
 import socket
+import sys
 import threading
 import webbrowser
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 import waitress
 
@@ -86,17 +89,45 @@ def address_of(bound: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
-def serve(site: Site, bound: socket.socket) -> None:
-    """Answers requests until the process is interrupted; raises nothing then."""
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    server = waitress.create_server(App(site), sockets=[bound], threads=THREADS, ident="stepscope")
-    try:
-        server.run()
-    finally:
-        site.close()
-        server.close()
+class Server:
+    """A production WSGI server on a bound socket."""
+
+    def __init__(self, site: Site, bound: socket.socket) -> None:
+        # It warns of every request that waits for a thread, which happens whenever a profile is being loaded.
+        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+        self._site = site
+        self._sockets: dict[int, Any] = {}
+        self._server = waitress.create_server(
+            App(site), sockets=[bound], threads=THREADS, ident="stepscope", map=self._sockets
+        )
+
+    def run(self) -> None:
+        """Answers requests until the process is interrupted, or `stop` is called; raises nothing then."""
+        try:
+            self._server.run()
+        finally:
+            self._site.close()
+            self._server.close()
+
+    def stop(self) -> None:
+        """Has `run` return, from another thread."""
+        self._server.trigger.pull_trigger(self._end)
+
+    def _end(self) -> None:
+        """Runs in the server's loop, which ends when it has no sockets left; waitress's own way leaves connections."""
+        self._server.task_dispatcher.shutdown(timeout=1)
+        for channel in list(self._sockets.values()):
+            channel.close()
 
 
-def open_browser(address: str, opened: Callable[[str], object] = webbrowser.open) -> None:
+def has_browser() -> bool:
+    """True if a browser can show up: on Linux one in a window, since one in the terminal would take it over."""
+    if os.environ.get("BROWSER") or sys.platform in ("darwin", "win32"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def open_browser(address: str) -> None:
     """Opens the browser without waiting for it; a machine without one is no error."""
-    threading.Thread(target=opened, args=(address,), name="browser", daemon=True).start()
+    if has_browser():
+        threading.Thread(target=webbrowser.open, args=(address,), name="browser", daemon=True).start()

@@ -1,11 +1,7 @@
 import { render } from "preact";
-import { lazy, Suspense } from "preact/compat";
+import "./design/page.css";
+import { App } from "./frame/App";
+import { start } from "./session";
 
-const Timeline = lazy(() => import("./timeline"));
-
-render(
-  <Suspense fallback={<p>Loading</p>}>
-    <Timeline session="" host={null} />
-  </Suspense>,
-  document.getElementById("app")!,
-);
+void start();
+render(<App />, document.getElementById("app") as HTMLElement);

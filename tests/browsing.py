@@ -96,7 +96,7 @@ def hostile_trace() -> HostTrace:
 
 @pytest.fixture(scope="session")
 def page_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
-    """A server on a logdir with the drawn sessions `drawn`, `two-hosts`, `hostile`, and the corpus where there is one."""
+    """A server on a logdir with the sessions `drawn`, `two-hosts`, `hostile`, and the corpus where there is one."""
     logdir = tmp_path_factory.mktemp("pages")
     store_profile(logdir, "drawn", draw(DRAWN))
     store_profile(logdir, "two-hosts", draw(DRAWN, host="one"), draw(DRAWN.replace("K1-", "K1 "), host="two"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepscope.analysis.registry import TOOLS, Tool
-from stepscope.cli.open import open_page
+from stepscope.cli.open import open_page, serve
 from stepscope.cli.show import OutputFormat, show_report, show_summary, working
 from stepscope.errors import OutputError, UsageError
 
@@ -27,6 +28,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
+DEMO_ONCE = "DEMO_ONCE"
+"""If this is set in the environment, the demo ends when it has said what it has to say."""
 
 owns_process = False
 """True if this process runs nothing but one command."""
@@ -119,7 +123,7 @@ def demo(
     logdir: Annotated[Path | None, typer.Option("--logdir", help="Where to put the profile; kept if given.")] = None,
     framework: Annotated[str | None, typer.Option("--framework", help="jax, torch, tensorflow or numpy.")] = None,
 ) -> None:
-    """Trains a small model under the profiler and says where its time went."""
+    """Trains a small model under the profiler, says where its time went, and in a terminal shows it in the browser."""
     from stepscope.demo import train
 
     gc.enable()  # training makes garbage; see `stepscope.cli.main.main`
@@ -129,7 +133,10 @@ def demo(
     with working() as progress:
         report = _load(str(path), None, None, progress).overview()
     show_summary(report)
-    typer.echo(f"\nthe profile is {path}\nmore: stepscope overview {folder}; stepscope steps {folder}")
+    typer.echo(f"\nthe profile is {path}\nmore: stepscope open {folder}; stepscope overview {folder}")
+    if sys.stdout.isatty() and not os.environ.get(DEMO_ONCE):
+        typer.echo()
+        serve(str(folder))
 
 
 def _load(path: str, run: str | None, host: str | None, progress: Callable[[str], None]) -> LoadedProfile:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -23,9 +25,6 @@ def open_page(
     """Shows every tool in the browser."""
     from stepscope.formats import store
     from stepscope.formats.session import find_sessions
-    from stepscope.web import serving
-    from stepscope.web.catalogue import Root
-    from stepscope.web.site import Site, SiteOptions
 
     try:
         find_sessions(logdir)
@@ -34,10 +33,26 @@ def open_page(
         if store.kind(store.plain(logdir)) != "folder":
             raise
         typer.echo(f"stepscope: no profile yet: {error.problem.reason}", err=True)
-    options = SiteOptions(roots=[Root(logdir)], allowed_hosts=serving.allowed_hosts(host, allowed_host or ()))
+    serve(logdir, host, port, not no_browser, allowed_host or ())
+
+
+def serve(
+    logdir: str,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    browser: bool = True,
+    allowed_hosts: Sequence[str] = (),
+) -> None:
+    """Shows a logdir until the process is interrupted."""
+    from stepscope.web import serving
+    from stepscope.web.catalogue import Root
+    from stepscope.web.site import Site, SiteOptions
+
+    gc.enable()  # a server lives long; see `stepscope.cli.main.main`
+    options = SiteOptions([Root(logdir)], allowed_hosts=serving.allowed_hosts(host, allowed_hosts))
     bound = serving.bound_socket(host, port)
     address = serving.address_of(bound)
     typer.echo(f"{logdir} is shown at {address}   (Ctrl-C ends)")
-    if not no_browser:
+    if browser:
         serving.open_browser(address)
     serving.Server(Site(options), bound).run()

@@ -18,7 +18,7 @@ from stepscope.web.routes import url_map
 from stepscope.web.site import Site
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+    from wsgiref.types import StartResponse, WSGIEnvironment
 
 POST_HEADER = "X-Stepscope"
 """What a request that changes something has to carry: no other site can make a browser send it."""

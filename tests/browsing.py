@@ -12,9 +12,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,24 +112,49 @@ def page_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer
         yield server
 
 
-class running:  # noqa: N801 - used like a function, in a `with`
+@contextmanager
+def running(logdir: Path) -> Iterator[PageServer]:
     """A server on a logdir, for as long as the context lasts."""
+    bound = serving.bound_socket("127.0.0.1", 0)
+    address = serving.address_of(bound)
+    site = Site(SiteOptions([Root(str(logdir))], allowed_hosts=serving.allowed_hosts("127.0.0.1")))
+    server = serving.Server(site, bound)
+    thread = threading.Thread(target=server.run, name="page server", daemon=True)
+    thread.start()
+    try:
+        yield PageServer(address, logdir, site)
+    finally:
+        server.stop()
+        thread.join(timeout=20)
+        assert not thread.is_alive()
 
-    def __init__(self, logdir: Path) -> None:
-        self._bound = serving.bound_socket("127.0.0.1", 0)
-        site = Site(SiteOptions([Root(str(logdir))], allowed_hosts=serving.allowed_hosts("127.0.0.1")))
-        self._server = serving.Server(site, self._bound)
-        self._thread = threading.Thread(target=self._server.run, name="page server", daemon=True)
-        self._made = PageServer(serving.address_of(self._bound), logdir, site)
 
-    def __enter__(self) -> PageServer:
-        self._thread.start()
-        return self._made
+# The entry point is what an installed Stepscope has; from a checkout that is not installed it is given by hand.  The
+# other plugins of this machine stay out: importing them takes longer than the test.
+_TENSORBOARD = """
+import sys
+from tensorboard import default, program
+from stepscope.web.tensorboard import StepscopePlugin
 
-    def __exit__(self, *_: object) -> None:
-        self._server.stop()
-        self._thread.join(timeout=20)
-        assert not self._thread.is_alive()
+board = program.TensorBoard(plugins=[*default.get_static_plugins(), StepscopePlugin])
+board.configure(argv=["tensorboard", *sys.argv[1:]])
+print(board.launch(), flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def running_tensorboard(logdir: Path) -> Iterator[str]:
+    """The address of a real TensorBoard on a logdir, for as long as the context lasts."""
+    command = [sys.executable, "-c", _TENSORBOARD, "--logdir", str(logdir), "--port", "0", "--host", "127.0.0.1"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as board:  # type: ignore[call-overload]
+        address = board.stdout.readline().strip()
+        assert address.startswith("http://"), board.communicate()[1]
+        try:
+            yield address
+        finally:
+            board.communicate("")
 
 
 # -- the browser -------------------------------------------------------------------------------------------------------

@@ -351,7 +351,8 @@ def names(requirements: list[str]) -> set[str]:
 def test_what_the_package_imports_is_what_it_declares():
     found = {found.target.partition(".")[0] for module, path in modules(PACKAGE) for found in imports_of(module, path)}
     extras = PROJECT["optional-dependencies"]
-    optional = names([*extras["pandas"], *extras["tensorflow"], *extras["jax"], *extras["torch"]]) | {"keras"}
+    frameworks = [*extras["tensorflow"], *extras["jax"], *extras["torch"]]
+    optional = names([*extras["pandas"], *extras["tensorboard"], *frameworks]) | {"keras"}
 
     assert found - {"stepscope", *sys.stdlib_module_names} - optional == names(PROJECT["dependencies"])
 

@@ -45,6 +45,8 @@ def index(site: Site, request: Request) -> Answer:
 
 def file(site: Site, request: Request, name: str) -> Answer:
     """A file of the front end.  Names cannot lead out of its folder."""
+    if name == "index.html":
+        return index(site, request)
     path = safe_join(str(FOLDER), name)
     if path is None or not Path(path).is_file():
         raise Refused(404, f"there is no file {name!r}", "open the page's root instead")

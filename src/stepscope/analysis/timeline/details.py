@@ -53,7 +53,8 @@ class Details:
         self_ps: its time without that of the events directly inside it, None where events of its line do not nest.
         around: the events that enclose it, the outermost first.
         around_hidden: how many more enclose it, further out.
-        inside: how many events are inside it.
+        inside: how many events are inside it; `first_inside`: the first of them.
+        previous, next: its neighbours in the row that it is drawn in.
         stats: name and value of every stat.
     """
 
@@ -63,6 +64,9 @@ class Details:
     around: tuple[Spot, ...]
     around_hidden: int
     inside: int
+    first_inside: Spot | None
+    previous: Spot | None
+    next: Spot | None
     stats: dict[str, StatValue]
 
 
@@ -130,6 +134,7 @@ def details_of(trace: HostTrace, event: int) -> Details:
     n_around = int(kernels.selection.enclosing(events.start_ps, events.duration_ps, drawn, first, event, room))
     rows = room[: min(n_around, len(room))][-DEEPEST_STACK:]
     self_ps, inside = _inside(trace, spot)
+    before, after = _neighbours(trace, spot)
     return Details(
         spot=spot,
         full_name=trace.name_of(event)[:LONGEST_TEXT],
@@ -137,6 +142,9 @@ def details_of(trace: HostTrace, event: int) -> Details:
         around=tuple(spot_of(trace, row) for row in rows.tolist()),
         around_hidden=n_around - len(rows),
         inside=inside,
+        first_inside=spot_of(trace, event + 1) if inside else None,
+        previous=before,
+        next=after,
         stats=trace.stats_of_event(event),
     )
 
@@ -156,6 +164,19 @@ def _inside(trace: HostTrace, spot: Spot) -> tuple[int | None, int]:
     if (ends > stop).any():
         return None, int((ends <= stop).sum())
     return spot.duration_ps - int(events.duration_ps[first:after][lanes == spot.lane + 1].sum()), after - first
+
+
+def _neighbours(trace: HostTrace, spot: Spot) -> tuple[Spot | None, Spot | None]:
+    """The events before and after one in its row; none for an event that is not drawn."""
+    index = index_of(trace)
+    if spot.lane < 0:
+        return None, None
+    row = int(index.first_row[spot.line]) + spot.lane
+    first, last = (int(bound) for bound in index.rows.begin[row : row + 2])
+    at = first + int(np.searchsorted(index.rows.order[first:last], spot.event))
+    before = spot_of(trace, int(index.rows.order[at - 1])) if at > first else None
+    after = spot_of(trace, int(index.rows.order[at + 1])) if at + 1 < last else None
+    return before, after
 
 
 def links_of(trace: HostTrace, event: int) -> Links:

@@ -25,17 +25,19 @@ export function decimal(value: number, digits: number): string {
   return (byDecimals[Math.max(0, Math.min(6, digits))] as Intl.NumberFormat).format(value);
 }
 
-/** How many decimals a column needs so that its largest number shows about four digits. */
+/** How many decimals a column needs so that its largest number shows four digits, three if it is below one. */
 export function decimalsFor(largest: number): number {
   const size = Math.abs(largest);
   if (!(size > 0)) return 0;
-  return Math.max(0, Math.min(4, 3 - Math.floor(Math.log10(size))));
+  const power = Math.floor(Math.log10(size));
+  return Math.max(0, Math.min(6, (power < 0 ? 2 : 3) - power));
 }
 
 /** A number with so many decimals; one too small to show says so instead of looking like nothing. */
 export function fixed(value: number, digits: number): string {
+  if (value === 0) return "0";
   const smallest = 10 ** -digits;
-  if (value !== 0 && Math.abs(value) < smallest / 2) return value > 0 ? `<${decimal(smallest, digits)}` : `>−${decimal(smallest, digits)}`;
+  if (Math.abs(value) < smallest / 2) return value > 0 ? `<${decimal(smallest, digits)}` : `>−${decimal(smallest, digits)}`;
   return decimal(value, digits).replace("-", "−");
 }
 
@@ -71,7 +73,7 @@ export function duration(ms: number): string {
 }
 
 function threeDigits(value: number): string {
-  return decimal(value, Math.max(0, decimalsFor(value) - 1)).replace("-", "−");
+  return decimal(value, Math.max(0, decimalsFor(value) - (Math.abs(value) < 1 ? 0 : 1))).replace("-", "−");
 }
 
 /** What a unit is called in a table's head; empty if the values speak for themselves. */
@@ -140,7 +142,7 @@ export function when(unixSeconds: number, now = new Date()): string {
   });
 }
 
-/** `device_compute` as `device compute`. */
+/** `device_compute` as `device compute`; other names stay as they are. */
 export function words(name: string): string {
-  return name.replaceAll("_", " ");
+  return /^[a-z]+(_[a-z]+)+$/.test(name) ? name.replaceAll("_", " ") : name;
 }

@@ -1,6 +1,6 @@
 /** What all charts share: axes, lines, the pop-up. */
 import type { EChartsCoreOption } from "echarts/core";
-import { calm } from "../design/theme";
+import { calm } from "../design/motion";
 import type { Palette } from "../design/colours";
 
 export const FONT = '"Inter Variable", system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
@@ -31,6 +31,8 @@ export interface Line {
   readonly colour?: string;
   readonly name: string;
   readonly value: string;
+  /** Beside the value, in a column of its own. */
+  readonly note?: string;
   readonly faint?: boolean;
 }
 
@@ -46,7 +48,8 @@ export function popup(title: string, lines: readonly Line[], foot = ""): HTMLEle
     const swatch = element("span", "swatch");
     if (line.colour) swatch.style.background = line.colour;
     else swatch.classList.add("none");
-    table.append(swatch, element("span", line.faint ? "faint" : "", line.name), element("span", `popup-value ${line.faint ? "faint" : ""}`, line.value));
+    const faint = line.faint ? "faint" : "";
+    table.append(swatch, element("span", faint, line.name), element("span", `popup-value ${faint}`, line.value), element("span", "popup-value faint", line.note));
   }
   box.append(table);
   if (foot) box.append(element("div", "popup-foot", foot));

@@ -82,12 +82,13 @@ export function memoryOverTime(events: readonly MemoryEvent[], look: MemoryLook)
       nameLocation: "middle",
       nameGap: 22,
       nameTextStyle: { color: palette.muted, fontSize: 11 },
+      axisLabel: { color: palette.muted, fontSize: 11, hideOverlap: true, showMinLabel: false, showMaxLabel: false, formatter: (value: number) => value.toLocaleString("en-US") },
       splitLine: { show: false },
       axisLine: { show: true, lineStyle: { color: palette.strong } },
     },
     yAxis: [
-      { type: "value", ...axis(palette), axisLabel: { color: palette.muted, fontSize: 11, formatter: (value: number) => bytes(value) } },
-      { type: "value", ...axis(palette, fragmented ? "fragmentation %" : ""), nameTextStyle: { color: palette.muted, fontSize: 11, align: "right" }, show: fragmented, min: 0, max: 100, splitLine: { show: false } },
+      { type: "value", ...axis(palette), ...scale(events, look.withFree), axisLabel: { color: palette.muted, fontSize: 11, formatter: (value: number) => bytes(value) } },
+      { type: "value", ...axis(palette), axisLabel: { color: palette.muted, fontSize: 11, formatter: "{value} %" }, show: fragmented, min: 0, max: 100, splitLine: { show: false } },
     ],
     dataZoom: [
       { type: "slider", height: 16, bottom: 4, borderColor: palette.line, fillerColor: `${palette.accent}22`, handleStyle: { color: palette.surface, borderColor: palette.accent }, moveHandleSize: 0, showDetail: false, showDataShadow: false, brushSelect: false, filterMode: "none" },
@@ -103,6 +104,17 @@ export function memoryOverTime(events: readonly MemoryEvent[], look: MemoryLook)
   };
 }
 
+/** Round numbers of bytes on the axis: halves and powers of two. */
+function scale(events: readonly MemoryEvent[], withFree: boolean): { max: number; interval: number } {
+  let largest = 1;
+  for (const event of events) {
+    const used = (event.stack_bytes ?? 0) + (event.heap_bytes ?? event.in_use_bytes ?? 0);
+    largest = Math.max(largest, used + (withFree ? (event.free_bytes ?? 0) : 0), event.reserved_bytes ?? 0);
+  }
+  const interval = 2 ** Math.ceil(Math.log2(largest / 5));
+  return { interval, max: interval * Math.ceil((largest * 1.02) / interval) };
+}
+
 function peakLine({ palette, peak_ms }: MemoryLook): Record<string, unknown> {
   if (peak_ms === null) return {};
   return {
@@ -110,7 +122,7 @@ function peakLine({ palette, peak_ms }: MemoryLook): Record<string, unknown> {
       silent: true,
       symbol: "none",
       lineStyle: { color: palette.text, type: "dashed", opacity: 0.6 },
-      label: { formatter: "peak", color: palette.text, fontSize: 11 },
+      label: { formatter: "peak", position: "end", distance: 4, color: palette.text, fontSize: 11 },
       data: [{ xAxis: peak_ms }],
     },
   };

@@ -33,7 +33,7 @@ export function stackedColumns(columns: readonly Column[], look: ColumnsLook): E
   const many = columns.length > 60;
   return {
     ...base(palette),
-    grid: { left: 8, right: 16, top: 26, bottom: look.zoom && many ? 46 : 20, containLabel: true },
+    grid: { left: 8, right: look.mean_ms != null && columns.length > 1 ? 92 : 16, top: 26, bottom: look.zoom && many ? 46 : look.xName ? 20 : 4, containLabel: true },
     tooltip: {
       ...tooltip(palette),
       trigger: "axis",
@@ -47,6 +47,7 @@ export function stackedColumns(columns: readonly Column[], look: ColumnsLook): E
       name: look.xName,
       nameLocation: "middle",
       nameGap: 24,
+      axisLabel: { color: palette.muted, fontSize: 11, lineHeight: 15, hideOverlap: true, ...(columns.length <= 10 ? { interval: 0, width: 110, overflow: "break" } : {}) },
       nameTextStyle: { color: palette.muted, fontSize: 11 },
       axisLine: { show: true, lineStyle: { color: palette.strong } },
       splitLine: { show: false },
@@ -78,7 +79,7 @@ function marks(columns: readonly Column[], { palette, mean_ms }: ColumnsLook): R
       silent: true,
       symbol: "none",
       lineStyle: { color: palette.text, type: "dashed", opacity: 0.55 },
-      label: { formatter: `mean ${duration(mean_ms)}`, position: "insideEndTop", color: palette.text, fontSize: 11, backgroundColor: palette.surface, padding: [1, 4], borderRadius: 3 },
+      label: { formatter: `mean ${duration(mean_ms)}`, position: "end", distance: 6, color: palette.text, fontSize: 11 },
       data: [{ yAxis: mean_ms }],
     },
   };
@@ -113,7 +114,7 @@ function columnPopup(column: Column | undefined): HTMLElement {
   if (!column) return popup("", []);
   const lines = CATEGORIES.filter((category) => (column.parts[category] ?? 0) > 0).map((category) => {
     const part = column.parts[category] as number;
-    return { colour: CATEGORY_COLOUR[category], name: CATEGORY_LABEL[category], value: `${duration(part)}  ${percent(column.total_ms > 0 ? (100 * part) / column.total_ms : 0)}` };
+    return { colour: CATEGORY_COLOUR[category], name: CATEGORY_LABEL[category], value: duration(part), note: percent(column.total_ms > 0 ? (100 * part) / column.total_ms : 0) };
   });
   return popup(`${column.title} · ${duration(column.total_ms)}`, lines.reverse(), column.foot);
 }

@@ -51,13 +51,13 @@ export function isCategory(name: string): name is Category {
 export function categoryOf(kind: string, where: "host" | "device" = "device"): Category {
   const name = kind.toLowerCase();
   if (isCategory(name)) return name;
-  if (/idle|other|unknown/.test(name)) return "other";
+  if (/^(idle|others?|unknown)$/.test(name)) return "other";
   if (/nccl|rccl|all[-_ ]?reduce|all[-_ ]?gather|all[-_ ]?to[-_ ]?all|reduce[-_ ]?scatter|collective|broadcast_coalesced/.test(name)) return "device_collectives";
-  if (/host to device|h2d|htod|infeed|dataloader|iterator|tf\.data|enqueue|read_|preprocess/.test(name)) return "input";
+  if (/host to device|h2d|htod|infeed|dataloader|^input|iterator::|tf\.data|enqueue|^read_|preprocess/.test(name)) return "input";
   if (/device to host|d2h|dtoh|outfeed/.test(name)) return "output";
-  if (/device to device|d2d|dtod|p2p|send|recv|memcpy|copy/.test(name)) return "device_to_device";
+  if (/device to device|d2d|dtod|p2p|\bsend\b|\brecv\b|memcpy|^copy|copy_?$/.test(name)) return "device_to_device";
   if (/compil/.test(name)) return "compilation";
-  if (/launch/.test(name)) return "kernel_launch";
+  if (where === "host" && /launch/.test(name)) return "kernel_launch";
   return where === "host" ? "host_compute" : "device_compute";
 }
 

@@ -25,8 +25,6 @@ export function toggleTheme(): void {
   remember("theme", chosen.value);
 }
 
-export const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-
 function asTheme(value: unknown): Theme | null {
   return value === "light" || value === "dark" ? value : null;
 }

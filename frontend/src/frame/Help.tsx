@@ -4,7 +4,7 @@ import { Dialog } from "../ui/dialog";
 import { bindings, type Binding } from "../ui/keys";
 
 const TABLE_KEYS: readonly Pick<Binding, "keys" | "does">[] = [
-  { keys: "↑ ↓ Page Home End", does: "Move between rows" },
+  { keys: "↑ ↓", does: "From row to row; Page and Home, End too" },
   { keys: "Enter", does: "Open the row" },
   { keys: "Esc", does: "Close what is open" },
 ];

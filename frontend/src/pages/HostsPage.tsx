@@ -6,13 +6,13 @@ import { markCount, stackedColumns, type Column } from "../charts/steps";
 import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL } from "../design/colours";
 import { palette } from "../design/theme";
 import { duration, percent, words } from "../format";
-import { findInTimeline } from "../links";
-import { route, setParams } from "../router";
+import { linkTo, route, setParams } from "../router";
 import { Card, Code, sentence } from "../ui/basics";
 import { Icon } from "../ui/icons";
-import { CategoryLegend, partsOfRow } from "./StepGraph";
+import { partsOfRow } from "./StepGraph";
 import { TableCard } from "./sections";
 import type { Row } from "./reports";
+import { usualColumns } from "./StepsPage";
 import { ToolPage } from "./ToolPage";
 
 interface PodReport extends Report {
@@ -40,7 +40,7 @@ function Pod({ report, sections }: ToolAnswer<PodReport>) {
       {(report.rows ?? []).length > 0 && <OneStep report={report} />}
       <TableCard section={tableTitled(sections, "Workers")} tool="pod-viewer" id="workers" />
       <TableCard section={tableTitled(sections, "Slowest")} tool="pod-viewer" id="slowest" />
-      <TableCard section={tableTitled(sections, "Steps by worker")} tool="pod-viewer" id="rows" main height="page" />
+      <TableCard section={tableTitled(sections, "Steps by worker")} tool="pod-viewer" id="rows" main height="page" columns={usualColumns(tableTitled(sections, "Steps by worker"))} />
     </>
   );
 }
@@ -55,7 +55,7 @@ function OneStep({ report }: { report: PodReport }) {
   const shown = useMemo(() => rows.filter((row) => row["step"] === step), [rows, step]);
   const columns = useMemo(() => shown.map(toColumn), [shown]);
   const look = palette.value;
-  const option = useMemo(() => stackedColumns(columns, { palette: look, xName: "worker", zoom: true }), [columns, look]);
+  const option = useMemo(() => stackedColumns(columns, { palette: look, xName: "", zoom: true }), [columns, look]);
   const choose = (index: number) => setParams({ step: String(numbers[index]) });
   const slowest = report.slowest?.find((row) => row["step"] === step);
   return (
@@ -76,9 +76,6 @@ function OneStep({ report }: { report: PodReport }) {
         <SlowestCard row={slowest ?? null} rows={shown} />
         <div>
           <Chart label={`Step ${step} on ${shown.length} workers by category`} option={option} height={300} marks={markCount(columns)} />
-          <div class="graph-foot">
-            <CategoryLegend columns={columns} />
-          </div>
         </div>
       </div>
     </Card>
@@ -115,13 +112,13 @@ function SlowestCard({ row, rows }: { row: Row | null; rows: readonly Row[] }) {
       <p class="eyebrow">{rows.length > 1 ? "Slowest worker" : "Worker"}</p>
       <p class="pod-name">{workerName(own)}</p>
       <p class="pod-time">{duration(total)}</p>
-      {typeof behind === "number" && rows.length > 1 && (
+      {typeof behind === "number" && behind > 0 && rows.length > 1 && (
         <p class="muted">
           {duration(behind)} behind the median{row?.["extra"] ? `, most of it in ${words(String(row["extra"]))}` : ""}
         </p>
       )}
       <ul class="legend column">
-        {CATEGORIES.filter((category) => (parts[category] ?? 0) > 0).map((category) => (
+        {CATEGORIES.filter((category) => rows.some((each) => (partsOfRow(each)[category] ?? 0) > 0)).map((category) => (
           <li key={category}>
             <span class="swatch" style={{ background: CATEGORY_COLOUR[category] }} />
             <span class="legend-name">{CATEGORY_LABEL[category]}</span>
@@ -130,7 +127,7 @@ function SlowestCard({ row, rows }: { row: Row | null; rows: readonly Row[] }) {
           </li>
         ))}
       </ul>
-      <a class="more" href={findInTimeline(String(own["step"]), String(own["host"]))}>
+      <a class="more" href={linkTo("timeline", { host: String(own["host"]) })}>
         This host's timeline <Icon name="arrow" size={14} />
       </a>
     </div>

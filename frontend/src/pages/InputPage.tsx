@@ -32,14 +32,24 @@ function Input({ report, sections }: ToolAnswer<InputReport>) {
     <>
       <Summary report={report} sections={sections} />
       <div class="two">
-        <DeviceSide report={report} sections={sections} />
-        <HostSide report={report} sections={sections} />
+        <DeviceSide report={report} />
+        <div class="stack">
+          <HostSide report={report} sections={sections} />
+          <Card title="Device times" class="fills">
+            <h3>Step time</h3>
+            <FigureRow section={figuresTitled(sections, "Device side: step time")} labels={TIME_LABELS} />
+            <h3>Waiting for input, per step</h3>
+            <FigureRow section={figuresTitled(sections, "Device side: waiting for input")} labels={TIME_LABELS} />
+          </Card>
+        </div>
       </div>
       <TableCard section={tableTitled(sections, "Host side: input ops")} tool="input-pipeline" id="ops" heading="Input ops" main height="short" />
       <TableCard section={tableTitled(sections, "Device side: waiting in each step")} tool="input-pipeline" id="waiting" heading="Waiting for input in each step" />
     </>
   );
 }
+
+const TIME_LABELS = { mean: "Mean", std: "Deviation", min: "Shortest", max: "Longest", count: "Steps", cores: "Devices" };
 
 function Summary({ report, sections }: { report: InputReport; sections: readonly Section[] }) {
   const [first, ...rest] = report.summary;
@@ -60,7 +70,7 @@ function Summary({ report, sections }: { report: InputReport; sections: readonly
   );
 }
 
-function DeviceSide({ report, sections }: { report: InputReport; sections: readonly Section[] }) {
+function DeviceSide({ report }: { report: InputReport }) {
   const columns = useMemo(() => (report.steps ?? []).map(toColumn), [report]);
   const look = palette.value;
   const option = useMemo(() => stackedColumns(columns, { palette: look, xName: "step", zoom: true }), [columns, look]);
@@ -68,16 +78,12 @@ function DeviceSide({ report, sections }: { report: InputReport; sections: reado
     <Card title="Device side" note="the time of each step, and what the devices waited for">
       {columns.length > 0 && (
         <>
-          <Chart label={`Time of ${columns.length} steps by category`} option={option} height={240} marks={markCount(columns)} />
+          <Chart label={`Time of ${columns.length} steps by category`} option={option} height={340} marks={markCount(columns)} />
           <div class="graph-foot">
             <CategoryLegend columns={columns} />
           </div>
         </>
       )}
-      <h3>Step time</h3>
-      <FigureRow section={figuresTitled(sections, "Device side: step time")} />
-      <h3>Waiting for input</h3>
-      <FigureRow section={figuresTitled(sections, "Device side: waiting for input")} />
     </Card>
   );
 }

@@ -45,7 +45,7 @@ function MemoryView({ report, sections }: ToolAnswer<MemoryReport>) {
   return (
     <>
       <Card title="Memory" actions={<MemoryPicker memories={memories} chosen={chosen} />}>
-        <Prose sections={sections} />
+        <Prose sections={sections} memory={chosen} />
         <PeakFigures memory={chosen} sections={sections} />
       </Card>
       <OverTime memory={chosen} manyHosts={report.hosts.length > 1} />
@@ -76,12 +76,15 @@ function MemoryPicker({ memories, chosen }: { memories: readonly Memory[]; chose
   );
 }
 
-function Prose({ sections }: { sections: readonly Section[] }) {
-  const lines = sections.flatMap((section) => (section.kind === "prose" && section.title.startsWith("Peak") ? section.lines : []));
+/** What the report says of this memory. */
+function Prose({ sections, memory }: { sections: readonly Section[]; memory: Memory }) {
+  const peaks = sections.flatMap((section) => (section.kind === "prose" && section.title.startsWith("Peak") ? section.lines : []));
+  const starts = [`${memory.id} of ${memory.host}:`, `${memory.id}:`];
+  const lines = peaks.filter((line) => starts.some((start) => line.startsWith(start)));
   if (!lines.length) return null;
   return (
-    <ul class="prose">
-      {lines.slice(0, 6).map((line) => (
+    <ul class="prose spaced">
+      {lines.map((line) => (
         <li key={line}>
           <Code text={sentence(line)} />
         </li>

@@ -1,14 +1,15 @@
 /** Every op, on hosts and devices: shares as rings, all of them as a table. */
 import { useMemo } from "preact/hooks";
-import { figuresTitled, tableTitled, type Report, type ToolAnswer } from "../api";
+import { figuresTitled, type Report, type ToolAnswer } from "../api";
 import { categoryOf, CATEGORY_COLOUR, mix, shades, type Palette } from "../design/colours";
 import { palette } from "../design/theme";
 import { decimal } from "../format";
 import { route, setParams } from "../router";
 import { Card, FigureRow, Segmented } from "../ui/basics";
 import type { Slice } from "../charts/pie";
-import { Ring, withRest } from "./Ring";
-import { TableCard } from "./sections";
+import { Ring } from "./Ring";
+import { JoinedCard, useJoined } from "./joined";
+import type { Row } from "./reports";
 import { ToolPage } from "./ToolPage";
 
 interface Share {
@@ -16,12 +17,13 @@ interface Share {
   readonly by: "type" | "op";
   readonly name: string;
   readonly self_us: number;
-  readonly percent: number;
-  readonly percent_with_idle: number;
+  readonly percent: number | null;
+  readonly percent_with_idle: number | null;
 }
 
 interface OpsReport extends Report {
   readonly distributions?: readonly Share[];
+  readonly rows?: readonly Row[];
   readonly totals: Readonly<Record<string, number>>;
 }
 
@@ -57,9 +59,11 @@ export default function OpsPage() {
 function Ops({ report, sections, idle }: ToolAnswer<OpsReport> & { idle: boolean }) {
   const look = palette.value;
   const rings = useMemo(() => RINGS.map((each) => ({ ...each, slices: slicesOf(report, each.where, each.by, idle, look) })).filter((each) => each.slices.length > 0), [report, idle, look]);
-  const table = tableTitled(sections, "Ops");
+  const table = useJoined("op-stats", report.rows, sections);
   const columns = useMemo(() => columnsFor(idle), [idle]);
-  const find = (by: "type" | "op", where: string) => (name: string) => setParams({ "ops.filter": `where=${where} ${by === "type" ? "type" : "name"}="${name}"` });
+  const find = (by: "type" | "op", where: string) => (name: string) => {
+    if (name !== "idle" && name !== "others") setParams({ "ops.filter": `where=${where} ${by === "type" ? "type" : "name"}="${name}"` });
+  };
   return (
     <>
       <Card title="Self time" note={idle ? "shares of all time, idle time included" : "shares of the time in which something ran"}>
@@ -70,40 +74,39 @@ function Ops({ report, sections, idle }: ToolAnswer<OpsReport> & { idle: boolean
         </div>
         <FigureRow section={figuresTitled(sections, "Totals")} />
       </Card>
-      <TableCard
-        section={table}
-        tool="op-stats"
+      <JoinedCard
+        title="All ops"
         id="ops"
-        heading="All ops"
-        main
-        height="page"
+        rows={table}
         columns={columns}
-        mark={(row) => CATEGORY_COLOUR[categoryOf(String(table?.columns?.["type"]?.[row] ?? ""), table?.columns?.["where"]?.[row] === "host" ? "host" : "device")]}
+        mark={(data, row) => CATEGORY_COLOUR[categoryOf(String(data.columns["type"]?.[row] ?? ""), data.columns["where"]?.[row] === "host" ? "host" : "device")]}
       />
-      <TableCard section={tableTitled(sections, "Rates")} tool="op-stats" id="rates" heading="Rates of ops" />
     </>
   );
 }
 
 function columnsFor(idle: boolean): string[] {
   const share = idle ? ["self_percent_with_idle", "cumulative_self_percent_with_idle"] : ["self_percent", "cumulative_self_percent"];
-  return ["rank", "where", "type", "name", "occurrences", "total_us", "avg_us", "total_self_us", "avg_self_us", ...share];
+  return ["rank", "where", "type", "name", "occurrences", "total_self_us", ...share, "avg_self_us", "total_us", "avg_us"];
 }
 
+/** The report names what it left out of the largest "others", and idle time "IDLE". */
 function slicesOf(report: OpsReport, where: "device" | "host", by: "type" | "op", idle: boolean, look: Palette): Slice[] {
-  const text = (us: number) => `${decimal(us, us < 100 ? 2 : 0)} µs`;
   const found = (report.distributions ?? []).filter((share) => share.where === where && share.by === by);
-  const colours = shades(found.map((share) => categoryOf(share.name, where)), look.surface);
-  const slices = found.map((share, index) => ({
-    name: share.name,
+  const shown = found.filter((share) => idle || share.name !== "IDLE");
+  const named = shown.filter((share) => !isRest(share.name));
+  const colours = shades(named.map((share) => categoryOf(share.name, where)), look.surface);
+  const slice = (share: Share, colour: string): Slice => ({
+    name: share.name === "IDLE" ? "idle" : share.name,
     value: share.self_us,
     percent: idle ? share.percent_with_idle : share.percent,
-    colour: colours[index] as string,
-    text: text(share.self_us),
-  }));
-  const some = withRest(slices, 9, mix(CATEGORY_COLOUR.other, look.surface, 0.45), text);
-  const idleTime = report.totals[`${where}_idle_us`] ?? 0;
-  if (!idle || !(idleTime > 0) || !slices.length) return some;
-  const busy = slices.reduce((sum, slice) => sum + (slice.percent ?? 0), 0);
-  return [{ name: "idle", value: idleTime, percent: 100 - busy, colour: mix(CATEGORY_COLOUR.other, look.surface, 0.6), text: text(idleTime) }, ...some];
+    colour,
+    text: `${decimal(share.self_us, share.self_us < 100 ? 2 : 0)} µs`,
+  });
+  const rest = shown.filter((share) => isRest(share.name)).map((share) => slice(share, mix(CATEGORY_COLOUR.other, look.surface, share.name === "IDLE" ? 0.65 : 0.35)));
+  return named.length ? [...named.map((share, index) => slice(share, colours[index] as string)), ...rest] : [];
+}
+
+function isRest(name: string): boolean {
+  return name === "IDLE" || name === "others";
 }

@@ -7,23 +7,26 @@ import { percent } from "../format";
 import { LongName } from "../ui/basics";
 
 interface RingProps {
+  size?: number;
+  /** Entries of the legend; the report holds about ten slices and the rest as one. */
+  most?: number;
   title: string;
   slices: readonly Slice[];
   onPick?: (name: string) => void;
 }
 
-export function Ring({ title, slices, onPick }: RingProps) {
+export function Ring({ title, slices, onPick, size = 168, most = 12 }: RingProps) {
   const look = palette.value;
   const option = useMemo(() => ring(slices, look), [slices, look]);
   return (
     <figure class="ring">
-      <figcaption>{title}</figcaption>
-      <div class="ring-body">
-        <Chart label={`${title}: ${slices.slice(0, 5).map((slice) => slice.name).join(", ")}`} option={option} height={168} marks={slices.filter((slice) => slice.value > 0).length} {...(onPick ? { onPick: ({ name }) => onPick(name) } : {})} />
+      {title && <figcaption>{title}</figcaption>}
+      <div class="ring-body" style={{ "--size": `${size}px` } as Record<string, string>}>
+        <Chart label={`${title}: ${slices.slice(0, 5).map((slice) => slice.name).join(", ")}`} option={option} height={size} marks={slices.filter((slice) => slice.value > 0).length} {...(onPick ? { onPick: ({ name }) => onPick(name) } : {})} />
         <ul class="ring-legend">
-          {slices.slice(0, 7).map((slice) => (
+          {slices.slice(0, most).map((slice) => (
             <li key={slice.name}>
-              <button type="button" disabled={!onPick} onClick={() => onPick?.(slice.name)} data-hint-title={slice.name} data-hint-value={slice.text}>
+              <button type="button" disabled={!onPick || slice.name === "others" || slice.name === "idle"} onClick={() => onPick?.(slice.name)} data-hint-title={slice.name} data-hint-value={slice.text}>
                 <span class="swatch" style={{ background: slice.colour }} />
                 <LongName text={slice.name} />
                 <span class="ring-share">{slice.percent === null ? "" : percent(slice.percent)}</span>
@@ -34,13 +37,4 @@ export function Ring({ title, slices, onPick }: RingProps) {
       </div>
     </figure>
   );
-}
-
-/** The largest slices by name and the rest as one. */
-export function withRest(slices: readonly Slice[], most: number, colour: string, text: (sum: number) => string): Slice[] {
-  if (slices.length <= most + 1) return [...slices];
-  const rest = slices.slice(most);
-  const sum = rest.reduce((total, slice) => total + slice.value, 0);
-  const share = rest.every((slice) => slice.percent !== null) ? rest.reduce((total, slice) => total + (slice.percent as number), 0) : null;
-  return [...slices.slice(0, most), { name: `${rest.length} others`, value: sum, percent: share, colour, text: text(sum) }];
 }

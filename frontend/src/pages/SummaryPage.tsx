@@ -27,8 +27,8 @@ function Summary({ report, sections }: ToolAnswer<OverviewReport>) {
     <div class="summary">
       <Verdict report={report} sections={sections} />
       <AdviceCards report={report} />
-      {steps.length > 0 && (
-        <Card title="Step times" note={report.steps_how} class="span-main" actions={<a href={linkTo("steps")}>All steps</a>}>
+      {steps.length > 1 && (
+        <Card title="Step times" note={howNote(report)} actions={<a href={linkTo("steps")}>All steps</a>}>
           <StepGraph steps={steps} mean_ms={report.step_time_ms.mean} />
         </Card>
       )}
@@ -163,15 +163,10 @@ function EnvironmentCard({ sections }: { sections: readonly Section[] }) {
   const placement = figuresTitled(sections, "Placement");
   return (
     <Card title="Environment">
-      <FigureList section={environment} />
-      <FigureList section={placement} />
+      <FigureRow section={environment} labels={{ host_count: "Hosts", device_type: "Device", device_count: "Devices", devices_used: "Devices used", capture_ms: "Captured" }} />
+      <FigureRow section={placement} labels={{ host_op_percent: "Ops on the host", device_op_percent: "Ops on devices", host_eager_percent: "Eager op time", compute_16bit_percent: "16-bit compute", compute_32bit_percent: "32-bit compute" }} />
     </Card>
   );
-}
-
-function FigureList({ section }: { section: Figures | null }) {
-  if (!section) return null;
-  return <FigureRow section={section} />;
 }
 
 function MissingCard({ report }: { report: OverviewReport }) {
@@ -190,6 +185,11 @@ function MissingCard({ report }: { report: OverviewReport }) {
       </ul>
     </Card>
   );
+}
+
+/** How the steps were found, unless a warning above says it already. */
+export function howNote(report: OverviewReport): string {
+  return report.warnings.some((warning) => warning.includes(report.steps_how)) ? "" : report.steps_how;
 }
 
 /** The steps of the overview, with the interval of each from the list of steps. */

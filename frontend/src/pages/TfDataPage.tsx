@@ -127,7 +127,7 @@ function Graph({ nodes }: { nodes: readonly GraphNode[] }) {
     <div class="graph" data-marks={placed.length}>
       <svg width={width + 8} height={height + 8} viewBox={`-4 -4 ${width + 8} ${height + 8}`} role="img" aria-label={`Input pipeline of ${placed.length} iterators`}>
         <defs>
-          <marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
+          <marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="5" markerHeight="5" orient="auto">
             <path d="M0 0 8 4 0 8z" class="graph-tip" />
           </marker>
         </defs>

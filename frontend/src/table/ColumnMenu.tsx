@@ -14,9 +14,9 @@ interface ColumnMenuProps {
 export function ColumnMenu({ data, shown, onChange }: ColumnMenuProps) {
   const names = new Set(shown.map((field) => field.name));
   const toggle = (name: string) => {
-    if (names.has(name)) names.delete(name);
-    else names.add(name);
-    if (names.size) onChange(data.fields.map((field) => field.name).filter((other) => names.has(other)));
+    const left = shown.map((field) => field.name).filter((other) => other !== name);
+    if (names.has(name)) onChange(left.length ? left : null);
+    else onChange([...left, name]);
   };
   return (
     <Menu

@@ -11,7 +11,7 @@ import { ColumnMenu } from "./ColumnMenu";
 import { RowDetails, type RowLink } from "./RowDetails";
 import { save, copyText } from "./export";
 import { formatSort, nextSort, parseSort, shownFields, toCsv, toTsv, viewOf, type Sort, type TableData } from "./model";
-import { columnWidths } from "./widths";
+import { share, wishes } from "./widths";
 
 export interface TableProps {
   /** Names the table in the address and in file names. */
@@ -121,7 +121,10 @@ function Grid(props: GridProps) {
   const [at, setAt] = useState(0);
   const label = useId();
   const formats = useMemo(() => fields.map((field) => columnFormat(field, data.columns[field.name] ?? [])), [data, fields]);
-  const template = useMemo(() => columnWidths(data, fields, formats), [data, fields, formats]);
+  const wanted = useMemo(() => wishes(data, fields, formats, characterWidth()), [data, fields, formats]);
+  const [available, setAvailable] = useState(0);
+  const template = useMemo(() => share(wanted, available).map((width) => `${width}px`).join(" "), [wanted, available]);
+  const marked = nameColumn(fields);
   const bars = useMemo(() => fields.map((field) => field.unit === "percent"), [fields]);
 
   const measure = () => {
@@ -130,6 +133,7 @@ function Grid(props: GridProps) {
     const first = Math.max(0, Math.floor(box.scrollTop / ROW) - SPARE);
     const count = Math.ceil(box.clientHeight / ROW) + 2 * SPARE;
     setWindow((old) => (old.first === first && old.count === count ? old : { first, count }));
+    setAvailable(box.clientWidth);
   };
   useLayoutEffect(measure, [rows]);
   useEffect(() => {
@@ -178,7 +182,7 @@ function Grid(props: GridProps) {
       aria-activedescendant={`${label}-${at}`}
       onScroll={measure}
       onKeyDown={onKeyDown}
-      style={{ "--columns": template, "--rows": String(Math.min(rows.length, height === "all" ? 1000 : 12) + 1) } as Record<string, string>}
+      style={{ "--columns": template, "--most": String(height === "all" ? rows.length + 1 : 13) } as Record<string, string>}
     >
       <div class="grid-head" role="row" aria-rowindex={1}>
         {fields.map((field) => (
@@ -202,7 +206,7 @@ function Grid(props: GridProps) {
               }}
             >
               {fields.map((field, column) => (
-                <BodyCell key={field.name} field={field} value={data.columns[field.name]?.[row] ?? null} text={(formats[column] as (v: Cell) => string)(data.columns[field.name]?.[row] ?? null)} bar={bars[column] as boolean} mark={column === firstText(fields) ? (props.mark?.(row) ?? null) : null} />
+                <BodyCell key={field.name} field={field} value={data.columns[field.name]?.[row] ?? null} text={(formats[column] as (v: Cell) => string)(data.columns[field.name]?.[row] ?? null)} bar={bars[column] as boolean} mark={column === marked ? (props.mark?.(row) ?? null) : null} />
               ))}
             </div>
           );
@@ -213,8 +217,15 @@ function Grid(props: GridProps) {
   );
 }
 
-function firstText(fields: readonly Field[]): number {
-  return fields.findIndex((field) => field.kind === "str");
+/** Of a digit or a usual letter in a table, in pixels; it follows the size of the page's text. */
+function characterWidth(): number {
+  return Number.parseFloat(getComputedStyle(document.documentElement).fontSize) * 0.475;
+}
+
+/** The column that names a row: there the mark stands. */
+function nameColumn(fields: readonly Field[]): number {
+  const named = fields.findIndex((field) => field.kind === "str" && /^(name|kernel|op)$/.test(field.name));
+  return named < 0 ? fields.findIndex((field) => field.kind === "str") : named;
 }
 
 function HeadCell({ field, sort, onSort }: { field: Field; sort: Sort | null; onSort: (sort: Sort | null) => void }) {

@@ -68,11 +68,10 @@ function product(values: readonly number[]): number {
   return values.reduce((a, b) => a * b, 1);
 }
 
-/** The columns to show: those named in the address, else all that hold anything. */
+/** The columns to show: those named, in their order; else all that hold anything. */
 export function shownFields(data: TableData, chosen: string | undefined): Field[] {
   if (chosen) {
-    const names = new Set(chosen.split(","));
-    const found = data.fields.filter((field) => names.has(field.name));
+    const found = chosen.split(",").flatMap((name) => data.fields.filter((field) => field.name === name));
     if (found.length) return found;
   }
   const known = data.fields.filter((field) => (data.columns[field.name] ?? []).some((value) => value !== null));

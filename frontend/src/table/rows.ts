@@ -27,7 +27,7 @@ export function useRows(section: TableSection | null, tool: string): Rows {
   return inline ?? (fetched.section === section ? fetched.rows : NONE);
 }
 
-async function fetchArrow(section: TableSection, url: string): Promise<TableData> {
+export async function fetchArrow(section: TableSection, url: string): Promise<TableData> {
   const [{ tableFromIPC }, response] = await Promise.all([import("./arrow"), fetch(url)]);
   if (!response.ok) throw new ApiError(`the rows of “${section.title}” could not be fetched (status ${response.status})`, "reload the page", [], response.status);
   const table = tableFromIPC(new Uint8Array(await response.arrayBuffer()));

@@ -1,7 +1,7 @@
 /** The small parts that every page is made of. */
 import type { ComponentChildren } from "preact";
 import type { ApiError, Cell, Field, Figures } from "../api";
-import { cellText, exact, fieldLabel, isKnown, unitLabel } from "../format";
+import { cellText, exact, fieldLabel, isKnown, unitLabel, words } from "../format";
 import { hint } from "./hint";
 import { Icon } from "./icons";
 
@@ -48,7 +48,7 @@ export function Figure({ field, value, label, note }: { field: Field; value: Cel
     <div class="figure" tabIndex={0} {...hint(`${label ?? fieldLabel(field)}${unit ? ` (${unit})` : ""}`, field.doc, exact(value, field.unit))}>
       <div class="figure-label">{label ?? fieldLabel(field)}</div>
       <div class={`figure-value ${known ? "" : "unknown"} ${typeof value === "string" ? "is-text" : ""}`}>
-        {cellText(value, field.unit)}
+        {typeof value === "string" ? words(value) : cellText(value, field.unit)}
         {known && unit && field.unit !== "percent" && <span class="figure-unit"> {unit}</span>}
       </div>
       {note && <div class="figure-note">{note}</div>}
@@ -68,6 +68,8 @@ export function FigureRow({ section, names, labels = {} }: { section: Figures | 
   );
 }
 
+const MOST_CHOICES = 40;
+
 export function Loading({ what = "Loading" }: { what?: string }) {
   return (
     <div class="state" role="status">
@@ -77,14 +79,27 @@ export function Loading({ what = "Loading" }: { what?: string }) {
   );
 }
 
-export function Failed({ error, retry }: { error: ApiError; retry?: () => void }) {
+interface FailedProps {
+  error: ApiError;
+  retry?: () => void;
+  /** Where each of the error's choices leads. */
+  link?: (choice: string) => string;
+}
+
+export function Failed({ error, retry, link }: FailedProps) {
   return (
     <div class="state failed" role="alert">
       <Icon name="warning" />
       <div>
         <p class="state-title">{sentence(error.message)}</p>
         {error.hint && <p>{sentence(error.hint)}</p>}
-        {error.choices.length > 0 && <p class="muted">There is: {error.choices.join(", ")}</p>}
+        {error.choices.length > 0 && (
+          <ul class="choices-inline">
+            {error.choices.slice(0, MOST_CHOICES).map((choice) => (
+              <li key={choice}>{link ? <a href={link(choice)}>{choice}</a> : choice}</li>
+            ))}
+          </ul>
+        )}
         {retry && (
           <button type="button" class="button" onClick={retry}>
             Try again
@@ -128,7 +143,7 @@ export function Warnings({ items }: { items: readonly string[] }) {
 
 /** Text in which calls and options stand in a fixed-width face. */
 export function Code({ text }: { text: string }) {
-  const parts = text.split(/(`[^`]+`|(?:[A-Za-z_][\w.]*)\((?:[^()]|\([^()]*\))*\)|--[a-z][\w-]*(?:[= ]\S+)?)/g);
+  const parts = text.split(/(`[^`]+`|(?:\.?[A-Za-z_][\w.]*)\((?:[^()]|\([^()]*\))*\)|--[a-z][\w-]*(?:[= ]\S+)?)/g);
   return (
     <>
       {parts.map((part, index) => (index % 2 ? <code key={index}>{part.replace(/^`|`$/g, "")}</code> : part))}

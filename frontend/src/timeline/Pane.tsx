@@ -127,11 +127,18 @@ function Stats({ stats }: { stats: EventDetails["stats"] }) {
       {stats.map(([name, value]) => (
         <div key={name}>
           <dt title={name}>{name}</dt>
-          <dd>{value === null ? "–" : typeof value === "number" ? value.toLocaleString("en-US", { maximumFractionDigits: 6 }) : value}</dd>
+          <dd>{statText(name, value)}</dd>
         </div>
       ))}
     </dl>
   );
+}
+
+/** A fact as text: ids as they are, stacks a frame a line. */
+function statText(name: string, value: string | number | null): string {
+  if (value === null) return "–";
+  if (typeof value === "string") return /stack/i.test(name) ? value.replaceAll(";", "\n") : value;
+  return /\bid\b|_id$|number|index|device|stream|rank|level/i.test(name) ? String(value) : value.toLocaleString("en-US", { maximumFractionDigits: 6 });
 }
 
 // -- a selection ----------------------------------------------------------------------------------------------------

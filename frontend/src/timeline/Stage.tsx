@@ -5,7 +5,7 @@ import { palette, theme } from "../design/theme";
 import { Icon } from "../ui/icons";
 import { visibleItems, type Item } from "./layout";
 import type { Model, Region } from "./model";
-import { OVERVIEW, RULER, STEP_BAND, paintArrows, paintItems, paintOverview, paintRegion, paintRuler, paintSelected, paintStepLines, paintSteps, type Scene } from "./paint";
+import { OVERVIEW, RULER, STEP_BAND, overviewGroups, paintArrows, paintItems, paintOverview, paintRegion, paintRuler, paintSelected, paintStepLines, paintSteps, type Scene } from "./paint";
 import { Painter } from "./paint-colours";
 import { sliceAt } from "./slices";
 import { clamp, pan, toTime, toX, zoomAt, type Span } from "./viewport";
@@ -74,12 +74,12 @@ export function Stage({ model }: { model: Model }) {
 }
 
 function OverviewCaption({ model }: { model: Model }) {
-  const shown = model.tracks.groups.filter((group) => group.kind === "device" || group.kind === "host").slice(0, 3);
+  const shown = overviewGroups(model.tracks.groups);
   return (
     <>
       {shown.map((group) => (
         <span key={group.id} title={group.detail}>
-          {group.name} <span class="muted">busy</span>
+          {group.name} <span class="muted">{group.lanes > 1 ? "at work" : "busy"}</span>
         </span>
       ))}
     </>

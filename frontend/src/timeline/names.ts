@@ -36,16 +36,23 @@ export class Names {
   }
 }
 
-/** What is written on a slice that has no room for its whole name: what tells it from its neighbours. */
+/**
+ * What a name comes down to where there is no room for all of it: `conv2d` of `aten::conv2d`, `forward` of
+ * `model.py(12): forward`, `MatMul` of `net/dense/MatMul`, and of a C++ kernel its name without types and namespaces.
+ */
 export function brief(name: string): string {
-  return name.replace(/^(void|static|inline)\s+/, "").replace(/\(anonymous namespace\)::/g, "");
+  const python = /^[^ ]+\.py(?:\(\d+\))?:(?:\d+)? ?(.+)$/.exec(name);
+  if (python?.[1]) return python[1];
+  const bare = name.replace(/^(?:void|static|inline)\s+/, "").replace(/\(anonymous namespace\)::/g, "");
+  const head = /^[\w:~$]+(?=[<(])/.exec(bare)?.[0] ?? bare;
+  const place = Math.max(head.lastIndexOf("::") + 1, head.includes("(") ? -1 : head.lastIndexOf("/"));
+  return place > 0 && place < head.length - 1 ? head.slice(place + 1) : head;
 }
 
-/** A name cut to a number of characters; of a path the end stays, of anything else the begin. */
+const SHORTEST = 5;
+
+/** A name cut to a number of characters; empty if that leaves too little to mean anything. */
 export function cut(name: string, most: number): string {
   if (name.length <= most) return name;
-  if (most < 3) return "";
-  const slash = name.lastIndexOf("/");
-  const isPath = slash > 0 && !name.includes("(") && name.length - slash <= most;
-  return isPath ? `…${name.slice(Math.max(slash, name.length - most + 1))}` : `${name.slice(0, most - 1)}…`;
+  return most < SHORTEST ? "" : `${name.slice(0, most - 1)}…`;
 }

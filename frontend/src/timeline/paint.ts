@@ -41,11 +41,12 @@ function widthOf(ctx: CanvasRenderingContext2D, text: string): number {
   return width;
 }
 
-/** A text that has room in a width, shortened if it must be; empty if nothing sensible has. */
-function fitted(ctx: CanvasRenderingContext2D, text: string, room: number): string {
-  const width = widthOf(ctx, text);
-  if (width <= room) return text;
-  return cut(text, Math.floor((text.length * room) / width));
+/** A name that has room in a width, shortened if it must be; empty if nothing sensible has. */
+function fitted(ctx: CanvasRenderingContext2D, name: string, room: number): string {
+  if (widthOf(ctx, name) <= room) return name;
+  const short = brief(name);
+  const width = widthOf(ctx, short);
+  return width <= room ? short : cut(short, Math.floor((short.length * room) / width));
 }
 
 // -- tracks ---------------------------------------------------------------------------------------------------------
@@ -69,11 +70,16 @@ function paintTrack(ctx: CanvasRenderingContext2D, scene: Scene, track: TrackInf
   for (let lane = 0; lane < item.rows; lane += 1) {
     const y = top + 2 + lane * ROW;
     if (y > height || y + ROW < 0) continue;
-    for (const piece of model.tiles.pieces(`${track.id}.${lane}`, span, width)) if (piece.tile.lane) paintLane(ctx, scene, piece, piece.tile.lane, y);
+    let last = -1;
+    for (const piece of model.tiles.pieces(`${track.id}.${lane}`, span, width)) if (piece.tile.lane) last = paintLane(ctx, scene, piece, piece.tile.lane, y, last);
   }
 }
 
-function paintLane(ctx: CanvasRenderingContext2D, scene: Scene, piece: Piece, lane: LaneSlices, y: number): void {
+/**
+ * Draws a piece of a row.  An event that reaches into the next piece is drawn whole by the first one; the last one drawn
+ * is returned, so that the next piece leaves it out.
+ */
+function paintLane(ctx: CanvasRenderingContext2D, scene: Scene, piece: Piece, lane: LaneSlices, y: number, drawn: number): number {
   const { span, width, painter, model } = scene;
   const found = model.found.peek();
   const left = Math.max(piece.begin, span.begin);
@@ -86,11 +92,14 @@ function paintLane(ctx: CanvasRenderingContext2D, scene: Scene, piece: Piece, la
   for (let at = firstEndingAfter(lane, (left - lane.begin) / lane.unit - 1); at < lane.start.length; at += 1) {
     const start = lane.start[at] as number;
     if (start >= lastStart) break;
-    const x0 = Math.max(least, (lane.begin + start * lane.unit - span.begin) * scale);
-    const x1 = Math.min(most, (lane.begin + (lane.end[at] as number) * lane.unit - span.begin) * scale);
+    const count = lane.count[at] as number;
+    const event = count === 1 ? (lane.event[at] as number) : -1;
+    if (event >= 0 && event === drawn) continue;
+    drawn = event;
+    const x0 = Math.max(event < 0 ? least : -20, (lane.begin + start * lane.unit - span.begin) * scale);
+    const x1 = Math.min(event < 0 ? most : width + 20, (lane.begin + (lane.end[at] as number) * lane.unit - span.begin) * scale);
     const wide = Math.max(x1 - x0 - (x1 - x0 > 3 ? 1 : 0), 1);
     const type = lane.type[at] as number;
-    const count = lane.count[at] as number;
     const extent = ((lane.end[at] as number) - start) * lane.unit;
     const busy = count === 1 ? 1 : Math.min(1, (lane.busy[at] as number) / Math.max(1, extent));
     const paint = painter.of(type, lane.kind[at] as number, busy);
@@ -106,6 +115,7 @@ function paintLane(ctx: CanvasRenderingContext2D, scene: Scene, piece: Piece, la
       style = "";
     }
   }
+  return drawn;
 }
 
 const faints = new Map<string, string>();
@@ -123,7 +133,7 @@ function faint(fill: string, scene: Scene): string {
 
 function labelOf(scene: Scene, type: number, count: number): string {
   if (count > 1) return `×${count.toLocaleString("en-US")}`;
-  return brief(scene.model.names.get(type) ?? "");
+  return scene.model.names.get(type) ?? "";
 }
 
 function paintLabel(ctx: CanvasRenderingContext2D, scene: Scene, text: string, x: number, wide: number, y: number, ink: string): void {
@@ -372,12 +382,20 @@ export function paintSteps(ctx: CanvasRenderingContext2D, scene: Scene, y: numbe
 
 // -- the overview ---------------------------------------------------------------------------------------------------
 
-export const OVERVIEW = 58;
+export const OVERVIEW = 62;
+
+/** What the overview shows: the two devices with most events, and the host. */
+export function overviewGroups(groups: readonly GroupInfo[]): readonly GroupInfo[] {
+  const size = (group: GroupInfo) => group.tracks.reduce((sum, track) => sum + track.events, 0);
+  const devices = groups.filter((group) => group.kind === "device");
+  const busiest = [...devices].sort((a, b) => size(b) - size(a)).slice(0, 2);
+  return groups.filter((group) => busiest.includes(group) || group.kind === "host").slice(0, 3);
+}
 
 /** The whole trace: how busy each device and the host are, the steps, what was found, and the window as a frame. */
 export function paintOverview(ctx: CanvasRenderingContext2D, scene: Scene, groups: readonly GroupInfo[], window: Span): void {
   const { span, width, palette, model } = scene;
-  const shown = groups.filter((group) => group.kind === "device" || group.kind === "host").slice(0, 3);
+  const shown = overviewGroups(groups);
   const tall = (OVERVIEW - 14) / Math.max(1, shown.length);
   shown.forEach((group, at) => {
     const pieces = model.tiles.pieces(group.id, span, width);

@@ -21,7 +21,7 @@ class Counter:
     """One quantity over time.  A value holds until the next.
 
     Attributes:
-        name: what is counted; `place`: the device or host it belongs to.
+        name: what is counted; `place`: the device or host that it was recorded for, empty if the name tells.
         unit: "bytes", or "" if it has none or none is known.
         time_ps: int64 of shape (n,), ascending, n > 0; `value`: float64 of shape (n,), finite.
     """
@@ -62,7 +62,7 @@ def _memories(trace: HostTrace) -> list[Counter]:
         known = in_use != UNKNOWN
         if known.any():
             time, value = memory.time_ps[known], in_use[known].astype(np.float64)
-            found.append(Counter(f"Memory in use: {memory.memory}", trace.host, "bytes", time, value))
+            found.append(Counter(f"Memory in use: {memory.memory}", "", "bytes", time, value))
     return found
 
 

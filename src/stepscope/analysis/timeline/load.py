@@ -44,6 +44,8 @@ def _spans(trace: HostTrace, group: Group) -> _Spans:
     lines = np.array(group.lines(), np.int64)
     if group.kind == "device":
         return _together(trace, lines)
+    threads = lines[trace.lines.kind[lines] == LineKind.THREAD]
+    lines = threads if len(threads) else lines
     begin, end = trace.lines.event_begin[lines], trace.lines.event_end[lines]
     return _unite(trace.events.start_ps, trace.events.duration_ps, is_drawn(trace), begin, end)
 

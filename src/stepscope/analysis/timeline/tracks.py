@@ -35,6 +35,7 @@ _RANKS: tuple[tuple[str, LineKind, str], ...] = (
     ("overhead", LineKind.OVERHEAD, ""),
 )
 _POOL = re.compile(r"(?P<stem>.*?\S)[/ _]+(?P<number>-?\d+)")
+_STREAM = re.compile(r"Stream #?(?P<number>-?\d+)\s*\((?P<work>[^()]*)\)")
 _PYTHON = re.compile(r"python|main", re.IGNORECASE)
 
 
@@ -192,6 +193,8 @@ def _track(
     rank = _rank(trace, line)
     kind = _RANKS[rank][0] if rank < len(_RANKS) else "other"
     shown = name if name is not None else _name(trace, line)
+    if name is None and (stream := _STREAM.fullmatch(shown)):
+        shown, detail = f"Stream {stream['number']}", stream["work"].replace(",", ", ")
     return Track(f"t{line}", shown, detail, kind, line, index.rows_of(line), index.events_of(line), main)
 
 
@@ -203,7 +206,8 @@ def _host_group(
 ) -> Group:
     threads = _threads(trace, index, lines)
     main = _main(threads)
-    threads.sort(key=lambda thread: (thread.line != main, -thread.busy, thread.line))
+    is_thread = trace.lines.kind == LineKind.THREAD
+    threads.sort(key=lambda thread: (thread.line != main, not is_thread[thread.line], -thread.busy, thread.line))
     stems: dict[str, list[_Thread]] = {}
     for thread in threads:
         stems.setdefault(thread.stem if thread.line != main else "", []).append(thread)
@@ -213,7 +217,8 @@ def _host_group(
         _track(trace, index, thread.line, thread.stem, thread.number, thread.line == main) for thread in single
     )
     groups = tuple(_pool(trace, index, identity, stem, members) for stem, members in pools.items())
-    return Group(identity, "Host threads", name, "host", tracks, groups, empty, lanes=len(threads))
+    lanes = sum(bool(is_thread[thread.line]) for thread in threads)
+    return Group(identity, "Host threads", name, "host", tracks, groups, empty, lanes=max(1, lanes))
 
 
 def _pool(trace: HostTrace, index: Index, host: str, stem: str, members: Sequence[_Thread]) -> Group:

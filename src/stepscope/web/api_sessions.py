@@ -10,7 +10,6 @@ from werkzeug import Request
 from stepscope import __version__
 from stepscope.analysis.overview import OverviewReport
 from stepscope.analysis.registry import TOOLS
-from stepscope.web import capturing
 from stepscope.web.answers import Answer, json_answer, told
 from stepscope.web.catalogue import Listed
 from stepscope.web.opened import FIRST_TOOL, OpenSession
@@ -26,7 +25,7 @@ def config(site: Site, request: Request) -> Answer:
             "version": __version__,
             "logdir": ", ".join(root.path for root in site.options.roots),
             "embedded": site.options.embedded,
-            "capture": capturing.is_available(),
+            "capture": site.captures.is_available,
             "tools": tools,
         }
     )

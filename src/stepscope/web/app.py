@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 POST_HEADER = "X-Stepscope"
 """What a request that changes something has to carry: no other site can make a browser send it."""
 
+MOST_BODY_BYTES = 1 << 20
+"""What a request may carry; the dialog's needs some hundred bytes."""
+
 WORTH_PACKING = 1024
 PACKING_LEVEL = 1
 """On loopback and local networks a higher level costs more time than it saves."""
@@ -51,7 +54,11 @@ class App:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answers one request; no exception leaves."""
         request = Request(environ)
-        return _response(request, self._answer(request))(environ, start_response)
+        request.max_content_length = MOST_BODY_BYTES
+        answer = self._answer(request)
+        if answer.status >= 400 and _leads_out(request.path):
+            _log.warning("refused a path that leads elsewhere: %r", request.path)
+        return _response(request, answer)(environ, start_response)
 
     def _answer(self, request: Request) -> Answer:
         try:
@@ -96,9 +103,12 @@ def _http_error(request: Request, error: HTTPException) -> Answer:
     return error_answer(error.code or 400, error.name, error.description or "")
 
 
+def _leads_out(path: str) -> bool:
+    """True for a path that only somebody sends who looks for files of this machine."""
+    return ".." in path or "\\" in path or path.startswith("//")
+
+
 def _nothing_there(request: Request) -> Answer:
-    if ".." in request.path or request.path.startswith("//"):
-        _log.warning("refused the path %r", request.path)
     return error_answer(404, f"there is nothing at {request.path}", "the addresses begin with api/")
 
 

@@ -87,6 +87,11 @@ class Catalogue:
                 self._valid_until = ended + max(FRESH_SECONDS, WORTH * (ended - began))
             return self._listing
 
+    def forget(self) -> None:
+        """Has the next look find what was written this moment."""
+        with self._lock:
+            self._valid_until = 0.0
+
     def sessions(self) -> tuple[Listed, ...]:
         """The sessions, the newest first."""
         return self.look().sessions
@@ -120,6 +125,9 @@ def _listed(root: Root, session: Session) -> Listed:
 
 
 def _as_it_is_now(listed: Listed) -> Listed:
+    """With the identities of now; in remote stores, where each costs a request, those of the last look."""
+    if listed.identities and store.is_remote(listed.session.path):
+        return listed
     identities = tuple(_identity(file.path) for file in listed.session.files)
     return listed if identities == listed.identities else replace(listed, identities=identities)
 

@@ -14,6 +14,7 @@ ROUTE_MODULES = (
     "stepscope.web.static",
     "stepscope.web.api_sessions",
     "stepscope.web.api_tools",
+    "stepscope.web.api_capture",
     "stepscope.web.timeline",
 )
 """Each has a tuple `ROUTES`."""

@@ -11,6 +11,7 @@ from stepscope.api import LoadedProfile
 from stepscope.cache import Cache
 from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Refused
+from stepscope.web.capturing import Captures, logdir_of
 from stepscope.web.catalogue import Catalogue, Listed, Root
 from stepscope.web.opened import OpenSession
 
@@ -44,6 +45,7 @@ class Site:
         self.options = options
         self.catalogue = Catalogue(options.roots)
         self.shelf = TraceShelf(options.trace_bytes)
+        self.captures = Captures(logdir_of([root.path for root in options.roots]))
         self._cache = cache or Cache()
         self._opened: dict[str, OpenSession] = {}
         self._lock = threading.Lock()
@@ -89,6 +91,7 @@ class Site:
 
     def close(self) -> None:
         """Ends what goes on in the background."""
+        self.captures.close()
         with self._lock:
             for opened in self._opened.values():
                 opened.close()

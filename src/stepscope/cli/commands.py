@@ -142,11 +142,18 @@ def demo(
 def _load(path: str, run: str | None, host: str | None, progress: Callable[[str], None]) -> LoadedProfile:
     from stepscope.api import load
 
-    if owns_process:
-        # On first use numba looks for SciPy's BLAS.  Importing SciPy takes 0.3 s where it is installed, and our kernels
-        # do no linear algebra.
-        sys.modules.setdefault("scipy", None)  # type: ignore[arg-type]
+    spare_scipy()
     return load(path, run=run, host=host, progress=progress)
+
+
+def spare_scipy() -> None:
+    """Keeps numba from importing SciPy, where no other code of this process could want it.
+
+    On first use numba looks for SciPy's BLAS.  Importing SciPy takes 0.3 s where it is installed, and our kernels do no
+    linear algebra.
+    """
+    if owns_process:
+        sys.modules.setdefault("scipy", None)  # type: ignore[arg-type]
 
 
 def _check_output(form: OutputFormat, output: Path | None) -> None:

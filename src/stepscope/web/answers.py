@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -14,6 +17,9 @@ from stepscope.report.export import finite
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
 BINARY = "application/octet-stream"
+
+PACKING_LEVEL = 1
+"""On loopback and local networks a higher level costs more time than it saves."""
 
 MOST_CHOICES = 100
 """Names listed in an error; a logdir may hold thousands of sessions."""
@@ -36,6 +42,16 @@ class Answer:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     is_final: bool = False
+
+    @cached_property
+    def etag(self) -> str:
+        """A mark of the content."""
+        return hashlib.blake2b(self.body, digest_size=12).hexdigest()
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The content compressed with gzip."""
+        return gzip.compress(self.body, PACKING_LEVEL, mtime=0)
 
 
 class Refused(Exception):  # noqa: N818 - what the client did is in error, not the server

@@ -20,7 +20,11 @@ INLINE_ROWS = 20_000
 
 def tool_json(site: Site, request: Request, session: str, tool: str) -> Answer:
     """A report, whole and in the sections that a page shows."""
-    report = _report(site, request, session, tool)
+    question = _question(request, tool)
+    return site.opened(session).answer(*question, _page_of)
+
+
+def _page_of(report: Report) -> Answer:
     sections = [_section(section, number) for number, section in enumerate(report.sections())]
     body, left_out = _bounded(report.to_dict())
     return json_answer({"report": body, "left_out": left_out, "sections": sections, "missing": report.why_empty()})
@@ -47,11 +51,15 @@ def table_arrow(site: Site, request: Request, session: str, tool: str, number: i
 
 
 def _report(site: Site, request: Request, session: str, tool: str) -> Report:
+    return site.opened(session).report(*_question(request, tool))
+
+
+def _question(request: Request, tool: str) -> tuple[str, str | None, str | None]:
+    """Tool, host and steps.  Raises Refused for a tool that there is not."""
     names = [known.name for known in TOOLS]
     if tool not in names:
         raise Refused(404, f"there is no tool {tool!r}", "choose another tool", names)
-    query = request.args
-    return site.opened(session).report(tool, query.get("host") or None, query.get("steps") or None)
+    return tool, request.args.get("host") or None, request.args.get("steps") or None
 
 
 def _bounded(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:

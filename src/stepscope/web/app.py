@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -27,9 +25,6 @@ MOST_BODY_BYTES = 1 << 20
 """What a request may carry; the dialog's needs some hundred bytes."""
 
 WORTH_PACKING = 1024
-PACKING_LEVEL = 1
-"""On loopback and local networks a higher level costs more time than it saves."""
-
 _PACKED_TYPES = ("text/", "application/json", "application/vnd.apache.arrow", "application/octet-stream", "image/svg")
 
 SECURITY_HEADERS = {
@@ -116,11 +111,11 @@ def _response(request: Request, answer: Answer) -> Response:
     body, headers = answer.body, {**SECURITY_HEADERS, **answer.headers}
     if answer.status == 200:
         headers["Cache-Control"] = "public, max-age=31536000, immutable" if answer.is_final else "no-cache"
-        headers["ETag"] = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+        headers["ETag"] = f'"{answer.etag}"'
     else:
         headers["Cache-Control"] = "no-store"
     if _is_worth_packing(request, answer):
-        body = gzip.compress(body, PACKING_LEVEL, mtime=0)
+        body = answer.packed
         headers["Content-Encoding"] = "gzip"
     headers["Vary"] = "Accept-Encoding"
     response = Response(body, answer.status, headers, mimetype=answer.content_type)

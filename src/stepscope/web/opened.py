@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -14,19 +14,21 @@ from typing import Literal
 from stepscope.analysis import overview
 from stepscope.analysis.registry import TOOLS
 from stepscope.api import MEMORY_OF_FILE, LoadedProfile
+from stepscope.cache import Cache
 from stepscope.errors import InputError, StepscopeError
 from stepscope.formats import store
 from stepscope.formats.session import HostFile
 from stepscope.model import HostTrace
 from stepscope.report import Report
-from stepscope.web.answers import Refused
+from stepscope.shelf import TraceShelf
+from stepscope.web.answers import Answer, Refused
 from stepscope.web.catalogue import Listed
 
 FIRST_TOOL = "overview"
 """What the start page shows; a session is ready when this is."""
 
-MOST_REPORTS = 64
-"""Reports that are kept of one session: its tools, for some hosts and step ranges."""
+MOST_REPORTS = 24
+"""Reports that are kept of one session: its tools, for some hosts and step ranges.  Making one anew is quick."""
 
 State = Literal["loading", "ready", "failed"]
 HostState = Literal["waiting", "reading", "ready", "failed"]
@@ -65,11 +67,15 @@ class OpenSession:
     Attributes:
         listed: the session as it was found when it was opened.
         profile: what answers.
+        hosts, tools: how far each is.
+        state: `ready` once the first tool is; the others may still be in the making.
+        error: why the session failed.
+        stage: what is done in the background just now.
     """
 
-    def __init__(self, listed: Listed, profile: LoadedProfile) -> None:
+    def __init__(self, listed: Listed, cache: Cache, shelf: TraceShelf) -> None:
         self.listed = listed
-        self.profile = profile
+        self.profile = LoadedProfile(listed.session, listed.session.files, cache, self._tell, shelf)
         self.hosts = {file.host: HostProgress() for file in listed.session.files}
         self.tools = {tool.name: ToolState() for tool in TOOLS}
         self.state: State = "loading"
@@ -77,6 +83,7 @@ class OpenSession:
         self.stage = "waiting"
         self.started = time.monotonic()
         self._reports: OrderedDict[_Question, Report] = OrderedDict()
+        self._answers: OrderedDict[_Question, Answer] = OrderedDict()
         self._lock = threading.Lock()
         self._turns = _Turns()
         self._is_closed = threading.Event()
@@ -117,6 +124,19 @@ class OpenSession:
                 report = self._kept(key) or self._compute(key)
         return report
 
+    def answer(self, tool: str, host: str | None, steps: str | None, make: Callable[[Report], Answer]) -> Answer:
+        """The report as the page gets it: made, hashed and packed once."""
+        key = tool, host, steps
+        with self._lock:
+            answer = self._answers.get(key)
+        if answer is None:
+            answer = make(self.report(*key))
+            with self._lock:
+                self._answers[key] = answer
+                while len(self._answers) > MOST_REPORTS:
+                    self._answers.popitem(last=False)
+        return answer
+
     def _kept(self, key: _Question) -> Report | None:
         with self._lock:
             report = self._reports.get(key)
@@ -149,7 +169,7 @@ class OpenSession:
         try:
             self._load_hosts()
             self._load_report(FIRST_TOOL)
-            self.state = "ready"
+            self.state, self.stage = "ready", ""
             for tool in TOOLS:
                 if not self._is_closed.is_set():
                     self._load_rest(tool.name)

@@ -103,6 +103,7 @@ class Server:
 
     def run(self) -> None:
         """Answers requests until the process is interrupted, or `stop` is called; raises nothing then."""
+        self._site.warm_up()
         try:
             self._server.run()
         finally:

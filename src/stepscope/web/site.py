@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from stepscope.api import LoadedProfile
+from stepscope.analysis.registry import tool_named
 from stepscope.cache import Cache
+from stepscope.formats.base import FORMATS
 from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Refused
 from stepscope.web.capturing import Captures, logdir_of
 from stepscope.web.catalogue import Catalogue, Listed, Root
-from stepscope.web.opened import OpenSession
+from stepscope.web.opened import FIRST_TOOL, OpenSession
 
-MOST_OPEN = 32
+MOST_OPEN = 8
 """Sessions whose reports are kept; what is not looked at for longest goes first."""
 
 DEFAULT_TRACE_BYTES = 2 << 30
@@ -70,8 +72,7 @@ class Site:
             if known is None or known.identities != listed.identities:
                 if known is not None:
                     known.close()
-                profile = LoadedProfile(listed.session, listed.session.files, self._cache, shelf=self.shelf)
-                known = OpenSession(listed, profile)
+                known = OpenSession(listed, self._cache, self.shelf)
             self._opened[session] = known
             while len(self._opened) > MOST_OPEN:
                 self._opened.pop(next(iter(self._opened))).close()
@@ -89,6 +90,10 @@ class Site:
             hint = "it was deleted or renamed while it was open; choose another session"
             raise Refused(410, f"the session {known.listed.session.run} is gone", hint, refused.choices) from None
 
+    def warm_up(self) -> None:
+        """Imports in the background what the first profile will need, while the browser starts."""
+        threading.Thread(target=_import_ahead, name="warm up", daemon=True).start()
+
     def close(self) -> None:
         """Ends what goes on in the background."""
         self.captures.close()
@@ -96,3 +101,12 @@ class Site:
             for opened in self._opened.values():
                 opened.close()
             self._opened.clear()
+
+
+def _import_ahead() -> None:
+    try:
+        for kind in FORMATS:
+            kind.load_reader()
+        tool_named(FIRST_TOOL).partial_type  # noqa: B018 - for the import
+    except ImportError as error:
+        logging.getLogger(__name__).warning("cannot be imported: %s", error)

@@ -73,7 +73,9 @@ class StepscopePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
                 from stepscope.web.site import Site, SiteOptions
 
                 roots = [Root(path, name) for path, name in self._roots]
-                self._app = App(Site(SiteOptions(roots, embedded="tensorboard")))
+                site = Site(SiteOptions(roots, embedded="tensorboard"))
+                site.warm_up()
+                self._app = App(site)
             return self._app
 
 

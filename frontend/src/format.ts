@@ -125,8 +125,13 @@ export function columnFormat(field: Field, values: readonly Cell[]): (value: Cel
     largest = Math.max(largest, Math.abs(value));
     fractional ||= !Number.isInteger(value);
   }
-  const digits = field.unit === "percent" ? 1 : fractional ? decimalsFor(largest) : 0;
+  const digits = field.unit === "percent" ? 1 : isInstant(field) ? 3 : fractional ? decimalsFor(largest) : 0;
   return (value) => (isKnown(value) && typeof value === "number" ? fixed(value, digits) : cellText(value, field.unit));
+}
+
+/** A place on the time axis: neighbours differ by little, however far from the start they are. */
+function isInstant(field: Field): boolean {
+  return field.unit === "ms" && /^(start|time|begin|end)_ms$/.test(field.name);
 }
 
 /** When something was, for a list: `12 Nov, 14:03`; with the year if it is another one. */

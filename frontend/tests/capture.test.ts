@@ -5,7 +5,7 @@ describe("the capture form", () => {
   it("makes the request that the server takes", () => {
     expect(fromForm({ ...USUAL, addresses: "localhost:6009, worker-1:6009\n[::1]:80  localhost:6009" })).toEqual({
       ok: true,
-      request: { addresses: ["localhost:6009", "worker-1:6009", "[::1]:80"], duration_ms: 2000, delay_ms: 0, retries: 3, host_tracer_level: 2, device_tracer_level: 1, python_tracer_level: 0 },
+      request: { addresses: ["localhost:6009", "worker-1:6009", "[::1]:80"], duration_ms: 2000, delay_ms: null, retries: 2, host_tracer_level: 2, device_tracer_level: 1, python_tracer_level: 0 },
     });
   });
 

@@ -75,6 +75,7 @@ describe("ops take their category's hue", () => {
     ["cudaLaunchKernel", "host", "kernel_launch"],
     ["aten::add_", "host", "host_compute"],
     ["Iterator::Prefetch", "host", "input"],
+    ["input_transpose_fusion", "device", "device_compute"],
     ["idle", "device", "other"],
   ] as const)("%s on a %s is %s", (kind, where, category) => expect(categoryOf(kind, where)).toBe(category));
 

@@ -1,15 +1,12 @@
 /** What all charts share: axes, lines, the pop-up. */
 import type { EChartsCoreOption } from "echarts/core";
-import { calm } from "../design/motion";
 import type { Palette } from "../design/colours";
 
 export const FONT = '"Inter Variable", system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
 export function base(palette: Palette): EChartsCoreOption {
   return {
-    animation: !calm,
-    animationDuration: 180,
-    animationDurationUpdate: 180,
+    animation: false, // a chart that moves says nothing more, and keeps the reader waiting
     textStyle: { fontFamily: FONT, color: palette.text, fontSize: 12 },
     grid: { left: 8, right: 12, top: 22, bottom: 8, containLabel: true },
   };

@@ -26,6 +26,7 @@ interface CaptureState {
 }
 
 const POLL_MS = 400;
+const MOST_LOOKS = 25;
 const ENDED = /^(done|finished|failed|cancelled|canceled|error|ready|partial)$/;
 
 export function CaptureDialog({ onClose }: { onClose: () => void }) {
@@ -112,8 +113,8 @@ function Fields({ form, onChange, error }: FieldsProps) {
         <small>Host and port of each job that runs a profiler server (stepscope.server.start, tf.profiler.experimental.server.start, jax.profiler.start_server), with commas or on lines of their own</small>
       </label>
       {number("duration_ms", "Duration, ms", "long enough for a few steps")}
-      {number("delay_ms", "Delay, ms", "before all workers begin at the same time")}
-      {number("retries", "Retries", "when a worker's answer holds no step")}
+      {number("delay_ms", "Delay, ms", "until all workers begin together; empty: chosen")}
+      {number("retries", "Retries", "for a worker that is busy or has no events")}
       {(Object.keys(LEVELS) as (keyof typeof LEVELS)[]).map((key) => (
         <label class="field" key={key}>
           <span>{LEVELS[key][0]} level</span>
@@ -138,13 +139,14 @@ function Running({ id, onAgain, onOpened }: { id: string; onAgain: () => void; o
   useEffect(() => {
     let timer = 0;
     let gone = false;
+    let looks = 0;
     const ask = async () => {
       try {
         const now = await getJson<CaptureState>(url);
         if (gone) return;
         setState(now);
         if (now.session && !failureOf(now)) onOpened(now.session);
-        else if (!ENDED.test(now.state)) timer = window.setTimeout(() => void ask(), POLL_MS);
+        else if (!ENDED.test(now.state) || (isStillLookedFor(now) && looks++ < MOST_LOOKS)) timer = window.setTimeout(() => void ask(), POLL_MS);
       } catch (failure) {
         if (!gone) setError(asApiError(failure));
       }
@@ -200,6 +202,11 @@ function Running({ id, onAgain, onOpened }: { id: string; onAgain: () => void; o
       </footer>
     </div>
   );
+}
+
+/** Right after the end, the server may not have found the new session yet. */
+function isStillLookedFor(state: CaptureState): boolean {
+  return state.state === "done" && state.session === null;
 }
 
 function failureOf(state: CaptureState): string | null {

@@ -79,7 +79,7 @@ function Brush({ rows }: { rows: readonly StepRow[] }) {
         height={HEIGHT}
         preserveAspectRatio="none"
         role="slider"
-        tabIndex={0}
+        tabindex={0}
         aria-label="Steps to show"
         aria-valuemin={rows[0]?.step ?? 0}
         aria-valuemax={rows.at(-1)?.step ?? 0}

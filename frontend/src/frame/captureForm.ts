@@ -12,7 +12,8 @@ export interface CaptureForm {
 export interface CaptureRequest {
   readonly addresses: readonly string[];
   readonly duration_ms: number;
-  readonly delay_ms: number;
+  /** null lets the client choose when all workers begin. */
+  readonly delay_ms: number | null;
   readonly retries: number;
   readonly host_tracer_level: number;
   readonly device_tracer_level: number;
@@ -22,8 +23,8 @@ export interface CaptureRequest {
 export const USUAL: CaptureForm = {
   addresses: "",
   duration_ms: "2000",
-  delay_ms: "0",
-  retries: "3",
+  delay_ms: "",
+  retries: "2",
   host_tracer_level: "2",
   device_tracer_level: "1",
   python_tracer_level: "0",
@@ -50,8 +51,8 @@ export function fromForm(form: CaptureForm): FormResult {
   if (odd) return { ok: false, field: "addresses", error: `“${odd}” is no address: write HOST:PORT, such as localhost:6009.` };
   const duration = whole(form.duration_ms, 1, LONGEST_MS);
   if (duration === null) return { ok: false, field: "duration_ms", error: "The duration is a whole number of milliseconds from 1 to 600,000." };
-  const delay = whole(form.delay_ms, 0, LONGEST_MS);
-  if (delay === null) return { ok: false, field: "delay_ms", error: "The delay is a whole number of milliseconds from 0 to 600,000." };
+  const delay = form.delay_ms.trim() === "" ? null : whole(form.delay_ms, 0, LONGEST_MS);
+  if (delay === null && form.delay_ms.trim() !== "") return { ok: false, field: "delay_ms", error: "The delay is a whole number of milliseconds from 0 to 600,000." };
   const retries = whole(form.retries, 0, 20);
   if (retries === null) return { ok: false, field: "retries", error: "Retries are a whole number from 0 to 20." };
   return {

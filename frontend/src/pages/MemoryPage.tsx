@@ -1,6 +1,6 @@
 /** How full a memory is over time, and what fills it at its peak. */
 import { useMemo } from "preact/hooks";
-import { tableTitled, type Cell, type Field, type Report, type Section, type TableSection, type ToolAnswer } from "../api";
+import { tables, tableTitled, type Cell, type Field, type Report, type Section, type TableSection, type ToolAnswer } from "../api";
 import { Chart } from "../charts/Chart";
 import { MEMORY_COLOUR, memoryOverTime, type MemoryEvent } from "../charts/memory";
 import { palette } from "../design/theme";
@@ -107,19 +107,27 @@ const LABELS: Readonly<Record<string, string>> = {
   fragmentation_percent: "Fragmentation at the peak",
 };
 
+/** Of figures that are in the report and in none of its tables. */
+const MEANING: Readonly<Record<string, string>> = {
+  in_use_bytes: "stack and heap together at the moment of the capture when most was in use",
+  stack_bytes: "reserved for the stack at the peak",
+  reserved_bytes: "what the framework's allocator held of the device at the peak, in use or not",
+};
+
 function PeakFigures({ memory, sections }: { memory: Memory; sections: readonly Section[] }) {
-  const field = (table: string, name: string): Field => tableTitled(sections, table)?.fields.find((each) => each.name === name) ?? { name, unit: name.endsWith("_bytes") ? "bytes" : name.endsWith("_ms") ? "ms" : "", doc: "", kind: "float" };
+  const fields = tables(sections).flatMap((section) => section.fields);
+  const field = (name: string): Field => fields.find((each) => each.name === name) ?? { name, unit: "bytes", doc: MEANING[name] ?? "", kind: "int" };
   const own = ["allocations", "deallocations", "capacity_bytes", "peak_heap_bytes"] as const;
   const atPeak = ["in_use_bytes", "time_ms", "stack_bytes", "heap_bytes", "free_bytes", "reserved_bytes", "fragmentation_percent"];
   return (
     <div class="figures">
       {own.map((name) => (
-        <Figure key={name} field={field("Memories", name)} value={memory[name]} label={LABELS[name] as string} />
+        <Figure key={name} field={field(name)} value={memory[name]} label={LABELS[name] as string} />
       ))}
       {atPeak
         .filter((name) => name !== "reserved_bytes" || memory.peak[name] !== null)
         .map((name) => (
-          <Figure key={name} field={field("Peak", name)} value={memory.peak[name] ?? null} label={LABELS[name] as string} />
+          <Figure key={name} field={field(name)} value={memory.peak[name] ?? null} label={LABELS[name] as string} />
         ))}
     </div>
   );

@@ -119,7 +119,7 @@ function AdviceCard({ advice, mean, first = false }: { advice: Advice; mean: num
     <article class={`card advice-card ${first ? "first" : ""}`} data-advice={advice.id}>
       <header>
         <div>
-          {first && <p class="eyebrow">Do this first</p>}
+          {first && advice.class !== "none" && <p class="eyebrow">Do this first</p>}
           <h2>{advice.title}</h2>
         </div>
         {gain !== null && gain > 1 && (

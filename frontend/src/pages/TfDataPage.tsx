@@ -157,7 +157,7 @@ function NodeBox({ placed: { node, x, y }, longest }: { placed: Placed; longest:
     <g
       class={`graph-node ${name}`}
       transform={`translate(${x} ${y})`}
-      tabIndex={0}
+      tabindex={0}
       role="img"
       aria-label={`${node.name}: self ${duration(node.self_us / 1e3)}, total ${duration(node.total_us / 1e3)}, ${node.calls} calls${node.bottleneck ? ", the bottleneck" : ""}`}
       {...hint(node.long_name, [node.dataset_op ? `dataset op ${node.dataset_op}` : "", node.parallel ? "works on another thread than what reads from it" : ""].filter(Boolean).join("; "), `self ${node.self_us} µs, total ${node.total_us} µs`)}

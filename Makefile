@@ -16,7 +16,8 @@ NO_PYTHON = echo "cannot set up: Python is missing; install Python 3.11 or newer
 setup = $(if $(STARTER),$(STARTER) scripts/bootstrap.py $(1) --python "$(PYTHON)",$(NO_PYTHON))
 
 help:
-	@echo "make demo     set up, train a small model under the profiler, show where its time went"
+	@echo "make demo     set up, train a small model under the profiler, show where its time went;"
+	@echo "              in a terminal the page stays open until Ctrl-C, unless DEMO_ONCE=1"
 	@echo "make test     set up, check style and types, run every test"
 	@echo "make lint     style and types only"
 	@echo "make format   lay out the code"
@@ -31,6 +32,7 @@ demo:
 test:
 	@$(call setup,test)
 	@$(MAKE) --no-print-directory check
+	$(BIN)/python scripts/frontend.py test
 	$(BIN)/python -m pytest
 
 lint:
@@ -43,6 +45,7 @@ check:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python scripts/frontend.py check
 
 format:
 	@$(call setup,lint)
@@ -60,5 +63,5 @@ bench:
 	$(BIN)/python -m bench
 
 clean:
-	rm -rf .venv build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv build dist site frontend/node_modules src/stepscope/web/static .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
+import frontend
+
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
 CANDIDATES = ("python3", "python3.13", "python3.12", "python3.11", "python3.14", "python")
@@ -39,9 +41,16 @@ for module in ("venv", "ensurepip"):
 print(json.dumps({"version": sys.version_info[:3], "missing": missing}))
 """
 
-_WORTH_SHOWING = re.compile(r"\s*(Downloading|Processing|Building wheels?|Installing (build|collected)|ERROR|error)\b")
+_WORTH_SHOWING = re.compile(
+    r"\s*(Downloading|Processing|Building|Installing (build|collected)|Preparing|ERROR|error)\b"
+)
 
 _REASONS = (
+    (
+        r"\[page\] (?P<what>(?!fetching|building)[^\n]*)",
+        "the page could not be built: {what}",
+        "run `python3 scripts/frontend.py build` to see all of it, or do without the page: STEPSCOPE_SKIP_FRONTEND=1",
+    ),
     (
         r"No space left on device",
         "the disk is full",
@@ -225,8 +234,8 @@ def set_up(purpose: str, wanted: Optional[str], root: Path = ROOT) -> bool:
     python = environment.existing(wanted) or environment.create(choose(wanted))
     key = environment.key(python)
     before = environment.installed(key)
-    extras = sorted(set(before or ()) | set(EXTRAS[purpose]))
-    if before == extras:
+    extras = sorted(set(before or ()) | set(EXTRAS[purpose]) | set(_node_extra(purpose)))
+    if before == extras and not is_page_outdated(root):
         return False
     size = "; the first time this downloads about 1 GB" if "test" in extras else ""
     say(f"installing what `make {purpose}` needs into .venv{size}")
@@ -235,6 +244,17 @@ def set_up(purpose: str, wanted: Optional[str], root: Path = ROOT) -> bool:
     environment.record(key, extras)
     say(f"ready after {time.monotonic() - started:.0f} s")
     return True
+
+
+def is_page_outdated(root: Path) -> bool:
+    """True if the page has to be built, which every installation does."""
+    return (root / "frontend").is_dir() and not (frontend.is_skipped() or frontend.is_built(root))
+
+
+def _node_extra(purpose: str) -> Tuple[str, ...]:
+    """Checking the page needs a Node.js that stays; for building it pip brings one that goes again."""
+    needs_one = "dev" in EXTRAS[purpose] and not frontend.is_skipped() and frontend.node_of_machine() is None
+    return ("node",) if needs_one else ()
 
 
 def main() -> int:

@@ -25,12 +25,26 @@ ALLOWED: dict[str, set[str]] = {
     "analysis": {"errors", "model", "kernels", "report"},
     "cache": {"errors"},
     "capture": {"errors", "model", "formats"},
-    "api": {"errors", "model", "formats", "report", "analysis", "cache"},
+    "shelf": {"model"},
+    "api": {"errors", "model", "formats", "report", "analysis", "cache", "shelf"},
     "stepscope": {"errors", "capture", "api"},
     "demo": {"errors", "capture"},
     "doctor": {"errors", "formats", "report", "analysis", "cache", "api"},
+    "web": {
+        "errors",
+        "model",
+        "kernels",
+        "formats",
+        "report",
+        "analysis",
+        "cache",
+        "capture",
+        "shelf",
+        "api",
+    },
     "cli": {
         "errors",
+        "web",
         "doctor",
         "model",
         "formats",
@@ -51,6 +65,9 @@ CONFINED: dict[str, set[str]] = {
     "fsspec": {"formats"},
     "typer": {"cli"},
     "rich": {"cli", "report"},
+    "werkzeug": {"web"},
+    "waitress": {"web"},
+    "tensorboard": {"web"},
     "tensorflow": {"capture", "demo"},
     "keras": {"capture", "demo"},
     "jax": {"capture", "demo"},
@@ -59,7 +76,7 @@ CONFINED: dict[str, set[str]] = {
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numba", "numpy", "pandas", "pyarrow", "fsspec", "msgspec", "typer", "rich"}
-HEAVY |= {"tensorflow", "keras", "jax", "torch"}
+HEAVY |= {"tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
 
 _OURS_IN_TEXT = re.compile(r"stepscope(\.\w+)+(:\w+)?")
 

@@ -18,6 +18,8 @@ import pytest
 from conftest import extract_once
 from test_architecture import PACKAGE, imports_of, modules
 
+import frontend
+
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -165,7 +167,94 @@ def test_a_broken_environment_is_made_anew(checkout, machine):
     assert (checkout / ".venv" / "stepscope-setup.json").exists()
 
 
+def test_set_up_installs_again_when_the_page_is_not_that_of_its_sources(checkout, monkeypatch):
+    monkeypatch.delenv(frontend.SKIP_VARIABLE, raising=False)
+    bootstrap.set_up("demo", None, checkout)
+    source = checkout / "frontend" / "index.html"
+    source.parent.mkdir()
+    source.write_text("one")
+
+    assert bootstrap.set_up("demo", None, checkout) is True
+    built(checkout)
+    assert bootstrap.set_up("demo", None, checkout) is False
+    source.write_text("two")
+    assert bootstrap.set_up("demo", None, checkout) is True
+    monkeypatch.setenv(frontend.SKIP_VARIABLE, "1")
+    assert bootstrap.set_up("demo", None, checkout) is False
+
+
+def built(checkout: Path) -> None:
+    """Leaves what a build of the page leaves."""
+    folder = frontend.output(checkout)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "index.html").write_text("page")
+    (folder / ".stamp").write_text(frontend.sources_stamp(checkout) + "\n")
+
+
+def test_checking_the_page_brings_a_node_where_the_machine_has_none(checkout, machine, monkeypatch):
+    monkeypatch.delenv(frontend.SKIP_VARIABLE, raising=False)
+    script(machine / "node", "echo v18.0.0\n")
+    script(machine / "npm", "")
+    monkeypatch.setenv(
+        "PATH", f"{machine}:/usr/bin:/bin" if not shutil.which("node", path="/usr/bin:/bin") else str(machine)
+    )
+    bootstrap.set_up("lint", None, checkout)
+    script(machine / "node", "echo v24.1.0\n")
+
+    assert installs(checkout) == ["[dev,node]"]
+    assert bootstrap._node_extra("lint") == () == bootstrap._node_extra("demo")
+
+
+# -- the page ----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_tested_or_fetched_does_not_count_as_a_source_of_the_page(tmp_path):
+    for name in ("src/main.ts", "package.json", "node_modules/x/index.js", "tests/x.test.ts"):
+        script(tmp_path / "frontend" / name, name)
+    before = frontend.sources_stamp(tmp_path)
+
+    script(tmp_path / "frontend" / "node_modules/x/index.js", "other")
+    script(tmp_path / "frontend" / "tests/x.test.ts", "other")
+    assert frontend.sources_stamp(tmp_path) == before
+    script(tmp_path / "frontend" / "src/main.ts", "other")
+    assert frontend.sources_stamp(tmp_path) != before
+
+
+def test_without_sources_the_built_page_is_taken_as_it_is(tmp_path):
+    assert not frontend.is_built(tmp_path)
+    built(tmp_path)
+    assert frontend.is_built(tmp_path)
+    assert frontend.build(tmp_path) is False
+
+
+def test_without_node_the_message_says_what_to_do(tmp_path, machine, monkeypatch):
+    monkeypatch.setattr(frontend, "node_of_python", lambda: None)
+    monkeypatch.delenv(frontend.SKIP_VARIABLE, raising=False)
+    script(tmp_path / "frontend" / "index.html", "page")
+
+    with pytest.raises(frontend.FrontendError, match=r"To do: install it .* pip install .* STEPSCOPE_SKIP_FRONTEND=1"):
+        frontend.build(tmp_path)
+    assert frontend.needed_packages(tmp_path) == [frontend.NODE_PACKAGE]
+
+
+def test_a_build_is_made_once_and_tells_why_it_failed(tmp_path, machine, monkeypatch):
+    monkeypatch.delenv(frontend.SKIP_VARIABLE, raising=False)
+    script(tmp_path / "frontend" / "index.html", "page")
+    script(tmp_path / "frontend" / "package-lock.json", "{}")
+    made = f"/bin/mkdir -p {frontend.output(tmp_path)}; echo page > {frontend.output(tmp_path)}/index.html"
+    script(machine / "node", f'[ "$1" = --version ] && echo v22.12.0 && exit; echo build >> {tmp_path}/calls; {made}\n')
+    script(machine / "npm", "echo 'npm error code ENOTFOUND'; exit 1\n")
+    with pytest.raises(frontend.FrontendError, match="ENOTFOUND"):
+        frontend.build(tmp_path)
+
+    script(machine / "npm", f"echo $1 >> {tmp_path}/calls; /bin/mkdir -p node_modules\n")
+    assert [frontend.build(tmp_path), frontend.build(tmp_path)] == [True, False]
+    assert (tmp_path / "calls").read_text().splitlines() == ["ci", "build"]
+
+
 PIP_FAILURES = [
+    ("      [page] building the page\n      [page] the page needs Node.js 20.19 or newer.",
+     "the page could not be built: the page needs Node.js 20.19 or newer"),
     ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", "the disk is full"),
     ("WARNING: Retrying, NewConnectionError(...)\nERROR: No matching distribution found for x",
      "pip cannot reach the package index"),
@@ -181,9 +270,10 @@ def test_a_pip_failure_is_told_in_plain_words(output, reason):
     assert bootstrap.diagnose(output.splitlines()).startswith(reason)
 
 
-def test_the_set_up_script_runs_under_an_old_python():
+@pytest.mark.parametrize("name", ["bootstrap.py", "frontend.py"])
+def test_the_set_up_script_runs_under_an_old_python(name):
     # Python 3.6 is the oldest that a supported system still calls python3.
-    ast.parse((ROOT / "scripts" / "bootstrap.py").read_text(), feature_version=(3, 6))
+    ast.parse((ROOT / "scripts" / name).read_text(), feature_version=(3, 6))
 
 
 # -- make and CI -------------------------------------------------------------------------------------------------
@@ -204,16 +294,34 @@ def test_make_without_python_says_what_is_missing(target, tmp_path):
 
 @pytest.mark.parametrize("status", [0, 2])
 def test_ci_runs_make_test_and_passes_its_status_on(tmp_path, status):
-    script(tmp_path / "make", f'echo "make $*"; exit {status}\n')
+    script(tmp_path / "make", f'echo "make $* with CI=$CI"; exit {status}\n')
+    script(tmp_path / "chromium", "")
 
-    done = subprocess.run(
-        [ROOT / ".ci" / "run"],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "CI": "true"},
-        capture_output=True,
-        text=True,
-    )
+    done = run_ci(f"{tmp_path}:{os.environ['PATH']}")
 
-    assert (done.stdout, done.returncode) == ("make test\n", status)
+    assert (done.stdout, done.returncode) == ("make test with CI=true\n", status)
+
+
+@pytest.mark.parametrize("status", [0, 100])
+def test_ci_installs_a_browser_where_there_is_none_and_goes_on_without(tmp_path, status):
+    script(tmp_path / "make", "echo make\n")
+    script(tmp_path / "id", "echo 0\n")
+    script(tmp_path / "apt-get", f'echo "apt-get $*" >> {tmp_path}/calls; exit {status}\n')
+    for name in ("bash", "dirname"):
+        (tmp_path / name).symlink_to(shutil.which(name) or "")
+
+    done = run_ci(str(tmp_path))
+
+    assert (done.stdout, done.returncode) == ("make\n", 0)
+    asked = (tmp_path / "calls").read_text().splitlines()
+    install = "apt-get -qq install -y --no-install-recommends chromium"
+    assert asked == ["apt-get -qq update", install]
+    assert ("could not be installed" in done.stderr) == (status != 0)
+
+
+def run_ci(path: str) -> subprocess.CompletedProcess[str]:
+    """Runs `.ci/run` with these programs."""
+    return subprocess.run([ROOT / ".ci" / "run"], env={"PATH": path}, capture_output=True, text=True)
 
 
 # -- versions and dependencies -----------------------------------------------------------------------------------
@@ -243,7 +351,8 @@ def names(requirements: list[str]) -> set[str]:
 def test_what_the_package_imports_is_what_it_declares():
     found = {found.target.partition(".")[0] for module, path in modules(PACKAGE) for found in imports_of(module, path)}
     extras = PROJECT["optional-dependencies"]
-    optional = names([*extras["pandas"], *extras["tensorflow"], *extras["jax"], *extras["torch"]]) | {"keras"}
+    frameworks = [*extras["tensorflow"], *extras["jax"], *extras["torch"]]
+    optional = names([*extras["pandas"], *extras["tensorboard"], *frameworks]) | {"keras"}
 
     assert found - {"stepscope", *sys.stdlib_module_names} - optional == names(PROJECT["dependencies"])
 

@@ -6,17 +6,19 @@ This is where finding, reading, caching and analysing come together; everything 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stepscope.analysis.grouping import forest_columns, restore_forest
 from stepscope.analysis.registry import TOOLS, Tool, tool_named
+from stepscope.analysis.step_range import StepRange, choose, only_steps
 from stepscope.cache import Cache, cache_key
 from stepscope.errors import Problem, UnreadableError
 from stepscope.formats import store
 from stepscope.formats.session import HostFile, Session, find_session, pick_host
+from stepscope.shelf import TraceShelf
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace
@@ -27,7 +29,13 @@ Progress = Callable[[str], None]
 WORTH_KEEPING = 200_000
 """Events from which on reading the derived columns of a trace from the cache beats computing them."""
 
+MEMORY_OF_FILE = 2
+"""A decoded trace with what is derived from it takes about so many times the bytes of its file."""
+
 _FOREST = "forest"
+
+_OF_STEPS = "steps"
+"""Code of what is told because only some steps are looked at; nothing is wrong then."""
 
 # Found while searching; of interest to who looks for a profile, not to who reads a report.
 _QUIET_PROBLEMS = frozenset({"search-depth"})
@@ -68,13 +76,19 @@ class LoadedProfile:
     """
 
     def __init__(
-        self, session: Session, files: Iterable[HostFile], cache: Cache, progress: Progress | None = None
+        self,
+        session: Session,
+        files: Iterable[HostFile],
+        cache: Cache,
+        progress: Progress | None = None,
+        shelf: TraceShelf | None = None,
     ) -> None:
         self._session = session
         self._files = tuple(files)
         self._cache = cache
         self._progress = progress or (lambda _: None)
-        self._trace: tuple[str, HostTrace] | None = None
+        self.shelf = shelf or TraceShelf()
+        self._events_read: dict[str, int] = {}
 
     @property
     def run(self) -> str:
@@ -91,6 +105,11 @@ class LoadedProfile:
         """Names of the hosts that are looked at."""
         return tuple(file.host for file in self._files)
 
+    @property
+    def events_read(self) -> int:
+        """Events of the hosts that were decoded so far."""
+        return sum(self._events_read.values())
+
     def __repr__(self) -> str:
         return f"<profile {self.run!r} of {', '.join(self.hosts)} in {self.path}>"
 
@@ -106,42 +125,80 @@ class LoadedProfile:
     def trace(self, host: str | None = None) -> HostTrace:
         """One host's trace; `host` may be left out if there is only one.
 
-        The last trace asked for is kept, so that several tools read a file once; earlier ones are let go, so that a
-        session of many hosts needs the memory of one.
+        The last trace asked for is kept, so that several tools read a file once; how many earlier ones are kept is the
+        shelf's to say, by default none, so that a session of many hosts needs the memory of one.
         """
         file = self._files[0] if host is None and len(self._files) == 1 else pick_host(self._session, host or "")
-        if self._trace is None or self._trace[0] != file.path:
-            self._trace = None  # let the last one go before the next is read
-            self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
-            trace = _read(file)
-            if len(trace.events) >= WORTH_KEEPING:
-                kept = self._cache.get_columns(_key(file), _FOREST)
-                if kept is not None:
-                    restore_forest(trace, kept)
-            self._trace = (file.path, trace)
-        return self._trace[1]
+        expected = max(1, MEMORY_OF_FILE * (file.size or 0))
+        return self.shelf.get((store.identity(file.path), file.host), lambda: self._decode(file), expected)
 
-    def report(self, tool_name: str) -> Report:
+    def _decode(self, file: HostFile) -> HostTrace:
+        self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
+        trace = _read(file)
+        self._events_read[file.host] = len(trace.events)
+        if len(trace.events) >= WORTH_KEEPING:
+            kept = self._cache.get_columns(_key(file), _FOREST)
+            if kept is not None:
+                restore_forest(trace, kept)
+        return trace
+
+    def analyse(self, tool_name: str, host: str) -> Any:
+        """What one host contributes to a tool, kept in the cache for a later report.  Raises UsageError, InputError."""
+        return self._partial(tool_named(tool_name), pick_host(self._session, host))
+
+    def report(self, tool_name: str, host: str | None = None, steps: StepRange | str | None = None) -> Report:
         """What a tool says.  A host that cannot be read is left out and named, unless it is the only one.
 
+        Args:
+            tool_name: a tool of the registry.
+            host: one of `hosts`; all of them if None.
+            steps: the steps to look at, such as `3-9`; the whole capture if None.
+
         Raises:
-            UsageError: there is no such tool.
+            UsageError: there is no such tool or host, or there are no such steps.
             InputError: no host can be read.
         """
         tool = tool_named(tool_name)
-        partials, problems = [], [p for p in self._session.problems if p.code not in _QUIET_PROBLEMS]
-        for file in self._files:
+        wanted = StepRange.parse(steps) if isinstance(steps, str) else steps
+        files = self._files if host is None else (pick_host(self._session, host),)
+        if wanted is None:
+            partials, problems = self._of_hosts(files, lambda file: self._partial(tool, file))
+        else:
+            partials, problems = self._of_steps(files, tool, wanted)
+        lost = any(problem.code != _OF_STEPS for problem in problems)
+        problems = [*(p for p in self._session.problems if p.code not in _QUIET_PROBLEMS), *problems]
+        return _with_problems(tool.merge(partials), problems, lost)
+
+    def _of_hosts(self, files: Sequence[HostFile], ask: Callable[[HostFile], Any]) -> tuple[list[Any], list[Problem]]:
+        """What `ask` answers for each host, and what is wrong with the hosts that cannot be read."""
+        answers, problems = [], []
+        for file in files:
             try:
-                partials.append(self._partial(tool, file))
+                answers.append(ask(file))
             except UnreadableError as error:
-                if len(self._files) == 1:
+                if len(files) == 1:
                     raise
                 problems.append(error.problem)
-        if not partials:
+        if not answers:
             raise UnreadableError(
-                f"none of the {len(self._files)} hosts can be read", path=self.path, hint="; ".join(map(str, problems))
+                f"none of the {len(files)} hosts can be read", path=self.path, hint="; ".join(map(str, problems))
             )
-        return _with_problems(tool.merge(partials), problems, lost=len(self._files) - len(partials))
+        return answers, problems
+
+    def _of_steps(self, files: Sequence[HostFile], tool: Tool, wanted: StepRange) -> tuple[list[Any], list[Problem]]:
+        """What the hosts contribute to a tool, seen through some steps.  Not cached: there are too many ranges."""
+        parts, problems = self._of_hosts(files, lambda file: self._partial(tool_named("steps"), file))
+        rows = choose(parts, wanted)
+        problems.append(Problem(_OF_STEPS, f"only {wanted} of the capture"))
+        without = [part.host for part in parts if part.host not in rows]
+        if without:
+            problems.append(Problem(_OF_STEPS, f"no such steps on {', '.join(without)}, which is left out"))
+        taking = [file for file in files if file.host in rows]
+        return [tool.partial(self._trace_of_steps(file, rows[file.host])) for file in taking], problems
+
+    def _trace_of_steps(self, file: HostFile, rows: tuple[int, ...]) -> HostTrace:
+        key = store.identity(file.path), file.host, rows
+        return self.shelf.get(key, lambda: only_steps(self.trace(file.host), rows))
 
     def _partial(self, tool: Tool, file: HostFile) -> Any:
         """What one host contributes, from the cache if it is there."""
@@ -177,8 +234,7 @@ def _key(file: HostFile) -> str | None:
     return cache_key([store.identity(file.path)], file.host)
 
 
-def _with_problems(report: Report, problems: list[Problem], lost: int) -> Report:
+def _with_problems(report: Report, problems: list[Problem], lost: bool) -> Report:
     if not problems:
         return report
-    warnings = (*map(str, problems), *report.warnings)
-    return replace(report, warnings=warnings, partial=report.partial or lost > 0)
+    return replace(report, warnings=(*map(str, problems), *report.warnings), partial=report.partial or lost)

@@ -164,7 +164,7 @@ class InputPipelineReport(Report):
 
     def main_table(self) -> Rows:
         """The input ops."""
-        return Rows("Host side: input ops", OP_FIELDS, self.rows, empty="the capture holds no input ops")
+        return Rows("Host side: input ops", OP_FIELDS, self.rows, empty=_EMPTY)
 
     def _host_rows(self) -> tuple[dict[str, Cell], ...]:
         whole = sum(self.host_breakdown_ms.values())
@@ -173,6 +173,12 @@ class InputPipelineReport(Report):
             for key, time in self.host_breakdown_ms.items()
             if self.rows
         )
+
+
+_EMPTY = (
+    "no input ops in the capture: the data is in memory, or the host was not recorded; record with "
+    "ProfilerOptions(host_tracer_level=2), for PyTorch around code that takes batches from a DataLoader"
+)
 
 
 # -- one host ----------------------------------------------------------------------------------------------------

@@ -154,7 +154,13 @@ class MemoryProfileReport(Report):
 
     def main_table(self) -> Rows:
         """What was alive at the peak of each memory."""
-        return Rows("Breakdown at the peak", BREAKDOWN_FIELDS, self.rows)
+        return Rows("Breakdown at the peak", BREAKDOWN_FIELDS, self.rows, NOTHING)
+
+    def why_empty(self) -> str | None:
+        """A memory without a breakdown is something to show too.  The warnings tell what would have recorded some."""
+        if self.memories:
+            return None
+        return next((warning for warning in self.warnings if warning.startswith(NOTHING)), NOTHING)
 
     def _table(self, title: str, fields: Sequence[Field], rows: Iterable[dict[str, Any]]) -> Rows:
         """A table without the columns that say nothing: unknown in every row, the only host, or as the heap."""

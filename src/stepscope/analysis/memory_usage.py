@@ -160,6 +160,12 @@ def profile_memory(trace: HostTrace, memory: Allocations) -> MemoryOfHost:
     )
 
 
+def in_use_bytes(trace: HostTrace, memory: Allocations) -> I64:
+    """Bytes in use after each event of a memory, UNKNOWN where not known; int64 of shape (n,)."""
+    lives = lifetimes(memory)
+    return _usage(trace, memory, lives, _sizes(memory, lives)).in_use
+
+
 def sample(level: I64, most: int) -> I64:
     """At most `most` rows of a timeline: of each group of neighbours the one of the highest level, the first of equals.
 

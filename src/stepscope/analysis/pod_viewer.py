@@ -122,17 +122,19 @@ class PodViewerReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """What the comparison says, the workers, the slowest of each step, and every step on every worker."""
-        none = "no steps: the profile holds no events that take time"
         return [
             Prose("Workers compared", self.findings),
-            Rows("Workers", WORKER_FIELDS, self.workers, none),
-            Rows("Slowest worker of each step", SLOWEST_FIELDS, self.slowest, none),
-            Rows("Steps by worker", ROW_FIELDS, self.rows, none),
+            Rows("Workers", WORKER_FIELDS, self.workers, _EMPTY),
+            Rows("Slowest worker of each step", SLOWEST_FIELDS, self.slowest, _EMPTY),
+            self.main_table(),
         ]
 
     def main_table(self) -> Rows:
         """Every step on every worker."""
-        return Rows("Steps by worker", ROW_FIELDS, self.rows)
+        return Rows("Steps by worker", ROW_FIELDS, self.rows, _EMPTY)
+
+
+_EMPTY = "no steps: the profile holds no events that take time"
 
 
 # -- one host ----------------------------------------------------------------------------------------------------

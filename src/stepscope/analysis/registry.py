@@ -39,6 +39,11 @@ class Tool:
         """The name as a Python method."""
         return self.name.replace("-", "_")
 
+    @property
+    def title(self) -> str:
+        """The name as a heading."""
+        return _TITLES.get(self.name) or self.name.replace("-", " ").capitalize()
+
     def partial(self, trace: HostTrace) -> Any:
         """What one host contributes."""
         return self._get("partial")(trace)
@@ -57,6 +62,9 @@ class Tool:
     def _get(self, name: str) -> Any:
         return getattr(importlib.import_module(self.module), name)
 
+
+_TITLES = {"tf-data": "tf.data"}
+"""Of tools whose title is not their name in other letters."""
 
 TOOLS: tuple[Tool, ...] = (
     Tool("overview", "where the step time goes, what limits it, and what to do first", "stepscope.analysis.overview"),

@@ -201,11 +201,17 @@ class TfDataReport(Report):
 
     def main_table(self) -> Rows:
         """The pipelines."""
-        return Rows("Input pipelines", PIPELINE_FIELDS, self.pipelines, empty="no tf.data pipeline in the capture")
+        return Rows("Input pipelines", PIPELINE_FIELDS, self.pipelines, empty=_EMPTY)
 
     def head(self, rows: int) -> TfDataReport:
         """The same with at most so many pipelines and executions."""
         return replace(self, pipelines=self.pipelines[:rows], executions=self.executions[:rows])
+
+
+_EMPTY = (
+    "no tf.data pipeline in the capture: the program uses none, or its host events were not recorded; record with "
+    "ProfilerOptions(host_tracer_level=2)"
+)
 
 
 def _indented(graph: Sequence[dict[str, Cell]]) -> tuple[dict[str, Cell], ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepscope.analysis.registry import TOOLS, Tool
+from stepscope.cli.open import open_page, serve
 from stepscope.cli.show import OutputFormat, show_report, show_summary, working
 from stepscope.errors import OutputError, UsageError
 
@@ -27,6 +29,9 @@ app = typer.Typer(
 )
 
 
+DEMO_ONCE = "DEMO_ONCE"
+"""If this is set in the environment, the demo ends when it has said what it has to say."""
+
 owns_process = False
 """True if this process runs nothing but one command."""
 
@@ -36,6 +41,7 @@ ProfilePath = Annotated[
 ]
 RunName = Annotated[str | None, typer.Option("--run", help="The session to look at; the newest if not given.")]
 HostName = Annotated[str | None, typer.Option("--host", help="The host to look at; all hosts if not given.")]
+Steps = Annotated[str | None, typer.Option("--steps", help="The steps to look at, such as 3-9; all if not given.")]
 Format = Annotated[OutputFormat, typer.Option("--format", help="How to write the result.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; stdout if not given.")]
 Sort = Annotated[str | None, typer.Option("--sort", help="Sort by this column; -COLUMN for the largest first.")]
@@ -75,6 +81,7 @@ def _add_tool(tool: Tool) -> None:
         path: ProfilePath,
         run: RunName = None,
         host: HostName = None,
+        steps: Steps = None,
         form: Format = OutputFormat.TABLE,
         output: Output = None,
         top: Top = None,
@@ -83,7 +90,7 @@ def _add_tool(tool: Tool) -> None:
     ) -> None:
         _check_output(form, output)
         with working() as progress:
-            report = _load(path, run, host, progress).report(tool.name).arranged(sort, where or ())
+            report = _load(path, run, host, progress).report(tool.name, steps=steps).arranged(sort, where or ())
         show_report(report, form, output, top)
 
     app.command(tool.name, help=f"{tool.summary[0].upper()}{tool.summary[1:]}.")(command)
@@ -91,6 +98,9 @@ def _add_tool(tool: Tool) -> None:
 
 for _tool in TOOLS:
     _add_tool(_tool)
+
+
+app.command("open")(open_page)
 
 
 @app.command()
@@ -113,7 +123,7 @@ def demo(
     logdir: Annotated[Path | None, typer.Option("--logdir", help="Where to put the profile; kept if given.")] = None,
     framework: Annotated[str | None, typer.Option("--framework", help="jax, torch, tensorflow or numpy.")] = None,
 ) -> None:
-    """Trains a small model under the profiler and says where its time went."""
+    """Trains a small model under the profiler, says where its time went, and in a terminal shows it in the browser."""
     from stepscope.demo import train
 
     gc.enable()  # training makes garbage; see `stepscope.cli.main.main`
@@ -123,17 +133,27 @@ def demo(
     with working() as progress:
         report = _load(str(path), None, None, progress).overview()
     show_summary(report)
-    typer.echo(f"\nthe profile is {path}\nmore: stepscope overview {folder}; stepscope steps {folder}")
+    typer.echo(f"\nthe profile is {path}\nmore: stepscope open {folder}; stepscope overview {folder}")
+    if sys.stdout.isatty() and not os.environ.get(DEMO_ONCE):
+        typer.echo()
+        serve(str(folder))
 
 
 def _load(path: str, run: str | None, host: str | None, progress: Callable[[str], None]) -> LoadedProfile:
     from stepscope.api import load
 
-    if owns_process:
-        # On first use numba looks for SciPy's BLAS.  Importing SciPy takes 0.3 s where it is installed, and our kernels
-        # do no linear algebra.
-        sys.modules.setdefault("scipy", None)  # type: ignore[arg-type]
+    spare_scipy()
     return load(path, run=run, host=host, progress=progress)
+
+
+def spare_scipy() -> None:
+    """Keeps numba from importing SciPy, where no other code of this process could want it.
+
+    On first use numba looks for SciPy's BLAS.  Importing SciPy takes 0.3 s where it is installed, and our kernels do no
+    linear algebra.
+    """
+    if owns_process:
+        sys.modules.setdefault("scipy", None)  # type: ignore[arg-type]
 
 
 def _check_output(form: OutputFormat, output: Path | None) -> None:

@@ -5,6 +5,7 @@ from stepscope.model.kinds import EventKind, LineKind, PlaneKind, StatTag, Trait
 from stepscope.model.profile import Profile
 from stepscope.model.strings import Strings
 from stepscope.model.tables import TABLES, Events, EventTypes, Lines, Planes, Stats, Table
+from stepscope.model.taking import take_events
 from stepscope.model.trace import HostTrace, StatValue
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "Table",
     "TraceBuilder",
     "Trait",
+    "take_events",
 ]

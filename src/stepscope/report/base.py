@@ -88,6 +88,11 @@ class Report(ABC):
         """The table that CSV, Parquet, Arrow and pandas get."""
         return next(section for section in self.sections() if isinstance(section, Rows))
 
+    def why_empty(self) -> str | None:
+        """Why there is nothing to show, one sentence that names what would record it; None if there is something."""
+        table = self.main_table()
+        return None if table.rows else table.empty
+
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values, as in its JSON form; unknown is None."""
         head = {
@@ -101,18 +106,8 @@ class Report(ABC):
 
     def to_arrow(self) -> pyarrow.Table:
         """The main table as Arrow, with units and meanings in the fields' metadata."""
-        import pyarrow as pa
-
-        types = {"float": pa.float64(), "int": pa.int64(), "str": pa.string(), "bool": pa.bool_()}
-        types["ints"] = pa.list_(pa.int64())
-        table = self.main_table()
-        schema = pa.schema(
-            [pa.field(f.name, types[f.kind], metadata={"unit": f.unit, "meaning": f.doc}) for f in table.fields],
-            metadata={"tool": self.TOOL, "partial": str(self.partial).lower(), "warnings": "\n".join(self.warnings)},
-        )
-        columns = [[row[field.name] for row in table.rows] for field in table.fields]
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=schema)
+        metadata = {"tool": self.TOOL, "partial": str(self.partial).lower(), "warnings": "\n".join(self.warnings)}
+        return arrow_of(self.main_table(), metadata)
 
     def to_pandas(self) -> pandas.DataFrame:
         """The main table as a DataFrame; needs pandas."""
@@ -127,6 +122,21 @@ class Report(ABC):
         from stepscope.report.html import fragment
 
         return fragment(self.TOOL, self.warnings, self.sections())
+
+
+def arrow_of(table: Rows, metadata: dict[str, str] | None = None) -> pyarrow.Table:
+    """A table as Arrow, with units and meanings in the fields' metadata."""
+    import pyarrow as pa
+
+    types = {"float": pa.float64(), "int": pa.int64(), "str": pa.string(), "bool": pa.bool_()}
+    types["ints"] = pa.list_(pa.int64())
+    schema = pa.schema(
+        [pa.field(f.name, types[f.kind], metadata={"unit": f.unit, "meaning": f.doc}) for f in table.fields],
+        metadata=metadata,
+    )
+    columns = [[row[field.name] for row in table.rows] for field in table.fields]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _require_column(rows: Sequence[dict[str, Any]], column: str) -> None:

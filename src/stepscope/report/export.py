@@ -1,4 +1,4 @@
-"""Reports as JSON, CSV and Parquet; files appear whole or not at all."""
+"""Reports as JSON, CSV, Parquet and Arrow; files appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from stepscope.errors import OutputError
-from stepscope.report.base import Report
-from stepscope.report.sections import Cell
+from stepscope.report.base import Report, arrow_of
+from stepscope.report.sections import Cell, Rows
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 def to_json(report: Report) -> bytes:
@@ -61,7 +64,38 @@ def to_parquet(report: Report) -> bytes:
     return out.getvalue()
 
 
-EXPORTS: dict[str, Callable[[Report], bytes]] = {"json": to_json, "csv": to_csv, "parquet": to_parquet}
+def to_arrow_stream(report: Report) -> bytes:
+    """The main table as an Arrow IPC stream, units and meanings in the fields' metadata."""
+    return _stream(report.to_arrow())
+
+
+def table_to_arrow(table: Rows) -> bytes:
+    """Any table as an Arrow IPC stream."""
+    return _stream(arrow_of(table))
+
+
+def _stream(table: pyarrow.Table) -> bytes:
+    import pyarrow as pa
+
+    out = io.BytesIO()
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    return out.getvalue()
+
+
+EXPORTS: dict[str, Callable[[Report], bytes]] = {
+    "json": to_json,
+    "csv": to_csv,
+    "parquet": to_parquet,
+    "arrow": to_arrow_stream,
+}
+
+MEDIA_TYPES = {
+    "json": "application/json",
+    "csv": "text/csv",
+    "parquet": "application/vnd.apache.parquet",
+    "arrow": "application/vnd.apache.arrow.stream",
+}
 
 
 def write_file(path: Path, content: bytes) -> None:

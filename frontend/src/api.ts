@@ -1,0 +1,247 @@
+/** The server's API: its types, and how a page asks for something. */
+import { signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
+
+export type Cell = string | number | boolean | null | readonly number[];
+
+export interface Field {
+  readonly name: string;
+  readonly unit: string;
+  readonly doc: string;
+  readonly kind: "float" | "int" | "str" | "bool" | "ints";
+}
+
+export interface Figures {
+  readonly kind: "figures";
+  readonly title: string;
+  readonly fields: readonly Field[];
+  readonly values: Readonly<Record<string, Cell>>;
+}
+
+export interface TableSection {
+  readonly kind: "table";
+  readonly title: string;
+  readonly fields: readonly Field[];
+  readonly columns?: Readonly<Record<string, readonly Cell[]>> | null;
+  /** Where the rows are if they are too many to come along: an Arrow stream, relative to the tool's address. */
+  readonly arrow?: string | null;
+  readonly row_count: number;
+  readonly empty?: string;
+}
+
+export interface Prose {
+  readonly kind: "prose";
+  readonly title: string;
+  readonly lines: readonly string[];
+}
+
+export type Section = Figures | TableSection | Prose;
+
+export interface ToolInfo {
+  readonly name: string;
+  readonly title: string;
+  readonly summary: string;
+  readonly icon?: string;
+  readonly group?: string;
+}
+
+export interface Config {
+  readonly version: string;
+  readonly logdir: string;
+  readonly embedded: "tensorboard" | null;
+  readonly capture: boolean;
+  readonly tools: readonly ToolInfo[];
+}
+
+export interface SessionInfo {
+  readonly id: string;
+  readonly run: string;
+  readonly path: string;
+  readonly modified: number;
+  readonly bytes: number;
+  readonly hosts: readonly string[];
+  readonly formats: readonly string[];
+}
+
+export interface Sessions {
+  readonly sessions: readonly SessionInfo[];
+  readonly skipped: readonly { readonly path: string; readonly reason: string }[];
+  readonly searched: readonly string[];
+}
+
+export interface HostState {
+  readonly name: string;
+  readonly file: string;
+  readonly bytes: number;
+  readonly state: string;
+  readonly error: Told | null;
+  readonly partial: boolean;
+}
+
+/** An error as the server tells it. */
+export interface Told {
+  readonly error: string;
+  readonly hint: string;
+  readonly choices: readonly string[];
+}
+
+export interface Progress {
+  readonly stage: string;
+  readonly done_bytes: number | null;
+  readonly total_bytes: number | null;
+  readonly events: number | null;
+  readonly seconds_left: number | null;
+}
+
+export interface SessionState {
+  readonly id: string;
+  readonly run: string;
+  readonly state: "loading" | "ready" | "failed";
+  readonly progress: Progress | null;
+  readonly hosts: readonly HostState[];
+  readonly facts: Readonly<Record<string, Cell>> | null;
+  readonly tools: readonly { readonly name: string; readonly has_data: boolean | null; readonly missing: string | null }[];
+  readonly warnings: readonly string[];
+  readonly error: Told | null;
+}
+
+export interface ToolAnswer<R = Report> {
+  readonly report: R;
+  readonly sections: readonly Section[];
+  readonly missing: string | null;
+}
+
+export interface Report {
+  readonly tool: string;
+  readonly hosts: readonly string[];
+  readonly partial: boolean;
+  readonly warnings: readonly string[];
+}
+
+/** What the server said when it could not answer: a sentence, what to do next, and what there is instead. */
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    readonly hint: string,
+    readonly choices: readonly string[],
+    readonly status: number,
+  ) {
+    super(message);
+  }
+}
+
+export type Query = Readonly<Record<string, string | null | undefined>>;
+
+export function address(path: string, query: Query = {}): string {
+  const parts = new URLSearchParams();
+  for (const [key, value] of Object.entries(query)) if (value) parts.set(key, value);
+  const text = parts.toString();
+  return text ? `${path}?${text}` : path;
+}
+
+export function toolAddress(session: string, tool: string, suffix = ""): string {
+  return `api/sessions/${encodeURIComponent(session)}/tools/${encodeURIComponent(tool)}${suffix}`;
+}
+
+export async function getJson<T>(url: string, abort?: AbortSignal): Promise<T> {
+  return ask<T>(url, abort ? { signal: abort } : {});
+}
+
+/** POST and DELETE carry a header that other sites cannot send. */
+export async function send<T>(method: "POST" | "DELETE", url: string, body?: unknown): Promise<T> {
+  const headers: Record<string, string> = { "X-Stepscope": "1" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  return ask<T>(url, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+}
+
+async function ask<T>(url: string, init: RequestInit): Promise<T> {
+  let response: Response;
+  try {
+    response = await fetch(url, init);
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ApiError("the server of this page does not answer", "start it again (stepscope open LOGDIR), then reload", [], 0);
+  }
+  const text = await response.text();
+  const value = parsed(text);
+  if (response.ok && value !== undefined) return value as T;
+  const said = (typeof value === "object" && value !== null ? value : {}) as { error?: unknown; hint?: unknown; choices?: unknown };
+  throw new ApiError(
+    typeof said.error === "string" ? said.error : `the server answered with status ${response.status}`,
+    typeof said.hint === "string" ? said.hint : "",
+    Array.isArray(said.choices) ? said.choices.map(String) : [],
+    response.status,
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export type Resource<T> =
+  | { readonly state: "loading" }
+  | { readonly state: "ready"; readonly data: T }
+  | { readonly state: "failed"; readonly error: ApiError; readonly retry: () => void };
+
+/**
+ * Answers that the page has seen, newest last, so that going back to a page shows it at once.  `forget` empties it, for
+ * when files have changed.
+ */
+const seen = new Map<string, unknown>();
+const MOST_SEEN = 24;
+export const generation = signal(0);
+
+export function forget(): void {
+  seen.clear();
+  generation.value += 1;
+}
+
+function keep(url: string, data: unknown): void {
+  seen.delete(url);
+  seen.set(url, data);
+  if (seen.size > MOST_SEEN) seen.delete(seen.keys().next().value as string);
+}
+
+/** What is at an address; null asks for nothing yet. */
+export function useResource<T>(url: string | null): Resource<T> {
+  const [attempt, setAttempt] = useState(0);
+  const [found, setFound] = useState<{ url: string | null; result: Resource<T> }>({ url: null, result: { state: "loading" } });
+  const now = generation.value;
+  useEffect(() => {
+    if (!url || seen.has(url)) return undefined;
+    const abort = new AbortController();
+    getJson<T>(url, abort.signal)
+      .then((data) => {
+        keep(url, data);
+        setFound({ url, result: { state: "ready", data } });
+      })
+      .catch((error: unknown) => {
+        if (!abort.signal.aborted) setFound({ url, result: { state: "failed", error: asApiError(error), retry: () => setAttempt((n) => n + 1) } });
+      });
+    setFound({ url, result: { state: "loading" } });
+    return () => abort.abort();
+  }, [url, attempt, now]);
+  if (url && seen.has(url)) return { state: "ready", data: seen.get(url) as T };
+  return found.url === url ? found.result : { state: "loading" };
+}
+
+export function asApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  return new ApiError(error instanceof Error ? error.message : String(error), "", [], 0);
+}
+
+export function tables(sections: readonly Section[]): TableSection[] {
+  return sections.filter((section): section is TableSection => section.kind === "table");
+}
+
+export function tableTitled(sections: readonly Section[], start: string): TableSection | null {
+  return tables(sections).find((section) => section.title.startsWith(start)) ?? null;
+}
+
+export function figuresTitled(sections: readonly Section[], start: string): Figures | null {
+  return sections.find((section): section is Figures => section.kind === "figures" && section.title.startsWith(start)) ?? null;
+}

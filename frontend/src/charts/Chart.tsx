@@ -1,0 +1,68 @@
+/** A chart: ECharts in a box that loads it, follows its size and the theme, and says in words what it shows. */
+import type { ECharts, EChartsCoreOption } from "echarts/core";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { theme } from "../design/theme";
+import { Loading } from "../ui/basics";
+
+export interface ChartProps {
+  /** What the chart shows, for who cannot see it. */
+  label: string;
+  option: EChartsCoreOption;
+  height: number;
+  /** How many marks with an extent it draws; for tests, and for who reads the page with a program. */
+  marks: number;
+  onPick?: (picked: { dataIndex: number; seriesIndex: number; name: string }) => void;
+  onZoom?: (start: number, end: number) => void;
+}
+
+type Library = typeof import("./echarts");
+let library: Promise<Library> | null = null;
+
+export function loadCharts(): Promise<Library> {
+  library ??= import("./echarts");
+  return library;
+}
+
+export function Chart({ label, option, height, marks, onPick, onZoom }: ChartProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const chart = useRef<ECharts | null>(null);
+  const [ready, setReady] = useState(false);
+  const handlers = useRef({ onPick, onZoom });
+  handlers.current = { onPick, onZoom };
+  const look = theme.value;
+
+  useEffect(() => {
+    let gone = false;
+    let watch: ResizeObserver | null = null;
+    void loadCharts().then(({ init }) => {
+      if (gone || !box.current) return;
+      const made = init(box.current, null, { renderer: "canvas" });
+      chart.current = made;
+      made.on("click", (event) => handlers.current.onPick?.({ dataIndex: event.dataIndex, seriesIndex: event.seriesIndex ?? 0, name: event.name }));
+      made.on("datazoom", () => {
+        const zoom = (made.getOption()["dataZoom"] as { startValue: number; endValue: number }[] | undefined)?.[0];
+        if (zoom) handlers.current.onZoom?.(zoom.startValue, zoom.endValue);
+      });
+      watch = new ResizeObserver(() => made.resize());
+      watch.observe(box.current);
+      setReady(true);
+    });
+    return () => {
+      gone = true;
+      watch?.disconnect();
+      chart.current?.dispose();
+      chart.current = null;
+    };
+  }, []);
+
+  useEffect(() => {
+    chart.current?.setOption(option, { notMerge: true, lazyUpdate: false });
+  }, [ready, option, look]);
+
+  return (
+    <div class="chart" role="img" aria-label={label} data-marks={marks} data-drawn={ready}>
+      {!ready && <Loading what="Drawing" />}
+      <div ref={box} style={{ height: `${height}px` }} />
+    </div>
+  );
+}

@@ -1,0 +1,138 @@
+/** Stacked columns, one per step or per worker, in the colours of the categories. */
+import type { EChartsCoreOption } from "echarts/core";
+import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL, type Palette } from "../design/colours";
+import { duration, percent } from "../format";
+import { axis, base, popup, tooltip } from "./look";
+
+export interface Column {
+  /** Under the column. */
+  readonly label: string;
+  /** In the pop-up. */
+  readonly title: string;
+  readonly total_ms: number;
+  /** Time of each category. */
+  readonly parts: Readonly<Record<string, number>>;
+  /** Steps cut by the capture's edge and those outside the chosen range are drawn faintly. */
+  readonly faint?: boolean;
+  readonly outlier?: boolean;
+  readonly foot?: string;
+}
+
+export interface ColumnsLook {
+  readonly palette: Palette;
+  readonly xName: string;
+  readonly mean_ms?: number | null;
+  readonly picked?: number | null;
+  /** With a slider below, which zooms into many columns. */
+  readonly zoom?: boolean;
+}
+
+export function stackedColumns(columns: readonly Column[], look: ColumnsLook): EChartsCoreOption {
+  const { palette } = look;
+  const shown = CATEGORIES.filter((category) => columns.some((column) => (column.parts[category] ?? 0) > 0));
+  const many = columns.length > 60;
+  return {
+    ...base(palette),
+    grid: { left: 8, right: look.mean_ms != null && columns.length > 1 ? 92 : 16, top: 26, bottom: look.zoom && many ? 46 : look.xName ? 20 : 4, containLabel: true },
+    tooltip: {
+      ...tooltip(palette),
+      trigger: "axis",
+      axisPointer: { type: "shadow", shadowStyle: { color: palette.text, opacity: 0.06 } },
+      formatter: (items: readonly { dataIndex: number }[]) => columnPopup(columns[items[0]?.dataIndex ?? 0]),
+    },
+    xAxis: {
+      type: "category",
+      data: columns.map((column) => column.label),
+      ...axis(palette),
+      name: look.xName,
+      nameLocation: "middle",
+      nameGap: 24,
+      axisLabel: { color: palette.muted, fontSize: 11, lineHeight: 15, hideOverlap: true, ...(columns.length <= 10 ? { interval: 0, width: 110, overflow: "break" } : {}) },
+      nameTextStyle: { color: palette.muted, fontSize: 11 },
+      axisLine: { show: true, lineStyle: { color: palette.strong } },
+      splitLine: { show: false },
+    },
+    yAxis: { type: "value", ...axis(palette, "ms") },
+    ...(look.zoom && many ? { dataZoom: [slider(palette), { type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseMove: false }] } : {}),
+    series: shown.map((category, index) => ({
+      type: "bar",
+      stack: "step",
+      name: CATEGORY_LABEL[category],
+      barMaxWidth: 46,
+      barCategoryGap: many ? "0%" : "22%",
+      cursor: "pointer",
+      itemStyle: { color: CATEGORY_COLOUR[category], borderColor: palette.surface, borderWidth: many ? 0 : 0.5 },
+      emphasis: { disabled: true },
+      data: columns.map((column, at) => ({
+        value: column.parts[category] ?? 0,
+        itemStyle: { opacity: column.faint || (look.picked != null && look.picked !== at) ? 0.35 : 1 },
+      })),
+      ...(index === shown.length - 1 ? marks(columns, look) : {}),
+    })),
+  };
+}
+
+/** The mean as a dashed line, and a mark above steps that are far from it. */
+function marks(columns: readonly Column[], { palette, mean_ms }: ColumnsLook): Record<string, unknown> {
+  const line = mean_ms == null || columns.length < 2 ? {} : {
+    markLine: {
+      silent: true,
+      symbol: "none",
+      lineStyle: { color: palette.text, type: "dashed", opacity: 0.55 },
+      label: { formatter: `mean ${duration(mean_ms)}`, position: "end", distance: 6, color: palette.text, fontSize: 11 },
+      data: [{ yAxis: mean_ms }],
+    },
+  };
+  const label = {
+    label: {
+      show: columns.some((column) => column.outlier),
+      position: "top",
+      color: palette.text,
+      fontSize: 12,
+      formatter: (item: { dataIndex: number }) => (columns[item.dataIndex]?.outlier ? "▲" : ""),
+    },
+  };
+  return { ...line, ...label };
+}
+
+function slider(palette: Palette): Record<string, unknown> {
+  return {
+    type: "slider",
+    height: 16,
+    bottom: 4,
+    borderColor: palette.line,
+    fillerColor: `${palette.accent}22`,
+    handleStyle: { color: palette.surface, borderColor: palette.accent },
+    moveHandleSize: 0,
+    showDetail: false,
+    showDataShadow: false,
+    brushSelect: false,
+  };
+}
+
+function columnPopup(column: Column | undefined): HTMLElement {
+  if (!column) return popup("", []);
+  const lines = CATEGORIES.filter((category) => (column.parts[category] ?? 0) > 0).map((category) => {
+    const part = column.parts[category] as number;
+    return { colour: CATEGORY_COLOUR[category], name: CATEGORY_LABEL[category], value: duration(part), note: percent(column.total_ms > 0 ? (100 * part) / column.total_ms : 0) };
+  });
+  return popup(`${column.title} · ${duration(column.total_ms)}`, lines.reverse(), column.foot);
+}
+
+export function markCount(columns: readonly Column[]): number {
+  return columns.reduce((sum, column) => sum + CATEGORIES.filter((category) => (column.parts[category] ?? 0) > 0).length, 0);
+}
+
+/** Steps whose time is far from the others': more than three (scaled) median deviations and a tenth from the median. */
+export function outliers(times: readonly number[]): boolean[] {
+  if (times.length < 4) return times.map(() => false);
+  const middle = median(times);
+  const spread = 1.4826 * median(times.map((time) => Math.abs(time - middle)));
+  return times.map((time) => Math.abs(time - middle) > Math.max(3 * spread, 0.1 * middle));
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const half = sorted.length >> 1;
+  return sorted.length % 2 ? (sorted[half] as number) : ((sorted[half - 1] as number) + (sorted[half] as number)) / 2;
+}

@@ -1,0 +1,149 @@
+/**
+ * The one map of colours.  Charts, bars, legends and the timeline all read it.
+ *
+ * The colours of the categories are the same in both themes.  They were chosen so that any two stay apart for normal,
+ * red-blind and green-blind eyes, neighbours in a stack differ in grey as well, and all stand out from a white and
+ * from a dark page; `tests/colours.test.ts` measures it.  Red is not among them: red means trouble.
+ */
+export const CATEGORIES = [
+  "compilation",
+  "output",
+  "input",
+  "kernel_launch",
+  "host_compute",
+  "device_collectives",
+  "device_to_device",
+  "device_compute",
+  "other",
+] as const;
+
+export type Category = (typeof CATEGORIES)[number];
+
+export const CATEGORY_COLOUR: Readonly<Record<Category, string>> = {
+  compilation: "#e5af02",
+  output: "#677303",
+  input: "#df8543",
+  kernel_launch: "#731cad",
+  host_compute: "#67bfb4",
+  device_collectives: "#ad4896",
+  device_to_device: "#8f3150",
+  device_compute: "#2f65ed",
+  other: "#908c85",
+};
+
+export const CATEGORY_LABEL: Readonly<Record<Category, string>> = {
+  compilation: "Compilation",
+  output: "Output",
+  input: "Input",
+  kernel_launch: "Kernel launch",
+  host_compute: "Host compute",
+  device_collectives: "Collectives",
+  device_to_device: "Device to device",
+  device_compute: "Device compute",
+  other: "Other",
+};
+
+export function isCategory(name: string): name is Category {
+  return name in CATEGORY_COLOUR;
+}
+
+/** The category whose hue a kind of work takes, from what an op, a kernel, an input stage or a thread is called. */
+export function categoryOf(kind: string, where: "host" | "device" = "device"): Category {
+  const name = kind.toLowerCase();
+  if (isCategory(name)) return name;
+  if (/^(idle|others?|unknown)$/.test(name)) return "other";
+  if (/nccl|rccl|all[-_ ]?reduce|all[-_ ]?gather|all[-_ ]?to[-_ ]?all|reduce[-_ ]?scatter|collective|broadcast_coalesced/.test(name)) return "device_collectives";
+  if (/host to device|h2d|htod|infeed|dataloader|^input( wait)?$|iterator::|tf\.data|enqueue|^read_|preprocess/.test(name)) return "input";
+  if (/device to host|d2h|dtoh|outfeed/.test(name)) return "output";
+  if (/device to device|d2d|dtod|p2p|\bsend\b|\brecv\b|memcpy|^copy|copy_?$/.test(name)) return "device_to_device";
+  if (/compil/.test(name)) return "compilation";
+  if (where === "host" && /launch/.test(name)) return "kernel_launch";
+  return where === "host" ? "host_compute" : "device_compute";
+}
+
+/** Red, green and blue of `#rrggbb`, 0-255. */
+export function rgb(hex: string): [number, number, number] {
+  const value = Number.parseInt(hex.slice(1), 16);
+  return [(value >> 16) & 255, (value >> 8) & 255, value & 255];
+}
+
+export function mix(from: string, to: string, share: number): string {
+  const [a, b] = [rgb(from), rgb(to)];
+  const channel = (i: 0 | 1 | 2) => Math.round(a[i] + (b[i] - a[i]) * share).toString(16).padStart(2, "0");
+  return `#${channel(0)}${channel(1)}${channel(2)}`;
+}
+
+/** Relative luminance, as WCAG defines it. */
+export function luminance(hex: string): number {
+  const [r, g, b] = rgb(hex).map((value) => {
+    const part = value / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  }) as [number, number, number];
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+/** Contrast of two colours, 1 to 21, as WCAG defines it. */
+export function contrast(a: string, b: string): number {
+  const [x, y] = [luminance(a), luminance(b)];
+  return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
+}
+
+/** Black or white, whichever can be read on a colour. */
+export function inkOn(colour: string): string {
+  return contrast(colour, "#ffffff") >= contrast(colour, "#10141b") ? "#ffffff" : "#10141b";
+}
+
+/**
+ * The shades of slices of a pie: each takes its category's hue, the first of a hue its own colour, later ones lighter
+ * or darker, so that neighbours differ.
+ */
+export function shades(categories: readonly Category[], surface: string): string[] {
+  const count = new Map<Category, number>();
+  return categories.map((category) => {
+    const index = count.get(category) ?? 0;
+    count.set(category, index + 1);
+    const step = Math.min(0.72, index * 0.13);
+    return mix(CATEGORY_COLOUR[category], surface, index === 0 ? 0 : step);
+  });
+}
+
+export interface Palette {
+  readonly page: string;
+  readonly surface: string;
+  readonly raised: string;
+  readonly line: string;
+  readonly strong: string;
+  readonly text: string;
+  readonly muted: string;
+  readonly accent: string;
+  readonly trouble: string;
+  readonly good: string;
+}
+
+/** The colours of the page itself.  `tokens.css` holds the same values; a test compares them. */
+export const PALETTES: Readonly<Record<"light" | "dark", Palette>> = {
+  light: {
+    page: "#f5f6f8",
+    surface: "#ffffff",
+    raised: "#ffffff",
+    line: "#e2e5ea",
+    strong: "#c6ccd5",
+    text: "#14181f",
+    muted: "#5a6371",
+    accent: "#1f55d0",
+    trouble: "#c0212e",
+    good: "#1a7348",
+  },
+  dark: {
+    page: "#0d1117",
+    surface: "#151b23",
+    raised: "#1d242e",
+    line: "#29313c",
+    strong: "#414b59",
+    text: "#e8ebf0",
+    muted: "#9aa5b4",
+    accent: "#82aaff",
+    trouble: "#ff7b78",
+    good: "#5cc58d",
+  },
+};

@@ -1,0 +1,30 @@
+/** Light or dark: what the system prefers until the reader chooses. */
+import { computed, effect, signal } from "@preact/signals";
+import { remembered, remember } from "../storage";
+import { PALETTES } from "./colours";
+
+export type Theme = "light" | "dark";
+
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const system = signal<Theme>(dark.matches ? "dark" : "light");
+dark.addEventListener("change", (event) => {
+  system.value = event.matches ? "dark" : "light";
+});
+
+const chosen = signal<Theme | null>(asTheme(remembered("theme")));
+
+export const theme = computed<Theme>(() => chosen.value ?? system.value);
+export const palette = computed(() => PALETTES[theme.value]);
+
+effect(() => {
+  document.documentElement.dataset["theme"] = theme.value;
+});
+
+export function toggleTheme(): void {
+  chosen.value = theme.value === "dark" ? "light" : "dark";
+  remember("theme", chosen.value);
+}
+
+function asTheme(value: unknown): Theme | null {
+  return value === "light" || value === "dark" ? value : null;
+}

@@ -1,0 +1,123 @@
+/**
+ * The filter box of a table: words that a row must hold, and conditions on columns.
+ *
+ *     conv backward            both words, in any text column
+ *     -copy                    not that word
+ *     "batch norm"             a word with a space
+ *     self > 5   where=device  conditions; a column may be named by the start of its name
+ *     type != copy  name ~ Conv
+ */
+import type { Cell, Field } from "./api";
+
+export type Operator = ">" | "<" | ">=" | "<=" | "=" | "!=" | "~";
+
+export type Term =
+  | { readonly kind: "text"; readonly text: string; readonly not: boolean }
+  | { readonly kind: "condition"; readonly column: string; readonly operator: Operator; readonly value: string };
+
+const CONDITION = /([\p{L}_][\p{L}\p{N}_.]*)\s*(>=|<=|!=|=|>|<|~)\s*(?:"([^"]*)"|(\S+))/uy;
+const TEXT = /(-?)(?:"([^"]*)"?|(\S+))/uy;
+
+export function parseFilter(text: string): Term[] {
+  const terms: Term[] = [];
+  let at = 0;
+  while (at < text.length) {
+    if (/\s/.test(text[at] as string)) {
+      at += 1;
+      continue;
+    }
+    const condition = match(CONDITION, text, at);
+    if (condition) {
+      const [whole, column, operator, quoted, bare] = condition;
+      terms.push({ kind: "condition", column: column as string, operator: operator as Operator, value: quoted ?? bare ?? "" });
+      at += whole.length;
+      continue;
+    }
+    const word = match(TEXT, text, at) as RegExpExecArray;
+    const value = word[2] ?? word[3] ?? "";
+    if (value) terms.push({ kind: "text", text: value.toLowerCase(), not: word[1] === "-" });
+    at += word[0].length;
+  }
+  return terms;
+}
+
+function match(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
+  pattern.lastIndex = at;
+  return pattern.exec(text);
+}
+
+export type ColumnValues = Readonly<Record<string, readonly Cell[]>>;
+
+export type Filter =
+  | { readonly ok: true; readonly keeps: (row: number) => boolean }
+  | { readonly ok: false; readonly error: string };
+
+/** A filter over the columns of a table, or why there is none. */
+export function compileFilter(text: string, fields: readonly Field[], columns: ColumnValues): Filter {
+  const tests: ((row: number) => boolean)[] = [];
+  for (const term of parseFilter(text)) {
+    if (term.kind === "text") {
+      tests.push(textTest(term.text, term.not, fields, columns));
+      continue;
+    }
+    const field = findColumn(term.column, fields);
+    if (typeof field === "string") return { ok: false, error: field };
+    const test = conditionTest(term.operator, term.value, field, columns[field.name] ?? []);
+    if (typeof test === "string") return { ok: false, error: test };
+    tests.push(test);
+  }
+  return { ok: true, keeps: (row) => tests.every((test) => test(row)) };
+}
+
+function textTest(text: string, not: boolean, fields: readonly Field[], columns: ColumnValues) {
+  const searched = fields.filter((field) => field.kind === "str").map((field) => columns[field.name] ?? []);
+  return (row: number) => not !== searched.some((values) => String(values[row] ?? "").toLowerCase().includes(text));
+}
+
+function findColumn(name: string, fields: readonly Field[]): Field | string {
+  const wanted = name.toLowerCase();
+  const exact = fields.find((field) => field.name.toLowerCase() === wanted);
+  if (exact) return exact;
+  const starting = fields.filter((field) => field.name.toLowerCase().startsWith(wanted));
+  if (starting[0]) return starting[0];
+  return `there is no column “${name}”; columns: ${fields.map((field) => field.name).join(", ")}`;
+}
+
+function conditionTest(operator: Operator, value: string, field: Field, values: readonly Cell[]): ((row: number) => boolean) | string {
+  if (field.kind === "float" || field.kind === "int") {
+    const limit = Number(value.replaceAll(",", ""));
+    if (!Number.isFinite(limit) || operator === "~") return `“${value}” is no number to compare ${field.name} with`;
+    return (row) => {
+      const cell = values[row];
+      return typeof cell === "number" && holds(cell - limit, operator);
+    };
+  }
+  const text = value.toLowerCase();
+  const shown = (row: number) => textOf(values[row]).toLowerCase();
+  if (operator === "~" || operator === "=") return (row) => (operator === "~" ? shown(row).includes(text) : shown(row) === text);
+  if (operator === "!=") return (row) => shown(row) !== text;
+  return `${field.name} holds text: use =, != or ~`;
+}
+
+function textOf(cell: Cell | undefined): string {
+  if (typeof cell === "boolean") return cell ? "yes" : "no";
+  if (Array.isArray(cell)) return cell.join("x");
+  return cell === null || cell === undefined ? "" : String(cell);
+}
+
+function holds(difference: number, operator: Operator): boolean {
+  switch (operator) {
+    case ">":
+      return difference > 0;
+    case "<":
+      return difference < 0;
+    case ">=":
+      return difference >= 0;
+    case "<=":
+      return difference <= 0;
+    case "!=":
+      return difference !== 0;
+    default:
+      return difference === 0;
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * Numbers for the eye.  Nothing here changes a number: the page shows what the API said, rounded to what can be read,
+ * and the exact value is a hover away.
+ */
+import type { Cell, Field } from "./api";
+
+export const UNKNOWN = "–";
+
+const plain = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const byDecimals = Array.from(
+  { length: 7 },
+  (_, digits) => new Intl.NumberFormat("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits }),
+);
+
+export function isKnown(value: Cell | undefined): value is Exclude<Cell, null> {
+  return value !== null && value !== undefined && !(typeof value === "number" && !Number.isFinite(value));
+}
+
+/** True for a list of numbers, such as the dimensions of a block. */
+export function isList(value: Cell | undefined): value is readonly number[] {
+  return Array.isArray(value);
+}
+
+export function decimal(value: number, digits: number): string {
+  return (byDecimals[Math.max(0, Math.min(6, digits))] as Intl.NumberFormat).format(value);
+}
+
+/** How many decimals a column needs so that its largest number shows four digits, three if it is below one. */
+export function decimalsFor(largest: number): number {
+  const size = Math.abs(largest);
+  if (!(size > 0)) return 0;
+  const power = Math.floor(Math.log10(size));
+  return Math.max(0, Math.min(6, (power < 0 ? 2 : 3) - power));
+}
+
+/** A number with so many decimals; one too small to show says so instead of looking like nothing. */
+export function fixed(value: number, digits: number): string {
+  if (value === 0) return "0";
+  const smallest = 10 ** -digits;
+  if (Math.abs(value) < smallest / 2) return value > 0 ? `<${decimal(smallest, digits)}` : `>−${decimal(smallest, digits)}`;
+  return decimal(value, digits).replace("-", "−");
+}
+
+/** A single number by its own size: 177.6, 21.31, 0.0123, 12,345. */
+export function short(value: number): string {
+  return fixed(value, decimalsFor(value));
+}
+
+export function percent(value: number, digits = 1): string {
+  return `${fixed(value, digits)} %`;
+}
+
+export function bytes(value: number): string {
+  const size = Math.abs(value);
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let power = 0;
+  while (power < units.length - 1 && size >= 1024 ** (power + 1)) power += 1;
+  if (power === 0) return `${plain.format(value).replace("-", "−")} B`;
+  const scaled = value / 1024 ** power;
+  return `${decimal(scaled, Math.max(0, decimalsFor(scaled) - 1)).replace("-", "−")} ${units[power]}`;
+}
+
+/** A time in ms as a person would say it: 21.3 ms, 1.07 s, 435 µs. */
+export function duration(ms: number): string {
+  const size = Math.abs(ms);
+  if (size === 0) return "0 ms";
+  if (size < 1e-3) return `${threeDigits(ms * 1e6)} ns`;
+  if (size < 1) return `${threeDigits(ms * 1e3)} µs`;
+  if (size < 1e3) return `${threeDigits(ms)} ms`;
+  if (size < 60e3) return `${threeDigits(ms / 1e3)} s`;
+  const minutes = Math.floor(size / 60e3);
+  return `${ms < 0 ? "−" : ""}${minutes} min ${Math.round((size - minutes * 60e3) / 1e3)} s`;
+}
+
+function threeDigits(value: number): string {
+  return decimal(value, Math.max(0, decimalsFor(value) - (Math.abs(value) < 1 ? 0 : 1))).replace("-", "−");
+}
+
+/** What a unit is called in a table's head; empty if the values speak for themselves. */
+export function unitLabel(unit: string): string {
+  const labels: Record<string, string> = { percent: "%", us: "µs", bytes: "", count: "", text: "", number: "", "by unit": "" };
+  return labels[unit] ?? unit;
+}
+
+/** `total_self_us` as `Total self`: the unit stands beside it. */
+export function fieldLabel(field: Pick<Field, "name" | "unit">): string {
+  const bare = field.name.replace(/_(ms|us|ns|ps|bytes|percent)(?=$|_)/, "");
+  const words = (bare || field.name).replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** One value of a field, by itself. */
+export function cellText(value: Cell | undefined, unit: string): string {
+  if (!isKnown(value)) return UNKNOWN;
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "string") return value;
+  if (isList(value)) return value.join(" × ");
+  if (unit === "bytes") return bytes(value);
+  if (unit === "percent") return percent(value);
+  return Number.isInteger(value) ? plain.format(value).replace("-", "−") : short(value);
+}
+
+/** The same with its unit, for sentences and hovers. */
+export function cellWithUnit(value: Cell | undefined, unit: string): string {
+  const text = cellText(value, unit);
+  const label = unit === "percent" ? "" : unitLabel(unit);
+  return label && isKnown(value) && typeof value === "number" ? `${text} ${label}` : text;
+}
+
+/** The exact value, as the API gave it. */
+export function exact(value: Cell | undefined, unit: string): string {
+  if (!isKnown(value)) return "unknown";
+  if (typeof value !== "number") return cellText(value, unit);
+  const label = unitLabel(unit) || (unit === "bytes" ? "bytes" : "");
+  return label ? `${value} ${label}` : String(value);
+}
+
+/** How all numbers of a column are written: with the same decimals, so that their points stand under one another. */
+export function columnFormat(field: Field, values: readonly Cell[]): (value: Cell | undefined) => string {
+  if (field.kind !== "float" || field.unit === "bytes") return (value) => cellText(value, field.unit);
+  let largest = 0;
+  let fractional = false;
+  for (const value of values) {
+    if (typeof value !== "number") continue;
+    largest = Math.max(largest, Math.abs(value));
+    fractional ||= !Number.isInteger(value);
+  }
+  const digits = field.unit === "percent" ? 1 : isInstant(field) ? 3 : fractional ? decimalsFor(largest) : 0;
+  return (value) => (isKnown(value) && typeof value === "number" ? fixed(value, digits) : cellText(value, field.unit));
+}
+
+/** A place on the time axis: neighbours differ by little, however far from the start they are. */
+function isInstant(field: Field): boolean {
+  return field.unit === "ms" && /^(start|time|begin|end)_ms$/.test(field.name);
+}
+
+/** When something was, for a list: `12 Nov, 14:03`; with the year if it is another one. */
+export function when(unixSeconds: number, now = new Date()): string {
+  const date = new Date(unixSeconds * 1000);
+  const sameYear = date.getFullYear() === now.getFullYear();
+  return date.toLocaleString("en-GB", {
+    day: "numeric",
+    month: "short",
+    ...(sameYear ? {} : { year: "numeric" }),
+    hour: "2-digit",
+    minute: "2-digit",
+  });
+}
+
+/** `device_compute` as `device compute`; other names stay as they are. */
+export function words(name: string): string {
+  return /^[a-z]+(_[a-z]+)+$/.test(name) ? name.replaceAll("_", " ") : name;
+}

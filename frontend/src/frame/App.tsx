@@ -1,0 +1,67 @@
+/** The frame, and the page of the tool that the address names. */
+import { useEffect } from "preact/hooks";
+import { toggleTheme } from "../design/theme";
+import { go, route, toTool } from "../router";
+import { config, refreshSessions, sessionInfo, startError } from "../session";
+import { toolEntry, tools } from "../tools";
+import { HintLayer } from "../ui/hint";
+import { useKeys, listenToKeys, type Binding } from "../ui/keys";
+import { Toast } from "../ui/toast";
+import { Failed, Loading } from "../ui/basics";
+import { start } from "../session";
+import { PageOf } from "../pages/PageOf";
+import { CaptureDialog } from "./CaptureDialog";
+import { Help } from "./Help";
+import { Rail } from "./Rail";
+import { TopBar, captureOpen, helpOpen } from "./TopBar";
+
+export function App() {
+  useEffect(listenToKeys, []);
+  useEffect(() => {
+    const look = () => document.visibilityState === "visible" && void refreshSessions();
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, []);
+  const entries = tools.value;
+  useKeys(pageKeys(), [entries]);
+  const tool = route.value.tool;
+  const title = toolEntry(tool)?.label ?? tool;
+  useEffect(() => {
+    document.title = [title, sessionInfo.value?.run, "Stepscope"].filter(Boolean).join(" · ");
+  }, [title, sessionInfo.value]);
+
+  return (
+    <div class="frame">
+      <a class="skip" href="#main" onClick={focusMain}>
+        Skip to the page
+      </a>
+      <Rail />
+      <TopBar />
+      <main id="main" tabIndex={-1} class={`page page-${tool}`}>
+        {startError.value ? <Failed error={startError.value} retry={() => void start()} /> : config.value ? <PageOf tool={tool} /> : <Loading what="Starting" />}
+      </main>
+      {helpOpen.value && <Help onClose={() => (helpOpen.value = false)} />}
+      {captureOpen.value && <CaptureDialog onClose={() => (captureOpen.value = false)} />}
+      <HintLayer />
+      <Toast />
+    </div>
+  );
+}
+
+/** The link's target is an element, not a route: the address must stay as it is. */
+function focusMain(event: Event): void {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+function pageKeys(): Binding[] {
+  const entries = tools.value;
+  const open = (name: string) => () => go(toTool(route.value, name));
+  return [
+    ...entries.flatMap((tool) => (tool.key ? [{ keys: `g ${tool.key}`, does: tool.label, group: "Go to", run: open(tool.name) }] : [])),
+    ...entries.slice(0, 9).map((tool, index) => ({ keys: `g ${index + 1}`, does: tool.label, group: "Go to, by place", run: open(tool.name) })),
+    { keys: "t", does: "Light or dark", group: "Page", run: toggleTheme },
+    { keys: "?", does: "This help", group: "Page", run: () => (helpOpen.value = true) },
+    { keys: "c", does: "Capture a profile", group: "Page", run: () => (captureOpen.value = config.value?.capture ?? false) },
+  ];
+}

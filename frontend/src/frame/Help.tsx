@@ -1,0 +1,43 @@
+/** The keys, and where to read more. */
+import { config } from "../session";
+import { Dialog } from "../ui/dialog";
+import { bindings, type Binding } from "../ui/keys";
+
+const TABLE_KEYS: readonly Pick<Binding, "keys" | "does">[] = [
+  { keys: "↑ ↓", does: "From row to row; Page and Home, End too" },
+  { keys: "Enter", does: "Open the row" },
+  { keys: "Esc", does: "Close what is open" },
+];
+
+export function Help({ onClose }: { onClose: () => void }) {
+  const groups = new Map<string, Pick<Binding, "keys" | "does">[]>();
+  for (const binding of bindings.value) groups.set(binding.group, [...(groups.get(binding.group) ?? []), binding]);
+  groups.set("Tables", [...(groups.get("Tables") ?? []), ...TABLE_KEYS]);
+  return (
+    <Dialog title="Help and keys" onClose={onClose} class="help">
+      <div class="help-groups">
+        {[...groups].map(([name, list]) => (
+          <section key={name}>
+            <h3>{name}</h3>
+            <dl>
+              {list.map((binding) => (
+                <div key={binding.keys}>
+                  <dt>
+                    {binding.keys.split(" ").map((key) => (
+                      <kbd key={key}>{key}</kbd>
+                    ))}
+                  </dt>
+                  <dd>{binding.does}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+      <p class="muted">
+        Rest the pointer on a number or a column's head to read what it means and how it was computed. The address of the page holds all that you chose: copy it to show the same to
+        someone else. Stepscope {config.value?.version}, reading {config.value?.logdir}.
+      </p>
+    </Dialog>
+  );
+}

@@ -1,0 +1,153 @@
+/** The range of steps that every page shows, chosen on a small picture of the step times. */
+import { useMemo, useRef, useState } from "preact/hooks";
+import { address, toolAddress, useResource, type Report, type ToolAnswer } from "../api";
+import { duration } from "../format";
+import { host, isReady, sessionId, steps } from "../session";
+import { setParams } from "../router";
+import { hint } from "../ui/hint";
+import { Icon } from "../ui/icons";
+
+interface StepRow {
+  readonly step: number;
+  readonly duration_ms: number;
+}
+
+interface Overview extends Report {
+  readonly steps: readonly StepRow[];
+}
+
+export interface StepRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** `3-9`, or `3` for one step. */
+export function parseSteps(text: string | null): StepRange | null {
+  const found = /^(\d+)(?:-(\d+))?$/.exec(text ?? "");
+  if (!found) return null;
+  const [first, last] = [Number(found[1]), Number(found[2] ?? found[1])];
+  return { first: Math.min(first, last), last: Math.max(first, last) };
+}
+
+export function formatSteps(range: StepRange | null): string | null {
+  return range && (range.first === range.last ? `${range.first}` : `${range.first}-${range.last}`);
+}
+
+const WIDTH = 200;
+const HEIGHT = 30;
+
+export function StepBrush() {
+  const url = isReady.value && sessionId.value ? address(toolAddress(sessionId.value, "overview"), { host: host.value }) : null;
+  const found = useResource<ToolAnswer<Overview>>(url);
+  const rows = found.state === "ready" ? (found.data.report.steps ?? []) : [];
+  if (rows.length < 2) return null;
+  return <Brush rows={rows} />;
+}
+
+function Brush({ rows }: { rows: readonly StepRow[] }) {
+  const picture = useRef<SVGSVGElement>(null);
+  const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
+  const longest = Math.max(...rows.map((row) => row.duration_ms));
+  const path = useMemo(() => outline(rows, longest), [rows, longest]);
+  const chosen = parseSteps(steps.value);
+  const range = drag ? ordered(drag) : indices(rows, chosen);
+
+  const indexAt = (event: PointerEvent) => {
+    const box = (picture.current as SVGSVGElement).getBoundingClientRect();
+    return clamp(Math.floor(((event.clientX - box.left) / box.width) * rows.length), rows.length);
+  };
+  const commit = (first: number, last: number) => {
+    const all = first === 0 && last === rows.length - 1;
+    setParams({ steps: all ? null : formatSteps({ first: stepAt(rows, first), last: stepAt(rows, last) }) }, "push");
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (move === undefined) return;
+    event.preventDefault();
+    const now = range ?? { first: 0, last: rows.length - 1 };
+    if (event.shiftKey) commit(now.first, Math.max(now.first, clamp(now.last + move, rows.length)));
+    else commit(Math.min(now.last, clamp(now.first + move, rows.length)), now.last);
+  };
+
+  const unit = WIDTH / rows.length;
+  return (
+    <div class="brush">
+      <svg
+        ref={picture}
+        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        width={WIDTH}
+        height={HEIGHT}
+        preserveAspectRatio="none"
+        role="slider"
+        tabindex={0}
+        aria-label="Steps to show"
+        aria-valuemin={rows[0]?.step ?? 0}
+        aria-valuemax={rows.at(-1)?.step ?? 0}
+        aria-valuenow={chosen?.first ?? rows[0]?.step ?? 0}
+        aria-valuetext={chosen ? `steps ${chosen.first} to ${chosen.last}` : "all steps"}
+        onKeyDown={onKeyDown}
+        onPointerDown={(event) => {
+          event.currentTarget.setPointerCapture(event.pointerId);
+          const at = indexAt(event);
+          setDrag({ from: at, to: at });
+        }}
+        onPointerMove={(event) => drag && setDrag({ from: drag.from, to: indexAt(event) })}
+        onPointerUp={() => {
+          if (!drag) return;
+          const { first, last } = ordered(drag);
+          setDrag(null);
+          commit(first, last);
+        }}
+        {...hint("Steps to show", "Drag over the steps that all pages shall show; click one to see it alone. Arrow keys move the first step, with Shift the last.")}
+      >
+        <rect class="brush-back" width={WIDTH} height={HEIGHT} />
+        {range && <rect class="brush-range" x={range.first * unit} width={Math.max(2, (range.last - range.first + 1) * unit)} height={HEIGHT} />}
+        <path class="brush-line" d={path} />
+      </svg>
+      <span class="brush-text">
+        {range ? stepsText(rows, range) : `${rows.length} steps`}
+        <span class="muted"> ≤ {duration(longest)}</span>
+      </span>
+      {chosen && (
+        <button type="button" class="icon-button small" aria-label="Show all steps" onClick={() => setParams({ steps: null }, "push")}>
+          <Icon name="close" size={14} />
+        </button>
+      )}
+    </div>
+  );
+}
+
+function stepsText(rows: readonly StepRow[], range: StepRange): string {
+  const [first, last] = [stepAt(rows, range.first), stepAt(rows, range.last)];
+  return first === last ? `step ${first}` : `steps ${first}–${last}`;
+}
+
+function stepAt(rows: readonly StepRow[], index: number): number {
+  return rows[index]?.step ?? 0;
+}
+
+function clamp(index: number, count: number): number {
+  return Math.max(0, Math.min(count - 1, index));
+}
+
+function ordered({ from, to }: { from: number; to: number }): StepRange {
+  return { first: Math.min(from, to), last: Math.max(from, to) };
+}
+
+/** Positions of the chosen steps among all. */
+function indices(rows: readonly StepRow[], chosen: StepRange | null): StepRange | null {
+  if (!chosen) return null;
+  const inside = rows.flatMap((row, index) => (row.step >= chosen.first && row.step <= chosen.last ? [index] : []));
+  return inside.length ? { first: inside[0] as number, last: inside.at(-1) as number } : null;
+}
+
+/** Step times as one filled outline: light enough for thousands of steps. */
+function outline(rows: readonly StepRow[], longest: number): string {
+  const unit = WIDTH / rows.length;
+  const gap = unit > 5 ? 1 : 0;
+  const columns = rows.map((row, index) => {
+    const top = HEIGHT - 2 - (longest > 0 ? (row.duration_ms / longest) * (HEIGHT - 6) : 0);
+    return `M${(index * unit + gap / 2).toFixed(2)} ${HEIGHT}V${top.toFixed(2)}h${(unit - gap).toFixed(2)}V${HEIGHT}z`;
+  });
+  return columns.join("");
+}

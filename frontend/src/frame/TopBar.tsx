@@ -1,0 +1,77 @@
+/** Session, host, steps, and what belongs to the whole page. */
+import { signal } from "@preact/signals";
+import { config, host, session } from "../session";
+import { theme, toggleTheme } from "../design/theme";
+import { setParams } from "../router";
+import { hint } from "../ui/hint";
+import { Icon } from "../ui/icons";
+import { Menu } from "../ui/menu";
+import { SessionPicker } from "./SessionPicker";
+import { StepBrush } from "./StepBrush";
+
+export const helpOpen = signal(false);
+export const captureOpen = signal(false);
+
+export function TopBar() {
+  return (
+    <header class="topbar">
+      <SessionPicker />
+      <HostPicker />
+      <StepBrush />
+      <div class="topbar-end">
+        {config.value?.capture && (
+          <button type="button" class="button accent" onClick={() => (captureOpen.value = true)}>
+            <Icon name="capture" size={16} /> <span class="wide-only">Capture</span>
+          </button>
+        )}
+        <button type="button" class="icon-button" aria-label={theme.value === "dark" ? "Light colours" : "Dark colours"} onClick={toggleTheme} {...hint("Light or dark", "", "t")}>
+          <Icon name={theme.value === "dark" ? "sun" : "moon"} />
+        </button>
+        <button type="button" class="icon-button" aria-label="Help and keys" onClick={() => (helpOpen.value = true)} {...hint("Help and keys", "", "?")}>
+          <Icon name="help" />
+        </button>
+      </div>
+    </header>
+  );
+}
+
+function HostPicker() {
+  const hosts = session.value?.hosts ?? [];
+  if (hosts.length < 2) return null;
+  const chosen = host.value;
+  return (
+    <Menu
+      label="Choose a host"
+      align="left"
+      buttonClass="picker"
+      button={
+        <>
+          <Icon name="host" size={16} />
+          <span class="picker-main">{chosen ?? `All ${hosts.length} hosts`}</span>
+          <Icon name="down" size={14} />
+        </>
+      }
+    >
+      {(close) => (
+        <ul class="choices">
+          {[null, ...hosts].map((each) => (
+            <li key={each?.name ?? ""}>
+              <button
+                type="button"
+                class="choice"
+                aria-pressed={(each?.name ?? null) === chosen}
+                onClick={() => {
+                  setParams({ host: each?.name ?? null }, "push");
+                  close();
+                }}
+              >
+                <span class="choice-main">{each?.name ?? `All ${hosts.length} hosts`}</span>
+                <span class="choice-note">{each ? (each.error?.error ?? (each.partial ? "partial" : "")) : "analysed together"}</span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Menu>
+  );
+}

@@ -1,0 +1,135 @@
+/** Every step on every worker: which one is slow, and at what. */
+import { useMemo } from "preact/hooks";
+import { tableTitled, type Report, type ToolAnswer } from "../api";
+import { Chart } from "../charts/Chart";
+import { markCount, stackedColumns, type Column } from "../charts/steps";
+import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL } from "../design/colours";
+import { palette } from "../design/theme";
+import { duration, percent, words } from "../format";
+import { linkTo, route, setParams } from "../router";
+import { Card, Code, sentence } from "../ui/basics";
+import { Icon } from "../ui/icons";
+import { partsOfRow } from "./StepGraph";
+import { TableCard } from "./sections";
+import type { Row } from "./reports";
+import { usualColumns } from "./StepsPage";
+import { ToolPage } from "./ToolPage";
+
+interface PodReport extends Report {
+  readonly rows?: readonly Row[];
+  readonly slowest?: readonly Row[];
+  readonly findings: readonly string[];
+}
+
+export default function HostsPage() {
+  return <ToolPage<PodReport> tool="pod-viewer">{(answer) => <Pod {...answer} />}</ToolPage>;
+}
+
+function Pod({ report, sections }: ToolAnswer<PodReport>) {
+  return (
+    <>
+      <Card title="Workers compared">
+        <ul class="prose">
+          {report.findings.map((line) => (
+            <li key={line}>
+              <Code text={sentence(line)} />
+            </li>
+          ))}
+        </ul>
+      </Card>
+      {(report.rows ?? []).length > 0 && <OneStep report={report} />}
+      <TableCard section={tableTitled(sections, "Workers")} tool="pod-viewer" id="workers" />
+      <TableCard section={tableTitled(sections, "Slowest")} tool="pod-viewer" id="slowest" />
+      <TableCard section={tableTitled(sections, "Steps by worker")} tool="pod-viewer" id="rows" main height="page" columns={usualColumns(tableTitled(sections, "Steps by worker"))} />
+    </>
+  );
+}
+
+/** One step on all workers, chosen by a slider. */
+function OneStep({ report }: { report: PodReport }) {
+  const rows = report.rows ?? [];
+  const numbers = useMemo(() => [...new Set(rows.map((row) => Number(row["step"])))].sort((a, b) => a - b), [rows]);
+  const wanted = Number(route.value.params["step"] ?? Number.NaN);
+  const at = Math.max(0, numbers.indexOf(wanted));
+  const step = numbers[at] as number;
+  const shown = useMemo(() => rows.filter((row) => row["step"] === step), [rows, step]);
+  const columns = useMemo(() => shown.map(toColumn), [shown]);
+  const look = palette.value;
+  const option = useMemo(() => stackedColumns(columns, { palette: look, xName: "", zoom: true }), [columns, look]);
+  const choose = (index: number) => setParams({ step: String(numbers[index]) });
+  const slowest = report.slowest?.find((row) => row["step"] === step);
+  return (
+    <Card
+      title={`Step ${step}`}
+      note={`${shown.length} ${shown.length === 1 ? "worker" : "workers"}`}
+      actions={
+        numbers.length > 1 && (
+          <label class="slider">
+            <span class="muted">step {numbers[0]}</span>
+            <input type="range" min={0} max={numbers.length - 1} value={at} aria-label="Step" aria-valuetext={`step ${step}`} onInput={(event) => choose(Number(event.currentTarget.value))} />
+            <span class="muted">{numbers.at(-1)}</span>
+          </label>
+        )
+      }
+    >
+      <div class="pod">
+        <SlowestCard row={slowest ?? null} rows={shown} />
+        <div>
+          <Chart label={`Step ${step} on ${shown.length} workers by category`} option={option} height={300} marks={markCount(columns)} />
+        </div>
+      </div>
+    </Card>
+  );
+}
+
+function workerName(row: Row): string {
+  const device = row["device"];
+  return device && device !== "all" ? `${row["host"]} ${device}` : String(row["host"]);
+}
+
+function toColumn(row: Row): Column {
+  const host = String(row["host"]);
+  const device = String(row["device"] ?? "");
+  return {
+    label: device && device !== "all" ? `${host}\n${device}` : host,
+    title: workerName(row),
+    total_ms: Number(row["duration_ms"] ?? 0),
+    parts: partsOfRow(row),
+    faint: row["complete"] === false,
+    foot: `bottleneck: ${words(String(row["bottleneck"] ?? "unknown"))}`,
+  };
+}
+
+/** The slowest worker of the step, with its breakdown. */
+function SlowestCard({ row, rows }: { row: Row | null; rows: readonly Row[] }) {
+  const own = row ? (rows.find((each) => each["host"] === row["host"] && each["device"] === row["device"]) ?? rows[0]) : rows[0];
+  if (!own) return null;
+  const parts = partsOfRow(own);
+  const total = Number(own["duration_ms"] ?? 0);
+  const behind = row?.["behind_ms"];
+  return (
+    <div class="pod-card">
+      <p class="eyebrow">{rows.length > 1 ? "Slowest worker" : "Worker"}</p>
+      <p class="pod-name">{workerName(own)}</p>
+      <p class="pod-time">{duration(total)}</p>
+      {typeof behind === "number" && behind > 0 && rows.length > 1 && (
+        <p class="muted">
+          {duration(behind)} behind the median{row?.["extra"] ? `, most of it in ${words(String(row["extra"]))}` : ""}
+        </p>
+      )}
+      <ul class="legend column">
+        {CATEGORIES.filter((category) => rows.some((each) => (partsOfRow(each)[category] ?? 0) > 0)).map((category) => (
+          <li key={category}>
+            <span class="swatch" style={{ background: CATEGORY_COLOUR[category] }} />
+            <span class="legend-name">{CATEGORY_LABEL[category]}</span>
+            <span class="legend-value">{duration(parts[category] ?? 0)}</span>
+            <span class="legend-share">{percent(total > 0 ? (100 * (parts[category] ?? 0)) / total : 0)}</span>
+          </li>
+        ))}
+      </ul>
+      <a class="more" href={linkTo("timeline", { host: String(own["host"]) })}>
+        This host's timeline <Icon name="arrow" size={14} />
+      </a>
+    </div>
+  );
+}

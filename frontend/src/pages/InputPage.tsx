@@ -1,0 +1,142 @@
+/** Whether training waits for its input, seen from the device and from the host. */
+import { useMemo } from "preact/hooks";
+import { figuresTitled, tableTitled, type Section, type ToolAnswer, type Report } from "../api";
+import { Chart } from "../charts/Chart";
+import { markCount, stackedColumns, type Column } from "../charts/steps";
+import { CATEGORY_COLOUR, mix, type Category } from "../design/colours";
+import { palette } from "../design/theme";
+import { duration, percent, short } from "../format";
+import { Card, Code, FigureRow, sentence } from "../ui/basics";
+import { hint } from "../ui/hint";
+import type { Row } from "./reports";
+import { CategoryLegend, partsOfRow } from "./StepGraph";
+import { TableCard } from "./sections";
+import { ToolPage } from "./ToolPage";
+
+interface InputReport extends Report {
+  readonly verdict: string;
+  readonly level: string;
+  readonly input_percent: number | null;
+  readonly summary: readonly string[];
+  readonly largest: string | null;
+  readonly host_breakdown_ms: Readonly<Record<string, number>>;
+  readonly steps?: readonly Row[];
+}
+
+export default function InputPage() {
+  return <ToolPage<InputReport> tool="input-pipeline">{(answer) => <Input {...answer} />}</ToolPage>;
+}
+
+function Input({ report, sections }: ToolAnswer<InputReport>) {
+  return (
+    <>
+      <Summary report={report} sections={sections} />
+      <div class="two">
+        <DeviceSide report={report} />
+        <div class="stack">
+          <HostSide report={report} sections={sections} />
+          <Card title="Device times" class="fills">
+            <h3>Step time</h3>
+            <FigureRow section={figuresTitled(sections, "Device side: step time")} labels={TIME_LABELS} />
+            <h3>Waiting for input, per step</h3>
+            <FigureRow section={figuresTitled(sections, "Device side: waiting for input")} labels={TIME_LABELS} />
+          </Card>
+        </div>
+      </div>
+      <TableCard section={tableTitled(sections, "Host side: input ops")} tool="input-pipeline" id="ops" heading="Input ops" main height="short" />
+      <TableCard section={tableTitled(sections, "Device side: waiting in each step")} tool="input-pipeline" id="waiting" heading="Waiting for input in each step" />
+    </>
+  );
+}
+
+const TIME_LABELS = { mean: "Mean", std: "Deviation", min: "Shortest", max: "Longest", count: "Steps", cores: "Devices" };
+
+function Summary({ report, sections }: { report: InputReport; sections: readonly Section[] }) {
+  const [first, ...rest] = report.summary;
+  return (
+    <section class="card verdict" aria-label="Verdict">
+      {first && <h2 class="verdict-line">{sentence(first)}</h2>}
+      {rest.length > 0 && (
+        <ul class="prose">
+          {rest.map((line) => (
+            <li key={line}>
+              <Code text={sentence(line)} />
+            </li>
+          ))}
+        </ul>
+      )}
+      <FigureRow section={figuresTitled(sections, "Input")} />
+    </section>
+  );
+}
+
+function DeviceSide({ report }: { report: InputReport }) {
+  const columns = useMemo(() => (report.steps ?? []).map(toColumn), [report]);
+  const look = palette.value;
+  const option = useMemo(() => stackedColumns(columns, { palette: look, xName: "step", zoom: true }), [columns, look]);
+  return (
+    <Card title="Device side" note="the time of each step, and what the devices waited for">
+      {columns.length > 0 && (
+        <>
+          <Chart label={`Time of ${columns.length} steps by category`} option={option} height={340} marks={markCount(columns)} />
+          <div class="graph-foot">
+            <CategoryLegend columns={columns} />
+          </div>
+        </>
+      )}
+    </Card>
+  );
+}
+
+function toColumn(row: Row): Column {
+  const [low, high] = [row["waiting_min_ms"], row["waiting_max_ms"]];
+  const range = typeof low === "number" && typeof high === "number" ? `devices wait ${low === high ? duration(low) : `${duration(low)} to ${duration(high)}`}` : "";
+  return {
+    label: String(row["step"]),
+    title: `Step ${row["step"]}`,
+    total_ms: typeof row["duration_ms"] === "number" ? row["duration_ms"] : 0,
+    parts: partsOfRow(row),
+    faint: row["complete"] === false,
+    foot: range,
+  };
+}
+
+const STAGES: readonly { readonly key: string; readonly label: string; readonly category: Category; readonly lighter: number }[] = [
+  { key: "read_on_demand", label: "Reading files on demand", category: "input", lighter: 0 },
+  { key: "read_in_advance", label: "Reading files in advance", category: "input", lighter: 0.45 },
+  { key: "preprocessing", label: "Preprocessing", category: "host_compute", lighter: 0 },
+  { key: "enqueue", label: "Enqueuing for the device", category: "device_to_device", lighter: 0 },
+  { key: "other", label: "Other", category: "other", lighter: 0 },
+];
+
+/** Where the input's time goes on the host, longest first. */
+function HostSide({ report, sections }: { report: InputReport; sections: readonly Section[] }) {
+  const table = tableTitled(sections, "Host side: where");
+  const meaning = new Map(table?.columns?.["category"]?.map((name, row) => [String(name), String(table.columns?.["meaning"]?.[row] ?? "")]) ?? []);
+  const total = STAGES.reduce((sum, stage) => sum + (report.host_breakdown_ms[stage.key] ?? 0), 0);
+  const largest = Math.max(...STAGES.map((stage) => report.host_breakdown_ms[stage.key] ?? 0));
+  return (
+    <Card title="Host side" note="where the time of the input goes on the host">
+      {total > 0 ? (
+        <ul class="hbars" data-marks={STAGES.filter((stage) => (report.host_breakdown_ms[stage.key] ?? 0) > 0).length}>
+          {STAGES.map((stage) => {
+            const ms = report.host_breakdown_ms[stage.key] ?? 0;
+            const colour = mix(CATEGORY_COLOUR[stage.category], palette.value.surface, stage.lighter);
+            return (
+              <li key={stage.key} tabIndex={0} {...hint(stage.label, meaning.get(stage.key) ?? "", `${ms} ms`)}>
+                <span class="hbar-name">{stage.label}</span>
+                <span class="hbar-track">
+                  <span style={{ width: `${(100 * ms) / largest}%`, background: colour }} />
+                </span>
+                <span class="hbar-value">{`${short(ms)} ms`}</span>
+                <span class="hbar-share">{percent((100 * ms) / total)}</span>
+              </li>
+            );
+          })}
+        </ul>
+      ) : (
+        <p class="table-empty">No input op was recorded on a host. TensorFlow records them with host_tracer_level=2, PyTorch with its DataLoader in the same process.</p>
+      )}
+    </Card>
+  );
+}

@@ -1,0 +1,93 @@
+/** Every kernel and the op it belongs to. */
+import { useMemo } from "preact/hooks";
+import { figuresTitled, tableTitled, type Report, type Section, type ToolAnswer } from "../api";
+import { categoryOf, CATEGORY_COLOUR, mix, shades, type Palette } from "../design/colours";
+import { palette } from "../design/theme";
+import { decimal } from "../format";
+import { setParams } from "../router";
+import { Card, FigureRow } from "../ui/basics";
+import type { Slice } from "../charts/pie";
+import { Ring } from "./Ring";
+import { JoinedCard, useJoined } from "./joined";
+import type { Row } from "./reports";
+import { TableCard } from "./sections";
+import { ToolPage } from "./ToolPage";
+
+interface KernelShare {
+  readonly kernel: string;
+  readonly occurrences: number;
+  readonly total_us: number;
+  readonly percent: number;
+}
+
+interface KernelReport extends Report {
+  readonly rows?: readonly Row[];
+  readonly by_kernel?: readonly KernelShare[];
+}
+
+export default function KernelsPage() {
+  return <ToolPage<KernelReport> tool="kernel-stats">{(answer) => <Kernels {...answer} />}</ToolPage>;
+}
+
+const COLUMNS = [
+  ...["rank", "kernel", "op", "occurrences", "total_us", "total_percent", "avg_us", "min_us", "max_us"],
+  ...["registers_per_thread", "shared_memory_bytes", "block_dim", "grid_dim", "occupancy_percent", "tensor_core_eligible", "uses_tensor_core"],
+];
+
+function Kernels({ report, sections }: ToolAnswer<KernelReport>) {
+  const look = palette.value;
+  const slices = useMemo(() => slicesOf(report, look), [report, look]);
+  const rows = useJoined("kernel-stats", report.rows, sections);
+  return (
+    <>
+      <div class="two uneven">
+        <Card title="Time by kernel" note="of the time of all kernels">
+          {slices.length > 0 && <Ring title="" slices={slices} size={220} onPick={(name) => setParams({ "kernels.filter": `kernel="${name}"` })} />}
+        </Card>
+        <FactsCard sections={sections} />
+      </div>
+      <JoinedCard title="Kernels by op" id="kernels" rows={rows} columns={COLUMNS} />
+      <TableCard section={tableTitled(sections, "Kernels of all ops")} tool="kernel-stats" id="all" heading="Kernels, whatever op launched them" />
+      <TableCard section={tableTitled(sections, "Launches by stream")} tool="kernel-stats" id="streams" />
+      <Card title="How the ops of kernels are known">
+        <FigureRow section={figuresTitled(sections, "How the ops")} labels={{ device_time_us: "Device time", own_percent: "Said by the kernel", graph_percent: "From its graph", call_percent: "From the launching call", around_percent: "From the op around", unattributed_percent: "Unknown" }} />
+      </Card>
+    </>
+  );
+}
+
+function FactsCard({ sections }: { sections: readonly Section[] }) {
+  return (
+    <Card title="Tensor cores" note="of the time of all kernels">
+      <FigureRow section={figuresTitled(sections, "Tensor cores")} labels={{ uses_percent: "On tensor cores", eligible_percent: "Eligible", eligible_unused_percent: "Eligible, not used", unknown_percent: "Unknown" }} />
+      <h3>Launches</h3>
+      <FigureRow
+        section={figuresTitled(sections, "Launches")}
+        labels={{
+          short_kernels_percent: "Short kernels",
+          short_kernels_time_percent: "Their time",
+          cheaper_than_launch_percent: "Shorter than a launch",
+          launch_call_us: "Mean launch call",
+          launch_delay_us: "Mean launch delay",
+          gap_us: "Mean gap",
+          gaps_percent: "Time in gaps",
+          gaps_late_percent: "Gaps by late launches",
+        }}
+      />
+    </Card>
+  );
+}
+
+function slicesOf(report: KernelReport, look: Palette): Slice[] {
+  const found = report.by_kernel ?? [];
+  const named = found.filter((share) => share.kernel !== "others");
+  const colours = shades(named.map((share) => categoryOf(share.kernel)), look.surface);
+  const grey = mix(CATEGORY_COLOUR.other, look.surface, 0.35);
+  return found.map((share) => ({
+    name: share.kernel,
+    value: share.total_us,
+    percent: share.percent,
+    colour: share.kernel === "others" ? grey : (colours[named.indexOf(share)] as string),
+    text: `${decimal(share.total_us, share.total_us < 100 ? 2 : 0)} µs, ${share.occurrences.toLocaleString("en-US")} times`,
+  }));
+}

@@ -1,0 +1,52 @@
+/** Every step with its breakdown. */
+import { useMemo } from "preact/hooks";
+import { tableTitled, useResource, type TableSection, type ToolAnswer } from "../api";
+import { isCategory } from "../design/colours";
+import { intervalInTimeline } from "../links";
+import { answerAddress } from "../session";
+import { Card } from "../ui/basics";
+import type { OverviewReport, StepsReport } from "./reports";
+import { TableCard } from "./sections";
+import { StepGraph } from "./StepGraph";
+import { howNote, useGraphSteps } from "./SummaryPage";
+import { ToolPage } from "./ToolPage";
+
+export default function StepsPage() {
+  return <ToolPage<StepsReport> tool="steps">{(answer) => <Steps {...answer} />}</ToolPage>;
+}
+
+function Steps({ report, sections }: ToolAnswer<StepsReport>) {
+  const overview = useResource<ToolAnswer<OverviewReport>>(answerAddress("overview"));
+  const table = tableTitled(sections, "Steps");
+  const columns = table?.columns;
+  const links = useMemo(
+    () => (row: number) => {
+      const [begin, length, host] = [columns?.["start_ms"]?.[row], columns?.["duration_ms"]?.[row], columns?.["host"]?.[row]];
+      if (typeof begin !== "number" || typeof length !== "number") return [];
+      return [{ label: "Show in the timeline", href: intervalInTimeline(begin, begin + length, report.hosts.length > 1 && typeof host === "string" ? host : null) }];
+    },
+    [columns, report],
+  );
+  return (
+    <>
+      {overview.state === "ready" && <Graph report={overview.data.report} />}
+      <TableCard section={table} tool="steps" id="steps" main height="page" links={links} columns={usualColumns(table)} />
+    </>
+  );
+}
+
+/** Categories in which no step spent any time only make the table wide. */
+export function usualColumns(table: TableSection | null): string[] {
+  const isEmpty = (name: string) => isCategory(name) && (table?.columns?.[name] ?? [null]).every((value) => value === 0);
+  return (table?.fields ?? []).map((field) => field.name).filter((name) => !isEmpty(name));
+}
+
+function Graph({ report }: { report: OverviewReport }) {
+  const steps = useGraphSteps(report);
+  if (!steps.length) return null;
+  return (
+    <Card title="Time by step" note={howNote(report)}>
+      <StepGraph steps={steps} mean_ms={report.step_time_ms.mean} height={300} />
+    </Card>
+  );
+}

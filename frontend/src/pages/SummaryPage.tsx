@@ -1,0 +1,215 @@
+/** The start page: why it is slow, what to change, what that gains; then the evidence. */
+import { useMemo } from "preact/hooks";
+import { figuresTitled, tableTitled, useResource, type Figures, type Section, type ToolAnswer } from "../api";
+import { categoryOf, CATEGORY_COLOUR } from "../design/colours";
+import { decimal, duration } from "../format";
+import { intervalInTimeline } from "../links";
+import { linkTo } from "../router";
+import { answerAddress } from "../session";
+import { toolEntry } from "../tools";
+import { Card, Code, FigureRow, sentence } from "../ui/basics";
+import { hint } from "../ui/hint";
+import { Icon } from "../ui/icons";
+import type { Advice, OverviewReport, StepsReport } from "./reports";
+import { TableCard } from "./sections";
+import { StepBar } from "./StepBar";
+import { partsOfRow, StepGraph, type GraphStep } from "./StepGraph";
+import { Origin, ToolPage } from "./ToolPage";
+
+export function SummaryPage() {
+  return <ToolPage<OverviewReport> tool="overview" headless>{(answer) => <Summary {...answer} />}</ToolPage>;
+}
+
+function Summary({ report, sections }: ToolAnswer<OverviewReport>) {
+  const steps = useGraphSteps(report);
+  const topOps = tableTitled(sections, "Top");
+  return (
+    <div class="summary">
+      <Verdict report={report} sections={sections} />
+      <AdviceCards report={report} />
+      {steps.length > 1 && (
+        <Card title="Step times" note={howNote(report)} actions={<a href={linkTo("steps")}>All steps</a>}>
+          <StepGraph steps={steps} mean_ms={report.step_time_ms.mean} />
+        </Card>
+      )}
+      <div class="summary-side">
+        <EnvironmentCard sections={sections} />
+        <MissingCard report={report} />
+      </div>
+      <TableCard
+        section={topOps}
+        tool="overview"
+        id="top"
+        heading="Top ops by self time"
+        plain
+        height="all"
+        actions={<a href={linkTo("op-stats")}>All ops</a>}
+        mark={(row) => CATEGORY_COLOUR[categoryOf(String(report.top_ops[row]?.["category"] ?? ""))]}
+      />
+    </div>
+  );
+}
+
+/** The sentence, the bar, and the few figures that it stands on. */
+function Verdict({ report, sections }: { report: OverviewReport; sections: readonly Section[] }) {
+  const meaning = useMemo(() => meanings(sections), [sections]);
+  const [head, rest] = splitVerdict(report.verdict_text);
+  const mean = report.step_time_ms.mean;
+  return (
+    <section class="card verdict" aria-label="Verdict">
+      <div class="verdict-head">
+        <h1>
+          {mean !== null && <span class="verdict-step" {...hint("Mean step time", "mean duration of the complete steps; a step lasts as long as on its slowest host", `${mean} ms`)}>{`Each step takes ${duration(mean)}: `}</span>}
+          <span class="verdict-cause">{mean === null ? sentence(head) : head}</span>
+        </h1>
+        <div class="page-controls">
+          <Origin report={report} />
+        </div>
+      </div>
+      {rest && <p class="verdict-rest">{sentence(rest)}</p>}
+      <StepBar breakdown={report.breakdown_ms} meaning={meaning} />
+      <FigureRow section={withInput(figuresTitled(sections, "Step time"), report)} labels={{ mean: "Mean step", std: "Deviation", min: "Shortest", max: "Longest", count: "Steps", between_steps_percent: "Between steps" }} />
+    </section>
+  );
+}
+
+function withInput(section: Figures | null, report: OverviewReport): Figures | null {
+  if (!section) return null;
+  const field = { name: "input_bound_percent", unit: "percent", doc: "share of the step time in which the step waits for its next batch, or copies it to the device, and no device computes", kind: "float" as const };
+  return { ...section, fields: [...section.fields, field], values: { ...section.values, input_bound_percent: report.input_bound_percent } };
+}
+
+/** `highly input-bound: 33.4 % of ...` as its two halves. */
+function splitVerdict(text: string): [string, string] {
+  const cut = text.indexOf(": ");
+  return cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 2)];
+}
+
+function meanings(sections: readonly Section[]): Record<string, string> {
+  const table = tableTitled(sections, "Breakdown");
+  const found: Record<string, string> = {};
+  table?.columns?.["category"]?.forEach((category, row) => {
+    found[String(category)] = String(table.columns?.["meaning"]?.[row] ?? "");
+  });
+  return found;
+}
+
+function AdviceCards({ report }: { report: OverviewReport }) {
+  const [first, ...others] = report.advice;
+  if (!first) return null;
+  return (
+    <div class={`advice ${others.length ? "" : "alone"}`} role="region" aria-label="What to do first">
+      <AdviceCard advice={first} mean={report.step_time_ms.mean} first />
+      {others.length > 0 && (
+        <div class="advice-others">
+          {others.slice(0, 2).map((advice) => (
+            <AdviceCard key={advice.id} advice={advice} mean={report.step_time_ms.mean} />
+          ))}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function AdviceCard({ advice, mean, first = false }: { advice: Advice; mean: number | null; first?: boolean }) {
+  const gain = advice.predicted_speedup;
+  const tool = toolEntry(advice.tool);
+  const href = advice.tool === "overview" ? null : linkTo(advice.tool);
+  return (
+    <article class={`card advice-card ${first ? "first" : ""}`} data-advice={advice.id}>
+      <header>
+        <div>
+          {first && advice.class !== "none" && <p class="eyebrow">Do this first</p>}
+          <h2>{advice.title}</h2>
+        </div>
+        {gain !== null && gain > 1 && (
+          <p class="gain" tabIndex={0} {...hint("Predicted step time", "step time now over step time if the cause vanished: an upper bound of what the change can gain", `${gain} times as fast`)}>
+            {mean !== null && (
+              <span class="gain-times">
+                {duration(mean)} <Icon name="arrow" size={14} /> {duration(mean / gain)}
+              </span>
+            )}
+            <strong>up to {decimal(gain, gain < 10 ? 2 : 0)}×</strong>
+          </p>
+        )}
+      </header>
+      <p class="evidence">{sentence(advice.evidence)}</p>
+      {first ? (
+        <ol class="actions">
+          {advice.actions.map((action) => (
+            <li key={action}>
+              <Code text={sentence(action)} />
+            </li>
+          ))}
+        </ol>
+      ) : (
+        advice.actions[0] && (
+          <p class="actions">
+            <Code text={sentence(advice.actions[0])} />
+          </p>
+        )
+      )}
+      {href && tool && (
+        <a class="more" href={href}>
+          Evidence in {tool.label} <Icon name="arrow" size={14} />
+        </a>
+      )}
+    </article>
+  );
+}
+
+function EnvironmentCard({ sections }: { sections: readonly Section[] }) {
+  const environment = figuresTitled(sections, "Environment");
+  const placement = figuresTitled(sections, "Placement");
+  return (
+    <Card title="Environment">
+      <FigureRow section={environment} labels={{ host_count: "Hosts", device_type: "Device", device_count: "Devices", devices_used: "Devices used", capture_ms: "Captured" }} />
+      <FigureRow section={placement} labels={{ host_op_percent: "Ops on the host", device_op_percent: "Ops on devices", host_eager_percent: "Eager op time", compute_16bit_percent: "16-bit compute", compute_32bit_percent: "32-bit compute" }} />
+    </Card>
+  );
+}
+
+function MissingCard({ report }: { report: OverviewReport }) {
+  if (!report.missing.length) return null;
+  return (
+    <Card title="Not in this capture">
+      <ul class="lacks">
+        {report.missing.map((item) => (
+          <li key={item.what}>
+            <strong>{sentence(item.what)}</strong>
+            <span>
+              <Code text={item.remedy} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+/** How the steps were found, unless a warning above says it already. */
+export function howNote(report: OverviewReport): string {
+  return report.warnings.some((warning) => warning.includes(report.steps_how)) ? "" : report.steps_how;
+}
+
+/** The steps of the overview, with the interval of each from the list of steps. */
+export function useGraphSteps(report: OverviewReport): GraphStep[] {
+  const found = useResource<ToolAnswer<StepsReport>>(answerAddress("steps"));
+  const rows = found.state === "ready" ? (found.data.report.rows ?? []) : [];
+  return useMemo(() => {
+    const begins = new Map(rows.map((row) => [`${row.step} ${row.host}`, row]));
+    return (report.steps ?? []).map((step) => {
+      const row = begins.get(`${step.step} ${step.slowest_host}`);
+      return {
+        step: step.step,
+        name: step.name,
+        duration_ms: step.duration_ms,
+        complete: step.complete,
+        parts: partsOfRow(step),
+        foot: report.hosts.length > 1 ? `slowest on ${step.slowest_host}` : "",
+        href: row ? intervalInTimeline(row.start_ms, row.start_ms + row.duration_ms, report.hosts.length > 1 ? row.host : null) : null,
+      };
+    });
+  }, [report, rows]);
+}
+

@@ -1,0 +1,91 @@
+/**
+ * The one table of a tool whose report is wide: the terminal shows its columns in several narrow tables, the page in
+ * one, with a choice of columns.
+ */
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { asApiError, tables, type Cell, type Field, type Section, type TableSection } from "../api";
+import { answerAddress } from "../session";
+import { Table } from "../table/Table";
+import { fetchArrow, type Rows } from "../table/rows";
+import { fromRows, type TableData } from "../table/model";
+import { Card, Failed, Loading } from "../ui/basics";
+import type { Row } from "./reports";
+import { nameLinks } from "./sections";
+
+/** Rows from the report with every field that a section declares for them; if the report is too long, from the sections. */
+export function useJoined(tool: string, rows: readonly Row[] | undefined, sections: readonly Section[]): Rows {
+  const parts = useMemo(() => partsOf(sections), [sections]);
+  const inline = useMemo<Rows | null>(() => {
+    if (rows) return { state: "ready", data: fromRows(fieldsOf(parts, rows[0]), rows) };
+    return null;
+  }, [rows, parts]);
+  const [fetched, setFetched] = useState<{ parts: readonly TableSection[]; rows: Rows } | null>(null);
+  useEffect(() => {
+    if (inline) return;
+    Promise.all(parts.map((part) => rowsOf(tool, part)))
+      .then((all) => setFetched({ parts, rows: { state: "ready", data: merged(all) } }))
+      .catch((error: unknown) => setFetched({ parts, rows: { state: "failed", error: asApiError(error) } }));
+  }, [inline, parts, tool]);
+  return inline ?? (fetched?.parts === parts ? fetched.rows : { state: "loading" });
+}
+
+/** The first table, and those that hold further columns of the same rows. */
+function partsOf(sections: readonly Section[]): TableSection[] {
+  const [first, ...others] = tables(sections);
+  if (!first) return [];
+  const key = first.fields[0]?.name;
+  return [first, ...others.filter((other) => other.row_count === first.row_count && other.fields[0]?.name === key)];
+}
+
+function fieldsOf(parts: readonly TableSection[], row: Row | undefined): Field[] {
+  const seen = new Map<string, Field>();
+  for (const field of parts.flatMap((part) => part.fields)) if (!seen.has(field.name) && (!row || field.name in row)) seen.set(field.name, field);
+  return [...seen.values()];
+}
+
+async function rowsOf(tool: string, part: TableSection): Promise<TableData> {
+  if (part.columns) return { fields: part.fields, columns: part.columns, rowCount: part.row_count };
+  return fetchArrow(part, answerAddress(tool, `/${part.arrow}`) as string);
+}
+
+function merged(all: readonly TableData[]): TableData {
+  const columns: Record<string, readonly Cell[]> = {};
+  const fields: Field[] = [];
+  for (const part of all) {
+    for (const field of part.fields) {
+      if (columns[field.name]) continue;
+      columns[field.name] = part.columns[field.name] ?? [];
+      fields.push(field);
+    }
+  }
+  return { fields, columns, rowCount: all[0]?.rowCount ?? 0 };
+}
+
+interface JoinedCardProps {
+  title: string;
+  id: string;
+  rows: Rows;
+  columns?: readonly string[];
+  mark?: (data: TableData, row: number) => string | null;
+}
+
+export function JoinedCard({ title, id, rows, columns, mark }: JoinedCardProps) {
+  return (
+    <Card title={title} class="table-card">
+      {rows.state === "loading" && <Loading what="Fetching the rows" />}
+      {rows.state === "failed" && <Failed error={rows.error} />}
+      {rows.state === "ready" && (
+        <Table
+          id={id}
+          title={title}
+          data={rows.data}
+          main
+          height="page"
+          {...(columns ? { columns } : {})}
+          {...(mark ? { mark: (row: number) => mark(rows.data, row) } : {})}
+          links={(row) => nameLinks(rows.data, row)}
+        />
+      )}
+    </Card>
+  );
+}

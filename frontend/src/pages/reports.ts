@@ -1,0 +1,39 @@
+/** The parts of the reports' JSON that the pages draw from; the names are the project's contract. */
+import type { Cell, Report } from "../api";
+
+export type Row = Readonly<Record<string, Cell>>;
+
+export interface Advice {
+  readonly id: string;
+  readonly class: string;
+  readonly title: string;
+  readonly evidence: string;
+  readonly predicted_speedup: number | null;
+  readonly actions: readonly string[];
+  readonly tool: string;
+}
+
+export interface OverviewReport extends Report {
+  readonly step_time_ms: { readonly mean: number | null; readonly std: number | null; readonly min: number | null; readonly max: number | null; readonly count: number };
+  readonly steps_source: string;
+  readonly steps_how: string;
+  readonly steps_confidence: number | null;
+  readonly breakdown_ms: Readonly<Record<string, number>>;
+  readonly input_bound_percent: number | null;
+  readonly verdict: string;
+  readonly verdict_text: string;
+  readonly top_ops: readonly Row[];
+  readonly advice: readonly Advice[];
+  readonly missing: readonly { readonly what: string; readonly remedy: string }[];
+  readonly steps?: readonly OverviewStep[];
+}
+
+export type OverviewStep = Row & { readonly step: number; readonly name: string; readonly duration_ms: number; readonly complete: boolean; readonly slowest_host: string };
+
+export type StepRow = Row & { readonly step: number; readonly name: string; readonly host: string; readonly start_ms: number; readonly duration_ms: number; readonly complete: boolean };
+
+export interface StepsReport extends Report {
+  readonly rows?: readonly StepRow[];
+  readonly steps_source: string;
+  readonly confidence: number | null;
+}

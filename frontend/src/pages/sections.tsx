@@ -1,0 +1,88 @@
+/** The sections of a report as they are: figures, tables, sentences. */
+import type { ComponentChildren } from "preact";
+import type { Section, TableSection } from "../api";
+import { findInTimeline } from "../links";
+import { Table, type TableProps } from "../table/Table";
+import type { TableData } from "../table/model";
+import type { RowLink } from "../table/RowDetails";
+import { useRows } from "../table/rows";
+import { Card, Code, Failed, FigureRow, Loading, sentence } from "../ui/basics";
+
+export function slug(title: string): string {
+  return title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
+}
+
+export function Sections({ sections, tool }: { sections: readonly Section[]; tool: string }) {
+  const shown = sections.filter((section) => section.kind !== "prose" || section.lines.length > 0);
+  const main = shown.find((section) => section.kind === "table");
+  return (
+    <>
+      {shown.map((section) => (
+        <SectionCard key={section.title} section={section} tool={tool} main={section === main} />
+      ))}
+    </>
+  );
+}
+
+function SectionCard({ section, tool, main }: { section: Section; tool: string; main: boolean }) {
+  if (section.kind === "table") return <TableCard section={section} tool={tool} main={main} />;
+  return (
+    <Card title={section.title}>
+      {section.kind === "figures" ? (
+        <FigureRow section={section} />
+      ) : (
+        <ul class="prose">
+          {section.lines.map((line) => (
+            <li key={line}>
+              <Code text={sentence(line)} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  );
+}
+
+interface TableCardProps extends Partial<Omit<TableProps, "data" | "id">> {
+  section: TableSection | null;
+  tool: string;
+  id?: string;
+  actions?: ComponentChildren;
+  heading?: string;
+}
+
+export function TableCard({ section, tool, id, actions, heading, ...rest }: TableCardProps) {
+  const rows = useRows(section, tool);
+  if (!section) return null;
+  const title = heading ?? section.title;
+  return (
+    <Card title={title} actions={actions} class="table-card">
+      {rows.state === "loading" && <Loading what={`Fetching ${section.row_count.toLocaleString("en-US")} rows`} />}
+      {rows.state === "failed" && <Failed error={rows.error} />}
+      {rows.state === "ready" && (
+        <Table
+          id={id ?? slug(section.title)}
+          title={title}
+          data={rows.data}
+          empty={section.empty ?? "nothing to show"}
+          plain={rows.data.rowCount <= 12 && !rest.main}
+          height={rows.data.rowCount <= 12 && !rest.main ? "all" : "short"}
+          links={(row) => nameLinks(rows.data, row)}
+          {...rest}
+        />
+      )}
+    </Card>
+  );
+}
+
+const NAMES = ["kernel", "name", "op", "iterator", "long_name", "event"];
+
+/** A row that names an op, a kernel or an event leads to its occurrences in the timeline. */
+export function nameLinks(data: TableData, row: number): RowLink[] {
+  const named = NAMES.flatMap((name) => data.fields.filter((field) => field.name === name && field.kind === "str"));
+  const host = data.columns["host"]?.[row];
+  return named.flatMap((field) => {
+    const value = data.columns[field.name]?.[row];
+    return typeof value === "string" && value ? [{ label: `Find this ${field.name.replace("_", " ")} in the timeline`, href: findInTimeline(value, typeof host === "string" ? host : null) }] : [];
+  });
+}

@@ -1,0 +1,87 @@
+/** What the whole page knows: the server's settings, its sessions, and the state of the one that is open. */
+import { computed, effect, signal } from "@preact/signals";
+import { address, asApiError, forget, getJson, toolAddress, type ApiError, type Cell, type Config, type SessionInfo, type Sessions, type SessionState } from "./api";
+import { go, route, withParams } from "./router";
+
+export const config = signal<Config | null>(null);
+export const sessions = signal<Sessions | null>(null);
+export const session = signal<SessionState | null>(null);
+/** Why the page cannot start at all, or why its session cannot be opened. */
+export const startError = signal<ApiError | null>(null);
+export const sessionError = signal<ApiError | null>(null);
+
+export const sessionId = computed(() => route.value.params["session"] ?? null);
+export const host = computed(() => route.value.params["host"] ?? null);
+export const steps = computed(() => route.value.params["steps"] ?? null);
+export const isReady = computed(() => session.value?.id === sessionId.value && session.value?.state === "ready");
+
+export const sessionInfo = computed<SessionInfo | null>(() => sessions.value?.sessions.find((each) => each.id === sessionId.value) ?? null);
+
+/** The address of a tool's answer for the chosen host and steps; null while the session is being read. */
+export function answerAddress(tool: string, suffix = ""): string | null {
+  if (!isReady.value || !sessionId.value) return null;
+  return address(toolAddress(sessionId.value, tool, suffix), { host: host.value, steps: steps.value });
+}
+
+const POLL_MS = 350;
+let polling = 0;
+
+export async function start(): Promise<void> {
+  try {
+    [config.value, sessions.value] = await Promise.all([getJson<Config>("api/config"), getJson<Sessions>("api/sessions")]);
+    startError.value = null;
+  } catch (error) {
+    startError.value = asApiError(error);
+    return;
+  }
+  effect(() => {
+    const id = sessionId.value;
+    if (id) openSession(id);
+    else openNewest();
+  });
+}
+
+/** Without a session in the address the newest is shown; the address then says which. */
+function openNewest(): void {
+  const newest = sessions.value?.sessions[0];
+  if (newest) go(withParams(route.value, { session: newest.id }), "replace");
+}
+
+function openSession(id: string): void {
+  window.clearTimeout(polling);
+  if (session.peek()?.id !== id) session.value = null;
+  sessionError.value = null;
+  void poll(id);
+}
+
+async function poll(id: string): Promise<void> {
+  try {
+    const state = await getJson<SessionState>(`api/sessions/${encodeURIComponent(id)}`);
+    if (sessionId.peek() !== id) return;
+    session.value = state;
+    if (state.state === "loading") polling = window.setTimeout(() => void poll(id), POLL_MS);
+  } catch (error) {
+    if (sessionId.peek() === id) sessionError.value = asApiError(error);
+  }
+}
+
+/** Looks for new sessions, and for ones whose files have changed. */
+export async function refreshSessions(): Promise<void> {
+  try {
+    const before = sessionInfo.peek();
+    sessions.value = await getJson<Sessions>("api/sessions");
+    const now = sessionInfo.peek();
+    if (before && now && (before.modified !== now.modified || before.bytes !== now.bytes)) reopen();
+  } catch {
+    // The list stays as it was; a page that asks for something says that the server is gone.
+  }
+}
+
+export function reopen(): void {
+  forget();
+  if (sessionId.peek()) openSession(sessionId.peek() as string);
+}
+
+export function fact(name: string): Cell {
+  return session.value?.facts?.[name] ?? null;
+}

@@ -1,0 +1,19 @@
+/** What the page remembers of a reader between visits: a few settings, never data.  Without storage it forgets. */
+const PREFIX = "stepscope.";
+
+export function remembered(key: string): unknown {
+  try {
+    const text = window.localStorage.getItem(PREFIX + key);
+    return text === null ? null : JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+export function remember(key: string, value: unknown): void {
+  try {
+    window.localStorage.setItem(PREFIX + key, JSON.stringify(value));
+  } catch {
+    // Storage may be full or forbidden; the page works without.
+  }
+}

@@ -1,0 +1,46 @@
+/** Which columns a table shows. */
+import type { Field } from "../api";
+import { fieldLabel, unitLabel } from "../format";
+import { Icon } from "../ui/icons";
+import { Menu } from "../ui/menu";
+import type { TableData } from "./model";
+
+interface ColumnMenuProps {
+  data: TableData;
+  shown: readonly Field[];
+  onChange: (names: readonly string[] | null) => void;
+}
+
+export function ColumnMenu({ data, shown, onChange }: ColumnMenuProps) {
+  const names = new Set(shown.map((field) => field.name));
+  const toggle = (name: string) => {
+    const left = shown.map((field) => field.name).filter((other) => other !== name);
+    if (names.has(name)) onChange(left.length ? left : null);
+    else onChange([...left, name]);
+  };
+  return (
+    <Menu
+      label="Choose columns"
+      button={
+        <>
+          <Icon name="columns" size={16} /> Columns
+        </>
+      }
+    >
+      {() => (
+        <div class="column-menu">
+          {data.fields.map((field) => (
+            <label key={field.name} data-hint={field.doc} data-hint-title={field.name}>
+              <input type="checkbox" checked={names.has(field.name)} onChange={() => toggle(field.name)} />
+              <span>{fieldLabel(field)}</span>
+              <span class="muted">{unitLabel(field.unit)}</span>
+            </label>
+          ))}
+          <button type="button" class="button quiet" onClick={() => onChange(null)}>
+            Show the usual columns
+          </button>
+        </div>
+      )}
+    </Menu>
+  );
+}

@@ -1,0 +1,58 @@
+/** All that a table knows of one row, with the meaning of each value, and where to go from there. */
+import { cellText, exact, fieldLabel, unitLabel } from "../format";
+import { Drawer } from "../ui/dialog";
+import { Icon } from "../ui/icons";
+import { copyText } from "./export";
+import type { TableData } from "./model";
+
+export interface RowLink {
+  readonly label: string;
+  readonly href: string;
+}
+
+interface RowDetailsProps {
+  title: string;
+  data: TableData;
+  row: number;
+  links: readonly RowLink[];
+  onClose: () => void;
+}
+
+export function RowDetails({ title, data, row, links, onClose }: RowDetailsProps) {
+  const named = data.fields.find((field) => field.kind === "str" && /^(name|kernel|op|long_name)$/.test(field.name)) ?? data.fields.find((field) => field.kind === "str");
+  const name = named ? String(data.columns[named.name]?.[row] ?? "") : "";
+  return (
+    <Drawer title={title} onClose={onClose}>
+      {name && <p class="details-name">{name}</p>}
+      {name && (
+        <div class="details-links">
+          {links.map((link) => (
+            <a key={link.href} class="button" href={link.href}>
+              {link.label} <Icon name="arrow" size={16} />
+            </a>
+          ))}
+          <button type="button" class="button quiet" onClick={() => void copyText(name)}>
+            <Icon name="copy" size={16} /> Copy the name
+          </button>
+        </div>
+      )}
+      <dl class="details">
+        {data.fields
+          .filter((field) => field !== named)
+          .map((field) => {
+            const value = data.columns[field.name]?.[row] ?? null;
+            const unit = unitLabel(field.unit);
+            return (
+              <div key={field.name}>
+                <dt>{fieldLabel(field)}</dt>
+                <dd data-hint-value={exact(value, field.unit)}>
+                  {cellText(value, field.unit)} {field.unit !== "percent" && typeof value === "number" && unit}
+                </dd>
+                <dd class="details-doc">{field.doc}</dd>
+              </div>
+            );
+          })}
+      </dl>
+    </Drawer>
+  );
+}

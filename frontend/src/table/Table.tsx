@@ -1,0 +1,263 @@
+/** The one table of the page: any number of rows, sorted, filtered, copied, exported, opened. */
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Cell, Field } from "../api";
+import { columnFormat, exact, fieldLabel, isKnown, unitLabel } from "../format";
+import { route, setParams } from "../router";
+import { LongName } from "../ui/basics";
+import { hint } from "../ui/hint";
+import { Icon } from "../ui/icons";
+import { useKeys } from "../ui/keys";
+import { ColumnMenu } from "./ColumnMenu";
+import { RowDetails, type RowLink } from "./RowDetails";
+import { save, copyText } from "./export";
+import { formatSort, nextSort, parseSort, shownFields, toCsv, toTsv, viewOf, type Sort, type TableData } from "./model";
+import { share, wishes } from "./widths";
+
+export interface TableProps {
+  /** Names the table in the address and in file names. */
+  id: string;
+  title: string;
+  data: TableData;
+  empty?: string;
+  /** Where a row leads: the timeline, another page. */
+  links?: (row: number) => readonly RowLink[];
+  /** The colour of a mark before a row's first text, if rows have one. */
+  mark?: (row: number) => string | null;
+  /** Columns shown at first; all that hold anything if not given. */
+  columns?: readonly string[];
+  /** How high the table may grow: `page` fills the window, `short` shows a dozen rows. */
+  height?: "page" | "short" | "all";
+  /** Without tools: no filter, no export; for tables of a few rows. */
+  plain?: boolean;
+  /** The main table of the page answers to `/`. */
+  main?: boolean;
+}
+
+const ROW = 30;
+const SPARE = 12;
+
+export function Table(props: TableProps) {
+  const { id, data, title, height = "short", plain = false } = props;
+  const params = route.value.params;
+  const filter = params[`${id}.filter`] ?? "";
+  const sort = parseSort(params[`${id}.sort`], data.fields);
+  const shown = params[`${id}.cols`] ?? props.columns?.join(",");
+  const fields = useMemo(() => shownFields(data, shown), [data, shown]);
+  const sortKey = formatSort(sort) ?? "";
+  const view = useMemo(() => viewOf(data, filter, parseSort(sortKey, data.fields)), [data, filter, sortKey]);
+  const [open, setOpen] = useState<number | null>(null);
+  const input = useRef<HTMLInputElement>(null);
+  const key = `${id}.`;
+  const { noun } = counted(data.rowCount);
+  useKeys(props.main ? [{ keys: "/", does: "Filter the table", group: "Tables", run: () => input.current?.focus() }] : [], [props.main]);
+
+  return (
+    <div class={`table-box table-${height}`} data-table={id}>
+      {!plain && (
+        <div class="table-tools">
+          <div class={`filter ${view.error ? "wrong" : ""}`}>
+            <Icon name="search" size={16} />
+            <input
+              ref={input}
+              type="search"
+              aria-label={`Filter ${title}`}
+              aria-invalid={view.error !== null}
+              placeholder={placeholder(fields)}
+              value={filter}
+              onInput={(event) => setParams({ [`${key}filter`]: event.currentTarget.value })}
+              onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
+              {...hint("Filter", "Words that a row must hold (-word: must not), and conditions such as: self > 5, where=device, type != copy, name ~ conv. A column may be named by the start of its name.")}
+            />
+          </div>
+          <span class="table-count" role="status">
+            {view.error ?? (view.rows.length === data.rowCount ? `${data.rowCount.toLocaleString("en-US")} ${noun}` : `${view.rows.length.toLocaleString("en-US")} of ${data.rowCount.toLocaleString("en-US")} ${noun}`)}
+          </span>
+          <div class="table-actions">
+            <ColumnMenu data={data} shown={fields} onChange={(names) => setParams({ [`${key}cols`]: names?.join(",") ?? null })} />
+            <button type="button" class="button quiet" onClick={() => void copyText(toTsv(data, view.rows, fields))}>
+              <Icon name="copy" size={16} /> Copy
+            </button>
+            <button type="button" class="button quiet" onClick={() => save(`${fileName(id)}.csv`, toCsv(data, view.rows, fields))}>
+              <Icon name="csv" size={16} /> CSV
+            </button>
+          </div>
+        </div>
+      )}
+      {data.rowCount === 0 ? (
+        <p class="table-empty">{props.empty ? props.empty.charAt(0).toUpperCase() + props.empty.slice(1) : "Nothing to show"}</p>
+      ) : (
+        <Grid {...props} fields={fields} rows={view.rows} sort={sort} onSort={(next) => setParams({ [`${key}sort`]: formatSort(next) })} onOpen={setOpen} />
+      )}
+      {open !== null && <RowDetails title={title} data={data} row={open} links={props.links?.(open) ?? []} onClose={() => setOpen(null)} />}
+    </div>
+  );
+}
+
+function counted(count: number): { noun: string } {
+  return { noun: count === 1 ? "row" : "rows" };
+}
+
+function fileName(id: string): string {
+  return `stepscope-${id.replace(/[^\w-]+/g, "-")}`;
+}
+
+function placeholder(fields: readonly Field[]): string {
+  const number = fields.find((field) => field.kind === "float");
+  return number ? `Filter: text, or ${number.name} > 5` : "Filter";
+}
+
+interface GridProps extends TableProps {
+  fields: readonly Field[];
+  rows: readonly number[];
+  sort: Sort | null;
+  onSort: (sort: Sort | null) => void;
+  onOpen: (row: number) => void;
+}
+
+function Grid(props: GridProps) {
+  const { data, fields, rows, sort, height = "short" } = props;
+  const scroller = useRef<HTMLDivElement>(null);
+  const [window_, setWindow] = useState({ first: 0, count: 40 });
+  const [at, setAt] = useState(0);
+  const label = useId();
+  const formats = useMemo(() => fields.map((field) => columnFormat(field, data.columns[field.name] ?? [])), [data, fields]);
+  const wanted = useMemo(() => wishes(data, fields, formats, characterWidth()), [data, fields, formats]);
+  const [available, setAvailable] = useState(0);
+  const template = useMemo(() => share(wanted, available).map((width) => `${width}px`).join(" "), [wanted, available]);
+  const marked = nameColumn(fields);
+  const bars = useMemo(() => fields.map((field) => field.unit === "percent"), [fields]);
+
+  const measure = () => {
+    const box = scroller.current;
+    if (!box) return;
+    const first = Math.max(0, Math.floor(box.scrollTop / ROW) - SPARE);
+    const count = Math.ceil(box.clientHeight / ROW) + 2 * SPARE;
+    setWindow((old) => (old.first === first && old.count === count ? old : { first, count }));
+    setAvailable(box.clientWidth);
+  };
+  useLayoutEffect(measure, [rows]);
+  useEffect(() => {
+    const watch = new ResizeObserver(measure);
+    if (scroller.current) watch.observe(scroller.current);
+    return () => watch.disconnect();
+  }, []);
+  useEffect(() => {
+    if (scroller.current) scroller.current.scrollTop = 0;
+    setAt(0);
+  }, [rows]);
+
+  const move = (to: number) => {
+    const next = Math.max(0, Math.min(rows.length - 1, to));
+    setAt(next);
+    const box = scroller.current;
+    if (!box) return;
+    const top = next * ROW;
+    const visible = box.clientHeight - ROW;
+    if (top < box.scrollTop) box.scrollTop = top;
+    else if (top + ROW > box.scrollTop + visible) box.scrollTop = top + ROW - visible;
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const box = scroller.current;
+    if (!box || event.target !== box) return;
+    const page = Math.max(1, Math.floor((box.clientHeight - ROW) / ROW) - 1);
+    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -rows.length, End: rows.length };
+    const step = steps[event.key];
+    if (step !== undefined) move(at + step);
+    else if (event.key === "Enter" && rows[at] !== undefined) props.onOpen(rows[at] as number);
+    else return;
+    event.preventDefault();
+  };
+
+  const last = Math.min(rows.length, window_.first + window_.count);
+  const visible = rows.slice(window_.first, last);
+  return (
+    <div
+      class="grid"
+      ref={scroller}
+      role="grid"
+      tabIndex={0}
+      aria-label={props.title}
+      aria-rowcount={rows.length + 1}
+      aria-colcount={fields.length}
+      aria-activedescendant={`${label}-${at}`}
+      onScroll={measure}
+      onKeyDown={onKeyDown}
+      style={{ "--columns": template, "--most": String(height === "all" ? rows.length + 1 : 13) } as Record<string, string>}
+    >
+      <div class="grid-head" role="row" aria-rowindex={1}>
+        {fields.map((field) => (
+          <HeadCell key={field.name} field={field} sort={sort} onSort={props.onSort} />
+        ))}
+      </div>
+      <div class="grid-body" style={{ height: `${rows.length * ROW}px` }}>
+        {visible.map((row, offset) => {
+          const index = window_.first + offset;
+          return (
+            <div
+              key={row}
+              id={`${label}-${index}`}
+              class={`grid-row ${index === at ? "at" : ""}`}
+              role="row"
+              aria-rowindex={index + 2}
+              style={{ transform: `translateY(${index * ROW}px)` }}
+              onClick={() => {
+                setAt(index);
+                props.onOpen(row);
+              }}
+            >
+              {fields.map((field, column) => (
+                <BodyCell key={field.name} field={field} value={data.columns[field.name]?.[row] ?? null} text={(formats[column] as (v: Cell) => string)(data.columns[field.name]?.[row] ?? null)} bar={bars[column] as boolean} mark={column === marked ? (props.mark?.(row) ?? null) : null} />
+              ))}
+            </div>
+          );
+        })}
+      </div>
+      {rows.length === 0 && <p class="table-empty">No row passes the filter</p>}
+    </div>
+  );
+}
+
+/** Of a digit or a usual letter in a table, in pixels; it follows the size of the page's text. */
+function characterWidth(): number {
+  return Number.parseFloat(getComputedStyle(document.documentElement).fontSize) * 0.475;
+}
+
+/** The column that names a row: there the mark stands. */
+function nameColumn(fields: readonly Field[]): number {
+  const named = fields.findIndex((field) => field.kind === "str" && /^(name|kernel|op)$/.test(field.name));
+  return named < 0 ? fields.findIndex((field) => field.kind === "str") : named;
+}
+
+function HeadCell({ field, sort, onSort }: { field: Field; sort: Sort | null; onSort: (sort: Sort | null) => void }) {
+  const sorted = sort?.column === field.name ? (sort.descending ? "descending" : "ascending") : "none";
+  const unit = unitLabel(field.unit);
+  return (
+    <div class={`cell head ${alignment(field)}`} role="columnheader" aria-sort={sorted}>
+      <button type="button" onClick={() => onSort(nextSort(sort, field))} {...hint(`${field.name}${unit ? ` (${unit})` : ""}`, field.doc)}>
+        <span class="head-name">{fieldLabel(field)}</span>
+        {unit && <span class="head-unit">{unit}</span>}
+        <span class={`head-sort ${sorted}`} aria-hidden="true" />
+      </button>
+    </div>
+  );
+}
+
+function BodyCell({ field, value, text, bar, mark }: { field: Field; value: Cell; text: string; bar: boolean; mark: string | null }) {
+  const number = typeof value === "number";
+  const share = bar && number ? Math.max(0, Math.min(100, value)) : null;
+  return (
+    <div
+      class={`cell ${alignment(field)} ${isKnown(value) ? "" : "unknown"} ${share === null ? "" : "bar"}`}
+      role="gridcell"
+      {...(share === null ? {} : { style: { "--share": `${share}%` } as Record<string, string> })}
+      {...(number && !Number.isInteger(value) ? hint(fieldLabel(field), "", exact(value, field.unit)) : {})}
+    >
+      {mark && <span class="swatch" style={{ background: mark }} />}
+      {field.kind === "str" && typeof value === "string" ? <LongName text={value} /> : text}
+    </div>
+  );
+}
+
+function alignment(field: Field): string {
+  return field.kind === "float" || field.kind === "int" || field.kind === "ints" ? "right" : "left";
+}

@@ -1,0 +1,112 @@
+/** A table as the page holds it: columns of values, and which rows are shown in which order. */
+import type { Cell, Field } from "../api";
+import { compileFilter, type ColumnValues } from "../filter";
+
+export interface TableData {
+  readonly fields: readonly Field[];
+  readonly columns: ColumnValues;
+  readonly rowCount: number;
+}
+
+export interface Sort {
+  readonly column: string;
+  readonly descending: boolean;
+}
+
+export interface View {
+  /** Indices of the rows to show, in order. */
+  readonly rows: readonly number[];
+  readonly error: string | null;
+}
+
+/** `name` or `-name` for the largest first, as in the address. */
+export function parseSort(text: string | undefined, fields: readonly Field[]): Sort | null {
+  if (!text) return null;
+  const column = text.replace(/^-/, "");
+  return fields.some((field) => field.name === column) ? { column, descending: text.startsWith("-") } : null;
+}
+
+export function formatSort(sort: Sort | null): string | null {
+  return sort && (sort.descending ? "-" : "") + sort.column;
+}
+
+/** What a click on a column's head does: numbers largest first, then smallest; text the other way round; then none. */
+export function nextSort(present: Sort | null, field: Field): Sort | null {
+  const first = field.kind === "float" || field.kind === "int";
+  if (present?.column !== field.name) return { column: field.name, descending: first };
+  return present.descending === first ? { column: field.name, descending: !first } : null;
+}
+
+export function viewOf(data: TableData, filter: string, sort: Sort | null): View {
+  const compiled = compileFilter(filter, data.fields, data.columns);
+  const rows: number[] = [];
+  for (let row = 0; row < data.rowCount; row++) if (!compiled.ok || compiled.keeps(row)) rows.push(row);
+  if (sort) rows.sort(comparison(data.columns[sort.column] ?? [], sort.descending));
+  return { rows, error: compiled.ok ? null : compiled.error };
+}
+
+/** Unknown values come last in either direction; equal ones keep the order that the report gave them. */
+function comparison(values: readonly Cell[], descending: boolean): (a: number, b: number) => number {
+  const sign = descending ? -1 : 1;
+  return (a, b) => {
+    const [x, y] = [values[a] ?? null, values[b] ?? null];
+    if (x === null || y === null) return x === y ? a - b : x === null ? 1 : -1;
+    return sign * compareCells(x, y) || a - b;
+  };
+}
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+function compareCells(x: Exclude<Cell, null>, y: Exclude<Cell, null>): number {
+  if (typeof x === "number" && typeof y === "number") return x - y;
+  if (Array.isArray(x) && Array.isArray(y)) return product(x) - product(y);
+  if (typeof x === "boolean" && typeof y === "boolean") return Number(x) - Number(y);
+  return collator.compare(String(x), String(y));
+}
+
+function product(values: readonly number[]): number {
+  return values.reduce((a, b) => a * b, 1);
+}
+
+/** The columns to show: those named, in their order; else all that hold anything. */
+export function shownFields(data: TableData, chosen: string | undefined): Field[] {
+  if (chosen) {
+    const found = chosen.split(",").flatMap((name) => data.fields.filter((field) => field.name === name));
+    if (found.length) return found;
+  }
+  const known = data.fields.filter((field) => (data.columns[field.name] ?? []).some((value) => value !== null));
+  return known.length ? known : [...data.fields];
+}
+
+/** What is shown, as CSV (RFC 4180): exact values, unknown is empty. */
+export function toCsv(data: TableData, rows: readonly number[], fields: readonly Field[]): string {
+  return lines(data, rows, fields, ",", csvCell);
+}
+
+/** What is shown, for the clipboard: spreadsheets read it as a table. */
+export function toTsv(data: TableData, rows: readonly number[], fields: readonly Field[]): string {
+  return lines(data, rows, fields, "\t", (text) => text.replace(/[\t\r\n]+/g, " "));
+}
+
+function lines(data: TableData, rows: readonly number[], fields: readonly Field[], comma: string, quote: (text: string) => string): string {
+  const columns = fields.map((field) => data.columns[field.name] ?? []);
+  const head = fields.map((field) => quote(field.name)).join(comma);
+  const body = rows.map((row) => columns.map((values) => quote(plainText(values[row] ?? null))).join(comma));
+  return [head, ...body, ""].join("\r\n");
+}
+
+function plainText(value: Cell): string {
+  if (value === null) return "";
+  return Array.isArray(value) ? value.join(" ") : String(value);
+}
+
+function csvCell(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** Rows of objects as columns, for parts of a report that no section gives as a table. */
+export function fromRows(fields: readonly Field[], rows: readonly Readonly<Record<string, Cell>>[]): TableData {
+  const columns: Record<string, Cell[]> = {};
+  for (const field of fields) columns[field.name] = rows.map((row) => row[field.name] ?? null);
+  return { fields, columns, rowCount: rows.length };
+}

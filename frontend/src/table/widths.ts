@@ -1,0 +1,66 @@
+/** How wide the columns are, in pixels: as wide as what they hold, long texts sharing what is left. */
+import type { Cell, Field } from "../api";
+import { fieldLabel, unitLabel } from "../format";
+import type { TableData } from "./model";
+
+const SAMPLE = 300;
+const PADDING = 22;
+const SHORT_TEXT = 30;
+
+export interface Wish {
+  /** What the column needs in any case. */
+  readonly least: number;
+  /** What would show all of it. */
+  readonly most: number;
+}
+
+/** What each column would like, in characters of the given width. */
+export function wishes(data: TableData, fields: readonly Field[], formats: readonly ((value: Cell) => string)[], character: number): Wish[] {
+  return fields.map((field, index) => {
+    const unit = unitLabel(field.unit);
+    const head = fieldLabel(field).length + (unit ? unit.length + 1 : 0) + 1.5;
+    const body = longestText(data, field, formats[index] as (value: Cell) => string);
+    const all = Math.ceil(Math.max(head, body) * character + PADDING);
+    if (field.kind !== "str") return { least: all, most: all };
+    return { least: Math.ceil(Math.max(head, Math.min(body, SHORT_TEXT)) * character + PADDING), most: all };
+  });
+}
+
+/** Widths that fill what is available; columns of text give way to one another, never to numbers. */
+export function share(list: readonly Wish[], available: number): number[] {
+  const widths = list.map((wish) => wish.least);
+  let left = available - widths.reduce((sum, width) => sum + width, 0);
+  const wanting = list.map((wish) => wish.most - wish.least);
+  const wanted = wanting.reduce((sum, want) => sum + want, 0);
+  if (left > 0 && wanted > 0) {
+    const part = Math.min(1, left / wanted);
+    wanting.forEach((want, index) => {
+      const given = Math.floor(want * part);
+      widths[index] = (widths[index] as number) + given;
+      left -= given;
+    });
+  }
+  if (left > 0 && widths.length) spread(widths, list, left);
+  return widths;
+}
+
+/** What nobody needs goes to the columns in proportion, so that numbers do not drift far from their names. */
+function spread(widths: number[], list: readonly Wish[], left: number): void {
+  const total = widths.reduce((sum, width) => sum + width, 0);
+  let given = 0;
+  widths.forEach((width, index) => {
+    const extra = Math.floor((left * width) / total);
+    widths[index] = width + extra;
+    given += extra;
+  });
+  const widest = list.reduce((best, wish, index) => (wish.most > (list[best] as Wish).most ? index : best), 0);
+  widths[widest] = (widths[widest] as number) + left - given;
+}
+
+function longestText(data: TableData, field: Field, format: (value: Cell) => string): number {
+  const values = data.columns[field.name] ?? [];
+  const stride = Math.max(1, Math.floor(data.rowCount / SAMPLE));
+  let longest = 0;
+  for (let row = 0; row < data.rowCount; row += stride) longest = Math.max(longest, format(values[row] ?? null).length);
+  return longest;
+}

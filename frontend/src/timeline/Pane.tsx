@@ -1,0 +1,234 @@
+/** Below the timeline: the event that was chosen, or what the selection adds up to. */
+import { useState } from "preact/hooks";
+import { percent, words } from "../format";
+import { linkTo } from "../router";
+import { Icon } from "../ui/icons";
+import type { Model } from "./model";
+import { duration, moment } from "./ticks";
+import type { EventDetails, EventLinks, SelectionAnswer, SelectionRow, Spot } from "./wire";
+
+export function Pane({ model }: { model: Model }) {
+  const details = model.details.value;
+  const region = model.region.value;
+  if (!details && !region && !model.problem.value) return null;
+  const close = () => {
+    void model.choose(null);
+    void model.select(null);
+    model.problem.value = null;
+  };
+  return (
+    <section class="tl-pane" aria-label={details ? "The selected event" : "The selection"}>
+      <button class="icon-button tl-close" aria-label="Close" title="Close (Esc)" onClick={close}>
+        <Icon name="close" size={15} />
+      </button>
+      {model.problem.value && <p class="tl-problem">{model.problem.value}</p>}
+      {details ? <Details model={model} details={details} links={model.links.value} /> : region && <Selected model={model} summary={model.summary.value} />}
+    </section>
+  );
+}
+
+// -- an event -------------------------------------------------------------------------------------------------------
+
+function Details({ model, details, links }: { model: Model; details: EventDetails; links: EventLinks | null }) {
+  const { spot } = details;
+  const track = model.track(spot.line);
+  const facts: [string, preact.ComponentChildren][] = [
+    ["Duration", <strong key="d">{duration(spot.duration_ps)}</strong>],
+    ["Own time", details.self_ps === null ? <span class="muted">not nested</span> : `${duration(details.self_ps)}${spot.duration_ps > 0 && details.inside ? ` (${percent((details.self_ps / spot.duration_ps) * 100, 0)})` : ""}`],
+    ["Start", moment(spot.start_ps)],
+    ["End", moment(spot.start_ps + spot.duration_ps)],
+    ["Track", `${track?.name ?? ""} ${track?.detail ?? ""}`],
+    ["Kind", spot.kind === "other" ? <span class="muted">unknown</span> : words(spot.kind)],
+    ["Step", links ? (links.step ?? <span class="muted">none</span>) : <Wait />],
+    ["Op", links ? links.op ? <a href={linkTo("op-stats", { find: links.op })}>{links.op}</a> : <span class="muted">none</span> : <Wait />],
+  ];
+  return (
+    <div class="tl-details">
+      <header>
+        <h2 title={details.full_name}>{details.full_name || "(no name)"}</h2>
+        <div class="tl-actions">
+          <button class="button" onClick={() => model.fit()} title="Zoom to it (F)">
+            Zoom to it
+          </button>
+          <button class="button" onClick={() => void model.search(spot.name, false)} title="All events of this name">
+            Find all
+          </button>
+          <button class="button" onClick={() => model.mark()} title="Keep it marked (M)">
+            Mark
+          </button>
+        </div>
+      </header>
+      <div class="tl-columns">
+        <dl class="tl-facts">
+          {facts.map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+        <Flows model={model} details={details} links={links} />
+        <Stats stats={details.stats} />
+      </div>
+    </div>
+  );
+}
+
+function Wait() {
+  return <span class="muted">…</span>;
+}
+
+function Flows({ model, details, links }: { model: Model; details: EventDetails; links: EventLinks | null }) {
+  const around = details.around.slice(-12);
+  const more = details.around_hidden + details.around.length - around.length;
+  return (
+    <div class="tl-flows">
+      {links?.cause && (
+        <>
+          <h3>Caused by</h3>
+          <SpotLink model={model} spot={links.cause} />
+        </>
+      )}
+      {links && links.effects.length > 0 && (
+        <>
+          <h3>Caused {links.effects.length + links.effects_hidden > 1 && <span class="muted">{(links.effects.length + links.effects_hidden).toLocaleString("en-US")} events</span>}</h3>
+          {links.effects.slice(0, 6).map((spot) => (
+            <SpotLink key={spot.event} model={model} spot={spot} />
+          ))}
+          {links.effects.length + links.effects_hidden > 6 && <div class="muted">and {(links.effects.length + links.effects_hidden - 6).toLocaleString("en-US")} more</div>}
+        </>
+      )}
+      <h3>Inside of</h3>
+      {more > 0 && <div class="muted">{more} further out</div>}
+      {around.map((spot, depth) => (
+        <div key={spot.event} style={{ paddingLeft: Math.min(depth, 8) * 8 }}>
+          <SpotLink model={model} spot={spot} />
+        </div>
+      ))}
+      {!around.length && <div class="muted">nothing: it is the outermost on its track</div>}
+      {details.inside > 0 && <div class="muted tl-inside">{details.inside.toLocaleString("en-US")} events inside it</div>}
+    </div>
+  );
+}
+
+function SpotLink({ model, spot }: { model: Model; spot: Spot }) {
+  return (
+    <button class="tl-spot" title={spot.name} onClick={() => void model.goTo(spot)}>
+      <span class="tl-spot-name">{spot.name}</span>
+      <span class="tl-spot-time">{duration(spot.duration_ps)}</span>
+    </button>
+  );
+}
+
+function Stats({ stats }: { stats: EventDetails["stats"] }) {
+  if (!stats.length) return <div class="tl-stats muted">The recording holds no further facts on this event.</div>;
+  return (
+    <dl class="tl-stats">
+      {stats.map(([name, value]) => (
+        <div key={name}>
+          <dt title={name}>{name}</dt>
+          <dd>{statText(name, value)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** A fact as text: ids as they are, stacks a frame a line. */
+function statText(name: string, value: string | number | null): string {
+  if (value === null) return "–";
+  if (typeof value === "string") return /stack/i.test(name) ? value.replaceAll(";", "\n") : value;
+  return /\bid\b|_id$|number|index|device|stream|rank|level/i.test(name) ? String(value) : value.toLocaleString("en-US", { maximumFractionDigits: 6 });
+}
+
+// -- a selection ----------------------------------------------------------------------------------------------------
+
+type Column = "self_ps" | "total_ps" | "events" | "name";
+
+function Selected({ model, summary }: { model: Model; summary: SelectionAnswer | null }) {
+  const region = model.region.value;
+  const [sort, setSort] = useState<Column>("self_ps");
+  if (!region) return null;
+  const length = region.end - region.begin;
+  const rows = summary ? [...summary.rows].sort((a, b) => (sort === "name" ? (a.name < b.name ? -1 : 1) : b[sort] - a[sort])) : [];
+  const most = Math.max(1, ...rows.map((row) => row.self_ps));
+  return (
+    <div class="tl-details">
+      <header>
+        <h2>
+          {duration(length)} <span class="muted">from {moment(region.begin)} on {region.tracks ? tracksText(region.tracks.length) : "all tracks"}</span>
+        </h2>
+        <div class="tl-actions">
+          <button class="button" title="Zoom to it (F)" onClick={() => model.fit()}>
+            Zoom to it
+          </button>
+          <button class="button" title="Keep it marked (M)" onClick={() => model.mark()}>
+            Mark
+          </button>
+        </div>
+      </header>
+      {!summary ? (
+        <p class="muted">Adding up …</p>
+      ) : (
+        <div class="tl-table">
+          <table>
+            <thead>
+              <tr>
+                <Head label="Name" column="name" sort={sort} set={setSort} doc="Name of the events" />
+                <Head label="Events" column="events" sort={sort} set={setSort} doc="How many events of this name overlap the selection" />
+                <Head label="Total" column="total_ps" sort={sort} set={setSort} doc="Their time inside the selection, added up" />
+                <Head label="Self" column="self_ps" sort={sort} set={setSort} doc="The same without the time of the events directly inside them" />
+                <th title="Self, as a part of the selection's length; tracks add up">Share</th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <SummaryRow key={row.name} row={row} most={most} length={length} find={() => void model.search(row.name.slice(0, 400), false)} />
+              ))}
+              {summary.rest && <SummaryRow row={summary.rest} most={most} length={length} find={null} />}
+            </tbody>
+            <tfoot>
+              <tr>
+                <td>{summary.names.toLocaleString("en-US")} names</td>
+                <td>{summary.events.toLocaleString("en-US")}</td>
+                <td>{duration(summary.total_ps)}</td>
+                <td>{duration(summary.self_ps)}</td>
+                <td />
+              </tr>
+            </tfoot>
+          </table>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function tracksText(count: number): string {
+  return count === 1 ? "one track" : `${count} tracks`;
+}
+
+function Head({ label, column, sort, set, doc }: { label: string; column: Column; sort: Column; set: (column: Column) => void; doc: string }) {
+  return (
+    <th aria-sort={sort === column ? (column === "name" ? "ascending" : "descending") : "none"}>
+      <button title={doc} onClick={() => set(column)}>
+        {label}
+        {sort === column && <span aria-hidden="true"> {column === "name" ? "↑" : "↓"}</span>}
+      </button>
+    </th>
+  );
+}
+
+function SummaryRow({ row, most, length, find }: { row: SelectionRow; most: number; length: number; find: (() => void) | null }) {
+  return (
+    <tr>
+      <td title={row.name}>{find ? <button onClick={find}>{row.name || "(no name)"}</button> : <span class="muted">{row.name}</span>}</td>
+      <td>{row.events.toLocaleString("en-US")}</td>
+      <td>{duration(row.total_ps)}</td>
+      <td>{duration(row.self_ps)}</td>
+      <td class="tl-share">
+        <span style={{ width: `${(row.self_ps / most) * 100}%` }} />
+        <b>{percent((row.self_ps / length) * 100, 1)}</b>
+      </td>
+    </tr>
+  );
+}

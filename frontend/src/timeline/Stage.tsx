@@ -1,0 +1,452 @@
+/** The tracks: labels at the left, the picture at the right, and what the mouse does with it. */
+import { effect, useSignalEffect } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { palette, theme } from "../design/theme";
+import { Icon } from "../ui/icons";
+import { visibleItems, type Item } from "./layout";
+import type { Model, Region } from "./model";
+import { OVERVIEW, RULER, STEP_BAND, overviewGroups, paintArrows, paintItems, paintOverview, paintRegion, paintRuler, paintSelected, paintStepLines, paintSteps, type Scene } from "./paint";
+import { Painter } from "./paint-colours";
+import { sliceAt } from "./slices";
+import { clamp, pan, toTime, toX, zoomAt, type Span } from "./viewport";
+import type { LaneSlices } from "./wire";
+
+const DRAG = 4;
+const WHEEL_ZOOM = 0.0016;
+const REACH = 3;
+
+/** Slices under the mouse. */
+export interface Under {
+  readonly lane: LaneSlices;
+  readonly at: number;
+}
+
+export function under(model: Model): Under | null {
+  const hover = model.hover.peek();
+  if (!hover || hover.hit.lane < 0 || !hover.hit.item.track) return null;
+  const { span, width } = { span: model.span.peek(), width: model.width };
+  const reach = (REACH / width) * (span.end - span.begin);
+  for (const { tile, begin, end } of model.tiles.pieces(`${hover.hit.item.id}.${hover.hit.lane}`, span, width)) {
+    if (!tile.lane || hover.time < begin - reach || hover.time >= end + reach) continue;
+    const at = sliceAt(tile.lane, hover.time, reach);
+    if (at >= 0) return { lane: tile.lane, at };
+  }
+  return null;
+}
+
+export function Stage({ model }: { model: Model }) {
+  const overview = useRef<HTMLCanvasElement>(null);
+  const head = useRef<HTMLCanvasElement>(null);
+  const tracks = useRef<HTMLCanvasElement>(null);
+  const scroll = useRef<HTMLDivElement>(null);
+  const frame = useMemo(() => new Frame(model), [model]);
+  const layout = model.layout.value;
+  useEffect(() => frame.mount(overview.current, head.current, tracks.current, scroll.current), [frame]);
+  useSignalEffect(() => {
+    model.layout.value; // eslint-disable-line no-unused-expressions
+    frame.redraw();
+  });
+  return (
+    <div class={`tl-stage tl-tool-${model.tool.value}`}>
+      <div class="tl-corner tl-corner-overview">
+        <OverviewCaption model={model} />
+      </div>
+      <canvas class="tl-overview" ref={overview} style={{ height: OVERVIEW }} />
+      <div class="tl-corner">
+        <span class="muted">Time</span>
+      </div>
+      <canvas class="tl-head" ref={head} style={{ height: RULER + STEP_BAND + layout.pinnedHeight }} tabIndex={-1} />
+      {layout.pinnedItems.length > 0 && (
+        <div class="tl-pinned" style={{ top: OVERVIEW + RULER + STEP_BAND + 2, height: layout.pinnedHeight }}>
+          {layout.pinnedItems.map((item) => (
+            <Label key={item.id} item={item} model={model} />
+          ))}
+        </div>
+      )}
+      <div class="tl-scroll" ref={scroll} tabIndex={0} role="application" aria-label="Tracks. W and S zoom, A and D pan, arrows move the selection, question mark lists all keys.">
+        <div class="tl-inner" style={{ height: layout.height }}>
+          <canvas class="tl-tracks" ref={tracks} />
+          <Labels model={model} />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function OverviewCaption({ model }: { model: Model }) {
+  const shown = overviewGroups(model.tracks.groups);
+  return (
+    <>
+      {shown.map((group) => (
+        <span key={group.id} title={group.detail}>
+          {group.name} <span class="muted">{group.lanes > 1 ? "at work" : "busy"}</span>
+        </span>
+      ))}
+    </>
+  );
+}
+
+// -- labels ---------------------------------------------------------------------------------------------------------
+
+function Labels({ model }: { model: Model }) {
+  const { items } = model.layout.value;
+  return (
+    <div class="tl-labels">
+      {items.map((item) => (
+        <Label key={item.id} item={item} model={model} />
+      ))}
+    </div>
+  );
+}
+
+function Label({ item, model }: { item: Item; model: Model }) {
+  const name = item.track?.name ?? item.group?.name ?? "";
+  const detail = item.track?.detail || (item.group ? groupDetail(item) : "");
+  const canCollapse = item.group ? !item.pinned : (item.track?.rows ?? 0) > 1;
+  const title = [name, detail, item.track && item.track.line >= 0 ? `${item.track.events.toLocaleString("en-US")} events in ${item.track.rows} rows` : "", emptyOnes(item)].filter(Boolean).join("\n");
+  return (
+    <div class={`tl-label ${item.group ? "tl-group" : ""}`} style={{ top: item.top, height: item.height, paddingLeft: 6 + item.depth * 12 }} title={title}>
+      <button class="tl-fold" disabled={!canCollapse} aria-expanded={canCollapse ? !item.collapsed : undefined} aria-label={`${item.collapsed ? "Open" : "Collapse"} ${name}`} onClick={() => model.toggle("collapsed", item.id)}>
+        {canCollapse && <Icon name={item.collapsed ? "right" : "down"} size={13} />}
+      </button>
+      <span class="tl-name">
+        {name}
+        {detail && <span class="tl-detail"> {detail}</span>}
+      </span>
+      {item.track?.main && <span class="tl-badge">main</span>}
+      <span class="tl-acts">
+        <button aria-pressed={model.choices.value.pinned.includes(item.id)} aria-label={`Pin ${name}`} title="Pin to the top" onClick={() => model.togglePin(item.id)}>
+          <svg width="13" height="13" viewBox="0 0 20 20" class="icon" aria-hidden="true">
+            <path d="M7 3h6l-1 6 3 3H5l3-3zM10 12v5" />
+          </svg>
+        </button>
+        {!item.pinned && (
+          <button aria-label={`Hide ${name}`} title="Hide" onClick={() => model.toggle("hidden", item.id)}>
+            <Icon name="close" size={12} />
+          </button>
+        )}
+      </span>
+    </div>
+  );
+}
+
+function groupDetail(item: Item): string {
+  const group = item.group;
+  if (!group || group.kind === "counters") return "";
+  if (group.kind === "pool") return group.detail;
+  return group.kind === "host" ? `${group.lanes} threads` : "";
+}
+
+function emptyOnes(item: Item): string {
+  const empty = item.group?.empty ?? [];
+  return empty.length ? `without events: ${empty.join(", ")}` : "";
+}
+
+// -- the picture ----------------------------------------------------------------------------------------------------
+
+type Gesture =
+  | { readonly kind: "pan"; readonly span: Span; readonly top: number }
+  | { readonly kind: "region" | "zoom"; readonly from: number; readonly y: number }
+  | { readonly kind: "window"; readonly offset: number }
+  | { readonly kind: "brush"; readonly from: number };
+
+/** The canvases of one timeline: draws at most once a frame, and only if something changed. */
+class Frame {
+  private pending = 0;
+  private overview: HTMLCanvasElement | null = null;
+  private head: HTMLCanvasElement | null = null;
+  private tracks: HTMLCanvasElement | null = null;
+  private scroll: HTMLElement | null = null;
+  private gesture: Gesture | null = null;
+  private downX = 0;
+  private downY = 0;
+  private moved = false;
+  private band: Region | null = null;
+  private painter: { readonly of: Painter; readonly theme: string } | null = null;
+  private arrowTimer = 0;
+
+  constructor(private readonly model: Model) {}
+
+  mount(overview: HTMLCanvasElement | null, head: HTMLCanvasElement | null, tracks: HTMLCanvasElement | null, scroll: HTMLElement | null): () => void {
+    if (!overview || !head || !tracks || !scroll) return () => undefined;
+    Object.assign(this, { overview, head, tracks, scroll });
+    const { model } = this;
+    model.redraw = () => this.redraw();
+    model.scrollTo = (top) => scroll.scrollTo({ top });
+    const abort = new AbortController();
+    const { signal } = abort;
+    const sizes = new ResizeObserver(() => this.resize());
+    for (const element of [overview, head, scroll]) sizes.observe(element);
+    scroll.addEventListener("scroll", () => this.scrolled(), { signal, passive: true });
+    tracks.addEventListener("wheel", (event) => this.wheel(event), { signal, passive: false });
+    head.addEventListener("wheel", (event) => this.wheel(event), { signal, passive: false });
+    for (const canvas of [overview, head, tracks]) {
+      canvas.addEventListener("pointerdown", (event) => this.down(event, canvas), { signal });
+      canvas.addEventListener("pointermove", (event) => this.move(event, canvas), { signal });
+      canvas.addEventListener("pointerup", (event) => this.up(event), { signal });
+      canvas.addEventListener("pointercancel", () => this.cancel(), { signal });
+      canvas.addEventListener("pointerleave", () => this.leave(), { signal });
+    }
+    tracks.addEventListener("dblclick", () => this.doubleClick(), { signal });
+    const stop = effect(() => {
+      for (const each of [model.span, model.selected, model.links, model.region, model.marks, model.found, model.steps, model.arrows, theme, palette]) void each.value;
+      this.redraw();
+      this.askForArrows();
+    });
+    this.resize();
+    return () => {
+      stop();
+      abort.abort();
+      sizes.disconnect();
+      cancelAnimationFrame(this.pending);
+      window.clearTimeout(this.arrowTimer);
+      model.redraw = () => undefined;
+    };
+  }
+
+  redraw(): void {
+    if (!this.pending) this.pending = requestAnimationFrame(() => this.draw());
+  }
+
+  private resize(): void {
+    const { scroll, model, tracks } = this;
+    if (!scroll || !tracks) return;
+    const gutter = parseFloat(getComputedStyle(scroll).getPropertyValue("--labels")) || 240;
+    model.width = Math.max(50, scroll.clientWidth - gutter);
+    model.height = scroll.clientHeight;
+    tracks.style.width = `${model.width}px`;
+    tracks.style.height = `${model.height}px`;
+    for (const canvas of [this.overview, this.head]) if (canvas) canvas.style.width = `${model.width}px`;
+    this.redraw();
+  }
+
+  private scrolled(): void {
+    this.model.scrollTop = this.scroll?.scrollTop ?? 0;
+    this.redraw();
+  }
+
+  private draw(): void {
+    this.pending = 0;
+    const { model, overview, head, tracks } = this;
+    if (!overview || !head || !tracks) return;
+    const begun = performance.now();
+    const scene = this.scene(model.span.peek());
+    const layout = model.layout.peek();
+    model.tiles.startFrame();
+    paint(overview, OVERVIEW, scene, (ctx) => paintOverview(ctx, this.scene(clamp({ begin: model.whole.begin, end: model.whole.end }, model.whole)), model.tracks.groups, scene.span));
+    paint(head, RULER + STEP_BAND + layout.pinnedHeight, scene, (ctx) => {
+      paintRuler(ctx, scene);
+      paintSteps(ctx, scene, RULER);
+      ctx.translate(0, RULER + STEP_BAND);
+      paintItems(ctx, scene, layout.pinnedItems, 0, layout.pinnedHeight);
+      paintSelected(ctx, scene, layout.pinnedItems, 0);
+    });
+    paint(tracks, model.height, scene, (ctx) => this.drawTracks(ctx, scene));
+    model.tiles.endFrame();
+    performance.measure("timeline frame", { start: begun });
+  }
+
+  private drawTracks(ctx: CanvasRenderingContext2D, scene: Scene): void {
+    const { model } = this;
+    const { items } = model.layout.peek();
+    paintStepLines(ctx, scene, model.height);
+    paintItems(ctx, scene, items, model.scrollTop, model.height);
+    for (const mark of model.marks.peek()) paintRegion(ctx, scene, mark, model.height, false);
+    const region = this.band ?? model.region.peek();
+    if (region) paintRegion(ctx, scene, region, model.height, true);
+    if (!model.selected.peek()) paintArrows(ctx, scene, items, model.scrollTop, model.arrows.peek(), false);
+    paintArrows(ctx, scene, items, model.scrollTop, this.ownArrows(), true);
+    paintSelected(ctx, scene, items, model.scrollTop);
+  }
+
+  private scene(span: Span): Scene {
+    const { model } = this;
+    if (this.painter?.theme !== theme.peek()) {
+      const isDark = theme.peek() === "dark";
+      this.painter = { theme: theme.peek(), of: new Painter(model.kinds, (type) => model.names.get(type), palette.peek().surface, isDark) };
+    }
+    return { model, painter: this.painter.of, palette: palette.peek(), isDark: theme.peek() === "dark", span, width: model.width };
+  }
+
+  /** The arrows of the selected event. */
+  private ownArrows() {
+    const spot = this.model.selected.peek();
+    const links = this.model.links.peek();
+    if (!spot || !links) return [];
+    const end = (each: typeof spot) => [each.event, each.line, each.lane, each.start_ps, each.start_ps + each.duration_ps] as const;
+    return [...(links.cause ? [[end(links.cause), end(spot)] as const] : []), ...links.effects.map((effect) => [end(spot), end(effect)] as const)];
+  }
+
+  /** Once the picture stands still, the arrows between what is on it, if they are few. */
+  private askForArrows(): void {
+    window.clearTimeout(this.arrowTimer);
+    this.arrowTimer = window.setTimeout(async () => {
+      const { model } = this;
+      const { begin, end } = model.span.peek();
+      const items = visibleItems(model.layout.peek().items, model.scrollTop, model.scrollTop + model.height);
+      const lines = items.flatMap((item) => (item.track && item.track.line >= 0 ? [item.id] : []));
+      if (!lines.length) return;
+      try {
+        const answer = await model.source.arrows(begin, end, lines);
+        model.arrows.value = answer.arrows;
+        model.hiddenArrows.value = answer.arrows.length ? 0 : answer.total;
+      } catch {
+        model.arrows.value = []; // the picture is whole without them
+      }
+    }, 350);
+  }
+
+  // -- the mouse -------------------------------------------------------------------------------------------------
+
+  private wheel(event: WheelEvent): void {
+    event.preventDefault();
+    const { model } = this;
+    const unit = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? model.height : 1;
+    const [dx, dy] = [event.deltaX * unit, event.deltaY * unit];
+    if (event.shiftKey) this.scroll?.scrollBy({ top: dy || dx });
+    else if (Math.abs(dx) > Math.abs(dy)) model.show(pan(model.span.peek(), model.width, dx, model.whole), "at once");
+    else model.show(zoomAt(model.span.peek(), model.width, event.offsetX, Math.exp(Math.max(-120, Math.min(120, dy)) * WHEEL_ZOOM * (event.ctrlKey ? 4 : 1)), model.whole), "at once");
+  }
+
+  private down(event: PointerEvent, canvas: HTMLCanvasElement): void {
+    if (event.button !== 0) return;
+    const { model } = this;
+    canvas.setPointerCapture(event.pointerId);
+    this.scroll?.focus({ preventScroll: true });
+    [this.downX, this.downY, this.moved] = [event.offsetX, event.offsetY, false];
+    const tool = event.shiftKey ? "measure" : model.tool.peek();
+    if (canvas === this.overview) this.gesture = this.overviewGesture(event.offsetX);
+    else if (tool === "pan") this.gesture = { kind: "pan", span: model.span.peek(), top: model.scrollTop };
+    else this.gesture = { kind: tool === "zoom" ? "zoom" : "region", from: model.timeAt(event.offsetX), y: tool === "select" ? event.offsetY : -1 };
+  }
+
+  private overviewGesture(x: number): Gesture {
+    const { model } = this;
+    const all = clamp({ begin: model.whole.begin, end: model.whole.end }, model.whole);
+    const { begin, end } = model.span.peek();
+    const [x0, x1] = [toX(all, model.width, begin), toX(all, model.width, end)];
+    return x >= x0 - 3 && x <= x1 + 3 ? { kind: "window", offset: toTime(all, model.width, x) - begin } : { kind: "brush", from: toTime(all, model.width, x) };
+  }
+
+  private move(event: PointerEvent, canvas: HTMLCanvasElement): void {
+    const { model, gesture } = this;
+    if (Math.abs(event.offsetX - this.downX) > DRAG || Math.abs(event.offsetY - this.downY) > DRAG) this.moved = true;
+    if (!gesture) {
+      if (canvas === this.tracks) this.hover(event.offsetX, event.offsetY);
+      return;
+    }
+    if (!this.moved) return;
+    model.hover.value = null;
+    if (gesture.kind === "pan") {
+      model.show(pan(gesture.span, model.width, this.downX - event.offsetX, model.whole), "at once");
+      if (canvas === this.tracks) this.scroll?.scrollTo({ top: gesture.top + this.downY - event.offsetY });
+      return;
+    }
+    if (gesture.kind === "window" || gesture.kind === "brush") {
+      this.moveOverview(gesture, event.offsetX);
+      return;
+    }
+    const [a, b] = [gesture.from, model.timeAt(Math.max(0, Math.min(model.width, event.offsetX)))];
+    this.band = { begin: Math.min(a, b), end: Math.max(a, b), tracks: gesture.y < 0 ? null : this.tracksBetween(gesture.y, event.offsetY) };
+    this.redraw();
+  }
+
+  private moveOverview(gesture: Gesture, x: number): void {
+    const { model } = this;
+    const all = clamp({ begin: model.whole.begin, end: model.whole.end }, model.whole);
+    const time = toTime(all, model.width, Math.max(0, Math.min(model.width, x)));
+    const { begin, end } = model.span.peek();
+    if (gesture.kind === "window") model.show({ begin: time - gesture.offset, end: time - gesture.offset + end - begin }, "at once");
+    else if (gesture.kind === "brush") model.show({ begin: Math.min(gesture.from, time), end: Math.max(gesture.from, time) }, "at once");
+  }
+
+  private tracksBetween(y0: number, y1: number): string[] {
+    const top = Math.min(y0, y1) + this.model.scrollTop;
+    const bottom = Math.max(y0, y1) + this.model.scrollTop;
+    return visibleItems(this.model.layout.peek().items, top, Math.max(bottom, top + 1)).flatMap((item) => {
+      if (item.track) return item.track.line >= 0 ? [item.id] : [];
+      return item.collapsed && item.group?.kind !== "counters" ? [item.id] : [];
+    });
+  }
+
+  private up(event: PointerEvent): void {
+    const { gesture, band, model } = this;
+    this.gesture = null;
+    this.band = null;
+    if (!gesture) return;
+    if (!this.moved) this.click(gesture, event.offsetX, event.offsetY);
+    else if (gesture.kind === "region" && band) void model.choose(band);
+    else if (gesture.kind === "zoom" && band) model.show(band);
+    this.redraw();
+  }
+
+  private click(gesture: Gesture, x: number, y: number): void {
+    const { model } = this;
+    if (gesture.kind === "brush" || gesture.kind === "window") {
+      const all = clamp({ begin: model.whole.begin, end: model.whole.end }, model.whole);
+      const { begin, end } = model.span.peek();
+      const time = toTime(all, model.width, x);
+      if (gesture.kind === "brush") model.show({ begin: time - (end - begin) / 2, end: time + (end - begin) / 2 });
+      return;
+    }
+    this.hover(x, y);
+    const hit = model.hover.peek()?.hit;
+    const found = under(model);
+    if (found && found.lane.count[found.at] === 1) void model.select(found.lane.event[found.at] as number);
+    else if (found) this.open(found);
+    else if (hit?.item.group) model.toggle("collapsed", hit.item.id);
+    else {
+      void model.select(null);
+      void model.choose(null);
+    }
+  }
+
+  /** A click on a merged slice tells what is in it. */
+  private open({ lane, at }: Under): void {
+    const { model } = this;
+    const item = model.hover.peek()?.hit.item;
+    const begin = lane.begin + (lane.start[at] as number) * lane.unit;
+    const end = lane.begin + (lane.end[at] as number) * lane.unit;
+    void model.choose({ begin, end: Math.max(end, begin + 1), tracks: item ? [item.id] : null });
+  }
+
+  private doubleClick(): void {
+    const { model } = this;
+    const found = under(model);
+    if (!found) return;
+    const { lane, at } = found;
+    const begin = lane.begin + (lane.start[at] as number) * lane.unit;
+    const end = lane.begin + (lane.end[at] as number) * lane.unit;
+    const wide = Math.max(end - begin, 1000);
+    model.show({ begin: begin - wide * 0.1, end: end + wide * 0.1 });
+  }
+
+  private hover(x: number, y: number): void {
+    const { model } = this;
+    const hit = model.hitAt(y);
+    model.hover.value = hit ? { x, y, hit, time: model.timeAt(x) } : null;
+  }
+
+  private leave(): void {
+    if (!this.gesture) this.model.hover.value = null;
+  }
+
+  private cancel(): void {
+    this.gesture = null;
+    this.band = null;
+    this.redraw();
+  }
+}
+
+/** Runs a painter on a canvas that is as sharp as the screen. */
+function paint(canvas: HTMLCanvasElement, height: number, scene: Scene, draw: (ctx: CanvasRenderingContext2D) => void): void {
+  const ratio = window.devicePixelRatio || 1;
+  const [wide, tall] = [Math.round(scene.width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide || canvas.height !== tall) Object.assign(canvas, { width: wide, height: tall });
+  const ctx = canvas.getContext("2d", { alpha: false });
+  if (!ctx) return;
+  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  ctx.fillStyle = scene.palette.surface;
+  ctx.fillRect(0, 0, scene.width, height);
+  draw(ctx);
+}

@@ -1,0 +1,347 @@
+/** The state of one timeline: what is looked at, what is chosen, what was found. */
+import { batch, computed, signal } from "@preact/signals";
+import { collapsedAtFirst, findTrack, itemAt, layoutOf, pathTo, type Choices, type Hit } from "./layout";
+import { Names } from "./names";
+import { Tiles } from "./tiles";
+import { around, between, clamp, levelFor, pan, toTime, zoomAt, type Span } from "./viewport";
+import type { ArrowEnd, EventDetails, EventLinks, GroupInfo, SearchAnswer, SelectionAnswer, Source, Spot, Steps, TrackInfo, Tracks } from "./wire";
+
+export const TOOLS = ["select", "pan", "zoom", "measure"] as const;
+export type Tool = (typeof TOOLS)[number];
+
+export interface Region extends Span {
+  /** The tracks it covers; null for all that are on the page. */
+  readonly tracks: readonly string[] | null;
+}
+
+export interface Found {
+  readonly text: string;
+  readonly regex: boolean;
+  readonly total: number;
+  readonly bins: readonly number[];
+  readonly types: Uint8Array;
+  readonly number: number | null;
+}
+
+export interface Hover {
+  readonly x: number;
+  readonly y: number;
+  readonly hit: Hit;
+  readonly time: number;
+}
+
+export type ArrowPair = readonly [ArrowEnd, ArrowEnd];
+
+/** Below this many events a pixel, arrows are asked for without a selection. */
+const SEARCH_BINS = 512;
+const GLIDE_MS = 140;
+const ZOOM_STEP = 0.72;
+const PAN_STEP = 0.18;
+
+export class Model {
+  readonly whole: Span;
+  readonly span = signal<Span>({ begin: 0, end: 1 });
+  readonly tool = signal<Tool>("pan");
+  readonly selected = signal<Spot | null>(null);
+  readonly details = signal<EventDetails | null>(null);
+  readonly links = signal<EventLinks | null>(null);
+  readonly problem = signal<string | null>(null);
+  readonly region = signal<Region | null>(null);
+  readonly summary = signal<SelectionAnswer | null>(null);
+  readonly marks = signal<readonly Span[]>([]);
+  readonly found = signal<Found | null>(null);
+  readonly searchProblem = signal<string | null>(null);
+  readonly steps = signal<Steps | null>(null);
+  readonly hover = signal<Hover | null>(null);
+  readonly arrows = signal<readonly ArrowPair[]>([]);
+  readonly hiddenArrows = signal(0);
+  readonly choices = signal<Choices>({ collapsed: new Set(), hidden: new Set(), pinned: [] });
+  readonly layout = computed(() => layoutOf(this.tracks.groups, this.choices.value));
+  readonly peaks = new Map<string, number>();
+  readonly tiles: Tiles;
+  readonly names: Names;
+  readonly kinds: ReadonlyMap<number, string>;
+  /** Size of the canvas of the tracks, CSS pixels. */
+  width = 1000;
+  height = 500;
+  /** How far down the page of tracks is scrolled; and a way to scroll it. */
+  scrollTop = 0;
+  scrollTo: (top: number) => void = () => undefined;
+  /** Asks for a new picture. */
+  redraw: () => void = () => undefined;
+  private glide = 0;
+  private asking = new AbortController();
+  private askingRegion = new AbortController();
+
+  constructor(
+    readonly source: Source,
+    readonly tracks: Tracks,
+  ) {
+    this.whole = { begin: tracks.span_ps[0], end: Math.max(tracks.span_ps[1], tracks.span_ps[0] + 1000) };
+    this.span.value = clamp({ begin: tracks.activity_ps[0], end: tracks.activity_ps[1] }, this.whole);
+    this.choices.value = { collapsed: collapsedAtFirst(tracks.groups), hidden: new Set(), pinned: [] };
+    this.tiles = new Tiles(source.window.bind(source), () => this.redraw());
+    this.names = new Names(source.names, tracks.names_a_page, () => this.redraw());
+    this.kinds = new Map(Object.entries(tracks.kinds).map(([name, value]) => [value, name]));
+    void this.loadSteps();
+  }
+
+  private async loadSteps(): Promise<void> {
+    try {
+      this.steps.value = await this.source.steps();
+    } catch {
+      this.steps.value = null; // the ruler has no steps then; everything else works
+    }
+  }
+
+  // -- the window ------------------------------------------------------------------------------------------------
+
+  show(span: Span, how: "at once" | "gliding" = "gliding"): void {
+    cancelAnimationFrame(this.glide);
+    const to = clamp(span, this.whole);
+    if (how === "at once" || window.matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      this.span.value = to;
+      return;
+    }
+    const from = this.span.peek();
+    const started = performance.now();
+    const step = (now: number) => {
+      const share = Math.min(1, Math.max(0, (now - started) / GLIDE_MS));
+      this.span.value = between(from, to, 1 - (1 - share) ** 3);
+      if (share < 1) this.glide = requestAnimationFrame(step);
+    };
+    this.target = to;
+    this.glide = requestAnimationFrame(step);
+  }
+
+  /** Where a glide under way will end, so that keys pressed in a row add up. */
+  private target: Span | null = null;
+
+  private base(): Span {
+    return this.target && performance.now() - this.lastKey < GLIDE_MS ? this.target : this.span.peek();
+  }
+
+  private lastKey = -1e9;
+
+  zoomKey(direction: 1 | -1): void {
+    const x = this.hover.peek()?.x ?? this.width / 2;
+    const next = zoomAt(this.base(), this.width, x, direction > 0 ? ZOOM_STEP : 1 / ZOOM_STEP, this.whole);
+    this.lastKey = performance.now();
+    this.show(next);
+  }
+
+  panKey(direction: 1 | -1): void {
+    const next = pan(this.base(), this.width, direction * this.width * PAN_STEP, this.whole);
+    this.lastKey = performance.now();
+    this.show(next);
+  }
+
+  fit(): void {
+    const chosen = this.region.peek() ?? this.selectedSpan();
+    this.show(chosen ? around(chosen, this.whole, chosen === this.region.peek() ? 0.02 : 0.15) : this.home());
+  }
+
+  home(): Span {
+    return { begin: this.tracks.activity_ps[0], end: this.tracks.activity_ps[1] };
+  }
+
+  selectedSpan(): Span | null {
+    const spot = this.selected.peek();
+    return spot && { begin: spot.start_ps, end: spot.start_ps + spot.duration_ps };
+  }
+
+  timeAt(x: number): number {
+    return toTime(this.span.peek(), this.width, x);
+  }
+
+  hitAt(y: number): Hit | null {
+    return itemAt(this.layout.peek().items, y + this.scrollTop);
+  }
+
+  // -- an event --------------------------------------------------------------------------------------------------
+
+  /** Chooses an event; null none. */
+  async select(event: number | null): Promise<void> {
+    this.asking.abort();
+    this.asking = new AbortController();
+    const { signal: abort } = this.asking;
+    if (event === null) {
+      batch(() => {
+        this.selected.value = null;
+        this.details.value = null;
+        this.links.value = null;
+      });
+      return;
+    }
+    try {
+      const details = await this.source.event(event, abort);
+      if (abort.aborted) return;
+      batch(() => {
+        this.region.value = null;
+        this.summary.value = null;
+        this.selected.value = details.spot;
+        this.details.value = details;
+        this.links.value = null;
+        this.problem.value = null;
+      });
+      const links = await this.source.links(event, abort);
+      if (!abort.aborted) this.links.value = links;
+    } catch (error) {
+      if (!abort.aborted) this.problem.value = String(error instanceof Error ? error.message : error);
+    }
+  }
+
+  /** Chooses an event and brings it into view. */
+  async goTo(spot: Spot, how: "centre" | "fit" = "centre"): Promise<void> {
+    this.reveal(spot);
+    const span = this.span.peek();
+    const wide = span.end - span.begin;
+    const end = spot.start_ps + spot.duration_ps;
+    const isTiny = spot.duration_ps > 0 && (spot.duration_ps / wide) * this.width < 2;
+    if (how === "fit" || isTiny || spot.duration_ps > wide) {
+      this.show(around({ begin: spot.start_ps, end }, this.whole, isTiny && how !== "fit" ? 12 : 0.3));
+    } else if (spot.start_ps < span.begin || end > span.end) {
+      const middle = (spot.start_ps + end) / 2;
+      this.show({ begin: middle - wide / 2, end: middle + wide / 2 });
+    }
+    await this.select(spot.event);
+  }
+
+  /** Opens the groups that an event is in, and scrolls to its row. */
+  private reveal(spot: Spot): void {
+    const id = `t${spot.line}`;
+    const { collapsed, hidden, pinned } = this.choices.peek();
+    const path = pathTo(this.tracks.groups, id);
+    const shut = [...path, ...(spot.lane > 0 ? [id] : [])].filter((each) => collapsed.has(each) || hidden.has(each));
+    if (shut.length || hidden.has(id)) {
+      const without = (set: ReadonlySet<string>) => new Set([...set].filter((each) => !shut.includes(each) && each !== id));
+      this.choices.value = { collapsed: shut.length ? without(collapsed) : collapsed, hidden: without(hidden), pinned };
+    }
+    const item = this.layout.peek().items.find((each) => each.id === id);
+    if (!item) return;
+    const top = item.top + spot.lane * 18;
+    if (top < this.scrollTop + 20 || top > this.scrollTop + this.height - 40) this.scrollTo(Math.max(0, top - this.height / 3));
+  }
+
+  neighbour(which: "previous" | "next" | "above" | "below"): boolean {
+    const details = this.details.peek();
+    if (!details) return false;
+    const to = which === "above" ? details.around.at(-1) : which === "below" ? details.first_inside : details[which];
+    if (to) void this.goTo(to);
+    return true;
+  }
+
+  // -- a region --------------------------------------------------------------------------------------------------
+
+  async choose(region: Region | null): Promise<void> {
+    this.askingRegion.abort();
+    this.askingRegion = new AbortController();
+    const { signal: abort } = this.askingRegion;
+    batch(() => {
+      this.region.value = region;
+      this.summary.value = null;
+    });
+    if (!region) return;
+    await this.select(null);
+    try {
+      const answer = await this.source.selection(region.begin, region.end, region.tracks ?? this.shownTracks(), abort);
+      if (!abort.aborted) this.summary.value = answer;
+    } catch (error) {
+      if (!abort.aborted) this.problem.value = String(error instanceof Error ? error.message : error);
+    }
+  }
+
+  /** What stands for everything on the page in a question: groups whose tracks are all shown, else tracks. */
+  shownTracks(): string[] {
+    const { hidden } = this.choices.peek();
+    const walk = (group: GroupInfo): string[] => {
+      if (hidden.has(group.id)) return [];
+      return [...group.tracks.filter((track) => track.line >= 0 && !hidden.has(track.id)).map((track) => track.id), ...group.groups.flatMap(walk)];
+    };
+    return this.tracks.groups.flatMap(walk);
+  }
+
+  track(line: number): TrackInfo | null {
+    return findTrack(this.tracks.groups, `t${line}`);
+  }
+
+  // -- marks, search ---------------------------------------------------------------------------------------------
+
+  mark(): void {
+    const span = this.region.peek() ?? this.selectedSpan();
+    if (!span) return;
+    const same = (each: Span) => each.begin === span.begin && each.end === span.end;
+    const marks = this.marks.peek();
+    this.marks.value = marks.some(same) ? marks.filter((each) => !same(each)) : [...marks, { begin: span.begin, end: span.end }];
+  }
+
+  async search(text: string, regex: boolean): Promise<void> {
+    if (!text) {
+      batch(() => {
+        this.found.value = null;
+        this.searchProblem.value = null;
+      });
+      return;
+    }
+    try {
+      this.take(text, regex, await this.source.search(text, regex, SEARCH_BINS));
+    } catch (error) {
+      batch(() => {
+        this.found.value = null;
+        this.searchProblem.value = String(error instanceof Error ? error.message : error);
+      });
+    }
+  }
+
+  async step(direction: "next" | "previous"): Promise<void> {
+    const found = this.found.peek();
+    if (!found?.total) return;
+    const spot = this.selected.peek();
+    const from = { direction, ps: spot ? spot.start_ps : this.span.peek().begin, event: spot ? spot.event : -1 };
+    const answer = await this.source.search(found.text, found.regex, SEARCH_BINS, from);
+    this.take(found.text, found.regex, answer);
+    if (answer.place) await this.goTo(answer.place.spot);
+  }
+
+  private take(text: string, regex: boolean, answer: SearchAnswer): void {
+    const types = Uint8Array.from(atob(answer.types), (each) => each.charCodeAt(0));
+    batch(() => {
+      this.found.value = { text, regex, total: answer.total, bins: answer.bins, types, number: answer.place?.number ?? null };
+      this.searchProblem.value = null;
+    });
+  }
+
+  /** Takes away the last thing that was chosen; false if there was nothing. */
+  escape(): boolean {
+    if (this.region.peek()) void this.choose(null);
+    else if (this.selected.peek()) void this.select(null);
+    else if (this.found.peek()) void this.search("", false);
+    else if (this.marks.peek().length) this.marks.value = [];
+    else return false;
+    return true;
+  }
+
+  // -- tracks ----------------------------------------------------------------------------------------------------
+
+  toggle(set: "collapsed" | "hidden", id: string): void {
+    const choices = this.choices.peek();
+    const next = new Set(choices[set]);
+    if (!next.delete(id)) next.add(id);
+    this.choices.value = { ...choices, [set]: next };
+  }
+
+  togglePin(id: string): void {
+    const choices = this.choices.peek();
+    const pinned = choices.pinned.includes(id) ? choices.pinned.filter((each) => each !== id) : [...choices.pinned, id];
+    this.choices.value = { ...choices, pinned };
+  }
+
+  showAll(): void {
+    this.choices.value = { ...this.choices.peek(), hidden: new Set() };
+  }
+
+  /** The level that the window is drawn at. */
+  level(): number {
+    return levelFor(this.span.peek(), this.width);
+  }
+}

@@ -1,0 +1,112 @@
+/** Colours of slices: the hue of their category; names that belong to none get a hue of their own, always the same. */
+import { CATEGORY_COLOUR, inkOn, mix, type Category } from "../design/colours";
+
+const CATEGORY: Readonly<Record<string, Category>> = {
+  op: "host_compute",
+  executor: "host_compute",
+  function_run: "host_compute",
+  eager_execute: "host_compute",
+  traced_function: "host_compute",
+  backward: "host_compute",
+  input_wait: "input",
+  iterator: "input",
+  input_handover: "input",
+  input_callback: "input",
+  copy_host_to_device_call: "input",
+  copy_host_to_device: "input",
+  infeed: "input",
+  runtime_call: "kernel_launch",
+  compile: "compilation",
+  checkpoint: "output",
+  copy_device_to_host: "output",
+  outfeed: "output",
+  collective_call: "device_collectives",
+  collective: "device_collectives",
+  kernel: "device_compute",
+  device_op: "device_compute",
+  graph_launch: "device_compute",
+  module: "device_compute",
+  memset: "device_to_device",
+  copy_device_to_device: "device_to_device",
+  copy_peer: "device_to_device",
+  copy_host_to_host: "other",
+  copy_other: "device_to_device",
+  sync: "other",
+  overhead: "other",
+  allocation: "other",
+  deallocation: "other",
+};
+
+/** Steps are the frame of the picture, not work. */
+const STEP_KINDS = new Set(["step_mark", "device_step"]);
+const SHADES = [0, 0.1, 0.2, 0.3] as const;
+/** How strongly a merged slice is coloured, by how busy it is. */
+const DENSITIES = 4;
+
+export interface Paint {
+  readonly fill: string;
+  readonly ink: string;
+}
+
+export function categoryOfKind(kind: string): Category | null {
+  return CATEGORY[kind] ?? null;
+}
+
+export function hash(text: string): number {
+  let value = 2166136261;
+  for (let at = 0; at < text.length; at += 1) value = Math.imul(value ^ text.charCodeAt(at), 16777619);
+  value ^= value >>> 13;
+  return Math.imul(value, 0x5bd1e995) >>> 0;
+}
+
+export class Painter {
+  private readonly known = new Map<number, Paint>();
+
+  constructor(
+    private readonly kinds: ReadonlyMap<number, string>,
+    private readonly nameOf: (type: number) => string | null,
+    private readonly surface: string,
+    private readonly isDark: boolean,
+  ) {}
+
+  /** The colour of a slice; `busy` is the share of a merged slice that its events take, 1 for an event. */
+  of(type: number, kind: number, busy: number): Paint {
+    const density = Math.max(1, Math.ceil(busy * DENSITIES - 1e-6));
+    const id = (type * 64 + kind) * 8 + density;
+    const found = this.known.get(id);
+    if (found) return found;
+    const name = this.nameOf(type);
+    const fill = mix(this.base(this.kinds.get(kind) ?? "", name), this.surface, ((DENSITIES - density) / DENSITIES) * 0.72);
+    const paint = { fill, ink: inkOn(fill) };
+    if (name !== null) this.known.set(id, paint);
+    return paint;
+  }
+
+  private base(kind: string, name: string | null): string {
+    if (STEP_KINDS.has(kind)) return this.isDark ? "#5b6b86" : "#8fa0bd";
+    const category = CATEGORY[kind];
+    const number = hash(name ?? "");
+    if (category) return mix(CATEGORY_COLOUR[category], this.surface, SHADES[number % SHADES.length] as number);
+    if (name === null) return this.isDark ? "#39424f" : "#d5dae2";
+    return ownHue(number, kind === "python_call" ? 0.26 : 0.36, this.isDark);
+  }
+}
+
+/** A muted colour by number; no reds, which mean trouble. */
+function ownHue(number: number, saturation: number, isDark: boolean): string {
+  const hue = 28 + ((number >>> 3) % 304);
+  const lightness = (isDark ? 0.44 : 0.72) + ((number % 3) - 1) * 0.04;
+  return hsl(hue, saturation, lightness);
+}
+
+function hsl(hue: number, saturation: number, lightness: number): string {
+  const amount = saturation * Math.min(lightness, 1 - lightness);
+  const channel = (n: number) => {
+    const k = (n + hue / 30) % 12;
+    const value = lightness - amount * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+    return Math.round(value * 255)
+      .toString(16)
+      .padStart(2, "0");
+  };
+  return `#${channel(0)}${channel(8)}${channel(4)}`;
+}

@@ -1,0 +1,256 @@
+/**
+ * The parts of the trace that the page holds: tiles of 512 cells, at the levels that were looked at.
+ *
+ * While a tile is on its way, what a wider or a narrower level knows of its stretch stands in, so that nothing is ever
+ * blank.  An answer of the server holds all rows it was asked for, some with wider cells where they would have been too
+ * many bytes; those are asked for again, fewer at a time.
+ */
+import type { CounterValues, LaneSlices, WindowAnswer } from "./wire";
+import { levelFor, type Span } from "./viewport";
+
+export const CELLS = 512;
+
+const MOST_REQUESTS = 4;
+const MOST_TILES = 16_000;
+const RETRY_MS = 1500;
+/** Rows in one request: at first, and where the answer had to use wider cells. */
+const ROWS_AT_ONCE = [240, 10, 2] as const;
+const LOADS_AT_ONCE = 8;
+const COUNTERS_AT_ONCE = 3;
+const COARSER = 16;
+const FINER = 3;
+
+export interface Tile {
+  readonly lane: LaneSlices | null;
+  readonly load: Float32Array | null;
+  readonly counter: CounterValues | null;
+  /** Start of the tile and the size of its cells, ps. */
+  readonly begin: number;
+  readonly cell: number;
+  /** How often it was asked for; -1 once it is as fine as it gets. */
+  tries: number;
+  used: number;
+}
+
+/** A part of the window that one tile fills. */
+export interface Piece {
+  readonly tile: Tile;
+  readonly begin: number;
+  readonly end: number;
+}
+
+export type Fetch = (begin: number, end: number, width: number, tracks: readonly string[]) => Promise<WindowAnswer>;
+
+interface Request {
+  readonly level: number;
+  readonly index: number;
+  readonly ids: readonly string[];
+}
+
+export class Tiles {
+  /** Why the last request failed; null once one succeeds. */
+  error: string | null = null;
+  /** What a window costs: the last answers' times in ms, for those who measure. */
+  readonly times: number[] = [];
+  private readonly tiles = new Map<string, Tile>();
+  private readonly wanted = new Map<string, { level: number; index: number; id: string; urgent: boolean; tries: number }>();
+  private readonly onTheWay = new Set<string>();
+  private running = 0;
+  private frame = 0;
+  private quietUntil = 0;
+
+  constructor(
+    private readonly fetchWindow: Fetch,
+    private readonly changed: () => void,
+    private readonly now: () => number = () => performance.now(),
+  ) {}
+
+  /** True while something that is on the screen is not there in full. */
+  get isLoading(): boolean {
+    return this.running > 0;
+  }
+
+  startFrame(): void {
+    this.frame += 1;
+    this.wanted.clear();
+  }
+
+  /** What there is of a row in a window, left to right; what lacks is noted, to be asked for by `endFrame`. */
+  pieces(id: string, span: Span, width: number): Piece[] {
+    const level = levelFor(span, width);
+    const size = CELLS * 2 ** level;
+    const found: Piece[] = [];
+    const first = Math.floor(span.begin / size);
+    const last = Math.ceil(span.end / size) - 1;
+    for (let index = first; index <= last; index += 1) this.collect(id, level, index, found);
+    this.note(id, level, first - 1, false);
+    this.note(id, level, last + 1, false);
+    return found;
+  }
+
+  /** Has a window loaded that may be looked at next. */
+  prefetch(id: string, span: Span, width: number): void {
+    const level = levelFor(span, width);
+    const size = CELLS * 2 ** level;
+    for (let index = Math.floor(span.begin / size); index * size < span.end; index += 1) this.note(id, level, index, false);
+  }
+
+  private collect(id: string, level: number, index: number, into: Piece[]): void {
+    const size = CELLS * 2 ** level;
+    const begin = index * size;
+    const exact = this.note(id, level, index, true);
+    if (exact) into.push({ tile: exact, begin, end: begin + size });
+    else if (!this.fromFiner(id, level, index, FINER, into)) {
+      const coarser = this.fromCoarser(id, level, index);
+      if (coarser) into.push({ tile: coarser, begin, end: begin + size });
+    }
+  }
+
+  private fromCoarser(id: string, level: number, index: number): Tile | null {
+    for (let up = 1; up <= COARSER; up += 1) {
+      const tile = this.tiles.get(key(id, level + up, Math.floor(index / 2 ** up)));
+      if (tile) {
+        tile.used = this.frame;
+        return tile;
+      }
+    }
+    return null;
+  }
+
+  /** Fills a tile's stretch from finer ones; only if they cover all of it. */
+  private fromFiner(id: string, level: number, index: number, depth: number, into: Piece[]): boolean {
+    if (depth === 0 || level === 0) return false;
+    const parts: Piece[] = [];
+    for (const child of [2 * index, 2 * index + 1]) {
+      const tile = this.tiles.get(key(id, level - 1, child));
+      const size = CELLS * 2 ** (level - 1);
+      if (tile) {
+        tile.used = this.frame;
+        parts.push({ tile, begin: child * size, end: (child + 1) * size });
+      } else if (!this.fromFiner(id, level - 1, child, depth - 1, parts)) return false;
+    }
+    into.push(...parts);
+    return true;
+  }
+
+  /** The tile, if there is one; notes it if it lacks or could be finer. */
+  private note(id: string, level: number, index: number, urgent: boolean): Tile | null {
+    const name = key(id, level, index);
+    const tile = this.tiles.get(name);
+    if (tile) tile.used = this.frame;
+    const tries = tile ? tile.tries : 0;
+    if (tries >= 0 && (urgent || !tile) && !this.onTheWay.has(name)) {
+      const noted = this.wanted.get(name);
+      if (!noted || (urgent && !noted.urgent)) this.wanted.set(name, { level, index, id, urgent, tries });
+    }
+    return tile ?? null;
+  }
+
+  endFrame(): void {
+    if (this.now() < this.quietUntil) return;
+    const requests = requestsFor([...this.wanted.values()]);
+    for (const request of requests) {
+      if (this.running >= MOST_REQUESTS) return;
+      void this.ask(request);
+    }
+  }
+
+  private async ask(request: Request): Promise<void> {
+    const { level, index, ids } = request;
+    const cell = 2 ** level;
+    const begin = index * CELLS * cell;
+    const names = ids.map((id) => key(id, level, index));
+    for (const name of names) {
+      this.onTheWay.add(name);
+      this.wanted.delete(name);
+    }
+    this.running += 1;
+    const started = this.now();
+    try {
+      const answer = await this.fetchWindow(begin, begin + CELLS * cell, CELLS, grouped(ids));
+      this.times.push(this.now() - started);
+      if (this.times.length > 500) this.times.shift();
+      this.store(request, answer, begin, cell);
+      this.error = null;
+    } catch (error) {
+      this.error = error instanceof Error ? error.message : String(error);
+      this.quietUntil = this.now() + RETRY_MS;
+      globalThis.setTimeout(this.changed, RETRY_MS + 10);
+    } finally {
+      this.running -= 1;
+      for (const name of names) this.onTheWay.delete(name);
+      this.evict();
+      this.changed();
+    }
+  }
+
+  private store({ level, index, ids }: Request, answer: WindowAnswer, begin: number, cell: number): void {
+    let loads = 0;
+    let counters = 0;
+    for (const id of ids) {
+      const name = key(id, level, index);
+      const before = this.tiles.get(name)?.tries ?? 0;
+      const isLane = id.startsWith("t");
+      const lane = isLane ? (answer.lanes.get(id.slice(1)) ?? null) : null;
+      const counter = id.startsWith("c") && !isGroup(id) ? (answer.counters[counters++] ?? null) : null;
+      const load = !isLane && !counter ? (answer.loads[loads++] ?? null) : null;
+      const isFinest = !lane || lane.level <= level || before + 1 >= ROWS_AT_ONCE.length;
+      this.tiles.set(name, { lane, load, counter, begin, cell, tries: isFinest ? -1 : before + 1, used: this.frame });
+    }
+  }
+
+  private evict(): void {
+    if (this.tiles.size <= MOST_TILES) return;
+    const oldest = [...this.tiles].sort((a, b) => a[1].used - b[1].used).slice(0, MOST_TILES / 4);
+    for (const [name, tile] of oldest) if (tile.used < this.frame) this.tiles.delete(name);
+  }
+}
+
+function isGroup(id: string): boolean {
+  return !/^[ct]\d/.test(id);
+}
+
+function key(id: string, level: number, index: number): string {
+  return `${id}|${level}|${index}`;
+}
+
+/** Requests in the order in which they should go: what is on the screen, then its finer form, then its neighbours. */
+export function requestsFor(wanted: readonly { level: number; index: number; id: string; urgent: boolean; tries: number }[]): Request[] {
+  const batches = new Map<string, { rank: number; level: number; index: number; ids: string[]; most: number }>();
+  for (const { level, index, id, urgent, tries } of wanted) {
+    const sort = isGroup(id) ? "g" : id.startsWith("c") ? "c" : "t";
+    const most = sort === "g" ? LOADS_AT_ONCE : sort === "c" ? COUNTERS_AT_ONCE : (ROWS_AT_ONCE[tries] ?? 1);
+    const name = `${level}|${index}|${sort}|${tries}|${urgent}`;
+    const rank = (urgent ? 0 : 10) + tries;
+    const batch = batches.get(name) ?? { rank, level, index, ids: [], most };
+    batch.ids.push(id);
+    batches.set(name, batch);
+  }
+  return [...batches.values()]
+    .sort((a, b) => a.rank - b.rank)
+    .flatMap(({ level, index, ids, most }) => {
+      const parts: Request[] = [];
+      for (let at = 0; at < ids.length; at += most) parts.push({ level, index, ids: ids.slice(at, at + most) });
+      return parts;
+    });
+}
+
+/** `t3.0,t3.1,t3.2` as `t3.0-2`; the others as they are and in their order. */
+export function grouped(ids: readonly string[]): string[] {
+  const found: string[] = [];
+  let line = "";
+  let first = 0;
+  let last = -2;
+  for (const id of ids) {
+    const [name = "", row] = isGroup(id) ? [id] : id.split(".");
+    if (row !== undefined && name === line && Number(row) === last + 1) {
+      last += 1;
+      found[found.length - 1] = `${line}.${first}-${last}`;
+      continue;
+    }
+    found.push(id);
+    line = row === undefined ? "" : name;
+    first = last = Number(row ?? -2);
+  }
+  return found;
+}

@@ -1,0 +1,268 @@
+/** What the timeline's routes answer, and how a window's bytes are read. */
+import { ApiError, address, getJson } from "../api";
+
+export interface TrackInfo {
+  readonly id: string;
+  readonly name: string;
+  readonly detail: string;
+  readonly kind: string;
+  readonly line: number;
+  readonly rows: number;
+  readonly events: number;
+  readonly main: boolean;
+  readonly unit: string;
+  readonly highest: number | null;
+  readonly lowest: number | null;
+}
+
+export interface GroupInfo {
+  readonly id: string;
+  readonly name: string;
+  readonly detail: string;
+  readonly kind: "device" | "host" | "pool" | "counters" | "other";
+  readonly tracks: readonly TrackInfo[];
+  readonly groups: readonly GroupInfo[];
+  readonly empty: readonly string[];
+  readonly lanes: number;
+}
+
+export interface Tracks {
+  readonly host: string;
+  readonly span_ps: readonly [number, number];
+  readonly activity_ps: readonly [number, number];
+  readonly events: number;
+  readonly not_drawn: number;
+  readonly kinds: Readonly<Record<string, number>>;
+  readonly types: number;
+  readonly names_a_page: number;
+  readonly partial: boolean;
+  readonly groups: readonly GroupInfo[];
+}
+
+export interface Steps {
+  readonly source: string;
+  readonly how: string;
+  readonly name: readonly string[];
+  readonly number: readonly number[];
+  readonly start_ps: readonly number[];
+  readonly end_ps: readonly number[];
+}
+
+export interface Spot {
+  readonly event: number;
+  readonly name: string;
+  readonly kind: string;
+  readonly line: number;
+  readonly lane: number;
+  readonly start_ps: number;
+  readonly duration_ps: number;
+}
+
+export interface EventDetails {
+  readonly spot: Spot;
+  readonly full_name: string;
+  readonly self_ps: number | null;
+  readonly around: readonly Spot[];
+  readonly around_hidden: number;
+  readonly inside: number;
+  readonly first_inside: Spot | null;
+  readonly previous: Spot | null;
+  readonly next: Spot | null;
+  readonly stats: readonly (readonly [string, string | number | null])[];
+}
+
+export interface EventLinks {
+  readonly step: string | null;
+  readonly step_number: number | null;
+  readonly op: string | null;
+  readonly cause: Spot | null;
+  readonly effects: readonly Spot[];
+  readonly effects_hidden: number;
+}
+
+/** Event, line, lane, start and end. */
+export type ArrowEnd = readonly [number, number, number, number, number];
+
+export interface Arrows {
+  readonly total: number;
+  readonly arrows: readonly (readonly [ArrowEnd, ArrowEnd])[];
+}
+
+export interface SearchAnswer {
+  readonly total: number;
+  readonly bins: readonly number[];
+  readonly types: string;
+  readonly place: { readonly number: number; readonly spot: Spot } | null;
+}
+
+export interface SelectionRow {
+  readonly name: string;
+  readonly type: number;
+  readonly events: number;
+  readonly total_ps: number;
+  readonly self_ps: number;
+}
+
+export interface SelectionAnswer {
+  readonly events: number;
+  readonly names: number;
+  readonly total_ps: number;
+  readonly self_ps: number;
+  readonly rows: readonly SelectionRow[];
+  readonly rest: SelectionRow | null;
+}
+
+/** Slices of one row of a track, as columns; times are `begin + unit * start`. */
+export interface LaneSlices {
+  readonly level: number;
+  readonly begin: number;
+  readonly unit: number;
+  readonly start: Int32Array;
+  readonly end: Int32Array;
+  readonly busy: Float32Array;
+  readonly count: Int32Array;
+  readonly type: Int32Array;
+  readonly event: Int32Array;
+  readonly kind: Uint8Array;
+}
+
+export interface CounterValues {
+  readonly begin: number;
+  readonly cell: Int32Array;
+  readonly low: Float32Array;
+  readonly high: Float32Array;
+  readonly last: Float32Array;
+}
+
+export interface WindowAnswer {
+  readonly begin: number;
+  readonly level: number;
+  readonly cells: number;
+  readonly lanes: ReadonlyMap<string, LaneSlices>;
+  /** One array a group, in the order in which groups were asked for. */
+  readonly loads: readonly Float32Array[];
+  readonly counters: readonly CounterValues[];
+}
+
+interface Head {
+  readonly begin_ps: number;
+  readonly level: number;
+  readonly cells: number;
+  readonly unit_ps: number;
+  readonly columns: readonly (readonly [string, string, number])[];
+}
+
+type Column = Float64Array | Float32Array | Int32Array | Uint8Array;
+
+const TYPES: Readonly<Record<string, new (buffer: ArrayBuffer, at: number, length: number) => Column>> = {
+  f8: Float64Array,
+  f4: Float32Array,
+  i4: Int32Array,
+  u1: Uint8Array,
+};
+
+export function decodeWindow(buffer: ArrayBuffer): WindowAnswer {
+  const size = new DataView(buffer).getUint32(0, true);
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size))) as Head;
+  const columns = new Map<string, Column>();
+  let at = 4 + size;
+  for (const [name, type, length] of head.columns) {
+    const Type = TYPES[type];
+    if (!Type) throw new Error(`the server sent a column of an unknown type ${type}`);
+    const column = new Type(buffer, at, length);
+    columns.set(name, column);
+    at += column.byteLength;
+  }
+  return {
+    begin: head.begin_ps,
+    level: head.level,
+    cells: head.cells,
+    lanes: lanesOf(head, columns),
+    loads: loadsOf(head, columns),
+    counters: countersOf(head, columns),
+  };
+}
+
+function lanesOf(head: Head, columns: ReadonlyMap<string, Column>): Map<string, LaneSlices> {
+  const get = <T extends Column>(name: string) => columns.get(name) as T;
+  const line = get<Int32Array>("row_line");
+  const lane = get<Int32Array>("row_lane");
+  const level = get<Int32Array>("row_level");
+  const begin = get<Int32Array>("row_begin");
+  const found = new Map<string, LaneSlices>();
+  for (let row = 0; row < line.length; row += 1) {
+    const a = begin[row] as number;
+    const b = begin[row + 1] as number;
+    found.set(`${line[row]}.${lane[row]}`, {
+      level: level[row] as number,
+      begin: head.begin_ps,
+      unit: head.unit_ps,
+      start: get<Int32Array>("start").subarray(a, b),
+      end: get<Int32Array>("end").subarray(a, b),
+      busy: get<Float32Array>("busy_ps").subarray(a, b),
+      count: get<Int32Array>("count").subarray(a, b),
+      type: get<Int32Array>("type").subarray(a, b),
+      event: get<Int32Array>("event").subarray(a, b),
+      kind: get<Uint8Array>("kind").subarray(a, b),
+    });
+  }
+  return found;
+}
+
+function loadsOf(head: Head, columns: ReadonlyMap<string, Column>): Float32Array[] {
+  const all = columns.get("load") as Float32Array | undefined;
+  if (!all) return [];
+  return Array.from({ length: all.length / head.cells }, (_, n) => all.subarray(n * head.cells, (n + 1) * head.cells));
+}
+
+function countersOf(head: Head, columns: ReadonlyMap<string, Column>): CounterValues[] {
+  const begin = columns.get("counter_begin") as Int32Array | undefined;
+  if (!begin) return [];
+  const part = <T extends Column>(name: string, n: number) => (columns.get(name) as T).subarray(begin[n] as number, begin[n + 1] as number) as T;
+  return Array.from({ length: begin.length - 1 }, (_, n) => ({
+    begin: head.begin_ps,
+    cell: part<Int32Array>("counter_cell", n),
+    low: part<Float32Array>("counter_low", n),
+    high: part<Float32Array>("counter_high", n),
+    last: part<Float32Array>("counter_last", n),
+  }));
+}
+
+/** The routes of one host's timeline. */
+export class Source {
+  constructor(
+    private readonly session: string,
+    readonly host: string | null,
+  ) {}
+
+  private url(path: string, query: Readonly<Record<string, string | number | null>> = {}): string {
+    const texts: Record<string, string | null> = { host: this.host };
+    for (const [key, value] of Object.entries(query)) texts[key] = value === null ? null : String(value);
+    return address(`api/sessions/${encodeURIComponent(this.session)}/timeline/${path}`, texts);
+  }
+
+  tracks = () => getJson<Tracks>(this.url("tracks"));
+  steps = () => getJson<Steps>(this.url("steps"));
+  names = (page: number) => getJson<{ first: number; names: string[] }>(this.url(`names/${page}`));
+  event = (event: number, abort?: AbortSignal) => getJson<EventDetails>(this.url(`events/${event}`), abort);
+  links = (event: number, abort?: AbortSignal) => getJson<EventLinks>(this.url(`events/${event}/links`), abort);
+
+  search(text: string, regex: boolean, bins: number, from?: { direction: "next" | "previous"; ps: number; event: number }): Promise<SearchAnswer> {
+    const query = { text, regex: regex ? 1 : null, bins };
+    return getJson(this.url("search", from ? { ...query, direction: from.direction, from_ps: Math.round(from.ps), from_event: from.event } : query));
+  }
+
+  selection(begin: number, end: number, tracks: readonly string[], abort?: AbortSignal): Promise<SelectionAnswer> {
+    return getJson(this.url("selection", { begin: Math.floor(begin), end: Math.ceil(end), tracks: tracks.join(",") }), abort);
+  }
+
+  arrows(begin: number, end: number, tracks: readonly string[], abort?: AbortSignal): Promise<Arrows> {
+    return getJson(this.url("arrows", { begin: Math.floor(begin), end: Math.ceil(end), tracks: tracks.join(",") }), abort);
+  }
+
+  async window(begin: number, end: number, width: number, tracks: readonly string[]): Promise<WindowAnswer> {
+    const response = await fetch(this.url("window", { begin, end, width, tracks: tracks.join(",") }));
+    if (!response.ok) throw new ApiError(`the server answered a window with status ${response.status}`, "", [], response.status);
+    return decodeWindow(await response.arrayBuffer());
+  }
+}

@@ -1,0 +1,172 @@
+/** The small parts that every page is made of. */
+import type { ComponentChildren } from "preact";
+import type { ApiError, Cell, Field, Figures } from "../api";
+import { cellText, exact, fieldLabel, isKnown, unitLabel, words } from "../format";
+import { hint } from "./hint";
+import { Icon } from "./icons";
+
+interface CardProps {
+  title?: ComponentChildren;
+  note?: ComponentChildren;
+  actions?: ComponentChildren;
+  children?: ComponentChildren;
+  class?: string;
+  label?: string;
+}
+
+export function Card({ title, note, actions, children, class: name = "", label }: CardProps) {
+  return (
+    <section class={`card ${name}`} {...(label ? { "aria-label": label } : {})}>
+      {(title || actions) && (
+        <header class="card-head">
+          {title && <h2>{title}</h2>}
+          {note && <span class="card-note">{note}</span>}
+          {actions && <div class="card-actions">{actions}</div>}
+        </header>
+      )}
+      {children}
+    </section>
+  );
+}
+
+/** A long name whose end stays visible; the whole is shown on hover. */
+export function LongName({ text }: { text: string }) {
+  const tail = text.length > 24 ? 12 : 0;
+  return (
+    <span class="long-name" data-hint-value={text.length > 24 ? text : undefined}>
+      <span class="long-head">{tail ? text.slice(0, -tail) : text}</span>
+      {tail > 0 && <span class="long-tail">{text.slice(-tail)}</span>}
+    </span>
+  );
+}
+
+/** One number with its name, large enough to be read across a desk. */
+export function Figure({ field, value, label, note }: { field: Field; value: Cell | undefined; label?: string; note?: string }) {
+  const unit = unitLabel(field.unit);
+  const known = isKnown(value);
+  return (
+    <div class="figure" tabIndex={0} {...hint(`${label ?? fieldLabel(field)}${unit ? ` (${unit})` : ""}`, field.doc, exact(value, field.unit))}>
+      <div class="figure-label">{label ?? fieldLabel(field)}</div>
+      <div class={`figure-value ${known ? "" : "unknown"} ${typeof value === "string" ? "is-text" : ""}`}>
+        {typeof value === "string" ? words(value) : cellText(value, field.unit)}
+        {known && unit && field.unit !== "percent" && <span class="figure-unit"> {unit}</span>}
+      </div>
+      {note && <div class="figure-note">{note}</div>}
+    </div>
+  );
+}
+
+export function FigureRow({ section, names, labels = {} }: { section: Figures | null; names?: readonly string[]; labels?: Readonly<Record<string, string>> }) {
+  if (!section) return null;
+  const fields = names ? names.flatMap((name) => section.fields.filter((field) => field.name === name)) : section.fields;
+  return (
+    <div class="figures">
+      {fields.map((field) => (
+        <Figure key={field.name} field={field} value={section.values[field.name]} {...(labels[field.name] ? { label: labels[field.name] as string } : {})} />
+      ))}
+    </div>
+  );
+}
+
+const MOST_CHOICES = 40;
+
+export function Loading({ what = "Loading" }: { what?: string }) {
+  return (
+    <div class="state" role="status">
+      <span class="spinner" aria-hidden="true" />
+      <span>{what}</span>
+    </div>
+  );
+}
+
+interface FailedProps {
+  error: ApiError;
+  retry?: () => void;
+  /** Where each of the error's choices leads. */
+  link?: (choice: string) => string;
+}
+
+export function Failed({ error, retry, link }: FailedProps) {
+  return (
+    <div class="state failed" role="alert">
+      <Icon name="warning" />
+      <div>
+        <p class="state-title">{sentence(error.message)}</p>
+        {error.hint && <p>{sentence(error.hint)}</p>}
+        {error.choices.length > 0 && (
+          <ul class="choices-inline">
+            {error.choices.slice(0, MOST_CHOICES).map((choice) => (
+              <li key={choice}>{link ? <a href={link(choice)}>{choice}</a> : choice}</li>
+            ))}
+          </ul>
+        )}
+        {retry && (
+          <button type="button" class="button" onClick={retry}>
+            Try again
+          </button>
+        )}
+      </div>
+    </div>
+  );
+}
+
+export function Empty({ title, text, children }: { title: string; text?: string; children?: ComponentChildren }) {
+  return (
+    <div class="state empty">
+      <div>
+        <p class="state-title">{title}</p>
+        {text && <p>{sentence(text)}</p>}
+        {children}
+      </div>
+    </div>
+  );
+}
+
+/** Sentences of the reports begin in lower case, since they may follow a colon. */
+export function sentence(text: string): string {
+  return /^[a-z][a-z-]* /.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
+}
+
+export function Warnings({ items }: { items: readonly string[] }) {
+  if (!items.length) return null;
+  return (
+    <ul class="warnings" aria-label="Warnings">
+      {items.map((item) => (
+        <li key={item}>
+          <Icon name="warning" size={16} />
+          <span>{sentence(item)}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Text in which calls and options stand in a fixed-width face. */
+export function Code({ text }: { text: string }) {
+  const parts = text.split(/(`[^`]+`|(?:\.?[A-Za-z_][\w.]*)\((?:[^()]|\([^()]*\))*\)|--[a-z][\w-]*(?:[= ]\S+)?)/g);
+  return (
+    <>
+      {parts.map((part, index) => (index % 2 ? <code key={index}>{part.replace(/^`|`$/g, "")}</code> : part))}
+    </>
+  );
+}
+
+interface SegmentedProps<T extends string> {
+  label: string;
+  options: readonly { readonly value: T; readonly label: string }[];
+  value: T;
+  onChange: (value: T) => void;
+}
+
+/** A few choices side by side, one of them taken. */
+export function Segmented<T extends string>({ label, options, value, onChange }: SegmentedProps<T>) {
+  return (
+    <div class="segmented" role="group" aria-label={label}>
+      {options.map((option) => (
+        <button key={option.value} type="button" aria-pressed={option.value === value} onClick={() => onChange(option.value)}>
+          {option.label}
+        </button>
+      ))}
+    </div>
+  );
+}

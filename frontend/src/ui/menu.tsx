@@ -1,0 +1,50 @@
+/** A button that opens a small pane below itself.  Escape, a click elsewhere and leaving by Tab close it. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+interface MenuProps {
+  label: string;
+  button: ComponentChildren;
+  buttonClass?: string;
+  align?: "left" | "right";
+  /** Makes what is in the pane; called only while it is open. */
+  children: (close: () => void) => ComponentChildren;
+}
+
+export function Menu({ label, button, buttonClass = "button quiet", align = "right", children }: MenuProps) {
+  const [open, setOpen] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  const opener = useRef<HTMLButtonElement>(null);
+  const close = () => {
+    setOpen(false);
+    opener.current?.focus();
+  };
+  useEffect(() => {
+    if (!open) return undefined;
+    const outside = (event: Event) => {
+      if (!box.current?.contains(event.target as Node)) setOpen(false);
+    };
+    document.addEventListener("mousedown", outside);
+    document.addEventListener("focusin", outside);
+    return () => {
+      document.removeEventListener("mousedown", outside);
+      document.removeEventListener("focusin", outside);
+    };
+  }, [open]);
+  return (
+    <div
+      class="menu"
+      ref={box}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || !open) return;
+        event.stopPropagation();
+        close();
+      }}
+    >
+      <button ref={opener} type="button" class={buttonClass} aria-label={label} aria-haspopup="true" aria-expanded={open} onClick={() => setOpen(!open)}>
+        {button}
+      </button>
+      {open && <div class={`menu-pane ${align}`}>{children(close)}</div>}
+    </div>
+  );
+}

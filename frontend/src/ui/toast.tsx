@@ -1,0 +1,21 @@
+/** A short word about what just happened. */
+import { signal } from "@preact/signals";
+
+const said = signal("");
+let timer = 0;
+
+export function say(text: string): void {
+  said.value = text;
+  window.clearTimeout(timer);
+  timer = window.setTimeout(() => {
+    said.value = "";
+  }, 1800);
+}
+
+export function Toast() {
+  return (
+    <div class={`toast ${said.value ? "on" : ""}`} role="status" aria-live="polite">
+      {said.value}
+    </div>
+  );
+}

@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import { markCount, outliers, stackedColumns, type Column } from "../src/charts/steps";
+import { ring } from "../src/charts/pie";
+import { memoryOverTime, type MemoryEvent } from "../src/charts/memory";
+import { PALETTES } from "../src/design/colours";
+import { layout, NODE, type GraphNode } from "../src/pages/graph";
+
+const palette = PALETTES.light;
+const column = (label: string, parts: Record<string, number>): Column => ({ label, title: label, total_ms: 10, parts });
+
+describe("stacked columns", () => {
+  const columns = [column("0", { input: 4, device_compute: 6, output: 0 }), column("1", { input: 0, device_compute: 9 })];
+  const series = stackedColumns(columns, { palette, xName: "step" })["series"] as { name: string; data: { value: number }[] }[];
+
+  it("hold exactly what they were given, and leave out what nothing happened in", () => {
+    expect(series.map((each) => [each.name, each.data.map((item) => item.value)])).toEqual([
+      ["Input", [4, 0]],
+      ["Device compute", [6, 9]],
+    ]);
+    expect(markCount(columns)).toBe(3);
+  });
+});
+
+describe("outliers", () => {
+  it("are far from the median, and few steps have none", () => {
+    expect(outliers([10, 10, 11, 10, 30, 10])).toEqual([false, false, false, false, true, false]);
+    expect(outliers([10, 30, 10])).toEqual([false, false, false]);
+    expect(outliers([10, 10.5, 10, 10.4, 10, 10.2])).not.toContain(true);
+  });
+});
+
+describe("rings", () => {
+  it("hold what they were given", () => {
+    const slices = [{ name: "<b>", value: 3, percent: 75, colour: "#111111", text: "3 µs" }];
+    const [series] = ring(slices, palette)["series"] as { data: unknown[] }[];
+    expect(series?.data).toEqual([{ name: "<b>", value: 3, itemStyle: { color: "#111111" } }]);
+  });
+});
+
+describe("memory over time", () => {
+  const event = (time_ms: number, heap: number | null): MemoryEvent => ({
+    ...{ event: null, requested_bytes: null, allocated_bytes: null, op: null, step: null, region: null, dtype: null, shape: null, stack_bytes: null, free_bytes: null, fragmentation_percent: null },
+    time_ms,
+    in_use_bytes: 5,
+    heap_bytes: heap,
+  });
+
+  it("draws the heap, or what is in use where the heap is not known apart", () => {
+    const series = memoryOverTime([event(1, 7), event(2, null)], { palette, peak_ms: null, withFree: false })["series"] as { name: string; data: unknown }[];
+    expect(series.map((each) => [each.name, each.data])).toEqual([["Heap", [[1, 7], [2, 5]]]]);
+  });
+});
+
+describe("the graph of an input pipeline", () => {
+  const node = (id: number, parent: number | null, critical = true): GraphNode => ({ id, parent, name: `n${id}`, long_name: "", start_ms: 0, total_us: 1, self_us: 1, calls: 1, critical, bottleneck: false });
+
+  it("places readers above the middle of what they read from", () => {
+    //     0
+    //    / \
+    //   1   2
+    //   |
+    //   3
+    const { nodes, edges, width, height } = layout([node(0, null), node(1, 0), node(2, 0, false), node(3, 1)]);
+    const step = NODE.width + NODE.gapX;
+    const level = NODE.height + NODE.gapY;
+    expect(nodes.map(({ x, y }) => [x, y])).toEqual([[step / 2, 0], [0, level], [step, level], [0, 2 * level]]);
+    expect(edges.map((edge) => [edge.from.node.id, edge.to.node.id, edge.critical])).toEqual([[1, 0, true], [2, 0, false], [3, 1, true]]);
+    expect([width, height]).toEqual([2 * step - NODE.gapX, 3 * level - NODE.gapY]);
+  });
+
+  it("survives a node that reads from itself or from nobody there", () => {
+    expect(layout([node(0, 0), node(1, 7)]).nodes).toHaveLength(2);
+    expect(layout([]).nodes).toEqual([]);
+  });
+});

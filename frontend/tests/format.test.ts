@@ -1,0 +1,98 @@
+import { describe, expect, it } from "vitest";
+import type { Cell, Field } from "../src/api";
+import { bytes, cellText, cellWithUnit, columnFormat, duration, exact, fieldLabel, fixed, percent, short, unitLabel, when, words } from "../src/format";
+
+const field = (name: string, unit: string, kind: Field["kind"] = "float"): Field => ({ name, unit, doc: "", kind });
+
+describe("durations", () => {
+  it.each([
+    [0, "0 ms"],
+    [0.000003, "3.00 ns"],
+    [0.435, "435 µs"],
+    [0.0004351, "435 ns"],
+    [9.996, "10.00 ms"],
+    [21.310352, "21.3 ms"],
+    [177.592167, "178 ms"],
+    [1065.723, "1.07 s"],
+    [98153, "1 min 38 s"],
+    [-21.31, "−21.3 ms"],
+  ])("%f ms is %s", (ms, text) => expect(duration(ms)).toBe(text));
+});
+
+describe("bytes", () => {
+  it.each([
+    [0, "0 B"],
+    [1023, "1,023 B"],
+    [1024, "1.00 KiB"],
+    [4013344768, "3.74 GiB"],
+    [15477102400, "14.4 GiB"],
+    [-256, "−256 B"],
+    [-3 * 1024 ** 2, "−3.00 MiB"],
+  ])("%d is %s", (value, text) => expect(bytes(value)).toBe(text));
+});
+
+describe("numbers", () => {
+  it("shows about four digits", () => {
+    expect([177.592167, 7.519221, 0.0123456, 12345.6, 0].map(short)).toEqual(["177.6", "7.519", "0.0123", "12,346", "0"]);
+  });
+
+  it("never shows something as nothing", () => {
+    expect(fixed(0.0001, 1)).toBe("<0.1");
+    expect(fixed(-0.0001, 1)).toBe(">−0.1");
+    expect(percent(0.04)).toBe("<0.1 %");
+    expect(percent(0)).toBe("0 %");
+  });
+
+  it("writes a column with the same decimals, and zero as zero", () => {
+    const values: Cell[] = [142.461, 11.5, 0.25, 0, null];
+    expect(values.map(columnFormat(field("self_ms", "ms"), values))).toEqual(["142.5", "11.5", "0.3", "0", "–"]);
+  });
+
+  it("shows whole numbers whole", () => {
+    const values: Cell[] = [20270, 17098, 5];
+    expect(values.map(columnFormat(field("total_us", "us"), values))).toEqual(["20,270", "17,098", "5"]);
+  });
+
+  it("shows what is unknown as unknown, and never NaN", () => {
+    for (const value of [null, undefined, Number.NaN, Number.POSITIVE_INFINITY]) expect(cellText(value, "ms")).toBe("–");
+    expect(exact(null, "ms")).toBe("unknown");
+  });
+});
+
+describe("cells", () => {
+  it.each<[Cell, string, string]>([
+    [[512, 1, 1], "", "512 × 1 × 1"],
+    [true, "", "yes"],
+    [false, "", "no"],
+    ["<b>", "text", "<b>"],
+    [3.4267, "percent", "3.4 %"],
+    [96, "count", "96"],
+  ])("%j is %s in unit %s", (value, unit, text) => expect(cellText(value, unit)).toBe(text));
+
+  it("says the unit where it stands alone, and keeps the exact value", () => {
+    expect(cellWithUnit(45, "us")).toBe("45 µs");
+    expect(exact(211.145833, "us")).toBe("211.145833 µs");
+    expect(exact(57803264, "bytes")).toBe("57803264 bytes");
+  });
+});
+
+describe("labels", () => {
+  it("leaves the unit to stand beside the name", () => {
+    expect(fieldLabel(field("total_self_us", "us"))).toBe("Total self");
+    expect(fieldLabel(field("self_percent_with_idle", "percent"))).toBe("Self with idle");
+    expect(unitLabel("us")).toBe("µs");
+    expect(unitLabel("text")).toBe("");
+  });
+
+  it("turns names of categories into words and leaves ops alone", () => {
+    expect(words("device_compute")).toBe("device compute");
+    expect(words("aten::add_")).toBe("aten::add_");
+    expect(words("34.83.195.179_6003")).toBe("34.83.195.179_6003");
+  });
+
+  it("names the year only where it helps", () => {
+    const now = new Date(2026, 10, 21);
+    expect(when(new Date(2026, 10, 12, 14, 3).getTime() / 1000, now)).toBe("12 Nov, 14:03");
+    expect(when(new Date(2020, 11, 1, 9, 5).getTime() / 1000, now)).toBe("1 Dec 2020, 09:05");
+  });
+});

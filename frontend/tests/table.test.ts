@@ -1,0 +1,73 @@
+import { describe, expect, it } from "vitest";
+import type { Field } from "../src/api";
+import { fromRows, nextSort, parseSort, shownFields, toCsv, toTsv, viewOf } from "../src/table/model";
+import { share, wishes } from "../src/table/widths";
+import { cellText } from "../src/format";
+
+const FIELDS: Field[] = [
+  { name: "name", unit: "text", doc: "", kind: "str" },
+  { name: "self_us", unit: "us", doc: "", kind: "float" },
+  { name: "shape", unit: "", doc: "", kind: "ints" },
+  { name: "region", unit: "", doc: "", kind: "str" },
+];
+const DATA = fromRows(FIELDS, [
+  { name: "op10", self_us: 3, shape: [2, 2] },
+  { name: "op9", self_us: null, shape: null },
+  { name: 'a "b", c', self_us: 12.5, shape: [64, 1] },
+  { name: "two\nlines", self_us: 3, shape: [1] },
+]);
+const ALL = [0, 1, 2, 3];
+
+describe("sorting", () => {
+  it.each([
+    ["", [0, 1, 2, 3]],
+    ["self_us", [0, 3, 2, 1]],
+    ["-self_us", [2, 0, 3, 1]],
+    ["name", [2, 1, 0, 3]],
+    ["-shape", [2, 0, 3, 1]],
+    ["nothing", [0, 1, 2, 3]],
+  ])("by %j", (sort, rows) => expect(viewOf(DATA, "", parseSort(sort, FIELDS)).rows).toEqual(rows));
+
+  it("goes from largest to smallest to none for numbers, the other way for text", () => {
+    const [name, self] = FIELDS as [Field, Field];
+    const first = nextSort(null, self);
+    expect(first).toEqual({ column: "self_us", descending: true });
+    expect(nextSort(first, self)).toEqual({ column: "self_us", descending: false });
+    expect(nextSort(nextSort(first, self), self)).toBeNull();
+    expect(nextSort(first, name)).toEqual({ column: "name", descending: false });
+  });
+});
+
+describe("what is shown", () => {
+  it("is filtered and says what is wrong with a filter, keeping all rows", () => {
+    expect(viewOf(DATA, "self_us > 3", null)).toEqual({ rows: [2], error: null });
+    expect(viewOf(DATA, "speed > 3", null)).toMatchObject({ rows: ALL, error: expect.stringContaining("no column") });
+  });
+
+  it("has no columns that hold nothing, unless they are asked for", () => {
+    expect(shownFields(DATA, undefined).map((field) => field.name)).toEqual(["name", "self_us", "shape"]);
+    expect(shownFields(DATA, "region,name").map((field) => field.name)).toEqual(["region", "name"]);
+    expect(shownFields(DATA, "nothing").map((field) => field.name)).toEqual(["name", "self_us", "shape"]);
+  });
+});
+
+describe("out of the page", () => {
+  it("writes CSV with exact values, quoted where needed", () => {
+    expect(toCsv(DATA, [2, 3, 1], FIELDS)).toBe('name,self_us,shape,region\r\n"a ""b"", c",12.5,64 1,\r\n"two\nlines",3,1,\r\nop9,,,\r\n');
+  });
+
+  it("writes the rows for the clipboard without breaking them", () => {
+    expect(toTsv(DATA, [3], FIELDS.slice(0, 2))).toBe("name\tself_us\r\ntwo lines\t3\r\n");
+  });
+});
+
+describe("widths", () => {
+  it("fill what is available, and give numbers what they need", () => {
+    const formats = FIELDS.map((field) => (value: Parameters<typeof cellText>[0]) => cellText(value, field.unit));
+    const wanted = wishes(DATA, FIELDS, formats, 7);
+    const widths = share(wanted, 900);
+    expect(widths.reduce((sum, width) => sum + width, 0)).toBe(900);
+    widths.forEach((width, index) => expect(width).toBeGreaterThanOrEqual(wanted[index]?.least ?? 0));
+    expect(share(wanted, 100)).toEqual(wanted.map((wish) => wish.least));
+  });
+});

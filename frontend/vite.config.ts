@@ -1,0 +1,20 @@
+import preact from "@preact/preset-vite";
+import { defineConfig } from "vitest/config";
+
+// Every address is relative: the page works under any prefix (TensorBoard, a proxy, a notebook).
+export default defineConfig({
+  base: "./",
+  plugins: [preact({ devToolsEnabled: false, prefreshEnabled: false })],
+  build: {
+    outDir: "../src/stepscope/web/static",
+    emptyOutDir: true,
+    target: "es2022",
+    assetsInlineLimit: 0, // the Content-Security-Policy knows no data: addresses for scripts and styles
+    modulePreload: { polyfill: false }, // the polyfill would be an inline script
+    chunkSizeWarningLimit: 1200,
+  },
+  server: {
+    proxy: { "/api": process.env["STEPSCOPE_SERVER"] ?? "http://127.0.0.1:8765" },
+  },
+  test: { environment: "node", include: ["tests/**/*.test.ts", "src/timeline/**/*.test.ts"] },
+});

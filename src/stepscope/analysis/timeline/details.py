@@ -1,0 +1,246 @@
+"""What is known of one event, and the arrows between events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope import kernels
+from stepscope.analysis.attribution import attribute
+from stepscope.analysis.grouping import forest
+from stepscope.analysis.stepping import steps_of
+from stepscope.analysis.timeline.index import index_of, is_drawn
+from stepscope.errors import UsageError
+from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model.trace import StatValue
+
+I64 = NDArray[np.int64]
+
+DEEPEST_STACK = 200
+MOST_PARTNERS = 50
+LONGEST_TEXT = 4000
+"""Characters of a stat that are shown; programs in a stat have megabytes."""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where an event is: enough to name it and to go there.
+
+    Attributes:
+        event: row in the trace; `name`: its name; `kind`: its kind.
+        line: row of its line; `lane`: the row of that line it is drawn in.
+        start_ps, duration_ps: when it is.
+    """
+
+    event: int
+    name: str
+    kind: str
+    line: int
+    lane: int
+    start_ps: int
+    duration_ps: int
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the event's line and its stats tell.
+
+    Attributes:
+        spot: the event.
+        full_name: its name in full, which `spot.name` may shorten.
+        self_ps: its time without that of the events directly inside it, None where events of its line do not nest.
+        around: the events that enclose it, the outermost first.
+        around_hidden: how many more enclose it, further out.
+        inside: how many events are inside it; `first_inside`: the first of them.
+        previous, next: its neighbours in the row that it is drawn in.
+        stats: name and value of every stat.
+    """
+
+    spot: Spot
+    full_name: str
+    self_ps: int | None
+    around: tuple[Spot, ...]
+    around_hidden: int
+    inside: int
+    first_inside: Spot | None
+    previous: Spot | None
+    next: Spot | None
+    stats: dict[str, StatValue]
+
+
+@dataclass(frozen=True)
+class Links:
+    """What the event has to do with others.
+
+    Attributes:
+        step: name of the step it belongs to, None if it belongs to none; `step_number`: the step's number.
+        op: the op that its device work belongs to, None if it is no device work or nothing tells.
+        cause: what made it happen: the call that launched it, what handed it to its thread; None if not recorded.
+        effects: what it made happen, in order of time; `effects_hidden`: how many more there are.
+    """
+
+    step: str | None
+    step_number: int | None
+    op: str | None
+    cause: Spot | None
+    effects: tuple[Spot, ...]
+    effects_hidden: int
+
+
+@dataclass(frozen=True)
+class Arrows:
+    """Links between events in a window; `event[i]` was caused by `cause[i]`.
+
+    Attributes:
+        cause, event: int64 of shape (n,), rows of the trace.
+        total: how many there are; if that is more than asked for, the arrays are empty.
+    """
+
+    cause: I64
+    event: I64
+    total: int
+
+
+def spot_of(trace: HostTrace, event: int) -> Spot:
+    """Where an event is.  Raises UsageError if there is no such event."""
+    if not 0 <= event < len(trace.events):
+        raise UsageError(f"there is no event {event}", hint=f"events have the numbers 0 to {len(trace.events) - 1}")
+    return Spot(
+        event=event,
+        name=short_name(trace, int(trace.events.type[event])),
+        kind=EventKind(trace.events.kind[event]).name.lower(),
+        line=int(trace.events.line[event]),
+        lane=int(index_of(trace).lane[event]),
+        start_ps=int(trace.events.start_ps[event]),
+        duration_ps=int(trace.events.duration_ps[event]),
+    )
+
+
+def short_name(trace: HostTrace, event_type: int, longest: int = 180) -> str:
+    """The name of events of a type as it is written on them; of a long name the begin and the end."""
+    types = trace.event_types
+    name = trace.strings[types.display_name[event_type] or types.name[event_type]] or "(no name)"
+    return name if len(name) <= longest else f"{name[: longest - 41]}…{name[-40:]}"
+
+
+def details_of(trace: HostTrace, event: int) -> Details:
+    """What an event's own line and stats tell; cheap.  Raises UsageError if there is no such event."""
+    spot = spot_of(trace, event)
+    events, line = trace.events, spot.line
+    drawn, first = is_drawn(trace), int(trace.lines.event_begin[line])
+    room = np.empty(1 << 16, np.int64)
+    n_around = int(kernels.selection.enclosing(events.start_ps, events.duration_ps, drawn, first, event, room))
+    rows = room[: min(n_around, len(room))][-DEEPEST_STACK:]
+    self_ps, inside = _inside(trace, spot)
+    before, after = _neighbours(trace, spot)
+    return Details(
+        spot=spot,
+        full_name=trace.name_of(event)[:LONGEST_TEXT],
+        self_ps=self_ps,
+        around=tuple(spot_of(trace, row) for row in rows.tolist()),
+        around_hidden=n_around - len(rows),
+        inside=inside,
+        first_inside=spot_of(trace, event + 1) if inside else None,
+        previous=before,
+        next=after,
+        stats=trace.stats_of_event(event),
+    )
+
+
+def _inside(trace: HostTrace, spot: Spot) -> tuple[int | None, int]:
+    """An event's own time, and how many events are inside it.
+
+    The events inside it follow it on its line, and those one lane below it are directly inside: of a lane no two
+    overlap.
+    """
+    events, stop = trace.events, spot.start_ps + spot.duration_ps
+    last = int(trace.lines.event_end[spot.line])
+    first = spot.event + 1
+    after = first + int(np.searchsorted(events.start_ps[first:last], stop, side="left"))
+    ends = events.start_ps[first:after] + events.duration_ps[first:after]
+    lanes = index_of(trace).lane[first:after]
+    if (ends > stop).any():
+        return None, int((ends <= stop).sum())
+    return spot.duration_ps - int(events.duration_ps[first:after][lanes == spot.lane + 1].sum()), after - first
+
+
+def _neighbours(trace: HostTrace, spot: Spot) -> tuple[Spot | None, Spot | None]:
+    """The events before and after one in its row; none for an event that is not drawn."""
+    index = index_of(trace)
+    if spot.lane < 0:
+        return None, None
+    row = int(index.first_row[spot.line]) + spot.lane
+    first, last = (int(bound) for bound in index.rows.begin[row : row + 2])
+    at = first + int(np.searchsorted(index.rows.order[first:last], spot.event))
+    before = spot_of(trace, int(index.rows.order[at - 1])) if at > first else None
+    after = spot_of(trace, int(index.rows.order[at + 1])) if at + 1 < last else None
+    return before, after
+
+
+def links_of(trace: HostTrace, event: int) -> Links:
+    """What an event has to do with others; needs the links of the whole trace, which take a while the first time."""
+    spot_of(trace, event)
+    steps, label = steps_of(trace), int(steps_of(trace).label[event])
+    cause = int(forest(trace).cause[event])
+    effects = _effects(trace, event)
+    return Links(
+        step=steps.name[label] if label >= 0 else None,
+        step_number=int(steps.number[label]) if label >= 0 else None,
+        op=_op(trace, event),
+        cause=spot_of(trace, cause) if cause >= 0 else None,
+        effects=tuple(spot_of(trace, row) for row in effects[:MOST_PARTNERS].tolist()),
+        effects_hidden=max(0, len(effects) - MOST_PARTNERS),
+    )
+
+
+def _op(trace: HostTrace, event: int) -> str | None:
+    found = attribute(trace)
+    at = int(np.searchsorted(found.rows, event))
+    if at == len(found.rows) or found.rows[at] != event or found.op[at] < 0:
+        return None
+    name: str = found.ops[found.op[at]][0]
+    return name
+
+
+def _effects(trace: HostTrace, event: int) -> I64:
+    events, causes = trace.derived("timeline effects", _by_cause)
+    low, high = np.searchsorted(causes, [event, event + 1])
+    rows = events[low:high].astype(np.int64)
+    return rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
+
+
+def _by_cause(trace: HostTrace) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Events that have a cause, sorted by it, and their causes."""
+    cause = forest(trace).cause
+    events = np.flatnonzero(cause >= 0).astype(np.int32)
+    events = events[np.argsort(cause[events], kind="stable")]
+    return events, cause[events]
+
+
+def arrows(trace: HostTrace, begin_ps: int, end_ps: int, lines: I64, most: int) -> Arrows:
+    """The links of events that start in a window on some lines, with partners on those lines at any time.
+
+    Raises:
+        UsageError: the window is empty.
+    """
+    if end_ps <= begin_ps:
+        raise UsageError(f"no window of time: {begin_ps} to {end_ps} ps")
+    events, causes = trace.derived("timeline effects", _by_cause)
+    shown = np.zeros(len(trace.lines), np.bool_)
+    shown[lines[trace.lines.kind[lines] != LineKind.COUNTERS]] = True
+    parts = [np.empty(0, np.int64)]
+    for line in np.flatnonzero(shown).tolist():
+        first, last = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
+        low, high = first + np.searchsorted(trace.events.start_ps[first:last], [begin_ps, end_ps])
+        caused = low + np.flatnonzero(forest(trace).cause[low:high] >= 0)
+        left, right = np.searchsorted(causes, [low, high])
+        parts += [caused, events[left:right].astype(np.int64)]
+    rows = np.unique(np.concatenate(parts))
+    cause = forest(trace).cause[rows].astype(np.int64)
+    both = shown[trace.events.line[rows]] & shown[trace.events.line[cause]]
+    total = int(both.sum())
+    if total > most:
+        both[:] = False
+    return Arrows(cause[both], rows[both], total)

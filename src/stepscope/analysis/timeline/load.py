@@ -1,0 +1,70 @@
+"""How busy a group of tracks is over time: what its row shows while it is collapsed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope import kernels
+from stepscope.analysis.grouping import is_device_work
+from stepscope.analysis.timeline.index import is_drawn
+from stepscope.analysis.timeline.tracks import Group
+from stepscope.model import HostTrace, LineKind
+
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+Bool = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Spans:
+    """Times during which things are at work, as `kernels.pyramid.unite` gives them."""
+
+    first: I64
+    start: I64
+    busy: I64
+
+
+def load(trace: HostTrace, group: Group, begin_ps: int, cells: int, level: int) -> F64:
+    """How many of a group's lanes are at work, on average over each cell: float64 of shape (cells,).
+
+    A device is one lane, at work while any of its streams is.  On a host each thread is a lane, at work while it is in
+    any event.
+    """
+    spans = trace.derived(f"timeline load {group.id}", lambda host: _spans(host, group))
+    out = np.zeros(cells)
+    lanes = np.arange(len(spans.first) - 1)
+    kernels.pyramid.cover(spans.first, spans.start, spans.busy, lanes, begin_ps, level, out)
+    return out / float(1 << level)
+
+
+def _spans(trace: HostTrace, group: Group) -> _Spans:
+    lines = np.array(group.lines(), np.int64)
+    if group.kind == "device":
+        return _together(trace, lines)
+    threads = lines[trace.lines.kind[lines] == LineKind.THREAD]
+    lines = threads if len(threads) else lines
+    begin, end = trace.lines.event_begin[lines], trace.lines.event_end[lines]
+    return _unite(trace.events.start_ps, trace.events.duration_ps, is_drawn(trace), begin, end)
+
+
+def _together(trace: HostTrace, lines: I64) -> _Spans:
+    """The work of all streams as one lane; where a device has no measured work, that of all its lines."""
+    chosen = np.zeros(len(trace.lines), np.bool_)
+    chosen[lines] = True
+    measured = chosen & np.isin(trace.lines.kind, (LineKind.STREAM, LineKind.DEVICE_OPS))
+    rows = np.flatnonzero(is_device_work(trace) & measured[trace.events.line])
+    if not len(rows):
+        rows = np.flatnonzero(is_drawn(trace) & chosen[trace.events.line])
+    rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
+    start, duration = trace.events.start_ps[rows], trace.events.duration_ps[rows]
+    return _unite(start, duration, np.ones(len(rows), np.bool_), np.zeros(1, np.int64), np.array([len(rows)]))
+
+
+def _unite(start: I64, duration: I64, drawn: Bool, begin: I64, end: I64) -> _Spans:
+    room = int((end - begin).sum()) + len(begin)
+    out_start, out_busy = np.empty(room, np.int64), np.empty(room, np.int64)
+    first = kernels.pyramid.unite(start, duration, drawn, begin, end, out_start, out_busy)
+    return _Spans(first, out_start[: first[-1]].copy(), out_busy[: first[-1]].copy())

@@ -1,0 +1,113 @@
+"""Search over the names of all events of a trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from stepscope.analysis.timeline.index import is_drawn
+from stepscope.errors import UsageError
+from stepscope.model import HostTrace
+
+I64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+LONGEST_QUERY = 500
+
+
+@dataclass(frozen=True)
+class Found:
+    """The events whose name matches.
+
+    Attributes:
+        types: bool of shape (event types,), which types match.
+        rows: int64 of shape (n,), the events, in the order of the table.
+    """
+
+    types: Bool
+    rows: I64
+
+
+@dataclass(frozen=True)
+class Place:
+    """One of the events found: its row, and the how manyth it is by time, counted from 1."""
+
+    event: int
+    number: int
+
+
+def find(trace: HostTrace, text: str, regex: bool = False) -> Found:
+    """Events whose full or short name contains a text, or matches a regular expression; upper and lower case are equal.
+
+    Regular expressions are RE2's, which take time proportional to what they search, whatever they are.
+
+    Raises:
+        UsageError: the text is empty or too long, or no regular expression.
+    """
+    if not text or len(text) > LONGEST_QUERY:
+        raise UsageError(f"a search needs 1 to {LONGEST_QUERY} characters, not {len(text)}")
+    last: dict[tuple[str, bool], Found] = trace.derived("timeline search", lambda _: {})
+    found = last.get((text, regex))
+    if found is None:
+        types = trace.event_types
+        matches = _matches(trace, types.name, text, regex) | _matches(trace, types.display_name, text, regex)
+        found = Found(matches, np.flatnonzero(matches[trace.events.type] & is_drawn(trace)))
+        last.clear()  # somebody who steps from match to match asks for the same again and again
+        last[text, regex] = found
+    return found
+
+
+def _matches(trace: HostTrace, strings: NDArray[np.int32], text: str, regex: bool) -> Bool:
+    names, place = np.unique(strings, return_inverse=True)
+    table = trace.strings
+    # Binary, not text: names come from files and need not be valid UTF-8.
+    every = pa.Array.from_buffers(
+        pa.large_binary(), len(table), [None, pa.py_buffer(table.offsets), pa.py_buffer(table.blob)]
+    )
+    wanted = every.take(pa.array(names))
+    try:
+        match = pc.match_substring_regex if regex else pc.match_substring
+        found = match(wanted, pattern=text, ignore_case=True)
+    except pa.ArrowInvalid as error:
+        raise UsageError(f"{text!r} is no regular expression: {error}") from None
+    hit: Bool = found.to_numpy(zero_copy_only=False)[place]
+    return hit
+
+
+def nearest(trace: HostTrace, found: Found, from_ps: int, from_event: int, forward: bool) -> Place | None:
+    """The match after or before a moment, from the other end if there is none; None without matches.
+
+    Events are in order of their start, and of their rows where they start at once.
+
+    Args:
+        trace: the trace.
+        found: what `find` found.
+        from_ps: the moment.
+        from_event: the row to go on from where several matches start at that moment; -1 to take the first of them.
+        forward: False to go backwards.
+    """
+    if not len(found.rows):
+        return None
+    start = trace.events.start_ps[found.rows]
+    earlier = (start < from_ps) | ((start == from_ps) & (found.rows < from_event))
+    same = found.rows == from_event
+    candidates = np.flatnonzero(~earlier & ~same if forward else earlier)
+    if not len(candidates):
+        candidates = np.arange(len(start))
+    edge = start[candidates].min() if forward else start[candidates].max()
+    ties = candidates[start[candidates] == edge]
+    chosen = int(ties[0] if forward else ties[-1])
+    event = int(found.rows[chosen])
+    before = int((start < edge).sum() + ((start == edge) & (found.rows < event)).sum())
+    return Place(event, before + 1)
+
+
+def histogram(trace: HostTrace, found: Found, begin_ps: int, end_ps: int, bins: int) -> I64:
+    """How many matches start in each of `bins` equal parts of a span of time: int64 of shape (bins,)."""
+    start = trace.events.start_ps[found.rows] - begin_ps
+    inside = start[(start >= 0) & (start < end_ps - begin_ps)]
+    return np.bincount((inside / max(1, end_ps - begin_ps) * bins).astype(np.int64), minlength=bins)[:bins]

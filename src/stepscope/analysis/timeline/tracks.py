@@ -1,0 +1,262 @@
+"""The tree of tracks: devices with their steps, modules, ops and streams; host threads, those of one pool together;
+counters.  Each track and group has an id that stays the same for the same file, so that a link can name it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.analysis.grouping import is_device_work
+from stepscope.analysis.timeline.counters import counters_of
+from stepscope.analysis.timeline.index import Index, index_of, is_drawn
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
+
+I64 = NDArray[np.int64]
+
+LEAST_OF_A_POOL = 3
+"""So many threads of one name make a group of their own."""
+
+# Lines of a device in the order in which they are shown.  A line that repeats the work of streams at another level
+# is told by its name, which its writer chose.
+_RANKS: tuple[tuple[str, LineKind, str], ...] = (
+    ("steps", LineKind.STEPS, ""),
+    ("modules", LineKind.MODULES, ""),
+    ("ops", LineKind.DEVICE_OPS, ""),
+    ("ops", LineKind.DERIVED, r"xla ops|tensorflow ops|framework ops"),
+    ("scopes", LineKind.DERIVED, r"scope"),
+    ("stream", LineKind.STREAM, ""),
+    ("derived", LineKind.DERIVED, ""),
+    ("thread", LineKind.THREAD, ""),
+    ("other", LineKind.OTHER, ""),
+    ("overhead", LineKind.OVERHEAD, ""),
+)
+_POOL = re.compile(r"(?P<stem>.*?\S)[/ _]+(?P<number>-?\d+)")
+_STREAM = re.compile(r"Stream #?(?P<number>-?\d+)\s*\((?P<work>[^()]*)\)")
+_PYTHON = re.compile(r"python|main", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Track:
+    """A leaf of the tree.
+
+    Attributes:
+        id: `t` and the line's row, or `c` and the counter's number.
+        name: what to call it; `detail`: what tells it from others of that name.
+        kind: "steps", "modules", "ops", "scopes", "stream", "derived", "thread", "overhead", "other" or "counter".
+        line: row of the trace's lines, -1 for a counter.
+        rows: how many rows it is drawn in; `events`: how many events, or values of a counter.
+        main: True for the thread that runs the training loop.
+        unit: of a counter's values, "bytes" or "".
+        highest, lowest: extremes of a counter's values, None for others.
+    """
+
+    id: str
+    name: str
+    detail: str
+    kind: str
+    line: int
+    rows: int
+    events: int
+    main: bool = False
+    unit: str = ""
+    highest: float | None = None
+    lowest: float | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Tracks that belong together.
+
+    Attributes:
+        id: stable identifier.
+        name, detail: what to call it.
+        kind: "device", "host", "pool", "counters" or "other".
+        tracks, groups: what is in it, tracks first.
+        empty: names of tracks that hold no event and are left out.
+        lanes: of how many things `stepscope.analysis.timeline.load` says how many are at work.
+    """
+
+    id: str
+    name: str
+    detail: str
+    kind: str
+    tracks: tuple[Track, ...]
+    groups: tuple[Group, ...] = ()
+    empty: tuple[str, ...] = ()
+    lanes: int = 1
+
+    def lines(self) -> list[int]:
+        """Rows of all lines in it and below."""
+        own = [track.line for track in self.tracks if track.line >= 0]
+        return own + [line for group in self.groups for line in group.lines()]
+
+
+@dataclass(frozen=True)
+class _Thread:
+    line: int
+    name: str
+    stem: str
+    number: str
+    marks: int
+    busy: int = field(default=0)
+
+
+def groups_of(trace: HostTrace) -> tuple[Group, ...]:
+    """The tree of a trace: devices first, then the host, then counters."""
+    return trace.derived("timeline groups", _groups)
+
+
+def group_named(trace: HostTrace, name: str) -> Group | None:
+    """The group of that id."""
+    return next((group for group in _all(groups_of(trace)) if group.id == name), None)
+
+
+def activity_ps(trace: HostTrace) -> tuple[int, int]:
+    """The part of the trace to look at first: where nearly all events are, work of devices where there is some.
+
+    The whole span unless that is much shorter: a recording may begin long before the work does.
+    """
+    begin, end = trace.span_ps()
+    device = is_device_work(trace)
+    rows = np.flatnonzero(device if device.any() else is_drawn(trace))
+    rows = rows[:: max(1, len(rows) // 100_000)]
+    if not len(rows):
+        return begin, end
+    start = trace.events.start_ps[rows]
+    first, last = np.quantile(start, 0.002), np.quantile(start + trace.events.duration_ps[rows], 0.998)
+    margin = 0.04 * (last - first)
+    low, high = max(begin, int(first - margin)), min(end, int(last + margin))
+    return (low, high) if 0 < high - low < 0.7 * (end - begin) else (begin, end)
+
+
+def _all(groups: Iterable[Group]) -> Iterable[Group]:
+    for group in groups:
+        yield group
+        yield from _all(group.groups)
+
+
+def _groups(trace: HostTrace) -> tuple[Group, ...]:
+    index = index_of(trace)
+    found = [_plane_group(trace, index, plane) for plane in _planes_in_order(trace)]
+    counters = _counter_tracks(trace)
+    if counters:
+        found.append(Group("counters", "Counters", "", "counters", counters))
+    return tuple(group for group in found if group.tracks or group.groups)
+
+
+def _planes_in_order(trace: HostTrace) -> list[int]:
+    """Devices by number, then hosts, then the rest."""
+
+    def key(plane: int) -> tuple[int, int, int]:
+        kind = PlaneKind(trace.planes.kind[plane])
+        rank = 0 if kind.is_device or kind == PlaneKind.CUSTOM_DEVICE else 1 if kind == PlaneKind.HOST else 2
+        return rank, int(trace.planes.ordinal[plane]), plane
+
+    return sorted(range(len(trace.planes)), key=key)
+
+
+def _plane_group(trace: HostTrace, index: Index, plane: int) -> Group:
+    lines = np.flatnonzero((trace.lines.plane == plane) & (trace.lines.kind != LineKind.COUNTERS))
+    full = [line for line in lines.tolist() if index.events_of(line)]
+    empty = tuple(_name(trace, line) for line in lines.tolist() if not index.events_of(line))
+    kind = PlaneKind(trace.planes.kind[plane])
+    name = trace.plane_name(plane)
+    identity = f"p{plane}"
+    if kind == PlaneKind.HOST:
+        return _host_group(trace, index, identity, name, full, empty)
+    ranked = sorted(full, key=lambda line: (_rank(trace, line), line))
+    tracks = tuple(_track(trace, index, line) for line in ranked)
+    is_device = kind.is_device or kind == PlaneKind.CUSTOM_DEVICE
+    label = re.sub(r"^/device:", "", name).replace(":", " ") if is_device else name
+    return Group(identity, label, name, "device" if is_device else "other", tracks, empty=empty)
+
+
+def _rank(trace: HostTrace, line: int) -> int:
+    kind, name = trace.lines.kind[line], _name(trace, line).lower()
+    return next(
+        (at for at, (_, wanted, text) in enumerate(_RANKS) if kind == wanted and re.search(text, name)), len(_RANKS)
+    )
+
+
+def _name(trace: HostTrace, line: int) -> str:
+    name = trace.strings[trace.lines.name[line]] or trace.strings[trace.lines.display_name[line]]
+    return name or f"line {int(trace.lines.line_id[line])}"
+
+
+def _track(
+    trace: HostTrace, index: Index, line: int, name: str | None = None, detail: str = "", main: bool = False
+) -> Track:
+    rank = _rank(trace, line)
+    kind = _RANKS[rank][0] if rank < len(_RANKS) else "other"
+    shown = name if name is not None else _name(trace, line)
+    if name is None and (stream := _STREAM.fullmatch(shown)):
+        shown, detail = f"Stream {stream['number']}", stream["work"].replace(",", ", ")
+    return Track(f"t{line}", shown, detail, kind, line, index.rows_of(line), index.events_of(line), main)
+
+
+# -- host threads ------------------------------------------------------------------------------------------------
+
+
+def _host_group(
+    trace: HostTrace, index: Index, identity: str, name: str, lines: Sequence[int], empty: tuple[str, ...]
+) -> Group:
+    threads = _threads(trace, index, lines)
+    main = _main(threads)
+    is_thread = trace.lines.kind == LineKind.THREAD
+    threads.sort(key=lambda thread: (thread.line != main, not is_thread[thread.line], -thread.busy, thread.line))
+    stems: dict[str, list[_Thread]] = {}
+    for thread in threads:
+        stems.setdefault(thread.stem if thread.line != main else "", []).append(thread)
+    pools = {stem: members for stem, members in stems.items() if stem and len(members) >= LEAST_OF_A_POOL}
+    single = [thread for thread in threads if thread.stem not in pools or thread.line == main]
+    tracks = tuple(
+        _track(trace, index, thread.line, thread.stem, thread.number, thread.line == main) for thread in single
+    )
+    groups = tuple(_pool(trace, index, identity, stem, members) for stem, members in pools.items())
+    lanes = sum(bool(is_thread[thread.line]) for thread in threads)
+    return Group(identity, "Host threads", name, "host", tracks, groups, empty, lanes=max(1, lanes))
+
+
+def _pool(trace: HostTrace, index: Index, host: str, stem: str, members: Sequence[_Thread]) -> Group:
+    threads = tuple(_track(trace, index, thread.line, thread.stem, thread.number) for thread in members)
+    identity = f"{host}.{min(thread.line for thread in members)}"
+    return Group(identity, stem, f"{len(members)} threads", "pool", threads, lanes=len(members))
+
+
+def _threads(trace: HostTrace, index: Index, lines: Sequence[int]) -> list[_Thread]:
+    events = trace.events
+    outer = index.lane == 0
+    busy = np.bincount(events.line[outer], events.duration_ps[outer], minlength=len(trace.lines))
+    marks = np.bincount(events.line[events.kind == EventKind.STEP_MARK], minlength=len(trace.lines))
+    found = []
+    for line in lines:
+        name = _name(trace, line)
+        parts = _POOL.fullmatch(name)
+        stem, number = (parts["stem"], parts["number"]) if parts else (name, "")
+        found.append(_Thread(line, name, stem, number, int(marks[line]), int(busy[line])))
+    return found
+
+
+def _main(threads: Sequence[_Thread]) -> int:
+    """The line of the thread that runs the training loop: the one with the step marks, else a Python thread."""
+    if not threads:
+        return -1
+    best = max(threads, key=lambda thread: (thread.marks, bool(_PYTHON.search(thread.name)), thread.busy))
+    return best.line if best.marks or _PYTHON.search(best.name) else -1
+
+
+# -- counters ----------------------------------------------------------------------------------------------------
+
+
+def _counter_tracks(trace: HostTrace) -> tuple[Track, ...]:
+    return tuple(
+        Track(
+            f"c{number}", counter.name, counter.place, "counter", -1, 1, len(counter.time_ps), unit=counter.unit,
+            highest=float(counter.value.max()), lowest=float(counter.value.min()),
+        )
+        for number, counter in enumerate(counters_of(trace))
+    )  # fmt: skip

@@ -1,0 +1,60 @@
+"""`stepscope open`: the page."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from stepscope.errors import InputError
+
+
+def open_page(
+    logdir: Annotated[str, typer.Argument(metavar="LOGDIR", help="A logdir, a parent of some, a session, or a file.")],
+    port: Annotated[int | None, typer.Option("--port", min=0, max=65535, help="The first port to try.")] = None,
+    host: Annotated[str, typer.Option("--host", help="The address to listen on; this machine only by default.")] = (
+        "127.0.0.1"
+    ),
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    allowed_host: Annotated[
+        list[str] | None, typer.Option("--allowed-host", help="A name that a proxy uses for this server; repeatable.")
+    ] = None,
+) -> None:
+    """Shows every tool in the browser."""
+    from stepscope.cli.commands import spare_scipy
+    from stepscope.formats import store
+    from stepscope.formats.session import find_sessions
+
+    spare_scipy()
+    try:
+        find_sessions(logdir)
+    except InputError as error:
+        # A folder may get its first profile while the page is open; anything else will not change by waiting.
+        if store.kind(store.plain(logdir)) != "folder":
+            raise
+        typer.echo(f"stepscope: no profile yet: {error.problem.reason}", err=True)
+    serve(logdir, host, port, not no_browser, allowed_host or ())
+
+
+def serve(
+    logdir: str,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    browser: bool = True,
+    allowed_hosts: Sequence[str] = (),
+) -> None:
+    """Shows a logdir until the process is interrupted."""
+    from stepscope.web import serving
+    from stepscope.web.catalogue import Root
+    from stepscope.web.site import Site, SiteOptions
+
+    gc.enable()  # a server lives long; see `stepscope.cli.main.main`
+    options = SiteOptions([Root(logdir)], allowed_hosts=serving.allowed_hosts(host, allowed_hosts))
+    bound = serving.bound_socket(host, port)
+    address = serving.address_of(bound)
+    typer.echo(f"{logdir} is shown at {address}   (Ctrl-C ends)")
+    if browser:
+        serving.open_browser(address)
+    serving.Server(Site(options), bound).run()

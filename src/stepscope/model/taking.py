@@ -1,0 +1,47 @@
+"""A part of a trace as a trace of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from stepscope.model.tables import I64, Events, Stats
+from stepscope.model.trace import HostTrace
+
+
+def take_events(trace: HostTrace, rows: I64, start_ps: I64, duration_ps: I64) -> tuple[HostTrace, I64]:
+    """The trace with some of its events only.  Planes, lines, types and texts stay, so that their rows mean the same.
+
+    Args:
+        trace: the whole.
+        rows: the events, each once.
+        start_ps, duration_ps: their times in the new trace; int64 of the shape of `rows`.
+
+    Returns:
+        The part, and for each of its events the row that it has in the whole.
+    """
+    line = trace.events.line[rows]
+    order = np.lexsort((-duration_ps, start_ps, line))
+    rows, line = rows[order], line[order]
+    events = Events(
+        start_ps=start_ps[order],
+        duration_ps=duration_ps[order],
+        type=trace.events.type[rows],
+        line=line,
+        kind=trace.events.kind[rows],
+        traits=trace.events.traits[rows],
+    )
+    bounds = np.searchsorted(line, np.arange(len(trace.lines) + 1))
+    lines = replace(trace.lines, event_begin=bounds[:-1], event_end=bounds[1:])
+    part = replace(trace, events=events, lines=lines, event_stats=_stats_of(trace.event_stats, rows), _derived={})
+    return part, rows
+
+
+def _stats_of(stats: Stats, owners: I64) -> Stats:
+    """The stats of some owners, in their order."""
+    begin, count = stats.offsets[owners], stats.offsets[owners + 1] - stats.offsets[owners]
+    offsets = np.zeros(len(owners) + 1, np.int64)
+    np.cumsum(count, out=offsets[1:])
+    taken = np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], count)
+    return Stats(name=stats.name[taken], tag=stats.tag[taken], value=stats.value[taken], offsets=offsets)

@@ -1,0 +1,125 @@
+"""Decoded traces in memory: each decoded once however many ask at a time, and no more kept than a bound allows."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stepscope.model import HostTrace
+
+
+class TraceShelf:
+    """The traces that were used last.
+
+    The one used last is always kept, others as long as all together stay below the bound.  Room is made before a trace
+    is decoded, not after, so that the bound holds while decoding too, as far as the sizes are known.
+
+    Args:
+        max_bytes: the bound; 0 keeps one trace.
+    """
+
+    def __init__(self, max_bytes: int = 0) -> None:
+        self.max_bytes = max_bytes
+        self._traces: OrderedDict[Hashable, HostTrace] = OrderedDict()
+        self._being_made: dict[Hashable, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._traces
+
+    def get(self, key: Hashable, make: Callable[[], HostTrace], expected_bytes: int = 0) -> HostTrace:
+        """The trace of that key, made by `make` if it is not here.
+
+        Of several threads that ask for one trace, one makes it and the others wait.  What `make` raises goes to the
+        one that called it; the next tries again.
+
+        Args:
+            key: equal for equal traces; must tell states of a file apart.
+            make: decodes the trace.
+            expected_bytes: about how much memory it will take.
+        """
+        with self._lock:
+            maker = self._being_made.setdefault(key, threading.Lock())
+        with maker:
+            found = self._found(key)
+            if found is not None:
+                return found
+            self._make_room(expected_bytes)
+            try:
+                trace = make()
+            finally:
+                with self._lock:
+                    self._being_made.pop(key, None)
+            with self._lock:
+                self._traces[key] = trace
+        self._make_room(0)
+        return trace
+
+    def drop(self, wanted: Callable[[Hashable], bool]) -> None:
+        """Lets go of the traces whose key is `wanted`."""
+        with self._lock:
+            for key in [key for key in self._traces if wanted(key)]:
+                del self._traces[key]
+
+    def nbytes(self) -> int:
+        """The memory of all traces here, with what was derived from them."""
+        with self._lock:
+            return sum(map(trace_bytes, self._traces.values()))
+
+    def _found(self, key: Hashable) -> HostTrace | None:
+        with self._lock:
+            trace = self._traces.get(key)
+            if trace is not None:
+                self._traces.move_to_end(key)
+            return trace
+
+    def _make_room(self, coming_bytes: int) -> None:
+        """Lets go of the traces not used for longest until what comes fits; of all but the newest if nothing comes."""
+        with self._lock:
+            sizes = {key: trace_bytes(trace) for key, trace in self._traces.items()}
+            total = sum(sizes.values()) + coming_bytes
+            keep = 0 if coming_bytes else 1
+            for key, size in sizes.items():
+                if total <= self.max_bytes or len(self._traces) <= keep:
+                    break
+                del self._traces[key]
+                total -= size
+
+
+def trace_bytes(trace: HostTrace) -> int:
+    """The memory of a trace's columns and of the arrays derived from it."""
+    return _array_bytes(trace, set())
+
+
+def _array_bytes(value: Any, seen: set[int]) -> int:
+    """The bytes of all arrays that can be reached through dataclasses, string tables, tuples, lists and dicts."""
+    if id(value) in seen or isinstance(value, str | bytes | int | float | None):
+        return 0
+    seen.add(id(value))
+    if hasattr(value, "nbytes") and hasattr(value, "base"):
+        return _owned_bytes(value, seen)
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(_array_bytes(getattr(value, field.name), seen) for field in fields(value))
+    if isinstance(value, dict):
+        return sum(_array_bytes(item, seen) for item in list(value.values()))
+    if isinstance(value, list | tuple):
+        # Long lists hold one small thing for each step or line, not arrays.
+        return sum(_array_bytes(item, seen) for item in value[:64])
+    if hasattr(value, "blob"):
+        return _array_bytes(value.blob, seen) + _array_bytes(value.offsets, seen)
+    return 0
+
+
+def _owned_bytes(array: Any, seen: set[int]) -> int:
+    """An array's bytes, once for all views of one buffer."""
+    owner = array
+    while getattr(owner, "base", None) is not None and hasattr(owner.base, "nbytes"):
+        owner = owner.base
+    if owner is not array and id(owner) in seen:
+        return 0
+    seen.add(id(owner))
+    return int(getattr(owner, "nbytes", array.nbytes))

@@ -1,0 +1,110 @@
+"""What handlers return, and what they raise."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from stepscope.errors import AccessError, InputError, NotFoundError, StepscopeError, UsageError
+from stepscope.report.export import finite
+
+JSON = "application/json"
+ARROW = "application/vnd.apache.arrow.stream"
+BINARY = "application/octet-stream"
+
+PACKING_LEVEL = 1
+"""On loopback and local networks a higher level costs more time than it saves."""
+
+MOST_CHOICES = 100
+"""Names listed in an error; a logdir may hold thousands of sessions."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The content of a response; ETag, compression and security headers are the app's business.
+
+    Attributes:
+        body: the whole content.
+        content_type: its media type; text types get a charset by themselves.
+        status: the HTTP status.
+        headers: what else the content needs, such as `Content-Disposition`.
+        is_final: True if the address will never have another content, so that browsers need not ask again.
+    """
+
+    body: bytes
+    content_type: str = JSON
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_final: bool = False
+
+    @cached_property
+    def etag(self) -> str:
+        """A mark of the content."""
+        return hashlib.blake2b(self.body, digest_size=12).hexdigest()
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The content compressed with gzip."""
+        return gzip.compress(self.body, PACKING_LEVEL, mtime=0)
+
+
+class Refused(Exception):  # noqa: N818 - what the client did is in error, not the server
+    """A request that cannot be answered.
+
+    Args:
+        status: 400 for a wrong parameter, 404 for something that there is not, 409 for something that cannot be now,
+            410 for something that is gone.
+        error: what is wrong, a sentence without a full stop.
+        hint: what to do, likewise.
+        choices: what there is instead.
+    """
+
+    def __init__(self, status: int, error: str, hint: str = "", choices: Iterable[str] = ()) -> None:
+        self.status, self.error, self.hint = status, error, hint
+        self.choices = tuple(choices)
+        super().__init__(error)
+
+
+def json_answer(value: Any, status: int = 200) -> Answer:
+    """A value as JSON; floats that are no numbers become null."""
+    return Answer(msgspec.json.encode(finite(value)), JSON, status)
+
+
+def binary_answer(data: bytes, content_type: str = BINARY, headers: Mapping[str, str] | None = None) -> Answer:
+    """Bytes as they are."""
+    return Answer(data, content_type, headers=headers or {})
+
+
+def error_answer(status: int, error: str, hint: str = "", choices: Sequence[str] = ()) -> Answer:
+    """The one form of all errors."""
+    return json_answer({"error": error, "hint": hint, "choices": list(choices[:MOST_CHOICES])}, status)
+
+
+def refusal(error: Refused | StepscopeError) -> Answer:
+    """What a client is told of an error that was raised on purpose."""
+    if isinstance(error, Refused):
+        return error_answer(error.status, error.error, error.hint, error.choices)
+    return json_answer(told(error), _status_of(error))
+
+
+def told(error: StepscopeError) -> dict[str, Any]:
+    """An error of ours in the form of all errors."""
+    problem = error.problem
+    place = problem.path or (f"host {problem.host}" if problem.host else "")
+    reason = f"{place}: {problem.reason}" if place else problem.reason
+    return {"error": reason, "hint": problem.hint or "", "choices": []}
+
+
+def _status_of(error: StepscopeError) -> int:
+    if isinstance(error, UsageError):
+        return 404 if error.problem.code.startswith("unknown-") else 400
+    if isinstance(error, NotFoundError):
+        return 404
+    # It is there, and cannot be read as it is: other rights or another file would change that, another request not.
+    return 409 if isinstance(error, InputError | AccessError) else 500

@@ -1,0 +1,72 @@
+"""The capture dialog's side of the server."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+from werkzeug import Request
+
+from stepscope.formats import store
+from stepscope.web.answers import Answer, Refused, json_answer
+from stepscope.web.capturing import Capture, Wish
+from stepscope.web.routes import Route
+from stepscope.web.site import Site
+
+
+def start(site: Site, request: Request) -> Answer:
+    """Begins a capture."""
+    try:
+        wish = msgspec.json.decode(request.get_data(), type=Wish)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        hint = "send a JSON object with addresses, and if wanted " + ", ".join(_OPTIONAL)
+        raise Refused(400, f"this is no request for a capture: {error}", hint) from None
+    if not wish.addresses:
+        raise Refused(400, "a capture needs at least one address", "write host:port, such as localhost:6009")
+    return json_answer({"id": site.captures.start(wish).id}, 201)
+
+
+def progress(site: Site, request: Request, capture: str) -> Answer:
+    """How far a capture is, and the session that came of it."""
+    return json_answer(_told(site, site.captures.find(capture)))
+
+
+def cancel(site: Site, request: Request, capture: str) -> Answer:
+    """Ends a capture early; what the workers have recorded until then is kept."""
+    found = site.captures.find(capture)
+    found.cancel.set()
+    return json_answer(_told(site, found))
+
+
+_OPTIONAL = tuple(name for name in Wish.__dataclass_fields__ if name != "addresses")
+
+
+def _told(site: Site, capture: Capture) -> dict[str, Any]:
+    return {
+        "id": capture.id,
+        "state": capture.state,
+        "seconds_left": capture.seconds_left,
+        "workers": [asdict(worker) for worker in capture.workers.values()],
+        "session": _session_in(site, capture.folder) if capture.folder else None,
+        "error": capture.error,
+    }
+
+
+def _session_in(site: Site, folder: str) -> str | None:
+    """The id of the session that lies in a folder; None for the moment until it is found."""
+    wanted = store.absolute(folder)
+    for fresh in (False, True):
+        if fresh:
+            site.catalogue.forget()
+        for listed in site.catalogue.sessions():
+            if store.absolute(listed.session.path) == wanted:
+                return listed.id
+    return None
+
+
+ROUTES = (
+    Route("/api/capture", start, "POST"),
+    Route("/api/capture/<capture>", progress),
+    Route("/api/capture/<capture>", cancel, "DELETE"),
+)

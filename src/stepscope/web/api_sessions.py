@@ -1,0 +1,128 @@
+"""What there is: the site itself, its sessions, and how far a session is."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from werkzeug import Request
+
+from stepscope import __version__
+from stepscope.analysis.overview import OverviewReport
+from stepscope.analysis.registry import TOOLS
+from stepscope.web.answers import Answer, json_answer, told
+from stepscope.web.catalogue import Listed
+from stepscope.web.opened import FIRST_TOOL, OpenSession
+from stepscope.web.routes import Route
+from stepscope.web.site import Site
+
+
+def config(site: Site, request: Request) -> Answer:
+    """What the page needs to know before anything else."""
+    tools = [{"name": tool.name, "title": tool.title, "summary": tool.summary} for tool in TOOLS]
+    return json_answer(
+        {
+            "version": __version__,
+            "logdir": ", ".join(root.path for root in site.options.roots),
+            "embedded": site.options.embedded,
+            "capture": site.captures.is_available,
+            "tools": tools,
+        }
+    )
+
+
+def sessions(site: Site, request: Request) -> Answer:
+    """The sessions, the newest first, and what could not be looked into."""
+    listing = site.catalogue.look()
+    return json_answer(
+        {
+            "sessions": [_listed(one) for one in listing.sessions],
+            "skipped": [
+                {"path": problem.path, "reason": problem.reason, "hint": problem.hint} for problem in listing.problems
+            ],
+            "searched": [root.path for root in site.options.roots],
+        }
+    )
+
+
+def session(site: Site, request: Request, session: str) -> Answer:
+    """One session; the first request starts loading it."""
+    opened = site.opened(session)
+    return json_answer(
+        {
+            **_listed(opened.listed),
+            "state": opened.state,
+            "error": None if opened.error is None else told(opened.error),
+            "progress": _progress(opened),
+            "hosts": _hosts(opened),
+            "facts": _facts(opened),
+            "tools": [
+                {"name": name, "has_data": state.has_data, "missing": state.missing}
+                for name, state in opened.tools.items()
+            ],
+            "warnings": _warnings(opened),
+        }
+    )
+
+
+def _listed(listed: Listed) -> dict[str, Any]:
+    return {
+        "id": listed.id,
+        "run": listed.session.run,
+        "path": listed.session.path,
+        "modified": listed.modified,
+        "bytes": listed.nbytes,
+        "hosts": list(listed.session.hosts),
+        "formats": sorted({file.format.name for file in listed.session.files}),
+    }
+
+
+def _progress(opened: OpenSession) -> dict[str, Any]:
+    files = opened.listed.session.files
+    done = sum(file.size or 0 for file in files if opened.hosts[file.host].state in ("ready", "failed"))
+    total = sum(file.size or 0 for file in files)
+    spent = time.monotonic() - opened.started
+    left = spent * (total - done) / done if opened.state == "loading" and done > 0 else None
+    return {
+        "stage": opened.stage,
+        "done_bytes": done,
+        "total_bytes": total,
+        "events": opened.profile.events_read,
+        "seconds_left": None if left is None else round(left, 1),
+    }
+
+
+def _hosts(opened: OpenSession) -> list[dict[str, Any]]:
+    hosts = []
+    for file in opened.listed.session.files:
+        host = opened.hosts[file.host]
+        error = None if host.error is None else told(host.error)
+        hosts.append(
+            {"name": file.host, "file": file.path, "bytes": file.size, "format": file.format.name}
+            | {"state": host.state, "error": error, "partial": host.partial}
+        )
+    return hosts
+
+
+def _facts(opened: OpenSession) -> dict[str, Any] | None:
+    if opened.state != "ready":
+        return None
+    report = opened.report(FIRST_TOOL)
+    assert isinstance(report, OverviewReport)
+    facts = dict(report.environment)
+    return facts | {"duration_ms": facts.pop("capture_ms"), "steps_source": report.steps_source, **_steps(report)}
+
+
+def _steps(report: OverviewReport) -> dict[str, Any]:
+    return {"step_count": report.step_time_ms["count"], "step_time_ms": report.step_time_ms["mean"]}
+
+
+def _warnings(opened: OpenSession) -> list[str]:
+    return list(opened.report(FIRST_TOOL).warnings) if opened.state == "ready" else []
+
+
+ROUTES = (
+    Route("/api/config", config),
+    Route("/api/sessions", sessions),
+    Route("/api/sessions/<session>", session),
+)

@@ -1,0 +1,93 @@
+"""What the tools say, for the page and for export."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from werkzeug import Request
+
+from stepscope.analysis.registry import TOOLS
+from stepscope.report import Field, Figures, Prose, Report, Rows, Section
+from stepscope.report.export import EXPORTS, MEDIA_TYPES, table_to_arrow
+from stepscope.web.answers import ARROW, Answer, Refused, binary_answer, json_answer
+from stepscope.web.routes import Route
+from stepscope.web.site import Site
+
+INLINE_ROWS = 20_000
+"""Tables with more rows are fetched as Arrow."""
+
+
+def tool_json(site: Site, request: Request, session: str, tool: str) -> Answer:
+    """A report, whole and in the sections that a page shows."""
+    question = _question(request, tool)
+    return site.opened(session).answer(*question, _page_of)
+
+
+def _page_of(report: Report) -> Answer:
+    sections = [_section(section, number) for number, section in enumerate(report.sections())]
+    body, left_out = _bounded(report.to_dict())
+    return json_answer({"report": body, "left_out": left_out, "sections": sections, "missing": report.why_empty()})
+
+
+def tool_export(site: Site, request: Request, session: str, tool: str, form: str) -> Answer:
+    """The report's JSON, or its main table, as a file."""
+    if form not in EXPORTS:
+        raise Refused(404, f"there is no export as {form!r}", "choose another form", EXPORTS)
+    report = _report(site, request, session, tool)
+    name = f"{site.listed(session).id}-{report.TOOL}.{form}"
+    disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return binary_answer(EXPORTS[form](report), MEDIA_TYPES[form], disposition)
+
+
+def table_arrow(site: Site, request: Request, session: str, tool: str, number: int) -> Answer:
+    """One of the report's tables, by its place among the sections, as an Arrow IPC stream."""
+    sections = _report(site, request, session, tool).sections()
+    section = sections[number] if number < len(sections) else None
+    if not isinstance(section, Rows):
+        tables = [str(at) for at, other in enumerate(sections) if isinstance(other, Rows)]
+        raise Refused(404, f"section {number} is no table", "choose another section", tables)
+    return binary_answer(table_to_arrow(section), ARROW)
+
+
+def _report(site: Site, request: Request, session: str, tool: str) -> Report:
+    return site.opened(session).report(*_question(request, tool))
+
+
+def _question(request: Request, tool: str) -> tuple[str, str | None, str | None]:
+    """Tool, host and steps.  Raises Refused for a tool that there is not."""
+    names = [known.name for known in TOOLS]
+    if tool not in names:
+        raise Refused(404, f"there is no tool {tool!r}", "choose another tool", names)
+    return tool, request.args.get("host") or None, request.args.get("steps") or None
+
+
+def _bounded(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
+    """The report without its longest lists, and how many entries those have; the page gets them as tables."""
+    long = {key: len(value) for key, value in body.items() if isinstance(value, list) and len(value) > INLINE_ROWS}
+    return {key: value for key, value in body.items() if key not in long}, long
+
+
+def _section(section: Section, number: int) -> dict[str, Any]:
+    if isinstance(section, Prose):
+        return {"kind": "prose", "title": section.title, "lines": section.lines}
+    head = {"title": section.title, "fields": _fields(section.fields)}
+    if isinstance(section, Figures):
+        return {"kind": "figures", **head, "values": {f.name: section.values[f.name] for f in section.fields}}
+    table = {"kind": "table", **head, "row_count": len(section.rows), "empty": section.empty}
+    if len(section.rows) > INLINE_ROWS:
+        return table | {"columns": None, "arrow": f"tables/{number}.arrow"}
+    return table | {"columns": {f.name: [row[f.name] for row in section.rows] for f in section.fields}, "arrow": None}
+
+
+def _fields(fields: Sequence[Field]) -> list[dict[str, str]]:
+    return [{"name": field.name, "unit": field.unit, "doc": field.doc, "kind": field.kind} for field in fields]
+
+
+_TOOL = "/api/sessions/<session>/tools/<tool>"
+
+ROUTES = (
+    Route(_TOOL, tool_json),
+    Route(f"{_TOOL}.<any(csv, json, parquet, arrow):form>", tool_export),
+    Route(f"{_TOOL}/tables/<int:number>.arrow", table_arrow),
+)

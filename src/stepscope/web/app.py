@@ -1,0 +1,129 @@
+"""WSGI in, WSGI out: routes, guards, errors, headers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from werkzeug import Request, Response
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
+from werkzeug.routing import RequestRedirect
+
+from stepscope.errors import StepscopeError
+from stepscope.web.answers import Answer, Refused, error_answer, refusal
+from stepscope.web.routes import url_map
+from stepscope.web.site import Site
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+POST_HEADER = "X-Stepscope"
+"""What a request that changes something has to carry: no other site can make a browser send it."""
+
+MOST_BODY_BYTES = 1 << 20
+"""What a request may carry; the dialog's needs some hundred bytes."""
+
+WORTH_PACKING = 1024
+_PACKED_TYPES = ("text/", "application/json", "application/vnd.apache.arrow", "application/octet-stream", "image/svg")
+
+SECURITY_HEADERS = {
+    # Whatever a trace's names contain, the browser runs and fetches nothing but ours.
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
+    "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+_log = logging.getLogger(__name__)
+
+
+class App:
+    """The site as a WSGI application; works below any prefix (`SCRIPT_NAME`)."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self._map = url_map()
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answers one request; no exception leaves."""
+        request = Request(environ)
+        request.max_content_length = MOST_BODY_BYTES
+        answer = self._answer(request)
+        if answer.status >= 400 and _leads_out(request.path):
+            _log.warning("refused a path that leads elsewhere: %r", request.path)
+        return _response(request, answer)(environ, start_response)
+
+    def _answer(self, request: Request) -> Answer:
+        try:
+            self._guard(request)
+            route, values = self._map.bind_to_environ(request.environ).match()
+            answer: Answer = route.handler(self.site, request, **values)
+            return answer
+        except (Refused, StepscopeError) as error:
+            return refusal(error)
+        except RequestRedirect:
+            return _nothing_there(request)
+        except HTTPException as error:
+            return _http_error(request, error)
+        except Exception as error:
+            _log.exception("%s %s failed", request.method, request.path)
+            what = f"{type(error).__name__}: {error}"
+            return error_answer(500, what, "a defect of Stepscope; the server's log shows where")
+
+    def _guard(self, request: Request) -> None:
+        """Refuses requests that other sites made a browser send."""
+        allowed = self.site.options.allowed_hosts
+        host = _host_without_port(request.environ.get("HTTP_HOST", ""))
+        if allowed and host not in allowed:
+            _log.warning("refused a request for host %r", host)
+            raise Refused(403, f"this server does not answer to the name {host!r}", "see --allowed-host", allowed)
+        if request.method not in ("GET", "HEAD") and not request.headers.get(POST_HEADER):
+            raise Refused(403, f"the header {POST_HEADER} is missing", f"send {POST_HEADER}: 1")
+
+
+def _host_without_port(host: str) -> str:
+    """`[::1]` for `[::1]:80`, `name` for `name:80`."""
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0].lower()
+
+
+def _http_error(request: Request, error: HTTPException) -> Answer:
+    if isinstance(error, NotFound):
+        return _nothing_there(request)
+    if isinstance(error, MethodNotAllowed):
+        return error_answer(405, f"{request.method} is not possible here", "", list(error.valid_methods or ()))
+    return error_answer(error.code or 400, error.name, error.description or "")
+
+
+def _leads_out(path: str) -> bool:
+    """True for a path that only somebody sends who looks for files of this machine."""
+    return ".." in path or "\\" in path or path.startswith("//")
+
+
+def _nothing_there(request: Request) -> Answer:
+    return error_answer(404, f"there is nothing at {request.path}", "the addresses begin with api/")
+
+
+def _response(request: Request, answer: Answer) -> Response:
+    body, headers = answer.body, {**SECURITY_HEADERS, **answer.headers}
+    if answer.status == 200:
+        headers["Cache-Control"] = "public, max-age=31536000, immutable" if answer.is_final else "no-cache"
+        headers["ETag"] = f'"{answer.etag}"'
+    else:
+        headers["Cache-Control"] = "no-store"
+    if _is_worth_packing(request, answer):
+        body = answer.packed
+        headers["Content-Encoding"] = "gzip"
+    headers["Vary"] = "Accept-Encoding"
+    response = Response(body, answer.status, headers, mimetype=answer.content_type)
+    if answer.status == 200:
+        response.make_conditional(request.environ)
+    return response
+
+
+def _is_worth_packing(request: Request, answer: Answer) -> bool:
+    is_kind = answer.content_type.startswith(_PACKED_TYPES)
+    return is_kind and len(answer.body) >= WORTH_PACKING and "gzip" in request.headers.get("Accept-Encoding", "")

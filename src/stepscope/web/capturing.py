@@ -1,0 +1,191 @@
+"""Captures that the page started: each in a thread of its own, by the client that `stepscope capture` uses.
+
+This is the only module of the page that knows that client, and it does without where there is none.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import itertools
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from stepscope.errors import StepscopeError
+from stepscope.formats import store
+from stepscope.web.answers import Refused
+
+MOST_KEPT = 20
+"""Captures that are remembered after their end."""
+
+State = Literal["running", "done", "failed", "cancelled"]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the capture dialog asks for.
+
+    Attributes:
+        addresses: `host:port` of each worker.
+        duration_ms: how long to record.
+        delay_ms: when to begin, so that all workers begin together; None leaves it to the client.
+        host_tracer_level, device_tracer_level, python_tracer_level: as in `stepscope.ProfilerOptions`.
+        retries: how often to ask a worker again that was busy or had no events.
+    """
+
+    addresses: Sequence[str]
+    duration_ms: int = 2000
+    delay_ms: int | None = None
+    host_tracer_level: int = 2
+    device_tracer_level: int = 1
+    python_tracer_level: int = 0
+    retries: int = 2
+
+
+@dataclass(frozen=True)
+class Worker:
+    """How far one worker is, for the eye."""
+
+    address: str
+    state: str = "waiting"
+    message: str = ""
+    bytes: int | None = None
+
+
+@dataclass
+class Capture:
+    """One capture.  Its thread writes, requests read; each attribute is replaced as a whole.
+
+    Attributes:
+        id: names it in addresses.
+        wish: what was asked for.
+        workers: the last that was heard of each.
+        folder: where the profiles are, once there are some.
+        error: why there is none, or why workers are missing.
+    """
+
+    id: str
+    wish: Wish
+    state: State = "running"
+    workers: dict[str, Worker] = field(default_factory=dict)
+    folder: str | None = None
+    error: str | None = None
+    started: float = field(default_factory=time.monotonic)
+    cancel: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until the recording ends; None once it has, or the capture was cancelled."""
+        whole = (self.wish.duration_ms + (self.wish.delay_ms or 0)) / 1e3
+        left = self.started + whole - time.monotonic()
+        return round(left, 1) if self.state == "running" and left > 0 and not self.cancel.is_set() else None
+
+
+def is_available() -> bool:
+    """True if this installation can capture from other processes."""
+    return importlib.util.find_spec("stepscope.capture.client") is not None
+
+
+class Captures:
+    """The captures of a site, into one of its logdirs."""
+
+    def __init__(self, logdir: str | None) -> None:
+        self._logdir = logdir
+        self._captures: dict[str, Capture] = {}
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+
+    @property
+    def is_available(self) -> bool:
+        """True if captures can be made, and there is a folder for them."""
+        return self._logdir is not None and is_available()
+
+    def start(self, wish: Wish) -> Capture:
+        """Begins a capture in the background.  Raises Refused (409), UsageError for values that make no sense."""
+        if not is_available():
+            raise Refused(409, "this installation cannot capture from other processes", "install stepscope with grpcio")
+        if self._logdir is None:
+            raise Refused(409, "there is no local folder to put profiles into", "open a folder of this machine")
+        request = _request(wish, self._logdir)
+        capture = Capture(str(next(self._numbers)), wish)
+        capture.workers = {address: Worker(address) for address in wish.addresses}
+        with self._lock:
+            self._captures[capture.id] = capture
+            for ended in [one.id for one in self._captures.values() if one.state != "running"][:-MOST_KEPT]:
+                del self._captures[ended]
+        threading.Thread(target=_run, args=(capture, request), name=f"capture {capture.id}", daemon=True).start()
+        return capture
+
+    def find(self, capture: str) -> Capture:
+        """A capture by its id.  Raises Refused (404)."""
+        with self._lock:
+            found = self._captures.get(capture)
+            if found is None:
+                raise Refused(404, f"there is no capture {capture!r}", "it may be long over", self._captures)
+            return found
+
+    def close(self) -> None:
+        """Ends all captures; what they have is kept."""
+        with self._lock:
+            for capture in self._captures.values():
+                capture.cancel.set()
+
+
+def logdir_of(paths: Sequence[str]) -> str | None:
+    """The first path that is a folder of this machine, or not there yet."""
+    for path in map(store.plain, paths):
+        if not store.is_remote(path) and store.kind(path) in ("folder", None):
+            return path
+    return None
+
+
+# -- the client --------------------------------------------------------------------------------------------------------
+
+
+def _client() -> Any:
+    return importlib.import_module("stepscope.capture.client")
+
+
+def _request(wish: Wish, logdir: str) -> Any:
+    options = importlib.import_module("stepscope.capture").ProfilerOptions(
+        host_tracer_level=wish.host_tracer_level,
+        device_tracer_level=wish.device_tracer_level,
+        python_tracer_level=wish.python_tracer_level,
+        delay_ms=wish.delay_ms,
+    )
+    workers = [address.removeprefix("grpc://") for address in wish.addresses]
+    return _client().CaptureRequest(
+        workers=workers, logdir=logdir, duration_ms=wish.duration_ms, attempts=wish.retries + 1, options=options
+    )
+
+
+def _run(capture: Capture, request: Any) -> None:
+    """Captures, and puts down what came of it, whatever happens."""
+    try:
+        outcome = _client().capture_workers(request, lambda status: _hear(capture, status), capture.cancel)
+    except StepscopeError as error:
+        capture.error, capture.state = str(error.problem), "failed"
+    except Exception as error:
+        capture.error, capture.state = f"{type(error).__name__}: {error}", "failed"
+    else:
+        _conclude(capture, outcome)
+
+
+def _hear(capture: Capture, status: Any) -> None:
+    message = status.detail + (f" (attempt {status.attempt})" if status.attempt > 1 else "")
+    worker = Worker(status.address, str(status.phase), message, status.size_bytes)
+    capture.workers = {**capture.workers, status.address: worker}
+
+
+def _conclude(capture: Capture, outcome: Any) -> None:
+    for status in outcome.workers:
+        _hear(capture, status)
+    if outcome.failed:
+        capture.error = outcome.reasons()
+    if outcome.saved:
+        capture.folder, capture.state = str(outcome.run_folder), "done"
+    else:
+        capture.state = "cancelled" if outcome.cancelled else "failed"

@@ -1,0 +1,146 @@
+"""The sessions below the logdirs, with ids that make good addresses, looked up anew as files come and go."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from stepscope.errors import InputError, Problem
+from stepscope.formats import store
+from stepscope.formats.session import Session, find_sessions
+
+FRESH_SECONDS = 1.0
+"""A listing younger than this is believed; so is one younger than WORTH times what it took to make."""
+WORTH = 10
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_SLUG_LENGTH = 48
+
+
+@dataclass(frozen=True)
+class Root:
+    """A place to look for sessions.
+
+    Attributes:
+        path: a logdir, or whatever `find_sessions` takes.
+        name: put before the names of its runs; empty for the only root.
+    """
+
+    path: str
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A session as it was found.
+
+    Attributes:
+        id: names it in addresses; the same as long as it lies where it lies.
+        session: what the finder says of it.
+        identities: of its files; None for a file that was gone again.
+    """
+
+    id: str
+    session: Session
+    identities: tuple[store.Identity | None, ...]
+
+    @property
+    def modified(self) -> float | None:
+        """When the newest of its files was written, in seconds since 1970; None if the store does not say."""
+        times = [one.modified_ns for one in self.identities if one is not None and one.modified_ns is not None]
+        return max(times) / 1e9 if times else None
+
+    @property
+    def nbytes(self) -> int:
+        """The size of its files together, as far as the store tells."""
+        return sum(one.size or 0 for one in self.identities if one is not None)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What one look at the roots found, the newest session first, and what it could not look into."""
+
+    sessions: tuple[Listed, ...]
+    problems: tuple[Problem, ...]
+
+
+class Catalogue:
+    """The sessions of some roots.  Safe to use from several threads."""
+
+    def __init__(self, roots: Sequence[Root]) -> None:
+        self.roots = tuple(roots)
+        self._lock = threading.Lock()
+        self._listing: Listing | None = None
+        self._valid_until = 0.0
+
+    def look(self) -> Listing:
+        """What there is now, or was a moment ago.  Finding nothing is told in `problems`, not raised."""
+        with self._lock:
+            if self._listing is None or time.monotonic() >= self._valid_until:
+                began = time.monotonic()
+                self._listing = _look(self.roots)
+                ended = time.monotonic()
+                self._valid_until = ended + max(FRESH_SECONDS, WORTH * (ended - began))
+            return self._listing
+
+    def forget(self) -> None:
+        """Has the next look find what was written this moment."""
+        with self._lock:
+            self._valid_until = 0.0
+
+    def sessions(self) -> tuple[Listed, ...]:
+        """The sessions, the newest first."""
+        return self.look().sessions
+
+    def find(self, wanted: str) -> Listed | None:
+        """The session of an id, as its files are now; None if there is none."""
+        found = next((one for one in self.sessions() if one.id == wanted), None)
+        return found and _as_it_is_now(found)
+
+
+def _look(roots: Sequence[Root]) -> Listing:
+    listed: list[Listed] = []
+    problems: list[Problem] = []
+    for root in roots:
+        try:
+            sessions = find_sessions(root.path)
+        except InputError as error:
+            problems.append(error.problem)
+            continue
+        problems += [problem for problem in sessions[0].problems if problem not in problems]
+        listed += [_listed(root, session) for session in sessions]
+    if len(roots) > 1:
+        # Each root's sessions are in order already, by times that only the finder reads; files tell enough to merge.
+        listed.sort(key=lambda one: one.modified or 0.0, reverse=True)
+    return Listing(tuple(listed), tuple(problems))
+
+
+def _listed(root: Root, session: Session) -> Listed:
+    named = replace(session, run=f"{root.name}/{session.run}") if root.name else session
+    return _as_it_is_now(Listed(_id_of(named), named, ()))
+
+
+def _as_it_is_now(listed: Listed) -> Listed:
+    """With the identities of now; in remote stores, where each costs a request, those of the last look."""
+    if listed.identities and store.is_remote(listed.session.path):
+        return listed
+    identities = tuple(_identity(file.path) for file in listed.session.files)
+    return listed if identities == listed.identities else replace(listed, identities=identities)
+
+
+def _identity(path: str) -> store.Identity | None:
+    try:
+        return store.identity(path)
+    except InputError:
+        return None
+
+
+def _id_of(session: Session) -> str:
+    """The run's name as far as an address takes it, and enough of a hash to tell equal names apart."""
+    slug = _UNSAFE.sub("_", session.run)[-_SLUG_LENGTH:].strip("_.-") or "run"
+    told = f"{session.path}\n{session.run}".encode("utf-8", "surrogateescape")
+    return f"{slug}-{hashlib.blake2b(told, digest_size=4).hexdigest()}"

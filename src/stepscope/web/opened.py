@@ -1,0 +1,246 @@
+"""A session that is being looked at: loaded in the background, asked in the foreground."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from stepscope.analysis import overview
+from stepscope.analysis.registry import TOOLS
+from stepscope.api import MEMORY_OF_FILE, LoadedProfile
+from stepscope.cache import Cache
+from stepscope.errors import InputError, StepscopeError
+from stepscope.formats import store
+from stepscope.formats.session import HostFile
+from stepscope.model import HostTrace
+from stepscope.report import Report
+from stepscope.shelf import TraceShelf
+from stepscope.web.answers import Answer, Refused
+from stepscope.web.catalogue import Listed
+
+FIRST_TOOL = "overview"
+"""What the start page shows; a session is ready when this is."""
+
+MOST_REPORTS = 24
+"""Reports that are kept of one session: its tools, for some hosts and step ranges.  Making one anew is quick."""
+
+State = Literal["loading", "ready", "failed"]
+HostState = Literal["waiting", "reading", "ready", "failed"]
+
+_Question = tuple[str, str | None, str | None]  # tool, host, steps
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class HostProgress:
+    """How far one host is.
+
+    Attributes:
+        state: `waiting` until its turn comes.
+        error: why it cannot be read.
+        partial: True if a part of its recording is missing.
+    """
+
+    state: HostState = "waiting"
+    error: StepscopeError | None = None
+    partial: bool = False
+
+
+@dataclass(frozen=True)
+class ToolState:
+    """Whether a tool has anything to show; None until its report was made."""
+
+    has_data: bool | None = None
+    missing: str | None = None
+
+
+class OpenSession:
+    """One session and its reports; safe to use from several threads.
+
+    Attributes:
+        listed: the session as it was found when it was opened.
+        profile: what answers.
+        hosts, tools: how far each is.
+        state: `ready` once the first tool is; the others may still be in the making.
+        error: why the session failed.
+        stage: what is done in the background just now.
+    """
+
+    def __init__(self, listed: Listed, cache: Cache, shelf: TraceShelf) -> None:
+        self.listed = listed
+        self.profile = LoadedProfile(listed.session, listed.session.files, cache, self._tell, shelf)
+        self.hosts = {file.host: HostProgress() for file in listed.session.files}
+        self.tools = {tool.name: ToolState() for tool in TOOLS}
+        self.state: State = "loading"
+        self.error: StepscopeError | None = None
+        self.stage = "waiting"
+        self.started = time.monotonic()
+        self._reports: OrderedDict[_Question, Report] = OrderedDict()
+        self._answers: OrderedDict[_Question, Answer] = OrderedDict()
+        self._lock = threading.Lock()
+        self._turns = _Turns()
+        self._is_closed = threading.Event()
+        threading.Thread(target=self._load, name=f"load {listed.id}", daemon=True).start()
+
+    @property
+    def identities(self) -> tuple[store.Identity | None, ...]:
+        """Of the files that this was opened with."""
+        return self.listed.identities
+
+    def working(self) -> AbstractContextManager[None]:
+        """A context in which one thread at a time computes on this session; requests go before the background."""
+        return self._turns.foreground()
+
+    def file(self, host: str | None) -> HostFile:
+        """The file of a host; of the only one if `host` is None.  Raises Refused with the hosts there are.there are."""
+        files = self.listed.session.files
+        found = [file for file in files if host is None or file.host == host]
+        if len(found) == 1:
+            return found[0]
+        names = self.listed.session.hosts
+        if host is None:
+            raise Refused(400, "this needs one host", "add host=NAME", names)
+        raise Refused(404, f"there is no host {host!r} in this session", "choose another host", names)
+
+    def trace(self, host: str | None = None) -> HostTrace:
+        """A host's trace, decoded once and kept while memory allows.  Raises Refused, InputError."""
+        return self.profile.trace(self.file(host).host)
+
+    def report(self, tool: str, host: str | None = None, steps: str | None = None) -> Report:
+        """What a tool says of all hosts or of one.  Raises Refused, StepscopeError."""
+        if host is not None:
+            self.file(host)
+        key = tool, host, steps
+        report = self._kept(key)
+        if report is None:
+            with self._turns.foreground():
+                report = self._kept(key) or self._compute(key)
+        return report
+
+    def answer(self, tool: str, host: str | None, steps: str | None, make: Callable[[Report], Answer]) -> Answer:
+        """The report as the page gets it: made, hashed and packed once."""
+        key = tool, host, steps
+        with self._lock:
+            answer = self._answers.get(key)
+        if answer is None:
+            answer = make(self.report(*key))
+            with self._lock:
+                self._answers[key] = answer
+                while len(self._answers) > MOST_REPORTS:
+                    self._answers.popitem(last=False)
+        return answer
+
+    def _kept(self, key: _Question) -> Report | None:
+        with self._lock:
+            report = self._reports.get(key)
+            if report is not None:
+                self._reports.move_to_end(key)
+            return report
+
+    def _compute(self, key: _Question) -> Report:
+        tool, host, steps = key
+        report = self.profile.report(tool, host, steps)
+        with self._lock:
+            self._reports[key] = report
+            while len(self._reports) > MOST_REPORTS:
+                self._reports.popitem(last=False)
+        if host is None and steps is None:
+            missing = report.why_empty()
+            self.tools[tool] = ToolState(has_data=missing is None, missing=missing)
+        return report
+
+    # -- the background ------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Ends the work in the background at the next opportunity."""
+        self._is_closed.set()
+
+    def _tell(self, stage: str) -> None:
+        self.stage = stage
+
+    def _load(self) -> None:
+        try:
+            self._load_hosts()
+            self._load_report(FIRST_TOOL)
+            self.state, self.stage = "ready", ""
+            for tool in TOOLS:
+                if not self._is_closed.is_set():
+                    self._load_rest(tool.name)
+        except StepscopeError as error:
+            self.error, self.state = error, "failed"
+        except Exception as error:
+            _log.exception("loading %s failed", self.listed.session.path)
+            self.error, self.state = StepscopeError(f"{type(error).__name__}: {error}", code="internal"), "failed"
+        self.stage = ""
+
+    def _load_hosts(self) -> None:
+        """Has every host contribute: to the first tool if all traces stay in memory for the others, else to all."""
+        fits = len(self.hosts) == 1 or MEMORY_OF_FILE * self.listed.nbytes <= self.profile.shelf.max_bytes
+        tools = [FIRST_TOOL] if fits else [tool.name for tool in TOOLS]
+        for host in self.hosts:
+            if self._is_closed.is_set():
+                return
+            self.hosts[host] = HostProgress("reading")
+            self.hosts[host] = self._load_host(host, tools)
+
+    def _load_host(self, host: str, tools: list[str]) -> HostProgress:
+        partial = False
+        try:
+            for tool in tools:
+                with self._turns.background():
+                    part = self.profile.analyse(tool, host)
+                if isinstance(part, overview.Partial):
+                    partial = part.steps.partial
+        except InputError as error:
+            return HostProgress("failed", error)
+        return HostProgress("ready", partial=partial)
+
+    def _load_report(self, tool: str) -> None:
+        if not self._is_closed.is_set():
+            with self._turns.background():
+                key = tool, None, None
+                if self._kept(key) is None:
+                    self._compute(key)
+
+    def _load_rest(self, tool: str) -> None:
+        """A tool that fails is told where it is asked; the others go on."""
+        try:
+            self._load_report(tool)
+        except Exception as error:
+            _log.warning("%s of %s failed: %s", tool, self.listed.session.path, error)
+            self.tools[tool] = replace(self.tools[tool], has_data=False, missing=f"this tool failed: {error}")
+
+
+class _Turns:
+    """A lock that the background takes only while no request waits for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._waiting = 0
+        self._free = threading.Condition()
+
+    @contextmanager
+    def foreground(self) -> Iterator[None]:
+        with self._free:
+            self._waiting += 1
+        try:
+            with self._lock:
+                yield
+        finally:
+            with self._free:
+                self._waiting -= 1
+                self._free.notify_all()
+
+    @contextmanager
+    def background(self) -> Iterator[None]:
+        with self._free:
+            self._free.wait_for(lambda: not self._waiting)
+        with self._lock:
+            yield

@@ -1,0 +1,134 @@
+"""The port, the browser, and the server that `stepscope open` runs."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import logging
+import os
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Iterable
+from typing import Any
+
+import waitress
+
+from stepscope.errors import UsageError
+from stepscope.web.app import App
+from stepscope.web.site import Site
+
+DEFAULT_PORT = 8090
+PORTS_TRIED = 50
+THREADS = 8
+"""Enough that the loading of a profile does not hold up what is loaded already."""
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+def is_loopback(host: str) -> bool:
+    """True if only this machine can reach an address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def allowed_hosts(host: str, more: Iterable[str] = ()) -> frozenset[str]:
+    """The Host headers to answer to: on loopback only its names, so that no web site can point its own name here.
+
+    Args:
+        host: the address that is bound.
+        more: names that a proxy in front uses.
+    """
+    if not is_loopback(host):
+        return frozenset()
+    own = f"[{host}]" if ":" in host else host
+    return LOOPBACK_NAMES | {own.lower()} | {name.lower() for name in more}
+
+
+def bound_socket(host: str, port: int | None) -> socket.socket:
+    """A listening socket on the port, or on the next free one; 0 takes any.
+
+    Raises UsageError if the address is not this machine's, or no port of those tried is free.
+    """
+    wanted = DEFAULT_PORT if port is None else port
+    for candidate in range(wanted, wanted + (PORTS_TRIED if wanted else 1)):
+        try:
+            return _listen(host, candidate)
+        except OSError as error:
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                hint = "give an address of this machine, such as 127.0.0.1 or 0.0.0.0"
+                raise UsageError(f"cannot listen on {host}: {error.strerror or error}", hint=hint) from error
+        except OverflowError:
+            break
+    last = min(wanted + PORTS_TRIED - 1, 65535)
+    raise UsageError(f"no port from {wanted} to {last} is free on {host}", hint="give another --port")
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Without SO_REUSEPORT, so that a taken port is seen as such."""
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(128)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def address_of(bound: socket.socket) -> str:
+    """The address to type into a browser of this machine."""
+    host, port = bound.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+class Server:
+    """A production WSGI server on a bound socket."""
+
+    def __init__(self, site: Site, bound: socket.socket) -> None:
+        # It warns of every request that waits for a thread, which happens whenever a profile is being loaded.
+        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+        self._site = site
+        self._sockets: dict[int, Any] = {}
+        self._server = waitress.create_server(
+            App(site), sockets=[bound], threads=THREADS, ident="stepscope", map=self._sockets
+        )
+
+    def run(self) -> None:
+        """Answers requests until the process is interrupted, or `stop` is called; raises nothing then."""
+        self._site.warm_up()
+        try:
+            self._server.run()
+        finally:
+            self._site.close()
+            self._server.close()
+
+    def stop(self) -> None:
+        """Has `run` return, from another thread."""
+        self._server.trigger.pull_trigger(self._end)
+
+    def _end(self) -> None:
+        """Runs in the server's loop, which ends when it has no sockets left; waitress's own way leaves connections."""
+        self._server.task_dispatcher.shutdown(timeout=1)
+        for channel in list(self._sockets.values()):
+            channel.close()
+
+
+def has_browser() -> bool:
+    """True if a browser can show up: on Linux one in a window, since one in the terminal would take it over."""
+    if os.environ.get("BROWSER") or sys.platform in ("darwin", "win32"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def open_browser(address: str) -> None:
+    """Opens the browser without waiting for it; a machine without one is no error."""
+    if has_browser():
+        threading.Thread(target=webbrowser.open, args=(address,), name="browser", daemon=True).start()

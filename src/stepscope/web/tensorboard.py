@@ -1,0 +1,154 @@
+"""The whole page as TensorBoard's Profile tab.
+
+TensorBoard imports this in every run of it, also where nobody looks at profiles: what is costly to import comes with
+the first request.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from tensorboard.plugins import base_plugin
+from werkzeug import Response
+
+from stepscope.errors import InputError
+from stepscope.formats.session import find_sessions
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+PLUGIN_NAME = "stepscope"
+TAB_NAME = "Profile"
+TAB_NAME_BESIDE_ANOTHER = "Profile (Stepscope)"
+"""Where XProf's plugin, whose tab is Profile too, is installed as well."""
+
+ENTRY = "/index.js"
+# By its name, since TensorBoard takes the slash from the end of addresses.
+_ENTRY_SCRIPT = b'export function render() { document.location.replace(new URL("./index.html", import.meta.url)); }\n'
+
+PATIENCE_SECONDS = 0.5
+"""How long TensorBoard's list of tabs waits for the first look at the logdir."""
+
+LEAST_SECONDS_BETWEEN_LOOKS = 2.0
+
+
+class StepscopePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
+    """The plugin: its routes, its tab, and whether there is anything to show."""
+
+    plugin_name = PLUGIN_NAME
+
+    def __init__(self, context: Any) -> None:
+        self._roots = roots_of(context.logdir, getattr(context.flags, "logdir_spec", None))
+        self._watch = ProfileWatch([path for path, _ in self._roots])
+        self._app: WSGIApplication | None = None
+        self._lock = threading.Lock()
+
+    def get_plugin_apps(self) -> dict[str, WSGIApplication]:
+        """The page at the plugin's root, and the script by which TensorBoard goes there."""
+        return {ENTRY: _entry, "/*": self._page}
+
+    def is_active(self) -> bool:
+        """True once there is a profile, also one that was captured meanwhile."""
+        return self._watch.has_seen_one()
+
+    def frontend_metadata(self) -> Any:
+        """The tab."""
+        name = TAB_NAME_BESIDE_ANOTHER if has_other_profile_plugin() else TAB_NAME
+        return base_plugin.FrontendMetadata(es_module_path=ENTRY, tab_name=name, disable_reload=True)
+
+    def _page(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        return self._made()(_mounted(environ), start_response)
+
+    def _made(self) -> WSGIApplication:
+        with self._lock:
+            if self._app is None:
+                from stepscope.web.app import App
+                from stepscope.web.catalogue import Root
+                from stepscope.web.site import Site, SiteOptions
+
+                roots = [Root(path, name) for path, name in self._roots]
+                site = Site(SiteOptions(roots, embedded="tensorboard"))
+                site.warm_up()
+                self._app = App(site)
+            return self._app
+
+
+def _entry(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
+    return Response(_ENTRY_SCRIPT, 200, headers, mimetype="text/javascript")(environ, start_response)
+
+
+def _mounted(environ: WSGIEnvironment) -> WSGIEnvironment:
+    """The request as the app sees it: what stands before its root belongs to `SCRIPT_NAME`."""
+    before, mount, rest = environ["PATH_INFO"].partition(f"/plugin/{PLUGIN_NAME}/")
+    return {**environ, "SCRIPT_NAME": f"{environ.get('SCRIPT_NAME', '')}{before}{mount[:-1]}", "PATH_INFO": f"/{rest}"}
+
+
+# -- what TensorBoard was started with ---------------------------------------------------------------------------------
+
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://")
+
+
+def roots_of(logdir: str | None, spec: str | None) -> list[tuple[str, str]]:
+    """Paths and their names, of `--logdir PATH` or `--logdir_spec NAME:PATH,PATH,...`; names may be empty."""
+    if logdir:
+        return [(logdir, "")]
+    found = []
+    for part in filter(None, (spec or "").split(",")):
+        name, colon, path = part.partition(":")
+        is_named = bool(colon) and not _URL.match(part) and "/" not in name and not PurePath(part).drive
+        found.append((path, name) if is_named else (part, ""))
+    return found
+
+
+def has_other_profile_plugin(
+    entry_points: Callable[..., Sequence[Any]] = importlib.metadata.entry_points,
+) -> bool:
+    """True if another installed plugin has a tab named Profile."""
+    return any(point.name == "profile" for point in entry_points(group="tensorboard_plugins"))
+
+
+# -- is there a profile? -----------------------------------------------------------------------------------------------
+
+
+class ProfileWatch:
+    """Looks for a first profile, in the background and not all the time: TensorBoard asks whenever it reloads."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
+        self._has_seen_one = threading.Event()
+        self._looking: threading.Thread | None = None
+        self._next_look = 0.0
+        self._lock = threading.Lock()
+
+    def has_seen_one(self) -> bool:
+        """True once there was a profile.  Waits a moment for an answer, not more."""
+        with self._lock:
+            is_due = time.monotonic() >= self._next_look and (self._looking is None or not self._looking.is_alive())
+            if is_due and not self._has_seen_one.is_set():
+                self._looking = threading.Thread(target=self._look, name="stepscope looks for profiles", daemon=True)
+                self._looking.start()
+            looking = self._looking
+        if looking is not None:
+            looking.join(PATIENCE_SECONDS)
+        return self._has_seen_one.is_set()
+
+    def _look(self) -> None:
+        began = time.monotonic()
+        if any(map(_holds_profile, self._paths)):
+            self._has_seen_one.set()
+        spent = time.monotonic() - began
+        self._next_look = began + max(LEAST_SECONDS_BETWEEN_LOOKS, 10 * spent)
+
+
+def _holds_profile(path: str) -> bool:
+    try:
+        return bool(find_sessions(path))
+    except InputError:
+        return False

@@ -1,0 +1,342 @@
+"""The timeline's routes: what the page asks while somebody pans, zooms, clicks and searches.
+
+Windows are answered in binary: four bytes with the length of a JSON header (little endian), the header, which is padded
+so that what follows lies at a multiple of eight, and the columns that the header lists, one behind the other.  No such
+answer is larger than `MOST_BYTES`, whatever is asked: the rows with most slices get wider cells until it fits, and the
+header says how wide.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from werkzeug import Request
+
+from stepscope.analysis.stepping import steps_of
+from stepscope.analysis.timeline import details, index, search, selection, tracks
+from stepscope.analysis.timeline.counters import counter_window, counters_of
+from stepscope.analysis.timeline.load import load
+from stepscope.model import EventKind, HostTrace
+from stepscope.web.answers import Answer, Refused, binary_answer, json_answer
+from stepscope.web.routes import Route
+from stepscope.web.site import Site
+
+MOST_BYTES = 100_000
+"""The largest answer to a window."""
+
+MOST_WIDTH = 4096
+NAMES_A_PAGE = 512
+MOST_ARROWS = 400
+MOST_BINS = 4096
+
+_HEADER_BYTES = 2_000  # room for the header, and padding
+_SLICE_BYTES, _ROW_BYTES, _COUNTER_BYTES, _LOAD_BYTES = 25, 16, 20, 4
+_FAR = 1 << 30
+_FINER = 5  # times are told to a 32nd of a cell
+
+_TRACK = re.compile(r"t(?P<line>\d{1,9})(\.(?P<first>\d{1,9})(-(?P<last>\d{1,9}))?)?")
+_COUNTER = re.compile(r"c(?P<number>\d{1,9})")
+
+
+# -- what there is -----------------------------------------------------------------------------------------------
+
+
+def get_tracks(site: Site, request: Request, session: str) -> Answer:
+    """The tree of tracks, and the span of the trace."""
+    trace = _trace(site, request, session)
+    drawn = index.is_drawn(trace)
+    return json_answer({
+        "host": trace.host,
+        "span_ps": trace.span_ps(),
+        "activity_ps": tracks.activity_ps(trace),
+        "events": int(drawn.sum()),
+        "not_drawn": int((trace.events.kind == EventKind.AGGREGATE).sum()),
+        "kinds": {kind.name.lower(): int(kind) for kind in EventKind},
+        "types": len(trace.event_types),
+        "names_a_page": NAMES_A_PAGE,
+        "partial": trace.partial,
+        "groups": [asdict(group) for group in tracks.groups_of(trace)],
+    })  # fmt: skip
+
+
+def get_names(site: Site, request: Request, session: str, page: int) -> Answer:
+    """Names of `NAMES_A_PAGE` event types, from `page * NAMES_A_PAGE` on."""
+    trace = _trace(site, request, session)
+    first, last = page * NAMES_A_PAGE, min((page + 1) * NAMES_A_PAGE, len(trace.event_types))
+    return json_answer({"first": first, "names": [details.short_name(trace, at) for at in range(first, last)]})
+
+
+def get_steps(site: Site, request: Request, session: str) -> Answer:
+    """The steps, for marks on the ruler."""
+    opened = site.opened(session)
+    trace = _trace(site, request, session)
+    with opened.working():
+        steps = steps_of(trace)
+    return json_answer({
+        "source": steps.source,
+        "how": steps.how,
+        "name": steps.name,
+        "number": steps.number.tolist(),
+        "start_ps": steps.start_ps.tolist(),
+        "end_ps": steps.end_ps.tolist(),
+    })  # fmt: skip
+
+
+# -- windows -----------------------------------------------------------------------------------------------------
+
+
+def get_window(site: Site, request: Request, session: str) -> Answer:
+    """Slices of tracks, loads of groups and values of counters in a window of time."""
+    trace = _trace(site, request, session)
+    begin, end = _window(request)
+    width = _integer(request, "width", 1, MOST_WIDTH)
+    lines, groups, counters = _wanted(trace, request)
+    level = index.level_for(begin, end, width)
+    first, last = begin >> level, -(-end >> level)
+    cells = last - first
+    fixed = cells * (len(groups) * _LOAD_BYTES + (len(counters)) * _COUNTER_BYTES) + _HEADER_BYTES
+    room = (MOST_BYTES - fixed - _ROW_BYTES * (len(lines) + 1)) // _SLICE_BYTES
+    if room < 4 * len(lines):
+        raise Refused(400, f"{len(lines) + len(groups) + len(counters)} rows are too many at once", "ask in parts")
+    unit = 1 << max(0, level - _FINER)
+    columns = _slices(trace, index.window(trace, begin, end, lines, width, room), first << level, unit)
+    columns |= _loads(trace, groups, first << level, cells, level)
+    columns |= _counters(trace, counters, first << level, cells, level)
+    head = {"begin_ps": first << level, "level": level, "cells": cells, "unit_ps": unit}
+    return binary_answer(pack(head, columns))
+
+
+def pack(head: dict[str, Any], columns: dict[str, NDArray[Any]]) -> bytes:
+    """A header and arrays as bytes; see the module."""
+    ordered = sorted(columns.items(), key=lambda item: -item[1].itemsize)  # so that each stays aligned
+    head = head | {"columns": [[name, array.dtype.str[1:], len(array)] for name, array in ordered]}
+    text = msgspec.json.encode(head)
+    text += b" " * (-(len(text) + 4) % 8)
+    little = [array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes() for _, array in ordered]
+    return b"".join([len(text).to_bytes(4, "little"), text, *little])
+
+
+def _slices(trace: HostTrace, found: index.Window, begin: int, unit: int) -> dict[str, NDArray[Any]]:
+    events, first_row = trace.events, index.index_of(trace).first_row
+    line = np.searchsorted(first_row, found.rows, side="right") - 1
+    start, end = ((time - begin) // unit for time in (found.start_ps, found.end_ps + unit - 1))
+    return {
+        "row_line": line.astype(np.int32),
+        "row_lane": (found.rows - first_row[line]).astype(np.int32),
+        "row_level": found.levels.astype(np.int32),
+        "row_begin": found.row_begin.astype(np.int32),
+        "start": np.clip(start, -_FAR, _FAR).astype(np.int32),
+        "end": np.clip(end, -_FAR, _FAR).astype(np.int32),
+        "busy_ps": found.busy_ps.astype(np.float32),
+        "count": found.count,
+        "type": events.type[found.event],
+        "event": found.event,
+        "kind": events.kind[found.event],
+    }
+
+
+def _loads(
+    trace: HostTrace, groups: Sequence[tracks.Group], begin: int, cells: int, level: int
+) -> dict[str, NDArray[Any]]:
+    loads = [load(trace, group, begin, cells, level) for group in groups]
+    return {"load": np.concatenate(loads).astype(np.float32)} if loads else {}
+
+
+def _counters(trace: HostTrace, numbers: Sequence[int], begin: int, cells: int, level: int) -> dict[str, NDArray[Any]]:
+    if not numbers:
+        return {}
+    parts = [counter_window(counters_of(trace)[number], begin, cells, level) for number in numbers]
+    sizes = np.cumsum([0, *(len(part.cell) for part in parts)])
+    return {
+        "counter_begin": sizes.astype(np.int32),
+        "counter_cell": np.concatenate([part.cell for part in parts]),
+        "counter_low": np.concatenate([part.lowest for part in parts]).astype(np.float32),
+        "counter_high": np.concatenate([part.highest for part in parts]).astype(np.float32),
+        "counter_last": np.concatenate([part.last for part in parts]).astype(np.float32),
+        "counter_count": np.concatenate([part.count for part in parts]),
+    }
+
+
+# -- events ------------------------------------------------------------------------------------------------------
+
+
+def get_event(site: Site, request: Request, session: str, event: int) -> Answer:
+    """What an event's own line and stats tell."""
+    trace = _trace(site, request, session)
+    found = details.details_of(trace, _known(trace, event))
+    stats = [[name, _shown(value)] for name, value in found.stats.items()]
+    return json_answer(asdict(found) | {"stats": stats})
+
+
+def get_links(site: Site, request: Request, session: str, event: int) -> Answer:
+    """Step, op, cause and effects of an event."""
+    opened = site.opened(session)
+    trace = _trace(site, request, session)
+    with opened.working():
+        return json_answer(asdict(details.links_of(trace, _known(trace, event))))
+
+
+def get_arrows(site: Site, request: Request, session: str) -> Answer:
+    """Causes and effects of what is in a window; none but their number where they are too many to draw."""
+    opened = site.opened(session)
+    trace = _trace(site, request, session)
+    lines = np.array(_lines(trace, request), np.int64)
+    with opened.working():
+        found = details.arrows(trace, *_window(request), lines, MOST_ARROWS)
+    spots = [
+        [_end(trace, cause), _end(trace, event)]
+        for cause, event in zip(found.cause.tolist(), found.event.tolist(), strict=True)
+    ]
+    return json_answer({"total": found.total, "arrows": spots})
+
+
+def get_search(site: Site, request: Request, session: str) -> Answer:
+    """How many events a name matches, where they are, and the one next to a moment."""
+    trace, query = _trace(site, request, session), request.args
+    found = search.find(trace, query.get("text", ""), query.get("regex") == "1")
+    begin, end = trace.span_ps()
+    bins = _integer(request, "bins", 1, MOST_BINS, 512)
+    answer: dict[str, Any] = {
+        "total": len(found.rows),
+        "bins": search.histogram(trace, found, begin, end, bins).tolist(),
+        "types": base64.b64encode(np.packbits(found.types, bitorder="little").tobytes()).decode(),
+        "place": None,
+    }
+    direction = query.get("direction")
+    if direction in ("next", "previous"):
+        at, event = _integer(request, "from_ps", -_HUGE, _HUGE), _integer(request, "from_event", -1, _HUGE, -1)
+        place = search.nearest(trace, found, at, event, direction == "next")
+        if place is not None:
+            answer["place"] = {"number": place.number, "spot": asdict(details.spot_of(trace, place.event))}
+    return json_answer(answer)
+
+
+def get_selection(site: Site, request: Request, session: str) -> Answer:
+    """What lies in a window on some tracks, added up by name."""
+    trace = _trace(site, request, session)
+    return json_answer(asdict(selection.select(trace, *_window(request), _lines(trace, request))))
+
+
+def _end(trace: HostTrace, event: int) -> list[int]:
+    """Event, line, lane, start and end: where an arrow starts or ends."""
+    spot = details.spot_of(trace, event)
+    return [event, spot.line, spot.lane, spot.start_ps, spot.start_ps + spot.duration_ps]
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, bytes):
+        return f"{len(value):,} bytes"
+    if isinstance(value, str) and len(value) > details.LONGEST_TEXT:
+        return f"{value[: details.LONGEST_TEXT]}… ({len(value):,} characters)"
+    if isinstance(value, int) and abs(value) > 1 << 53:  # JavaScript would round it
+        return str(value)
+    return value
+
+
+# -- parameters --------------------------------------------------------------------------------------------------
+
+_HUGE = 1 << 62
+
+
+def _trace(site: Site, request: Request, session: str) -> HostTrace:
+    return site.opened(session).trace(request.args.get("host") or None)
+
+
+def _integer(request: Request, name: str, least: int, most: int, default: int | None = None) -> int:
+    text = request.args.get(name, "")
+    if not text and default is not None:
+        return default
+    try:
+        number = int(text)
+    except ValueError:
+        raise Refused(400, f"{name} has to be a whole number, not {text!r}") from None
+    if not least <= number <= most:
+        raise Refused(400, f"{name} has to be between {least} and {most}, not {number}")
+    return number
+
+
+def _window(request: Request) -> tuple[int, int]:
+    begin, end = _integer(request, "begin", -_HUGE, _HUGE), _integer(request, "end", -_HUGE, _HUGE)
+    if end <= begin:
+        raise Refused(400, f"the window from {begin} to {end} ps is empty", "begin and end are in ps, end the later")
+    return begin, end
+
+
+def _known(trace: HostTrace, event: int) -> int:
+    if event >= len(trace.events):
+        raise Refused(404, f"there is no event {event}", f"events have the numbers 0 to {len(trace.events) - 1}")
+    return event
+
+
+def _names(request: Request) -> list[str]:
+    return [name for name in request.args.get("tracks", "").split(",") if name]
+
+
+def _wanted(trace: HostTrace, request: Request) -> tuple[list[int], list[tracks.Group], list[int]]:
+    """Rows of the index, groups and counters that are asked for: `t3`, `t3.0-4`, `p1`, `c2`, with commas between."""
+    rows: list[int] = []
+    groups: list[tracks.Group] = []
+    counters: list[int] = []
+    for name in _names(request):
+        if found := _TRACK.fullmatch(name):
+            rows += _rows(trace, found)
+        elif (found := _COUNTER.fullmatch(name)) and int(found["number"]) < len(counters_of(trace)):
+            counters.append(int(found["number"]))
+        elif group := tracks.group_named(trace, name):
+            groups.append(group)
+        else:
+            raise _unknown(trace, name)
+    return rows, groups, counters
+
+
+def _rows(trace: HostTrace, found: re.Match[str]) -> Iterable[int]:
+    line = int(found["line"])
+    if line >= len(trace.lines):
+        raise _unknown(trace, found[0])
+    first_row = index.index_of(trace).first_row
+    rows = range(int(first_row[line]), int(first_row[line + 1]))
+    if found["first"] is None:
+        return rows
+    return rows[int(found["first"]) : int(found["last"] or found["first"]) + 1]
+
+
+def _lines(trace: HostTrace, request: Request) -> list[int]:
+    """Lines of the tracks that are asked for, a group being all of its tracks; all lines if none are named."""
+    lines: dict[int, None] = {}
+    for name in _names(request):
+        found = _TRACK.fullmatch(name)
+        group = tracks.group_named(trace, name)
+        if found and int(found["line"]) < len(trace.lines):
+            lines[int(found["line"])] = None
+        elif group:
+            lines |= dict.fromkeys(group.lines())
+        elif not _COUNTER.fullmatch(name):
+            raise _unknown(trace, name)
+    return list(lines) if _names(request) else list(range(len(trace.lines)))
+
+
+def _unknown(trace: HostTrace, name: str) -> Refused:
+    groups = [group.id for group in tracks.groups_of(trace)]
+    return Refused(404, f"there is no track {name!r}", "tracks are named t0, t1, ..., groups as listed", groups)
+
+
+_TIMELINE = "/api/sessions/<session>/timeline"
+
+ROUTES = (
+    Route(f"{_TIMELINE}/tracks", get_tracks),
+    Route(f"{_TIMELINE}/names/<int:page>", get_names),
+    Route(f"{_TIMELINE}/steps", get_steps),
+    Route(f"{_TIMELINE}/window", get_window),
+    Route(f"{_TIMELINE}/events/<int:event>", get_event),
+    Route(f"{_TIMELINE}/events/<int:event>/links", get_links),
+    Route(f"{_TIMELINE}/arrows", get_arrows),
+    Route(f"{_TIMELINE}/search", get_search),
+    Route(f"{_TIMELINE}/selection", get_selection),
+)

@@ -1,0 +1,36 @@
+"""The page asks nobody but its own server."""
+
+from __future__ import annotations
+
+
+def test_the_page_opens_and_asks_nobody_but_its_server(page, page_server, page_problems):
+    page.goto(page_server.address)
+    page.wait_for_load_state("networkidle")
+
+    assert page.title()
+    assert page_problems == []
+
+
+def test_a_request_that_leaves_the_server_is_seen_and_stopped(page, page_server, page_problems):
+    page.goto(page_server.address)
+    page.evaluate("() => fetch('https://example.invalid/x.js').catch(() => null)")
+
+    # The page's own policy stops it before it reaches the network, and says so.
+    assert any("example.invalid" in problem for problem in page_problems)
+    page_problems.clear()
+
+
+def test_no_text_runs_as_code(page, page_server, page_problems):
+    page.goto(page_server.address)
+    page.evaluate(
+        """() => {
+            const script = document.createElement("script");
+            script.textContent = "window.ran = 1";
+            document.body.append(script);
+            document.body.insertAdjacentHTML("beforeend", "<img src=none onerror='window.ran = 2'>");
+        }"""
+    )
+
+    assert page.evaluate("() => window.ran") is None
+    assert page_problems
+    page_problems.clear()

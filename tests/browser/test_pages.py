@@ -1,0 +1,475 @@
+"""Every page in a real browser: what it shows is what the command line says, and it can be used without a mouse."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import urllib.parse
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsing import HOSTILE, PageServer
+
+from stepscope.cli.main import run
+
+TF, JAX, TORCH = "tf-gpu-multi-worker", "jax-mi300x-conv", "torch-v100-resnet50-workers0"
+CORPUS = (TF, JAX, TORCH)
+TOOLS = (
+    "overview",
+    "steps",
+    "input-pipeline",
+    "op-stats",
+    "kernel-stats",
+    "memory-profile",
+    "pod-viewer",
+    "tf-data",
+)
+# The main table of a page, and where its rows are in the JSON.
+TABLES = (
+    ("steps", "steps"),
+    ("op-stats", "ops"),
+    ("kernel-stats", "kernels"),
+    ("pod-viewer", "rows"),
+    ("input-pipeline", "ops"),
+)
+
+
+def show(page: Any, server: PageServer, tool: str, run_name: str, **params: str) -> None:
+    """Opens the page of a tool and waits until all of it is there."""
+    query = urllib.parse.urlencode({"session": server.session(run_name), **params})
+    page.goto(f"{server.address}#/{tool}?{query}")
+    settle(page)
+
+
+def settle(page: Any) -> None:
+    page.wait_for_selector("main .card, main .state.empty, main .state.failed", timeout=60_000)
+    page.wait_for_function("() => !document.querySelector('main .spinner')", timeout=30_000)
+
+
+def said(capsys: pytest.CaptureFixture[str], tool: str, path: Path, *more: str) -> dict[str, Any]:
+    """What the command line says of a profile, as JSON."""
+    capsys.readouterr()
+    assert run([tool, str(path), "--format", "json", *more]) == 0
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return answer
+
+
+def downloaded(page: Any, table: str) -> list[dict[str, str]]:
+    """The rows of the CSV that a table gives."""
+    with page.expect_download() as download:
+        page.locator(f"[data-table='{table}']").get_by_role("button", name="CSV").click()
+    text = Path(download.value.path()).read_bytes().decode()
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def shown_rows(page: Any, table: str) -> list[list[str]]:
+    """The texts of the rows that a table has drawn, long names whole."""
+    return page.evaluate(  # type: ignore[no-any-return]
+        """table => [...document.querySelectorAll(`[data-table='${table}'] .grid-row`)].map(row =>
+            [...row.querySelectorAll('.cell')].map(cell => cell.textContent.trim()))""",
+        table,
+    )
+
+
+def as_csv(value: Any) -> str:
+    """A value of the JSON as the page writes it into CSV."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def same(shown: str, value: Any) -> bool:
+    """True if a CSV cell holds a value of the JSON."""
+    if isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool)):
+        return shown != "" and float(shown) == value
+    return shown == as_csv(value)
+
+
+def rounds_to(text: str, value: float) -> bool:
+    """True if a number on the page is the value, to the decimals that it shows."""
+    plain = text.replace(",", "").replace("\N{MINUS SIGN}", "-").removesuffix("%").strip()
+    if plain.startswith(("<", ">")):
+        return abs(value) < abs(float(plain[1:]))
+    decimals = len(plain.partition(".")[2])
+    return abs(float(plain) - value) <= 0.5 * 10**-decimals * (1 + 1e-9)
+
+
+# -- every page, on real profiles of the three frameworks -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", CORPUS)
+def test_every_page_shows_something_and_complains_of_nothing(page, page_server, corpus, profile):
+    for tool in TOOLS:
+        show(page, page_server, tool, profile)
+        assert page.locator("main .state.failed").count() == 0, tool
+        empty = page.locator("main .state.empty")
+        if empty.count():
+            # An empty page says what is missing, and how to record it.
+            assert len(empty.inner_text()) > 60, tool
+            continue
+        marks = page.eval_on_selector_all("main [data-marks]", "all => all.map(each => Number(each.dataset.marks))")
+        assert max(marks, default=0) > 0, tool
+
+
+def test_charts_are_drawn_and_not_merely_there(page, page_server, corpus):
+    show(page, page_server, "overview", TORCH)
+    page.wait_for_selector(".step-graph [data-drawn=true] canvas")
+    colours = page.evaluate(
+        """() => {
+            const canvas = document.querySelector('.step-graph canvas');
+            const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+            const found = {};
+            for (let i = 0; i < data.length; i += 4) {
+                const key = [data[i], data[i + 1], data[i + 2]].join();
+                found[key] = (found[key] ?? 0) + 1;
+            }
+            return found;
+        }"""
+    )
+    # Device compute is blue and input is orange, on every page and in both themes.
+    assert colours.get("47,101,237", 0) > 1000
+    assert colours.get("223,133,67", 0) > 1000
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", CORPUS)
+def test_the_start_page_says_what_the_command_line_says(page, page_server, corpus, capsys, profile):
+    report = said(capsys, "overview", page_server.logdir / profile)
+    show(page, page_server, "overview", profile)
+
+    parts = page.eval_on_selector_all(
+        ".step-bar .legend li",
+        "all => Object.fromEntries(all.map(each => [each.dataset.category, each.dataset.value]))",
+    )
+    assert {name: float(value) for name, value in parts.items()} == {
+        name: value for name, value in report["breakdown_ms"].items() if value > 0
+    }
+    figures = page.eval_on_selector_all(
+        ".verdict .figure",
+        """all => Object.fromEntries(all.map(each =>
+            [each.querySelector('.figure-label').textContent, each.dataset.hintValue]))""",
+    )
+    step = report["step_time_ms"]
+    assert figures["Mean step"] == f"{step['mean']} ms"
+    assert figures["Longest"] == f"{step['max']} ms"
+    assert figures["Steps"] == str(step["count"])
+    verdict = page.locator(".verdict").inner_text().lower()
+    assert all(half.strip().lower() in verdict for half in report["verdict_text"].split(": ", 1))
+    for advice in report["advice"][:3]:
+        assert advice["title"] in page.locator(".advice").inner_text()
+    names = [row[0] for row in shown_rows(page, "top")]
+    assert names == [op["name"] for op in report["top_ops"]]
+    for row, op in zip(shown_rows(page, "top"), report["top_ops"], strict=True):
+        assert rounds_to(row[2], op["self_time_ms"])
+        assert rounds_to(row[3], op["self_percent"])
+
+
+@pytest.mark.parametrize(("tool", "table"), TABLES)
+@pytest.mark.parametrize("profile", CORPUS)
+def test_tables_and_their_csv_hold_what_the_command_line_says(page, page_server, corpus, capsys, profile, tool, table):
+    rows = said(capsys, tool, page_server.logdir / profile)["rows"]
+    show(page, page_server, tool, profile)
+    if not rows:
+        assert page.locator(f"[data-table='{table}'] .grid-row").count() == 0
+        return
+    cells = downloaded(page, table)
+
+    assert len(cells) == len(rows)
+    for cell, row in zip(cells, rows, strict=True):
+        assert set(cell) <= set(row)
+        assert [name for name in cell if not same(cell[name], row[name])] == []
+    for texts, row in zip(shown_rows(page, table), rows, strict=False):
+        for text, name in zip(texts, cells[0], strict=True):
+            if isinstance(row[name], float) and not name.endswith("bytes"):
+                assert rounds_to(text, row[name]), (name, text, row[name])
+
+
+def test_memory_over_time_and_its_peak_are_the_command_lines(page, page_server, corpus, capsys):
+    memories = said(capsys, "memory-profile", page_server.logdir / TORCH)["memories"]
+    memory = next(each for each in memories if each["id"] == "cuda:0")
+    show(page, page_server, "memory-profile", TORCH, memory=f"{memory['host']} cuda:0")
+
+    assert page.locator(".chart[data-marks]").get_attribute("data-marks") == str(
+        sum(point["heap_bytes"] > 0 for point in memory["timeline"])
+    )
+    figures = page.eval_on_selector_all(
+        ".figure", "all => Object.fromEntries(all.map(e => [e.firstChild.textContent, e.dataset.hintValue]))"
+    )
+    assert figures["Peak in this capture"] == f"{memory['peak']['in_use_bytes']} bytes"
+    assert figures["Allocations"] == str(memory["allocations"])
+    assert [int(row["allocated_bytes"]) for row in downloaded(page, "breakdown")] == [
+        row["allocated_bytes"] for row in memory["breakdown"]
+    ]
+
+
+def test_a_host_has_its_own_numbers(page, page_server, capsys):
+    path = page_server.logdir / "plugins" / "profile" / "two-hosts"
+    for host in ("one", "two"):
+        report = said(capsys, "op-stats", path, "--host", host)
+        show(page, page_server, "op-stats", "two-hosts", host=host)
+        assert [row["total_self_us"] for row in downloaded(page, "ops")] == [
+            as_csv(row["total_self_us"]).removesuffix(".0") for row in report["rows"]
+        ]
+    page.get_by_role("button", name="Choose a host").click()
+    page.get_by_role("button", name="All 2 hosts").last.click()
+    assert "host=" not in page.evaluate("location.hash")
+
+
+def test_the_step_range_filters_the_pages(page, page_server, corpus, capsys):
+    show(page, page_server, "steps", TORCH)
+    brush = page.get_by_role("slider", name="Steps to show")
+    brush.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Shift+ArrowLeft")
+    page.wait_for_function("() => location.hash.includes('steps=6-9')")
+    settle(page)
+
+    assert [int(row["step"]) for row in downloaded(page, "steps")] == [6, 7, 8, 9]
+    report = said(capsys, "overview", page_server.logdir / TORCH, "--steps", "6-9")
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    page.wait_for_selector(".verdict")
+    assert f"{report['step_time_ms']['mean']} ms" in page.locator(".figure").first.get_attribute("data-hint-value")
+    page.get_by_role("button", name="Show all steps").click()
+    page.wait_for_function("() => !location.hash.includes('steps=')")
+
+
+# -- use ---------------------------------------------------------------------------------------------------------------
+
+
+def test_sorting_filtering_and_choosing_columns_change_the_table_its_csv_and_the_address(page, page_server, corpus):
+    show(page, page_server, "op-stats", TORCH)
+    page.keyboard.press("/")
+    page.keyboard.type("where=host self_percent > 1")
+    page.get_by_role("columnheader", name="Occurrences").get_by_role("button").click()
+    rows = downloaded(page, "ops")
+
+    assert rows
+    assert {row["where"] for row in rows} == {"host"}
+    assert all(float(row["self_percent"]) > 1 for row in rows)
+    counts = [int(row["occurrences"]) for row in rows]
+    assert counts == sorted(counts, reverse=True)
+    assert [row[3] for row in shown_rows(page, "ops")] == [row["name"] for row in rows]
+    page.get_by_role("button", name="Choose columns").first.click()
+    page.get_by_label("Rank").uncheck()
+    assert "rank" not in downloaded(page, "ops")[0]
+
+    before = page.evaluate("location.hash")
+    page.reload()
+    settle(page)
+    assert page.evaluate("location.hash") == before
+    assert [row["name"] for row in downloaded(page, "ops")] == [row["name"] for row in rows]
+
+
+def test_a_filter_that_makes_no_sense_says_so_and_hides_nothing(page, page_server, corpus):
+    show(page, page_server, "op-stats", TORCH)
+    page.keyboard.press("/")
+    page.keyboard.type("speed > 1")
+
+    assert "there is no column" in page.locator("[data-table=ops] .table-count").inner_text()
+    assert len(shown_rows(page, "ops")) > 10
+
+
+def test_the_page_is_used_by_keys_alone(page, page_server, corpus):
+    show(page, page_server, "overview", TORCH)
+    for keys, tool in (("ge", "steps"), ("go", "op-stats"), ("gk", "kernel-stats"), ("g7", "memory-profile")):
+        for key in keys:
+            page.keyboard.press(key)
+        page.wait_for_function(f"() => location.hash.startsWith('#/{tool}?')")
+    page.go_back()
+    page.wait_for_function("() => location.hash.startsWith('#/kernel-stats?')")
+    settle(page)
+
+    page.get_by_role("grid", name="Kernels by op").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    details = page.get_by_role("dialog", name="Kernels by op")
+    link = details.get_by_role("link", name="Find this kernel in the timeline")
+    name = details.locator(".details-name").inner_text()
+    assert urllib.parse.parse_qs(urllib.parse.urlsplit(link.get_attribute("href")[1:]).query)["find"] == [name]
+    page.keyboard.press("Escape")
+    details.wait_for(state="detached")
+    assert page.evaluate("document.activeElement.getAttribute('role')") == "grid"
+
+    page.keyboard.press("?")
+    page.get_by_role("heading", name="Help and keys").wait_for()
+    page.keyboard.press("Escape")
+    theme = page.evaluate("document.documentElement.dataset.theme")
+    page.keyboard.press("t")
+    assert page.evaluate("document.documentElement.dataset.theme") != theme
+
+
+def test_everything_that_can_be_clicked_can_be_reached_and_has_a_name(page, page_server, corpus):
+    for tool in TOOLS:
+        show(page, page_server, tool, TF)
+        nameless = page.eval_on_selector_all(
+            "button, a, input, select, [role=grid], [role=slider]",
+            """all => all
+                .filter(e => e.offsetParent !== null)
+                .filter(e => !e.getAttribute('aria-label') && !e.textContent.trim() && !e.labels?.length)
+                .map(e => e.outerHTML)""",
+        )
+        assert nameless == [], tool
+        unreachable = page.eval_on_selector_all(
+            "[role=grid], [role=slider], .graph-node, .figure",
+            "all => all.filter(e => e.tabIndex !== 0).map(e => e.outerHTML)",
+        )
+        assert unreachable == [], tool
+
+
+def test_a_step_leads_to_its_interval_in_the_timeline(page, page_server, corpus, capsys):
+    step = said(capsys, "steps", page_server.logdir / TORCH)["rows"][2]
+    show(page, page_server, "steps", TORCH)
+    page.get_by_role("grid", name="Steps").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    href = page.get_by_role("link", name="Show in the timeline").get_attribute("href")
+    query = urllib.parse.parse_qs(urllib.parse.urlsplit(href[1:]).query)
+
+    assert float(query["begin"][0]) == step["start_ms"]
+    assert float(query["end"][0]) == pytest.approx(step["start_ms"] + step["duration_ms"], abs=1e-6)
+
+
+def test_every_number_explains_itself(page, page_server, corpus):
+    for tool in TOOLS[:-1]:
+        show(page, page_server, tool, TF)
+        silent = page.eval_on_selector_all(
+            "main .figure, main .head button", "all => all.filter(e => !e.dataset.hint).map(e => e.textContent)"
+        )
+        assert silent == [], tool
+    page.get_by_role("columnheader", name="Duration").first.get_by_role("button").hover()
+    assert page.get_by_role("tooltip").inner_text()
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------------
+
+
+def test_hostile_names_are_text(page, page_server):
+    for tool in TOOLS:
+        show(page, page_server, tool, "hostile")
+        assert page.evaluate("() => window.hostile") is None, tool
+        assert page.locator("main img").count() == 0, tool
+    show(page, page_server, "op-stats", "hostile")
+    assert any(HOSTILE.split()[0] in text for row in shown_rows(page, "ops") for text in row)
+
+
+def test_what_is_not_there_is_answered_with_what_there_is(page, page_server, page_problems):
+    page.goto(f"{page_server.address}#/overview?session=nothing")
+    page.get_by_role("alert").get_by_role("link", name=page_server.session("drawn")).click()
+    settle(page)
+    assert page.locator(".verdict").count() == 1
+
+    show(page, page_server, "nonsense", "drawn")
+    assert "There is no tool named" in page.get_by_role("alert").inner_text()
+    page.get_by_role("alert").get_by_role("link", name="op-stats").click()
+    page.wait_for_function("() => location.hash.startsWith('#/op-stats?')")
+
+    assert all("404" in problem for problem in page_problems)
+    page_problems.clear()
+
+
+def test_without_a_session_in_the_address_the_newest_is_shown(page, page_server):
+    page.goto(page_server.address)
+    settle(page)
+
+    newest = page_server.get("api/sessions")["sessions"][0]["id"]
+    assert f"session={newest}" in page.evaluate("location.hash")
+
+
+def test_another_session_is_found_by_its_name(page, page_server):
+    show(page, page_server, "op-stats", "drawn", **{"ops.filter": "x"})
+    page.get_by_role("button", name="Choose a session").click()
+    page.keyboard.type("two-ho")
+    page.locator(".session-list .choice").click()
+    page.wait_for_function(f"() => location.hash.includes('session={page_server.session('two-hosts')}')")
+
+    assert "filter" not in page.evaluate("location.hash")
+
+
+# -- capture -----------------------------------------------------------------------------------------------------------
+
+
+def answering(page: Any, server: PageServer, answers: list[dict[str, Any]]) -> list[Any]:
+    """Lets the server's capture answer so; returns what the page asks, as it asks."""
+    asked: list[Any] = []
+    config = server.get("api/config") | {"capture": True}
+
+    def capture(route: Any) -> None:
+        request = route.request
+        if request.method == "POST":
+            assert request.headers["x-stepscope"] == "1"
+            asked.append(json.loads(request.post_data))
+            route.fulfill(status=201, json={"id": "1"})
+        elif request.method == "DELETE":
+            asked.append("cancel")
+            answers[:] = [{"state": "cancelled", "seconds_left": None, "workers": [], "session": None, "error": None}]
+            route.fulfill(json=answers[0])
+        else:
+            route.fulfill(json=answers.pop(0) if len(answers) > 1 else answers[0])
+
+    page.route(re.compile(r"/api/config$"), lambda route: route.fulfill(json=config))
+    page.route(re.compile(r"/api/capture"), capture)
+    return asked
+
+
+def progress(state: str, **more: Any) -> dict[str, Any]:
+    worker = {"address": "localhost:6009", "state": "recording", "message": "2 s", "bytes": None}
+    return {"state": state, "seconds_left": None, "workers": [worker], "session": None, "error": None, **more}
+
+
+def test_a_capture_opens_its_session_by_itself_and_settings_are_remembered(page, page_server):
+    there = page_server.session("two-hosts")
+    asked = answering(page, page_server, [progress("running", seconds_left=1.5), progress("done", session=there)])
+    show(page, page_server, "overview", "drawn")
+    page.keyboard.press("c")
+    page.get_by_label("Addresses").fill("localhost:6009, worker:6009")
+    page.get_by_label("Duration, ms").fill("1500")
+    page.get_by_label("Python level").select_option("1")
+    page.get_by_role("button", name="Capture 1.5 s").click()
+    page.wait_for_function(f"() => location.hash.includes('session={there}')")
+
+    assert asked == [
+        {
+            "addresses": ["localhost:6009", "worker:6009"],
+            "duration_ms": 1500,
+            "delay_ms": None,
+            "retries": 2,
+            "host_tracer_level": 2,
+            "device_tracer_level": 1,
+            "python_tracer_level": 1,
+        }
+    ]
+    page.keyboard.press("c")
+    assert page.get_by_label("Addresses").input_value() == "localhost:6009, worker:6009"
+
+
+def test_a_capture_shows_its_workers_can_be_cancelled_and_says_what_went_wrong(page, page_server):
+    failed = progress("failed", error="localhost:6009: nobody listens there")
+    asked = answering(page, page_server, [progress("running", seconds_left=60)])
+    show(page, page_server, "overview", "drawn")
+    page.keyboard.press("c")
+    capture = page.get_by_role("button", name="Capture 2 s")
+    assert capture.is_disabled()
+    page.get_by_label("Addresses").fill("nonsense")
+    assert "no address" in page.get_by_role("alert").inner_text()
+    page.get_by_label("Addresses").fill("localhost:6009")
+    capture.click()
+    page.get_by_text("60 s left").wait_for()
+    assert "recording" in page.locator(".workers").inner_text()
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_text("Cancelled").wait_for()
+    assert asked[-1] == "cancel"
+
+    page.unroute_all()
+    answering(page, page_server, [failed])
+    page.get_by_role("button", name="Change the settings").click()
+    page.get_by_role("button", name="Capture 2 s").click()
+    page.get_by_text("nobody listens there").wait_for()

@@ -1,0 +1,121 @@
+"""A profile seen through some of its steps."""
+
+from __future__ import annotations
+
+import pytest
+from draw import draw, traces
+from hypothesis import given, settings
+
+from stepscope.analysis import op_stats, overview
+from stepscope.analysis import steps as steps_tool
+from stepscope.analysis.hosts import steps_of_host
+from stepscope.analysis.registry import TOOLS
+from stepscope.analysis.step_range import StepRange, choose, only_steps
+from stepscope.errors import UsageError
+from stepscope.model import HostTrace
+
+# The host runs ahead: it launches the work of step 2 while the device still does that of step 1.
+AHEAD = """
+    host main | M0----M1----M2----M3----
+    host main | aL1    aL2    aL3   aL4
+    host io   |  p-----p----------p-
+    gpu0 s    |     K1--- K2--- K3--- K4
+"""
+
+
+def names_of(trace: HostTrace) -> list[str]:
+    return sorted(trace.name_of(event) for event in range(len(trace.events)))
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"), [("3-9", 3, 9), (" 7 ", 7, 7), ("0-0", 0, 0), ("10 - 12", 10, 12)], ids=str
+)
+def test_ranges_are_read(text: str, first: int, last: int) -> None:
+    assert StepRange.parse(text) == StepRange(first, last)
+
+
+@pytest.mark.parametrize("text", ["", "-", "9-3", "a-b", "1-2-3", "-5", "1.5", "9" * 30])
+def test_what_is_no_range_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="no range of steps"):
+        StepRange.parse(text)
+
+
+def test_steps_of_a_part_are_those_of_the_whole() -> None:
+    whole = draw(AHEAD)
+    rows = steps_of_host(whole).rows
+
+    part = only_steps(whole, [1, 2])
+
+    part.check()
+    assert steps_of_host(part).rows == rows[1:3]
+
+
+def test_a_part_holds_the_work_of_its_steps_wherever_it_lies_and_nothing_of_others() -> None:
+    part = only_steps(draw(AHEAD), [1])
+
+    # `p` is the work of another thread that belongs to no step: what of it lies within the step.
+    assert names_of(part) == ["a", "kernel", "launch", "p", "train"]
+    steps = steps_of_host(part)
+    helper = next(event for event in range(len(part.events)) if part.name_of(event) == "p")
+    start, length = int(part.events.start_ps[helper]), int(part.events.duration_ps[helper])
+    assert steps.rows[0].start_ps <= start
+    assert start + length <= steps.rows[0].start_ps + steps.rows[0].duration_ps
+
+
+def test_ops_of_single_steps_add_up_to_those_of_all() -> None:
+    whole = draw(AHEAD)
+
+    def calls(trace: HostTrace) -> int:
+        rows = op_stats.merge([op_stats.partial(trace)]).rows
+        return sum(row["occurrences"] for row in rows if row["name"] in ("a", "kernel"))  # type: ignore[misc]
+
+    assert calls(whole) == sum(calls(only_steps(whole, [step])) for step in range(4)) == 8
+
+
+def test_inferred_steps_keep_their_numbers_where_a_part_could_not_be_inferred() -> None:
+    whole = draw("gpu0 s | ab--c-ab--c-ab--c-ab--c-ab--c-ab--c-")
+    assert steps_of_host(whole).source == "inferred"
+
+    report = steps_tool.merge([steps_tool.partial(only_steps(whole, [3]))])
+
+    assert [(row["step"], row["start_ms"]) for row in report.rows] == [(3, 18.0)]
+
+
+def test_hosts_that_count_differently_are_brought_together_before_steps_are_chosen() -> None:
+    one = draw("host main | M0--M1--M2--M3--", host="a", start_unix_ns=10**18)
+    other = draw("host main | M5--M6--M7--", host="b", start_unix_ns=10**18)
+    parts = [steps_of_host(one), steps_of_host(other)]
+    with pytest.raises(UsageError, match="no steps were found"):
+        choose(parts, StepRange(1, 2))  # the programs numbered them, and no number is common
+
+    same = [steps_of_host(one), steps_of_host(draw("host main | M2--M3--M4--", host="b"))]
+    assert choose(same, StepRange(3, 9)) == {"a": (3,), "b": (1,)}
+
+
+def test_unknown_steps_are_told_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match="the steps are 0 to 3"):
+        choose([steps_of_host(draw(AHEAD))], StepRange(40, 50))
+
+
+@settings(max_examples=60, deadline=None)
+@given(trace=traces())
+def test_any_steps_of_any_trace_go_through_every_tool(trace: HostTrace) -> None:
+    rows = steps_of_host(trace).rows
+    for at in {0, len(rows) - 1} if rows else ():
+        part = only_steps(trace, [at])
+        part.check()
+        assert steps_of_host(part).rows == [rows[at]]
+        for tool in TOOLS:
+            tool.merge([tool.partial(part)])
+
+
+def test_the_whole_range_is_the_whole() -> None:
+    whole = draw(AHEAD)
+    part = only_steps(draw(AHEAD), range(4))
+
+    all_of_it = overview.merge([overview.partial(whole)])
+    of_steps = overview.merge([overview.partial(part)])
+
+    assert of_steps.step_time_ms == all_of_it.step_time_ms
+    assert of_steps.breakdown_ms == all_of_it.breakdown_ms
+    assert of_steps.top_ops == all_of_it.top_ops

@@ -1,0 +1,333 @@
+"""`stepscope open` as a process, its address and its threads; and captures that the page starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from browsing import DRAWN, running, store_profile
+from draw import draw
+from werkzeug.test import Client
+
+from stepscope.cli.main import run as run_command
+from stepscope.errors import CaptureError, UsageError
+from stepscope.shelf import TraceShelf, trace_bytes
+from stepscope.web import capturing, serving
+from stepscope.web.app import App
+from stepscope.web.catalogue import Root
+from stepscope.web.site import Site, SiteOptions
+
+# -- the address -------------------------------------------------------------------------------------------------------
+
+
+def test_the_next_free_port_is_taken():
+    with serving.bound_socket("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with serving.bound_socket("127.0.0.1", port) as bound:
+            assert port < bound.getsockname()[1] < port + serving.PORTS_TRIED
+
+
+def test_an_address_of_another_machine_is_refused_in_plain_words():
+    with pytest.raises(UsageError, match=r"cannot listen on 192\.0\.2\.1: .*; give an address of this machine"):
+        serving.bound_socket("192.0.2.1", 0)
+    with pytest.raises(UsageError, match="cannot listen on no such host"):
+        serving.bound_socket("no such host", 0)
+
+
+def test_the_address_is_one_to_type_into_a_browser():
+    with serving.bound_socket("0.0.0.0", 0) as everywhere:
+        assert serving.address_of(everywhere) == f"http://127.0.0.1:{everywhere.getsockname()[1]}/"
+
+
+@pytest.mark.parametrize(
+    ("host", "more", "allowed"),
+    [
+        ("127.0.0.1", (), {"localhost", "127.0.0.1", "[::1]"}),
+        ("localhost", ("Proxy.Example",), {"localhost", "127.0.0.1", "[::1]", "proxy.example"}),
+        ("127.0.0.9", (), {"localhost", "127.0.0.1", "[::1]", "127.0.0.9"}),
+        ("0.0.0.0", (), set()),
+        ("my-machine", (), set()),
+    ],
+)
+def test_only_loopback_restricts_the_names_that_are_answered_to(host, more, allowed):
+    assert serving.allowed_hosts(host, more) == allowed
+
+
+@pytest.mark.parametrize(
+    ("environment", "answer"),
+    [({}, False), ({"DISPLAY": ":0"}, True), ({"WAYLAND_DISPLAY": "w"}, True), ({"BROWSER": "code"}, True)],
+)
+def test_a_machine_without_a_screen_has_no_browser(environment, answer, monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", "linux")
+
+    assert serving.has_browser() is answer
+
+
+# -- the process -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def logdir(tmp_path: Path) -> Path:
+    """A logdir with one session."""
+    store_profile(tmp_path / "logs", "r1", draw(DRAWN))
+    return tmp_path / "logs"
+
+
+def test_open_prints_its_address_answers_and_ends_cleanly_on_ctrl_c(logdir):
+    command = [sys.executable, "-m", "stepscope", "open", str(logdir), "--no-browser", "--port", "0"]
+    opened = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    with opened:
+        line = opened.stdout.readline() if opened.stdout else ""
+        address = line.partition(" is shown at ")[2].split()[0]
+        with urllib.request.urlopen(f"{address}api/sessions", timeout=20) as answer:
+            sessions = json.loads(answer.read())["sessions"]
+        opened.send_signal(signal.SIGINT)
+        out, err = opened.communicate(timeout=30)
+
+    assert line.startswith(f"{logdir} is shown at http://127.0.0.1:")
+    assert [session["run"] for session in sessions] == ["r1"]
+    assert (opened.returncode, out, err) == (0, "", "")
+
+
+def test_open_of_what_is_not_there_fails_in_one_line(tmp_path, capsys):
+    assert run_command(["open", str(tmp_path / "absent"), "--no-browser"]) == 1
+    assert "there is no such file or folder" in capsys.readouterr().err
+    (tmp_path / "text.txt").write_text("text")
+    assert run_command(["open", str(tmp_path / "text.txt"), "--no-browser"]) == 1
+
+
+def test_open_waits_for_a_first_profile(tmp_path, capsys, monkeypatch):
+    served: list[Site] = []
+
+    class Server:
+        def __init__(self, site: Site, bound: socket.socket) -> None:
+            served.append(site)
+            bound.close()
+
+        def run(self) -> None:
+            store_profile(tmp_path, "r1", draw(DRAWN))
+
+    monkeypatch.setattr(serving, "Server", Server)
+    assert run_command(["open", str(tmp_path), "--no-browser", "--port", "0"]) == 0
+    assert "no profile yet" in capsys.readouterr().err
+    assert [one.session.run for one in served[0].catalogue.sessions()] == ["r1"]
+
+
+def test_a_request_that_is_dropped_half_way_harms_nobody(logdir):
+    with running(logdir) as server:
+        port = int(server.address.rstrip("/").rpartition(":")[2])
+        for sent in (b"GET /api/se", b"GET /api/sessions HTTP/1.1\r\nHost: localhost\r\n\r\n", b"POST / HTTP/1.1\r\n",
+                     b"\x16\x03\x01 not http\r\n\r\n"):  # fmt: skip
+            with socket.create_connection(("127.0.0.1", port)) as connection:
+                connection.sendall(sent)
+        assert server.get("api/sessions")["sessions"][0]["run"] == "r1"
+
+
+def test_two_browsers_see_the_same(logdir):
+    with running(logdir) as server:
+        path = f"api/sessions/{server.session('r1')}/tools/op-stats"
+        answers: list[Any] = []
+        threads = [threading.Thread(target=lambda: answers.append(server.get(path))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(answers) == 4
+        assert all(answer == answers[0] for answer in answers)
+
+
+# -- the shelf ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_shelf_keeps_what_fits_and_lets_go_what_was_not_used_for_longest():
+    traces = {name: draw(DRAWN) for name in "abcd"}
+    shelf = TraceShelf(max_bytes=3 * trace_bytes(traces["a"]))
+    for name in ("a", "b", "c", "a", "d"):
+        shelf.get(name, lambda name=name: traces[name], trace_bytes(traces[name]))
+
+    assert [name for name in "abcd" if name in shelf] == ["a", "c", "d"]
+    assert shelf.nbytes() <= shelf.max_bytes
+    shelf.drop(lambda key: key == "a")
+    assert "a" not in shelf
+
+
+def test_the_newest_is_kept_however_large():
+    shelf = TraceShelf()
+    shelf.get("a", lambda: draw(DRAWN), 1)
+    shelf.get("b", lambda: draw(DRAWN), 1)
+
+    assert ("a" in shelf, "b" in shelf) == (False, True)
+
+
+def test_a_failed_reading_is_tried_again():
+    shelf = TraceShelf()
+    with pytest.raises(ZeroDivisionError):
+        shelf.get("a", lambda: 1 // 0)  # type: ignore[arg-type, return-value]
+
+    assert len(shelf.get("a", lambda: draw(DRAWN)).events) == len(draw(DRAWN).events)
+
+
+def test_what_is_derived_from_a_trace_counts():
+    trace = draw(DRAWN)
+    before = trace_bytes(trace)
+    array = trace.derived("big", lambda _: trace.events.start_ps.repeat(1000))
+
+    assert trace_bytes(trace) == before + array.nbytes
+    trace.derived("view", lambda _: (array[1:], {"x": [array[:5]]}))
+    assert trace_bytes(trace) == before + array.nbytes
+
+
+# -- captures ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class FakeClient:
+    """What stands in for `stepscope.capture.client`; `plan` says what becomes of each worker."""
+
+    logdir: Path
+    plan: dict[str, str]
+    requests: list[Any] = field(default_factory=list)
+    may_end: threading.Event = field(default_factory=threading.Event)
+
+    def CaptureRequest(self, **wish: Any) -> Any:  # noqa: N802 - the client's name
+        if "bad" in wish["workers"]:
+            raise UsageError("'bad' is no address of a worker", hint="write host:port")
+        self.requests.append(SimpleNamespace(**wish))
+        return self.requests[-1]
+
+    def capture_workers(self, request: Any, on_progress: Any, cancel: threading.Event) -> Any:
+        statuses = []
+        for address in request.workers:
+            on_progress(self.status(address, "recording"))
+            while not (self.may_end.is_set() or cancel.is_set()):
+                time.sleep(0.005)
+            if self.plan[address] == "crash":
+                raise CaptureError("nothing can be written here", path=self.logdir)
+            statuses.append(self.status(address, self.plan[address]))
+        saved = [status for status in statuses if status.phase == "saved"]
+        folder = store_profile(self.logdir, "captured", draw(DRAWN)) if saved else None
+        return SimpleNamespace(
+            workers=statuses, saved=saved, failed=[status for status in statuses if status.phase != "saved"],
+            run_folder=folder, cancelled=cancel.is_set(), reasons=lambda: "b:2: connection refused",
+        )  # fmt: skip
+
+    @staticmethod
+    def status(address: str, phase: str) -> Any:
+        return SimpleNamespace(address=address, phase=phase, attempt=2, detail="so far", size_bytes=7)
+
+
+@pytest.fixture
+def capture_client(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Client, FakeClient]]:
+    """A browser at the page, and the fake that captures for it."""
+    fake = FakeClient(logdir, {"a:1": "saved", "b:2": "failed", "c:3": "crash"})
+    monkeypatch.setattr(capturing, "is_available", lambda: True)
+    monkeypatch.setattr(capturing, "_client", lambda: fake)
+    site = Site(SiteOptions([Root(str(logdir))]))
+    yield Client(App(site)), fake
+    site.close()
+
+
+def post(client: Client, wish: Any) -> Any:
+    return client.post("/api/capture", json=wish, headers={"X-Stepscope": "1"})
+
+
+def ended(client: Client, capture: str) -> Any:
+    """What a capture says when it is over."""
+    while (told := client.get(f"/api/capture/{capture}").json)["state"] == "running":
+        time.sleep(0.005)
+    return told
+
+
+def test_a_capture_tells_how_far_it_is_and_opens_its_session(capture_client):
+    client, fake = capture_client
+    assert client.get("/api/config").json["capture"] is True
+    capture = post(client, {"addresses": ["a:1"], "duration_ms": 60_000, "retries": 4, "python_tracer_level": 1}).json
+    told = client.get(f"/api/capture/{capture['id']}").json
+    assert (told["state"], told["session"], told["error"]) == ("running", None, None)
+    assert 50 < told["seconds_left"] <= 60
+
+    fake.may_end.set()
+    told = ended(client, capture["id"])
+    sessions = {one["id"]: one["run"] for one in client.get("/api/sessions").json["sessions"]}
+    assert (told["state"], sessions[told["session"]]) == ("done", "captured")
+    assert told["workers"] == [{"address": "a:1", "state": "saved", "message": "so far (attempt 2)", "bytes": 7}]
+    request = fake.requests[0]
+    assert (request.workers, request.attempts, request.logdir) == (["a:1"], 5, str(fake.logdir))
+    assert (request.options.python_tracer_level, request.options.host_tracer_level) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "state", "error"),
+    [
+        (["a:1", "b:2"], "done", "b:2: connection refused"),
+        (["b:2"], "failed", "b:2: connection refused"),
+        (["c:3"], "failed", "nothing can be written here"),
+    ],
+    ids=["some", "none", "crash"],
+)
+def test_what_failed_is_told_in_plain_words(capture_client, addresses, state, error):
+    client, fake = capture_client
+    fake.may_end.set()
+    told = ended(client, post(client, {"addresses": addresses}).json["id"])
+
+    assert told["state"] == state
+    assert error in told["error"]
+    assert (told["session"] is not None) == (state == "done")
+
+
+def test_a_capture_can_be_ended_early(capture_client):
+    client, _ = capture_client
+    capture = post(client, {"addresses": ["b:2"], "duration_ms": 60_000}).json["id"]
+    told = client.delete(f"/api/capture/{capture}", headers={"X-Stepscope": "1"}).json
+
+    assert told["seconds_left"] is None
+    assert ended(client, capture)["state"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("wish", "status", "error"),
+    [
+        ({}, 400, "no request for a capture"),
+        ({"addresses": []}, 400, "at least one address"),
+        ({"addresses": "a:1"}, 400, "no request for a capture"),
+        ({"addresses": ["a:1"], "duration_ms": "long"}, 400, "no request for a capture"),
+        ({"addresses": ["bad"]}, 400, "no address of a worker"),
+    ],
+    ids=["empty", "nobody", "no list", "no number", "no address"],
+)
+def test_a_wish_that_makes_no_sense_is_refused(capture_client, wish, status, error):
+    answer = post(capture_client[0], wish)
+
+    assert answer.status_code == status
+    assert error in answer.json["error"]
+
+
+def test_where_nothing_can_be_captured_the_page_knows(logdir, tmp_path, monkeypatch):
+    monkeypatch.setattr(capturing, "is_available", lambda: False)
+    client = Client(App(Site(SiteOptions([Root(str(logdir))]))))
+    assert client.get("/api/config").json["capture"] is False
+    assert post(client, {"addresses": ["a:1"]}).status_code == 409
+
+    monkeypatch.setattr(capturing, "is_available", lambda: True)
+    client = Client(App(Site(SiteOptions([Root("gs://bucket/logs")]))))
+    assert post(client, {"addresses": ["a:1"]}).json["hint"] == "open a folder of this machine"

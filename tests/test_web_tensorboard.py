@@ -1,0 +1,145 @@
+"""The page in TensorBoard: in its own WSGI app, and in a real server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from browsing import running_tensorboard, store_profile
+from draw import draw
+from werkzeug.test import Client
+
+pytest.importorskip("tensorboard")
+
+from tensorboard.backend import application
+from tensorboard.plugins import base_plugin
+
+from stepscope.web import tensorboard as plugin_module
+from stepscope.web.tensorboard import ProfileWatch, StepscopePlugin, has_other_profile_plugin, roots_of
+
+TRACE = draw("host main | M0--M1--M2--M3--")
+ROOT = "/data/plugin/stepscope/"
+
+
+def plugin(logdir: str = "", spec: str = "") -> StepscopePlugin:
+    """The plugin as TensorBoard makes it."""
+    return StepscopePlugin(base_plugin.TBContext(logdir=logdir, flags=SimpleNamespace(logdir_spec=spec)))
+
+
+def tensorboard(made: StepscopePlugin, prefix: str = "") -> Client:
+    """TensorBoard with this plugin alone."""
+    return Client(application.TensorBoardWSGI([made], path_prefix=prefix))
+
+
+def listing(client: Client, prefix: str = "") -> dict[str, object]:
+    """What TensorBoard says of the tab."""
+    found: dict[str, object] = client.get(f"{prefix}/data/plugins_listing").json["stepscope"]
+    return found
+
+
+@pytest.mark.parametrize("prefix", ["", "/some/prefix"])
+def test_the_whole_app_is_below_the_plugins_root(tmp_path, prefix):
+    store_profile(tmp_path, "r1", TRACE)
+    client = tensorboard(plugin(str(tmp_path)), prefix)
+
+    entry = client.get(f"{prefix}/data/plugin_entry.html?name=stepscope").text
+    assert 'import("./index.js")' in entry
+    assert 'new URL("./index.html", import.meta.url)' in client.get(f"{prefix}{ROOT}index.js").text
+    assert client.get(f"{prefix}{ROOT}index.html").mimetype == "text/html"
+    assert client.get(f"{prefix}{ROOT}api/config").json["embedded"] == "tensorboard"
+    session = client.get(f"{prefix}{ROOT}api/sessions").json["sessions"][0]
+    assert session["run"] == "r1"
+    steps = client.get(f"{prefix}{ROOT}api/sessions/{session['id']}/tools/steps").json
+    assert [row["step"] for row in steps["report"]["rows"]] == [0, 1, 2, 3]
+    assert client.get(f"{prefix}{ROOT}api/nothing").status_code == 404
+
+
+def test_the_tab_is_there_once_there_is_a_profile(tmp_path, monkeypatch):
+    monkeypatch.setattr(plugin_module, "LEAST_SECONDS_BETWEEN_LOOKS", 0.0)
+    client = tensorboard(plugin(str(tmp_path)))
+    assert listing(client)["enabled"] is False
+
+    store_profile(tmp_path / "train", "r1", TRACE)
+    while not listing(client)["enabled"]:
+        pass  # the test's own time limit ends this
+    assert client.get(f"{ROOT}api/sessions").json["sessions"][0]["run"] == "train/r1"
+
+
+def test_looks_at_the_logdir_are_rare_and_hold_nobody_up(tmp_path, monkeypatch):
+    looks = []
+    monkeypatch.setattr(plugin_module, "_holds_profile", lambda path: bool(looks.append(path)))
+    watch = ProfileWatch([str(tmp_path)])
+
+    assert [watch.has_seen_one() for _ in range(5)] == [False] * 5
+    assert looks == [str(tmp_path)]
+
+
+def test_the_tab_is_told_from_another_profile_tab(tmp_path, monkeypatch):
+    monkeypatch.setattr(plugin_module, "has_other_profile_plugin", lambda: False)
+    assert listing(tensorboard(plugin(str(tmp_path))))["tab_name"] == "Profile"
+    monkeypatch.setattr(plugin_module, "has_other_profile_plugin", lambda: True)
+    assert listing(tensorboard(plugin(str(tmp_path))))["tab_name"] == "Profile (Stepscope)"
+
+
+@pytest.mark.parametrize(("names", "answer"), [(["stepscope"], False), (["profile", "stepscope"], True)])
+def test_another_profile_plugin_is_known_by_its_entry_point(names, answer):
+    points = [SimpleNamespace(name=name) for name in names]
+
+    assert has_other_profile_plugin(lambda group: points) is answer
+
+
+@pytest.mark.parametrize(
+    ("logdir", "spec", "roots"),
+    [
+        ("/logs", None, [("/logs", "")]),
+        ("", "/one,/two", [("/one", ""), ("/two", "")]),
+        ("", "a:/one,b:gs://bucket/x", [("/one", "a"), ("gs://bucket/x", "b")]),
+        ("", "gs://bucket/x,/odd:path", [("gs://bucket/x", ""), ("/odd:path", "")]),
+        (None, None, []),
+    ],
+    ids=["logdir", "two paths", "names", "url and colon", "nothing"],
+)
+def test_logdirs_are_those_that_tensorboard_was_given(logdir, spec, roots):
+    assert roots_of(logdir, spec) == roots
+
+
+def test_several_logdirs_name_their_runs(tmp_path):
+    store_profile(tmp_path / "a", "r1", TRACE)
+    store_profile(tmp_path / "b", "r1", TRACE)
+    client = tensorboard(plugin(spec=f"one:{tmp_path}/a,two:{tmp_path}/b,{tmp_path}/absent"))
+
+    found = client.get(f"{ROOT}api/sessions").json
+    assert sorted(session["run"] for session in found["sessions"]) == ["one/r1", "two/r1"]
+    assert len({session["id"] for session in found["sessions"]}) == 2
+    assert [skipped["path"] for skipped in found["skipped"]] == [f"{tmp_path}/absent"]
+
+
+def test_importing_the_plugin_loads_nothing_heavy():
+    script = "import sys; before = set(sys.modules); import stepscope.web.tensorboard; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert loaded & {"numba", "pyarrow", "fsspec", "tensorflow", "jax", "torch"} == set()
+
+
+def test_a_real_tensorboard_shows_the_tab_and_the_page(tmp_path):
+    store_profile(tmp_path, "r1", TRACE)
+
+    with running_tensorboard(tmp_path) as address:
+        listed = read(f"{address}data/plugins_listing")["stepscope"]
+        sessions = read(f"{address}data/plugin/stepscope/api/sessions")["sessions"]
+
+    assert (listed["enabled"], listed["loading_mechanism"]["type"]) == (True, "IFRAME")
+    assert listed["loading_mechanism"]["module_path"] == "/data/plugin/stepscope/index.js"
+    assert [session["run"] for session in sessions] == ["r1"]
+
+
+def read(address: str) -> Any:
+    """The JSON at an address."""
+    with urllib.request.urlopen(address, timeout=20) as answer:
+        return json.loads(answer.read())

@@ -28,7 +28,12 @@ _last_second = 0
 
 def host_name() -> str:
     """This machine's name, as it can stand in a file name."""
-    return re.sub(r"[^\w.-]", "_", socket.gethostname()) or "localhost"
+    return as_name(socket.gethostname())
+
+
+def as_name(host: str) -> str:
+    """A worker's name or address as it can stand in a file name: `10.0.0.2:6009` is `10.0.0.2_6009`."""
+    return re.sub(r"[^\w.-]", "_", host).lstrip(".") or "localhost"
 
 
 def run_name(now: Callable[[], float] = time.time) -> str:

@@ -26,6 +26,7 @@ _opener: Opener | None = None  # where ranges go now; None drops them
 _idle = True  # no capture of ours runs
 _open = threading.local()  # .step: the step of this thread that began last
 _complained: set[str] = set()
+_step_watchers: tuple[Callable[[object], None], ...] = ()
 
 
 def route(opener: Opener | None) -> None:
@@ -33,6 +34,21 @@ def route(opener: Opener | None) -> None:
     global _opener, _idle
     _opener, _idle = opener, opener is None
     _complained.clear()
+
+
+def watch_steps(watcher: Callable[[object], None]) -> Callable[[], None]:
+    """Calls `watcher` with the number of every step that begins, on its thread; returns what ends that.
+
+    This needs no capture: it is for whoever counts or times steps.
+    """
+    global _step_watchers
+    _step_watchers += (watcher,)
+
+    def end() -> None:
+        global _step_watchers
+        _step_watchers = tuple(other for other in _step_watchers if other is not watcher)
+
+    return end
 
 
 def _look_for_listener() -> None:
@@ -155,8 +171,11 @@ def annotate(name: str) -> Span:
 
 def _enter(name: str, metadata: Metadata) -> Span | None:
     try:
-        if _idle and "step_num" in metadata:
-            _look_for_listener()
+        if "step_num" in metadata:
+            for watcher in _step_watchers:
+                watcher(metadata["step_num"])
+            if _idle:
+                _look_for_listener()
         if _opener is None:
             return None
         span = _opener(name, metadata)

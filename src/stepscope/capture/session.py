@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import atexit
 import os
+import tempfile
 import threading
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
 from stepscope.capture import files, ranges, report, tracers
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.tracers.base import Recording, Tracer
+from stepscope.capture.tracers.base import Artifact, Collected, Recording, Tracer
 from stepscope.errors import CaptureError
 
 LogDir = str | os.PathLike[str]
@@ -55,14 +56,52 @@ def start(logdir: LogDir, options: object = None) -> None:
     _begin(logdir, options)
 
 
-def stop(save: bool = True) -> Path | None:
+def is_running() -> bool:
+    """True while a capture of this process records."""
+    return _session is not None
+
+
+def record(duration_ms: int, options: object = None, stop_event: threading.Event | None = None) -> Collected:
+    """Records for a time and hands over the files' contents as bytes, without a logdir.  Any thread may call it.
+
+    Args:
+        duration_ms: how long; at least 1.
+        options: as for `start`; `strict` changes nothing.
+        stop_event: ends the recording early when set.
+
+    Raises:
+        CaptureError: a capture is running already, or the framework's profiler does not start or stop.
+    """
+    if duration_ms < 1:
+        raise CaptureError(f"a capture of {duration_ms} ms records nothing", code="duration", hint="ask for 1 or more")
+    chosen = replace(ProfilerOptions.of(options), strict=True)
+    with tempfile.TemporaryDirectory(prefix="stepscope-", ignore_cleanup_errors=True) as folder:
+        session = _begin(folder, chosen)
+        assert session is not None, "strict raises otherwise"
+        (stop_event or threading.Event()).wait(duration_ms / 1000)
+        recording = _stopped(session, save=True)
+        if recording is None:
+            raise CaptureError("the capture was stopped by the program meanwhile", code="not-running")
+        with closing(recording):
+            return _in_memory(recording.collect(files.host_name()))
+
+
+def _in_memory(collected: Collected) -> Collected:
+    def read(content: bytes | Path) -> bytes:
+        return content if isinstance(content, bytes) else content.read_bytes()
+
+    return replace(collected, artifacts=tuple(Artifact(a.suffix, read(a.content)) for a in collected.artifacts))
+
+
+def stop(save: bool = True, wait: bool = True) -> Path | None:
     """Ends the capture and writes it.
 
     Args:
         save: False forgets what was recorded.
+        wait: False returns at once and writes in the background; the program's end waits for that.
 
     Returns:
-        The file that was written; None if there is none, `last_error()` then tells why.
+        The file that was written; None if there is none, `last_error()` then tells why, or if it is being written.
 
     Raises:
         CaptureError: only if the capture was started with `strict`.
@@ -71,6 +110,9 @@ def stop(save: bool = True) -> Path | None:
     if session is None:
         nothing = CaptureError("no capture is running", code="not-running", hint="call start(logdir) first")
         report.report(nothing, "stopping the capture")
+        return None
+    if not wait:
+        threading.Thread(target=_end, args=(session, save, False), name="stepscope-export").start()
         return None
     return _end(session, save, session.strict)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from stepscope.capture.report import warn
 
-_HIGHEST = {"host_tracer_level": 3, "python_tracer_level": 1, "device_tracer_level": 1}
+HIGHEST_LEVEL = {"host_tracer_level": 3, "python_tracer_level": 1, "device_tracer_level": 1}
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class ProfilerOptions:
     def in_range(self) -> ProfilerOptions:
         """The same options with every level moved into its range; tells of each that had to be moved."""
         moved: dict[str, Any] = {}
-        for name, highest in _HIGHEST.items():
+        for name, highest in HIGHEST_LEVEL.items():
             level = getattr(self, name)
             nearest = min(max(level, 0), highest)
             if nearest != level:

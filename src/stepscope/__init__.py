@@ -26,7 +26,18 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from stepscope.api import load
-    from stepscope.capture import Profile, ProfilerOptions, Trace, annotate, last_error, start, step, stop
+    from stepscope.capture import (
+        Profile,
+        ProfilerOptions,
+        Trace,
+        annotate,
+        client,
+        last_error,
+        server,
+        start,
+        step,
+        stop,
+    )
     from stepscope.errors import StepscopeError
 
 _HOME = {
@@ -35,8 +46,10 @@ _HOME = {
     "StepscopeError": "stepscope.errors",
     "Trace": "stepscope.capture",
     "annotate": "stepscope.capture",
+    "client": "stepscope.capture",
     "last_error": "stepscope.capture",
     "load": "stepscope.api",
+    "server": "stepscope.capture",
     "start": "stepscope.capture",
     "step": "stepscope.capture",
     "stop": "stepscope.capture",
@@ -48,8 +61,10 @@ __all__ = [
     "StepscopeError",
     "Trace",
     "annotate",
+    "client",
     "last_error",
     "load",
+    "server",
     "start",
     "step",
     "stop",

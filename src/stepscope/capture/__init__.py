@@ -11,9 +11,10 @@ program has imported it itself.
 
 from __future__ import annotations
 
+from stepscope.capture import client, server
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.ranges import Trace, annotate, step
 from stepscope.capture.report import last_error
 from stepscope.capture.session import Profile, start, stop
 
-__all__ = ["Profile", "ProfilerOptions", "Trace", "annotate", "last_error", "start", "step", "stop"]
+__all__ = ["Profile", "ProfilerOptions", "Trace", "annotate", "client", "last_error", "server", "start", "step", "stop"]

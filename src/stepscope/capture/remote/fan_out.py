@@ -49,8 +49,10 @@ class FanOut:
         ]
         try:
             for attempt in range(plan.attempts):
-                self._pause(_PAUSE_SECONDS * attempt)
-                self._attempt([worker for worker in workers if worker.open()])
+                still_open = [worker for worker in workers if worker.open()]
+                if still_open and not self._cancel.is_set():
+                    self._pause(_PAUSE_SECONDS * attempt)
+                    self._attempt(still_open)
         finally:
             _close(workers)
             _drop_servers_folder(plan)
@@ -66,8 +68,6 @@ class FanOut:
         return Plan(folder, session_id, duration_ms / 1e3, self._request.options, self._request.attempts)
 
     def _attempt(self, workers: Sequence[Worker]) -> None:
-        if not workers or self._cancel.is_set():
-            return
         found = self._drive(workers, Worker.connect)
         ready = [worker for worker, is_there in zip(workers, found, strict=True) if is_there]
         if ready and not self._cancel.is_set():

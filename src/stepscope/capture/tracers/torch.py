@@ -5,26 +5,34 @@ from __future__ import annotations
 import gzip
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Artifact, Collected, Metadata, Span
+from stepscope.capture.tracers.errands import Errands
 from stepscope.errors import CaptureError
 
 _FAST = 3  # gzip level: a sixth of the text for a third of the time of the default
 
 
 class TorchTracer:
-    """PyTorch's profiler.  What it writes is converted to XSpace, and kept beside it as it was written."""
+    """PyTorch's profiler.  What it writes is converted to XSpace, and kept beside it as it was written.
 
-    # Stopping on another thread ends the process with a segmentation fault (torch 2.13).
-    one_thread = True
+    PyTorch's profiler has to be stopped on the thread that started it, or the process ends with a segmentation fault
+    (torch 2.13).  Where it can watch all threads, it is therefore started and stopped on a thread of its own, so that
+    `stop` may be called anywhere, at the program's end above all.  Before torch 2.7 it sees its own thread only, and
+    the rule is the caller's to keep.
+    """
 
     def __init__(self) -> None:
         self._torch: Any = sys.modules["torch"]
         self._native: Any = None
+        self._configuration = _for_all_threads()
+        self.one_thread = self._configuration is None
+        self._thread: Errands | None = None
 
     @staticmethod
     def in_use() -> bool:
@@ -40,14 +48,51 @@ class TorchTracer:
         """Begins to record.  Raises RuntimeError if another profiler records."""
         if self.listening():
             raise CaptureError("a PyTorch profiler is already running", code="busy", hint="end it before this capture")
+        self._native = self._profiler(options)
+        if self._configuration is not None:
+            self._thread = Errands("stepscope-torch")
+        try:
+            self._do(self._native.start)
+        except BaseException:
+            self._end_thread()
+            raise
+
+    def _profiler(self, options: ProfilerOptions) -> Any:
         everything = options.host_tracer_level >= 3
-        self._native = self._torch.profiler.profile(
+        more = {} if self._configuration is None else {"experimental_config": self._configuration}
+        return self._torch.profiler.profile(
             activities=self._activities(options),
             record_shapes=everything,
             profile_memory=everything,
-            with_stack=options.python_tracer_level > 0,
+            with_stack=options.python_tracer_level > 0 and not options.filters_python,
+            **more,
         )
-        self._native.start()
+
+    def _do(self, errand: Callable[[], object]) -> None:
+        if self._thread is None:
+            errand()
+        else:
+            self._thread.do(errand)
+
+    def _end_thread(self) -> None:
+        if self._thread is not None:
+            self._thread.end()
+
+    def _threads(self) -> Any:
+        """What makes PyTorch record the thread that trains when another one, such as a server's, starts the capture.
+
+        On the main thread nothing is changed: PyTorch records that, and what works for it.
+        """
+        if threading.current_thread() is threading.main_thread():
+            return None
+        try:
+            return self._torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+        except (AttributeError, TypeError) as error:
+            raise CaptureError(
+                f"PyTorch {self._torch.__version__} can be captured by the thread that trains only",
+                code="wrong-thread",
+                hint="use a newer PyTorch, or start the capture in the training loop",
+            ) from error
 
     def _activities(self, options: ProfilerOptions) -> list[Any]:
         known = self._torch.profiler.ProfilerActivity
@@ -58,18 +103,29 @@ class TorchTracer:
     def stop(self) -> TorchRecording:
         """Ends the recording."""
         native, self._native = self._native, None
-        native.stop()
+        try:
+            self._do(native.stop)
+        finally:
+            self._end_thread()
         return TorchRecording(native)
 
     def discard(self) -> None:
         """Ends the recording and forgets it."""
-        native, self._native = self._native, None
-        native.stop()
+        self.stop().close()
 
     def annotate(self, name: str, metadata: Metadata) -> Span:
         """A range in whatever profiler records.  PyTorch keeps its name only, and knows a step by a name of its own."""
         step = metadata.get("step_num")
         return _Range(self._torch.profiler.record_function(name if step is None else f"ProfilerStep#{step}"))
+
+
+def _for_all_threads() -> Any:
+    """The configuration with which a profiler watches all threads; None if this torch has none."""
+    configuration = getattr(getattr(sys.modules.get("torch._C"), "_profiler", None), "_ExperimentalConfig", None)
+    try:
+        return configuration and configuration(profile_all_threads=True)
+    except TypeError:
+        return None
 
 
 class _Range:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepscope.analysis.registry import TOOLS, Tool
+from stepscope.cli.run import add_run
 from stepscope.cli.show import OutputFormat, show_report, show_summary, working
 from stepscope.errors import OutputError, UsageError
 
@@ -124,6 +125,9 @@ def demo(
         report = _load(str(path), None, None, progress).overview()
     show_summary(report)
     typer.echo(f"\nthe profile is {path}\nmore: stepscope overview {folder}; stepscope steps {folder}")
+
+
+add_run(app)
 
 
 def _load(path: str, run: str | None, host: str | None, progress: Callable[[str], None]) -> LoadedProfile:

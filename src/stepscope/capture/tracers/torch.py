@@ -78,22 +78,6 @@ class TorchTracer:
         if self._thread is not None:
             self._thread.end()
 
-    def _threads(self) -> Any:
-        """What makes PyTorch record the thread that trains when another one, such as a server's, starts the capture.
-
-        On the main thread nothing is changed: PyTorch records that, and what works for it.
-        """
-        if threading.current_thread() is threading.main_thread():
-            return None
-        try:
-            return self._torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
-        except (AttributeError, TypeError) as error:
-            raise CaptureError(
-                f"PyTorch {self._torch.__version__} can be captured by the thread that trains only",
-                code="wrong-thread",
-                hint="use a newer PyTorch, or start the capture in the training loop",
-            ) from error
-
     def _activities(self, options: ProfilerOptions) -> list[Any]:
         known = self._torch.profiler.ProfilerActivity
         host = [known.CPU] if options.host_tracer_level > 0 else []

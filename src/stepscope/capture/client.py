@@ -36,6 +36,7 @@ __all__ = [
     "CaptureRequest",
     "Cause",
     "Failure",
+    "OnProgress",
     "Phase",
     "WorkerStatus",
     "capture_workers",

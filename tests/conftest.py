@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-# Fixtures of fresh captures by the frameworks' own profilers.
-pytest_plugins = ("framework_captures",)
+# Fixtures of fresh captures by the frameworks' own profilers, and of captures that only tell.
+pytest_plugins = ("framework_captures", "fake_session")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from stepscope.capture import tracers
+from stepscope.capture import cost, tracers
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Metadata, Span
 
@@ -80,21 +81,28 @@ class Trace:
         metadata: facts to go with it.  `step_num` makes the range a step mark; `_r=1` tells older viewers so, too.
     """
 
-    __slots__ = ("_metadata", "_name", "_span")
+    __slots__ = ("_began_ns", "_metadata", "_name", "_span")
 
     def __init__(self, name: str, /, **metadata: object) -> None:
         self._name = name
         self._metadata = metadata
         self._span: Span | None = None
+        self._began_ns = 0  # set for steps only
 
     def __enter__(self) -> Trace:
-        if _opener is not None or "step_num" in self._metadata:
+        if "step_num" in self._metadata:
+            self._span = _enter_step(self._name, self._metadata)
+            self._began_ns = time.perf_counter_ns()
+        elif _opener is not None:
             self._span = _enter(self._name, self._metadata)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
+        if self._began_ns:
+            cost.note(time.perf_counter_ns() - self._began_ns, recording=self._span is not None)
+            self._began_ns = 0
         if self._span is not None:
             _leave(self._span, self._name)
             self._span = None
@@ -169,16 +177,23 @@ def annotate(name: str) -> Span:
     return Trace(name)
 
 
-def _enter(name: str, metadata: Metadata) -> Span | None:
+def _enter_step(name: str, metadata: Metadata) -> Span | None:
     try:
-        if "step_num" in metadata:
-            for watcher in _step_watchers:
-                watcher(metadata["step_num"])
-            if _idle:
-                _look_for_listener()
-        if _opener is None:
-            return None
-        span = _opener(name, metadata)
+        for watcher in _step_watchers:
+            watcher(metadata["step_num"])
+        if _idle:
+            _look_for_listener()
+    except Exception as error:
+        _complain(error, name)
+    return _enter(name, metadata)
+
+
+def _enter(name: str, metadata: Metadata) -> Span | None:
+    opener = _opener
+    if opener is None:
+        return None
+    try:
+        span = opener(name, metadata)
         span.__enter__()
     except Exception as error:
         _complain(error, name)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import gzip
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Artifact, Collected, Metadata, Span
-from stepscope.capture.tracers.errands import Errands
 from stepscope.errors import CaptureError
 
 _FAST = 3  # gzip level: a sixth of the text for a third of the time of the default
@@ -21,10 +19,9 @@ _FAST = 3  # gzip level: a sixth of the text for a third of the time of the defa
 class TorchTracer:
     """PyTorch's profiler.  What it writes is converted to XSpace, and kept beside it as it was written.
 
-    PyTorch's profiler has to be stopped on the thread that started it, or the process ends with a segmentation fault
-    (torch 2.13).  Where it can watch all threads, it is therefore started and stopped on a thread of its own, so that
-    `stop` may be called anywhere, at the program's end above all.  Before torch 2.7 it sees its own thread only, and
-    the rule is the caller's to keep.
+    PyTorch's profiler sees the thread that starts it, and the process ends with a segmentation fault if another thread
+    stops it (torch 2.13).  Told to watch all threads it does neither, so that any thread may start and stop a capture.
+    A torch that cannot be told so leaves the rule to the caller.
     """
 
     def __init__(self) -> None:
@@ -32,7 +29,6 @@ class TorchTracer:
         self._native: Any = None
         self._configuration = _for_all_threads()
         self.one_thread = self._configuration is None
-        self._thread: Errands | None = None
 
     @staticmethod
     def in_use() -> bool:
@@ -49,13 +45,7 @@ class TorchTracer:
         if self.listening():
             raise CaptureError("a PyTorch profiler is already running", code="busy", hint="end it before this capture")
         self._native = self._profiler(options)
-        if self._configuration is not None:
-            self._thread = Errands("stepscope-torch")
-        try:
-            self._do(self._native.start)
-        except BaseException:
-            self._end_thread()
-            raise
+        self._native.start()
 
     def _profiler(self, options: ProfilerOptions) -> Any:
         everything = options.host_tracer_level >= 3
@@ -68,16 +58,6 @@ class TorchTracer:
             **more,
         )
 
-    def _do(self, errand: Callable[[], object]) -> None:
-        if self._thread is None:
-            errand()
-        else:
-            self._thread.do(errand)
-
-    def _end_thread(self) -> None:
-        if self._thread is not None:
-            self._thread.end()
-
     def _activities(self, options: ProfilerOptions) -> list[Any]:
         known = self._torch.profiler.ProfilerActivity
         host = [known.CPU] if options.host_tracer_level > 0 else []
@@ -87,10 +67,7 @@ class TorchTracer:
     def stop(self) -> TorchRecording:
         """Ends the recording."""
         native, self._native = self._native, None
-        try:
-            self._do(native.stop)
-        finally:
-            self._end_thread()
+        native.stop()
         return TorchRecording(native)
 
     def discard(self) -> None:

@@ -14,7 +14,7 @@ import typer
 
 from stepscope.capture import ProfilerOptions
 from stepscope.capture.client import CaptureOutcome, CaptureRequest, OnProgress, WorkerStatus, capture_workers
-from stepscope.capture.options import HIGHEST_LEVEL
+from stepscope.capture.options import RANGES
 from stepscope.cli.show import WIDE
 from stepscope.errors import CaptureError
 
@@ -31,7 +31,8 @@ def add_capture(app: typer.Typer) -> None:
 
 
 def _level(name: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(min=0, max=HIGHEST_LEVEL[name], help="As in ProfilerOptions.")
+    lowest, highest = RANGES[name]
+    option: typer.models.OptionInfo = typer.Option(min=lowest, max=highest, help="As in ProfilerOptions.")
     return option
 
 

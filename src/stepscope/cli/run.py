@@ -45,6 +45,7 @@ def run(
     host_tracer_level: Level = ProfilerOptions.host_tracer_level,
     device_tracer_level: Level = ProfilerOptions.device_tracer_level,
     python_tracer_level: Level = ProfilerOptions.python_tracer_level,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing at the end.")] = False,
     as_module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as after python -m.")] = False,
 ) -> None:
     """Runs a script as Python would, captures a few of its steps, and says at the end where their time went.
@@ -55,17 +56,17 @@ def run(
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
     options = ProfilerOptions(host_tracer_level, python_tracer_level, device_tracer_level)
     settings = Settings(logdir, steps, skip, seconds, patience, stop_after, options)
-    _run(Program(script, arguments or (), as_module), settings)
+    _run(Program(script, arguments or (), as_module), settings, quiet or not _is_first_rank())
 
 
-def _run(program: Program, settings: Settings) -> NoReturn:
+def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
     armed = arm(settings, lambda line: None)
     if armed is None:
         end_process(program.run())
     armed.watcher.watch_from_here(at_once=True)
     status = program.run(armed.watcher.finish)
     disarm()
-    if _is_first_rank():
+    if not quiet:
         _tell_outcome(armed, settings)
     end_process(status)
 

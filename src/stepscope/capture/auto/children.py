@@ -50,10 +50,15 @@ def _take_spawn() -> None:
 
     @functools.wraps(command)
     def commands(**facts: Any) -> list[str]:
-        return [f"import stepscope; {part}" if part.startswith(_SPAWN) else part for part in command(**facts)]
+        words: list[str] = command(**facts)
+        return [f"import stepscope; {word}" if _is_program(word) else word for word in words]
 
     _ORIGINAL["spawn"] = command
     spawn.get_command_line = commands
+
+
+def _is_program(word: object) -> bool:
+    return isinstance(word, str) and word.startswith(_SPAWN)
 
 
 def disinherit() -> None:

@@ -21,13 +21,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stepscope.capture import report, session
-from stepscope.capture.auto.finders import FINDERS, MARKED, Source
+from stepscope.capture.auto.finders import CALLS, FINDERS, MARKED, Source
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.conductor import Conductor
 from stepscope.capture.schedules import Action
 
 _REQUEST_PATIENCE_S = 2.0  # after a request, where steps have been seen before
-_STALE_STEPS = 50  # so many steps of another source, and none of the best: that one has left the loop
+_ONE_TIME, _STALE_STEPS = 2, 50  # a source that came twice, and then another came so often, is not the loop's
 _DEFAULT_STEPS = 10  # of a request, where the settings want none by themselves
 
 Work = Callable[[], object]
@@ -67,6 +67,7 @@ class Watcher:
         self._counts: dict[Source, int] = {}
         self._best: Source | None = None
         self._others = 0  # steps of other sources since the best had its last
+        self._second_thoughts = 0  # how long to look for a better source after the capture
         self._conductor = Conductor(
             self._settings.logdir, self._settings.options, self._action, on_saved=self._steps_saved
         )
@@ -76,6 +77,9 @@ class Watcher:
         self._first = first
         self._last = (first or 0) + (self._settings.steps or _DEFAULT_STEPS) - 1
         self.active = first is not None
+
+    def _is_planned(self) -> bool:
+        return self._first is not None
 
     def _action(self, step: int) -> Action:
         if self._first is None or not self._first <= step <= self._last:
@@ -194,7 +198,7 @@ class Watcher:
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _begin(self, source: Source) -> None:
-        if self._is_best(source):
+        if self._is_best(source) and self._is_planned():
             self._conductor.begin()
 
     def _marked(self) -> None:
@@ -208,40 +212,56 @@ class Watcher:
         self._counts[source] = self._counts.get(source, 0) + 1
         if not self._is_best(source):
             return
+        if not self._is_planned():
+            self._second_thoughts -= 1
+            self.active = self._second_thoughts > 0
+            return
         self._drop_window()
         self._cancel_timer()
         self._conductor.end()
-        if self._first is not None and self._conductor.number > self._last and not self._conductor.running:
+        if not self._is_planned():  # it has just been saved
+            return
+        if self._conductor.number > self._last and not self._conductor.running:
             self._plan_failed()
-        elif another_follows and self._first is not None:
+        elif another_follows:
             self._conductor.begin()
 
     def _is_best(self, source: Source) -> bool:
-        """True if the steps are those of this source.  Nothing changes that while a capture runs."""
+        """True if the steps are those of this source."""
         if source == self._best:
             self._others = 0
             return True
-        if self._conductor.running:
+        self._others += 1
+        if self._best is not None and not self._is_better(source, self._best):
             return False
-        best, self._others = self._best, self._others + 1
-        stale = best is not None and source.rank == best.rank and self._others > _STALE_STEPS
-        if best is not None and not stale and (source.rank, source.size) <= (best.rank, best.size):
-            return False
-        if stale:
-            self._counts[source] = 1  # what it did before was not the loop
-        self._best, self._others = source, 0
-        self._conductor.marks = source is not MARKED
-        if self._requested:  # which counts from where it came
-            self._plan(self._counts.get(source, 0) + 1)
-        self._conductor.cancel()
-        self._conductor.number = max(self._counts.get(source, 0) - 1, 0)
+        self._turn_to(source)
         return True
+
+    def _is_better(self, source: Source, best: Source) -> bool:
+        """True if a source is surer than the best so far, or that one has not come back."""
+        was_one_time = self._counts.get(best, 0) <= _ONE_TIME and self._others > _STALE_STEPS
+        if source.rank == best.rank and was_one_time:
+            self._counts[source] = 1  # what it did before was not the loop
+            return True
+        return (source.rank, source.size) > (best.rank, best.size)
+
+    def _turn_to(self, source: Source) -> None:
+        """Counts the steps of another source from now on.  What was captured of the one before were no steps."""
+        self._best, self._others = source, 0
+        self._conductor.cancel()
+        self._conductor.marks = source is not MARKED
+        count = self._counts.get(source, 0)
+        self._conductor.number = max(count - 1, 0)
+        self._plan(count if self._requested else max(self._settings.skip, count))
 
     def _steps_saved(self, path: Path) -> None:
         first, count = self._first or 0, self._conductor.number - (self._first or 0)
         name = self._best.name if self._best else "steps"
         self._saved(path, f"{count} steps captured, number {first} to {first + count - 1} of the {name}")
         self._plan(None)
+        # A small function may have been called often before the first call of the training step.
+        self._second_thoughts = _STALE_STEPS if self._best and self._best.rank == CALLS else 0
+        self.active = self._second_thoughts > 0
 
     def _plan_failed(self) -> None:
         self.outcome = f"nothing was captured: {report.last_error() or 'another capture was running'}"

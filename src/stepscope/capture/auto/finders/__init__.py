@@ -32,6 +32,7 @@ class Source:
     size: int = field(default=0, compare=False)
 
 
+LOADED, CALLS, OPTIMIZED, FITTED = 1, 2, 3, 4  # ranks
 MARKED = Source(rank=5, name="steps that the program marks")
 
 
@@ -70,9 +71,8 @@ def finder(name: str) -> Finder:
 class Calls:
     """Tells of the calls of compiled functions: the outermost ones, for within one others are only traced."""
 
-    def __init__(self, listener: Listener, rank: int) -> None:
+    def __init__(self, listener: Listener) -> None:
         self._listener = listener
-        self._rank = rank
         self._depth = threading.local()
 
     def watch(self, call: Callable[[], object], name: str, key: Hashable, size: Callable[[], int]) -> object:
@@ -84,7 +84,7 @@ class Calls:
         finally:
             self._depth.now = depth
         if depth == 0:
-            self._listener.end(Source(self._rank, name, (key, threading.get_ident()), size()))
+            self._listener.end(Source(CALLS, name, (key, threading.get_ident()), size()))
         return result
 
 

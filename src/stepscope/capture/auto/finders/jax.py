@@ -9,12 +9,10 @@ from typing import Any
 
 from stepscope.capture.auto.finders import Calls, Listener, Undo, serial, size_or_nothing
 
-_RANK = 2
-
 
 def install(jax: ModuleType, listener: Listener) -> Undo:
     """Watches the functions that are jitted from now on: those of the program, for JAX's own have been."""
-    calls = Calls(listener, _RANK)
+    calls = Calls(listener)
     originals = {name: getattr(jax, name) for name in ("jit", "pmap")}
     leaves: Callable[[Any], list[Any]] = jax.tree_util.tree_leaves
 

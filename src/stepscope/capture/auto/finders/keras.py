@@ -6,9 +6,9 @@ import functools
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Listener, Source, Undo
+from stepscope.capture.auto.finders import FITTED, Listener, Source, Undo
 
-BATCH = Source(rank=4, name="batches of Keras' fit")
+BATCH = Source(rank=FITTED, name="batches of Keras' fit")
 
 
 def install(keras: ModuleType, listener: Listener) -> Undo:

@@ -8,12 +8,10 @@ from typing import Any
 
 from stepscope.capture.auto.finders import Calls, Listener, Undo, serial, size_or_nothing
 
-_RANK = 2
-
 
 def install(tensorflow: ModuleType, listener: Listener) -> Undo:
     """Watches all functions from now on, those that exist already included."""
-    calls = Calls(listener, _RANK)
+    calls = Calls(listener)
     function = type(tensorflow.function(lambda: None))
     call = function.__call__
 

@@ -8,9 +8,7 @@ import threading
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Listener, Source, Undo, serial
-
-_OPTIMIZER, _LOADER = 3, 1
+from stepscope.capture.auto.finders import LOADED, OPTIMIZED, Listener, Source, Undo, serial
 
 
 def install(torch: ModuleType, listener: Listener) -> Undo:
@@ -34,7 +32,7 @@ def _watch_optimizers(torch: ModuleType, listener: Listener) -> Undo:
             return
         thread = threading.get_ident()
         if first.setdefault(thread, id(optimizer)) == id(optimizer):
-            listener.end(Source(_OPTIMIZER, "optimizer.step() of PyTorch", thread))
+            listener.end(Source(OPTIMIZED, "optimizer.step() of PyTorch", thread))
 
     # The package hides the module behind the names that it takes from it.
     handle = sys.modules[torch.optim.Optimizer.__module__].register_optimizer_step_post_hook(stepped)
@@ -59,7 +57,7 @@ def _watch_loaders(torch: ModuleType, listener: Listener) -> Undo:
     def fetches(self: Any) -> Any:
         if listener.active and not trains.is_set():
             if hasattr(self, "_stepscope"):
-                listener.end(Source(_LOADER, "batches of a DataLoader", self._stepscope))
+                listener.end(Source(LOADED, "batches of a DataLoader", self._stepscope))
             else:  # what came before the first batch is no step
                 self._stepscope = serial()
         return fetch(self)

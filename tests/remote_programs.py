@@ -1,14 +1,15 @@
 """Small training jobs that can be captured over the network, each run as a process of its own.
 
-    python remote_programs.py NAME
+    python remote_programs.py NAME CLOCK
 
-prints one JSON line with the ports where it can be captured: `ours` is Stepscope's server, `theirs` the framework's own.
-Then it trains until its standard input is closed, and prints one more line: number, begin (ns since 1970) and duration
-(ms) of every step by its own clock.
+prints one JSON line with the ports where it can be captured: `ours` is Stepscope's server, `theirs` the framework's.
+Then it trains until its standard input is closed, and writes a line to the file CLOCK for every step: its number, its
+begin in ns since 1970 and its duration in ns, by the loop's own clock.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import socket
@@ -16,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import stepscope as profiler
@@ -61,29 +63,30 @@ def torch() -> tuple[Step, Callable[[int], Any] | None]:
 PROGRAMS = {program.__name__: program for program in (plain, tensorflow, jax, torch)}
 
 
-def main(name: str) -> None:
+def main(name: str, clock: Path) -> None:
     step, start_theirs = PROGRAMS[name]()
     step()
     ports = {"ours": profiler.server.start(0)}
     if start_theirs is not None:
         ports["theirs"] = free_port()
-        server = start_theirs(ports["theirs"])  # JAX's serves only as long as somebody holds it  # noqa: F841
+        server = start_theirs(ports["theirs"])  # noqa: F841 - JAX's serves only as long as somebody holds it
     print(json.dumps(ports), flush=True)
-    print(json.dumps(_train(step)), flush=True)
+    _train(step, clock)
 
 
-def _train(step: Step) -> list[tuple[int, int, float]]:
+def _train(step: Step, clock: Path) -> None:
     asked_to_end = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), asked_to_end.set()), daemon=True).start()
-    steps = []
     end = time.monotonic() + LONGEST_SECONDS
-    while time.monotonic() < end and not asked_to_end.is_set():
-        begin_unix, begin = time.time_ns(), time.perf_counter()
-        with profiler.step(len(steps)):
-            time.sleep(0.01)
-            step()
-        steps.append((len(steps), begin_unix, (time.perf_counter() - begin) * 1e3))
-    return steps
+    with clock.open("w", buffering=1) as file:
+        for number in itertools.count():
+            if time.monotonic() > end or asked_to_end.is_set():
+                return
+            begin_unix, begin = time.time_ns(), time.perf_counter_ns()
+            with profiler.step(number):
+                time.sleep(0.01)
+                step()
+            file.write(f"{number} {begin_unix} {time.perf_counter_ns() - begin}\n")
 
 
 def free_port() -> int:
@@ -95,4 +98,4 @@ def free_port() -> int:
 if __name__ == "__main__":
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    main(sys.argv[1])
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -60,7 +60,7 @@ class FanOut:
         for worker in workers:
             worker.fail_unfinished()
         self._tell_progress()
-        return _outcome(workers, self._ended_at is not None)
+        return _outcome(workers, self._cancel.is_set())
 
     def _plan(self, folder: Path) -> Plan:
         duration_ms = self._request.duration_ms or OPEN_ENDED_MS

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from stepscope.capture.options import HIGHEST_LEVEL, ProfilerOptions
+from stepscope.capture.options import RANGES, ProfilerOptions
 from stepscope.capture.remote import addresses
 from stepscope.errors import UsageError
 
@@ -167,9 +167,9 @@ def check_duration(duration_ms: int | None) -> None:
 
 
 def _check_options(options: ProfilerOptions) -> None:
-    for name, highest in HIGHEST_LEVEL.items():
-        level = getattr(options, name)
-        if not 0 <= level <= highest:
-            raise UsageError(f"{name}={level} is out of range", hint=f"0 to {highest}")
+    for name, (lowest, highest) in RANGES.items():
+        value = getattr(options, name)
+        if not lowest <= value <= highest:
+            raise UsageError(f"{name}={value} is out of range", hint=f"{lowest:g} to {highest:g}")
     if options.delay_ms is not None and options.delay_ms < 0:
         raise UsageError(f"delay_ms={options.delay_ms} lies in the past", hint="0 or more")

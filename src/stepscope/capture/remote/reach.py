@@ -20,9 +20,9 @@ TIMEOUT_SECONDS = 5.0
 _NO_SESSION = "stepscope-reachability-check"
 
 
-def check(address: Address, channel: Any, timeout: float = TIMEOUT_SECONDS) -> Failure | None:
+def check(address: Address, channel: Any) -> Failure | None:
     """None if a profiler server answers; otherwise what is wrong.  It starts nothing there."""
-    return _check_connection(address, timeout) or _check_service(channel, timeout)
+    return _check_connection(address, TIMEOUT_SECONDS) or _check_service(channel, TIMEOUT_SECONDS)
 
 
 def _check_connection(address: Address, timeout: float) -> Failure | None:

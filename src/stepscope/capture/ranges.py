@@ -12,7 +12,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from stepscope.capture import cost, tracers
@@ -24,16 +24,23 @@ R = TypeVar("R")
 Opener = Callable[[str, Metadata], Span]
 
 _opener: Opener | None = None  # where ranges go now; None drops them
+_safe_opener: Opener | None = None  # the same if it never raises
 _idle = True  # no capture of ours runs
+_NO_METADATA: Metadata = MappingProxyType({})
 _open = threading.local()  # .step: the step of this thread that began last
 _complained: set[str] = set()
 _step_watchers: tuple[Callable[[object], None], ...] = ()
 
 
-def route(opener: Opener | None) -> None:
-    """Sends ranges to the tracer of a capture that begins; None when it has ended."""
-    global _opener, _idle
+def route(opener: Opener | None, cannot_fail: bool = False) -> None:
+    """Sends ranges to the tracer of a capture that begins; None when it has ended.
+
+    Args:
+        cannot_fail: nothing has to be caught, so that `annotate` may hand out the tracer's own range.
+    """
+    global _opener, _idle, _safe_opener
     _opener, _idle = opener, opener is None
+    _safe_opener = opener if cannot_fail else None
     _complained.clear()
 
 
@@ -174,6 +181,8 @@ def annotate(name: str) -> Span:
     """
     if _opener is None:
         return _NOTHING
+    if _safe_opener is not None:
+        return _safe_opener(name, _NO_METADATA)
     return Trace(name)
 
 

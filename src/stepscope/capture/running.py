@@ -89,7 +89,7 @@ class Capture:
         if self._tracer is not None:
             ranges.route(self._annotate_both)
         elif self.options.host_tracer_level > 0:
-            ranges.route(self._host.annotate)
+            ranges.route(self._host.annotate, cannot_fail=True)
 
     def _start_probe(self, entry: tracers.ProbeEntry, framework: str) -> None:
         try:

@@ -19,19 +19,18 @@ from stepscope.formats.spool.layout import Chunk, StatValue
 
 _BUFFER_BYTES = 8 << 20
 _BYTES_OF_ACTIVITY = 400
-_KERNEL, _MEMSET, _RUNTIME_CALL = 32, 39, 10  # EventKind
 # CUpti_ActivityMemcpyKind -> EventKind, and the name that viewers know the copy by
 _COPIES = {
-    1: (33, "MemcpyH2D"),
-    2: (34, "MemcpyD2H"),
-    8: (35, "MemcpyD2D"),
-    9: (37, "MemcpyH2H"),
-    10: (36, "MemcpyP2P"),
+    1: ("COPY_HOST_TO_DEVICE", "MemcpyH2D"),
+    2: ("COPY_DEVICE_TO_HOST", "MemcpyD2H"),
+    8: ("COPY_DEVICE_TO_DEVICE", "MemcpyD2D"),
+    9: ("COPY_HOST_TO_HOST", "MemcpyH2H"),
+    10: ("COPY_PEER", "MemcpyP2P"),
 }
-_OTHER_COPY = (38, "Memcpy")
+_OTHER_COPY = ("COPY_OTHER", "Memcpy")
 _KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMSET")
 
-_Row = tuple[int, int, int, str, int, int, dict[str, StatValue]]  # device, stream, kind, name, begin, end, stats
+_Row = tuple[int, int, str, str, int, int, dict[str, StatValue]]  # device, stream, kind, name, begin, end, stats
 
 _current: CuptiTracer | None = None  # CUPTI takes its callbacks once for the life of the process
 _registered = False
@@ -86,12 +85,12 @@ class CuptiTracer:
         kinds = self._cupti.ActivityKind
         for activity in activities:
             if activity.kind == kinds.CONCURRENT_KERNEL:
-                kind, name, stats = _KERNEL, str(activity.name), _launch(activity)
+                kind, name, stats = "KERNEL", str(activity.name), _launch(activity)
             elif activity.kind == kinds.MEMCPY:
                 kind, name = _COPIES.get(int(activity.copy_kind), _OTHER_COPY)
                 stats = {"bytes": int(activity.bytes)}
             elif activity.kind == kinds.MEMSET:
-                kind, name, stats = _MEMSET, "Memset", {"bytes": int(activity.bytes)}
+                kind, name, stats = "MEMSET", "Memset", {"bytes": int(activity.bytes)}
             else:
                 continue
             begin, end = int(activity.start) + self._offset_ns, int(activity.end) + self._offset_ns
@@ -106,7 +105,7 @@ class CuptiTracer:
             _current = None if self._ended else self
         taken = self._rows[:]
         del self._rows[: len(taken)]
-        grouped: dict[tuple[int, int, int], list[_Row]] = {}
+        grouped: dict[tuple[int, int, str], list[_Row]] = {}
         for row in taken:
             grouped.setdefault(row[:3], []).append(row)
         return [_chunk(*key, rows) for key, rows in grouped.items()]
@@ -123,7 +122,7 @@ def _launch(kernel: Any) -> dict[str, StatValue]:
     }
 
 
-def _chunk(device: int, stream: int, kind: int, rows: list[_Row]) -> Chunk:
+def _chunk(device: int, stream: int, kind: str, rows: list[_Row]) -> Chunk:
     names: dict[str, int] = {}
     name = array("i", [names.setdefault(row[3], len(names)) for row in rows])
     begin, end = array("q", [row[4] for row in rows]), array("q", [row[5] for row in rows])

@@ -21,7 +21,6 @@ from stepscope.capture.tracers.base import Clock, Metadata
 from stepscope.formats.spool.layout import Chunk, StatValue
 
 PLANE = "/host:CPU"
-ANNOTATION = 13  # EventKind; its module would load numpy into the training process
 _BYTES_OF_EVENT = 160  # a tuple, two numbers, its share of the names
 _FOREVER = sys.maxsize
 
@@ -66,18 +65,20 @@ class HostTracer:
         return [self._chunk(thread, taken) for thread in list(self._threads) if (taken := take(thread.events))]
 
     def _chunk(self, thread: Thread, events: list[Event]) -> Chunk:
+        if self._stop_ns != _FOREVER:
+            events = [event for event in events if event[2] <= self._stop_ns]
         names: dict[str, int] = {}
-        name, begin, end = array("i"), array("q"), array("q")
-        stats: dict[int, dict[str, StatValue]] = {}
-        for text, begin_ns, end_ns, metadata in events:
-            if end_ns > self._stop_ns:
-                continue
-            if metadata:
-                stats[len(name)] = {str(key): _stat(value) for key, value in metadata.items()}
-            name.append(names.setdefault(str(text), len(names)))
-            begin.append(begin_ns)
-            end.append(end_ns)
-        return Chunk(PLANE, thread.name, thread.number, ANNOTATION, list(names), name, begin, end, stats)
+        return Chunk(
+            PLANE,
+            thread.name,
+            thread.number,
+            "ANNOTATION",
+            name=array("i", [names.setdefault(event[0], len(names)) for event in events]),
+            begin=array("q", [event[1] for event in events]),
+            end=array("q", [event[2] for event in events]),
+            stats={row: _stats(event[3]) for row, event in enumerate(events) if event[3]},
+            names=[str(name) for name in names],
+        )
 
     def annotate(self, name: str, metadata: Metadata) -> HostSpan:
         """A range of the thread that enters it."""
@@ -127,6 +128,10 @@ def take(events: list[Event]) -> list[Event]:
     taken = events[:]
     del events[: len(taken)]
     return taken
+
+
+def _stats(metadata: Metadata) -> dict[str, StatValue]:
+    return {str(key): _stat(value) for key, value in metadata.items()}
 
 
 def _stat(value: object) -> StatValue:

@@ -23,7 +23,6 @@ from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.errors import CaptureError
 from stepscope.formats.spool.layout import Chunk
 
-PYTHON_CALL = 12  # EventKind
 PLANE = "/host:python-tracer"
 _BYTES_OF_CALL = 130
 _OWN_FOLDER = str(Path(__file__).parents[2]) + os.sep
@@ -130,7 +129,7 @@ def _chunk(thread: Thread, calls: list[Call]) -> Chunk:
         name.append(rows.setdefault(code, len(rows)))
         begin.append(begin_ns)
         end.append(end_ns)
-    return Chunk(PLANE, thread.name, thread.number, PYTHON_CALL, [name_of(code) for code in rows], name, begin, end)
+    return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", [name_of(code) for code in rows], name, begin, end)
 
 
 def name_of(code: CodeType) -> str:

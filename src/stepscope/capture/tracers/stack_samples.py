@@ -20,7 +20,6 @@ from stepscope.capture.tracers.ticker import THREAD_PREFIX, Ticker
 from stepscope.formats.spool.layout import Chunk
 
 PLANE = "/stepscope:stack-samples"
-_PYTHON_CALL = 12  # EventKind
 _MOST_FRAMES = 128
 _BYTES_OF_RANGE = 130
 
@@ -121,4 +120,4 @@ def _chunk(thread: Thread, ranges: list[tuple[CodeType, int, int]]) -> Chunk:
     rows: dict[CodeType, int] = {}
     name = array("i", [rows.setdefault(code, len(rows)) for code, _, _ in ranges])
     begin, end = array("q", [each[1] for each in ranges]), array("q", [each[2] for each in ranges])
-    return Chunk(PLANE, thread.name, thread.number, _PYTHON_CALL, [name_of(code) for code in rows], name, begin, end)
+    return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", [name_of(code) for code in rows], name, begin, end)

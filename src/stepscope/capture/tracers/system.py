@@ -21,7 +21,6 @@ from stepscope.formats.spool.layout import Chunk, StatValue
 PLANE = "/stepscope:system"
 LINE = "_counters_"  # the name by which viewers know a line of counters
 VALUE = "counter_value"
-_COUNTER = 47  # EventKind
 _BYTES_OF_VALUE = 200
 _GB, _MB = 1e9, 1e6
 
@@ -90,7 +89,7 @@ class SystemTracer:
         name = array("i", [rows.setdefault(text, len(rows)) for _, text, _ in taken])
         at = array("q", [moment for moment, _, _ in taken])
         stats: dict[int, dict[str, StatValue]] = {row: {VALUE: value} for row, (_, _, value) in enumerate(taken)}
-        return [Chunk(PLANE, LINE, 0, _COUNTER, list(rows), name, at, at[:], stats)]
+        return [Chunk(PLANE, LINE, 0, "COUNTER", list(rows), name, at, at[:], stats)]
 
 
 class _Cpu:

@@ -38,7 +38,7 @@ class Chunk:
 
     Attributes:
         plane, line, line_id: where they stand.
-        kind: an EventKind for all of them.
+        kind: the name of an EventKind, for all of them.
         names: the distinct names.
         name: int32, the row in `names` of each event.
         begin, end: int64, ns of the capture's clock.
@@ -48,7 +48,7 @@ class Chunk:
     plane: str
     line: str
     line_id: int
-    kind: int
+    kind: str
     names: list[str]
     name: array[int] = field(default_factory=lambda: array("i"))
     begin: array[int] = field(default_factory=lambda: array("q"))

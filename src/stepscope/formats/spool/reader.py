@@ -135,7 +135,7 @@ class Spool:
         types = np.array([self._type(plane, str(text)) for text in head["names"]], np.int64)
         if count and (name.min() < 0 or name.max() >= len(types)):
             raise ValueError("a name that the chunk does not hold")
-        kind = EventKind(int(head["kind"]))
+        kind = EventKind[head["kind"]]
         line = self._lines.setdefault((plane, line_id, line_name), _LineOf(plane, line_name, line_id))
         stats = {int(row): layout.unpacked(each) for row, each in head["stats"].items() if int(row) < count}
         line.begins.append(begin - self.clock_ns)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from stepscope.capture import conductor, report, session
 from stepscope.errors import CaptureError
+
+
+class FakeCapture:
+    """One capture: where its profile is, and that nobody has to wait for it."""
+
+    def __init__(self) -> None:
+        self.path: Path | None = None
+        self.finished, self.released = threading.Event(), threading.Event()
+        self.released.set()
 
 
 class FakeSession:
@@ -17,6 +27,7 @@ class FakeSession:
         self.words: list[str] = []
         self.fails = False
         self.running = False
+        self.saved = 0
 
     def start(self, logdir: object, options: object = None) -> None:
         report.forget()
@@ -25,12 +36,18 @@ class FakeSession:
             self.words.append("refuse")
             return
         self.running = True
+        session._session = FakeCapture()
         self.words.append("start")
 
     def stop(self, save: bool = True, **_: object) -> Path | None:
         self.running = False
+        capture, session._session = session._session, None
         self.words.append("save" if save else "discard")
-        return Path(f"profile-{self.words.count('save')}") if save else None
+        if save:
+            self.saved += 1
+            capture.path = Path(f"profile-{self.saved}")
+        capture.finished.set()
+        return capture.path
 
     def said(self) -> str:
         """The words since the last question, in one line."""
@@ -59,6 +76,7 @@ def fake_session(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
     """The session of this test."""
     fake = FakeSession()
     monkeypatch.setattr(FakeMark, "session", fake, raising=False)
+    monkeypatch.setattr(session, "_session", None)
     monkeypatch.setattr(session, "start", fake.start)
     monkeypatch.setattr(session, "stop", fake.stop)
     monkeypatch.setattr(session, "is_running", lambda: fake.running)

@@ -66,7 +66,7 @@ def test_the_surest_source_counts(watch, fake_session):
 
 
 def test_a_surer_source_that_comes_late_makes_the_capture_begin_again(watch, fake_session):
-    steps(watch(skip=1), *[LOADER] * 2, *[LOADER, OPTIMIZER] * 5)
+    steps(watch(skip=1), LOADER, *[LOADER, OPTIMIZER] * 5)
 
     assert fake_session.said() == "start mark-1 end-1 mark-2 discard start mark-1 end-1 mark-2 end-2 save"
 

@@ -35,11 +35,10 @@ class Profile(session.Profile):
         logdir: a local folder; made if it does not exist.
         options: a ProfilerOptions, or any object with its fields; None for the defaults.
         schedule: the `Action` of each step, made by `schedule` or by `torch.profiler.schedule`.
-        on_saved: called with the path of each profile that a schedule has saved, on the thread of the loop.
+        on_saved: called with the path of each profile that a schedule has saved, on a thread of its own.
 
     Attributes:
-        path: the profile that was written last, None until then.
-        paths: all profiles that were written, oldest first.
+        path: the profile that was written last, None until the block has ended.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class Profile(session.Profile):
         options: object = None,
         *,
         schedule: Schedule | None = None,
-        on_saved: Saved | None = None,
+        on_saved: Saved = lambda path: None,
     ) -> None:
         super().__init__(logdir, options)
         self._conductor = schedule and Conductor(logdir, options, schedule, on_saved=on_saved)
@@ -68,13 +67,13 @@ class Profile(session.Profile):
             return
         # The step that `step()` began after the last one is none: it holds the end of the loop, or a part of a step.
         self._conductor.finish()
-        self._take_paths()
+        self.path = next(iter(self.paths[-1:]), None)
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The profiles that were written, oldest first."""
+        """All profiles of captures that have ended, oldest first; waits until they are written."""
         if self._conductor:
-            return tuple(self._conductor.paths)
+            return self._conductor.paths
         return (self.path,) if self.path else ()
 
     def step(self) -> None:
@@ -84,10 +83,6 @@ class Profile(session.Profile):
             return
         self._conductor.end()
         self._conductor.begin()
-        self._take_paths()
-
-    def _take_paths(self) -> None:
-        self.path = next(iter(self.paths[-1:]), None)
 
 
 class Profiler:

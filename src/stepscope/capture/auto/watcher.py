@@ -56,6 +56,7 @@ class Watcher:
         self.paths: list[Path] = []
         self.outcome = ""
         self._requested = False
+        self._has_captured = False
         self._forget()
         self._plan(settings.skip if settings.steps else None)
 
@@ -69,7 +70,11 @@ class Watcher:
         self._others = 0  # steps of other sources since the best had its last
         self._second_thoughts = 0  # how long to look for a better source after the capture
         self._conductor = Conductor(
-            self._settings.logdir, self._settings.options, self._action, on_saved=self._steps_saved
+            self._settings.logdir,
+            self._settings.options,
+            self._action,
+            on_stopped=self._steps_captured,
+            on_saved=self._saved,
         )
 
     def _plan(self, first: int | None) -> None:
@@ -185,7 +190,7 @@ class Watcher:
             self._timer = None
 
     def _end_program_if_wanted(self) -> None:
-        if not (self._settings.stop_after and self.paths and not self._conductor.running):
+        if not (self._settings.stop_after and self._has_captured and not self._conductor.running):
             return
         self.active = False
         if threading.current_thread() is threading.main_thread():
@@ -243,6 +248,8 @@ class Watcher:
         if source.rank == best.rank and was_one_time:
             self._counts[source] = 1  # what it did before was not the loop
             return True
+        if not self._is_planned() and source.rank != best.rank:  # a second thought is about two functions
+            return False
         return (source.rank, source.size) > (best.rank, best.size)
 
     def _turn_to(self, source: Source) -> None:
@@ -254,24 +261,27 @@ class Watcher:
         self._conductor.number = max(count - 1, 0)
         self._plan(count if self._requested else max(self._settings.skip, count))
 
-    def _steps_saved(self, path: Path) -> None:
+    def _steps_captured(self) -> None:
         first, count = self._first or 0, self._conductor.number - (self._first or 0)
         name = self._best.name if self._best else "steps"
-        self._saved(path, f"{count} steps captured, number {first} to {first + count - 1} of the {name}")
+        self._captured(f"{count} steps captured, number {first} to {first + count - 1} of the {name}")
         self._plan(None)
         # A small function may have been called often before the first call of the training step.
         self._second_thoughts = _STALE_STEPS if self._best and self._best.rank == CALLS else 0
         self.active = self._second_thoughts > 0
 
+    def _captured(self, outcome: str) -> None:
+        self.outcome = outcome
+        self._has_captured = True
+
+    def _saved(self, path: Path) -> None:
+        self.paths.append(path)
+        self._tell(f"{self.outcome}: {path}")
+
     def _plan_failed(self) -> None:
         self.outcome = f"nothing was captured: {report.last_error() or 'another capture was running'}"
         self._tell(self.outcome)
         self._plan(None)
-
-    def _saved(self, path: Path, outcome: str) -> None:
-        self.paths.append(path)
-        self.outcome = outcome
-        self._tell(f"{outcome}: {path}")
 
     def _open_window(self) -> None:
         if self._conductor.running or self._window_since is not None or session.is_running():
@@ -287,9 +297,10 @@ class Watcher:
         since, self._window_since = self._window_since, None
         if since is None:
             return
+        self._captured(f"no step was found; a window of {time.monotonic() - since:.1f} s was captured instead")
         path = session.stop()
         if path is not None:
-            self._saved(path, f"no step was found; a window of {time.monotonic() - since:.1f} s was captured instead")
+            self._saved(path)
 
     def _drop_window(self) -> None:
         since, self._window_since = self._window_since, None
@@ -313,6 +324,7 @@ class Watcher:
     def _finish(self) -> None:
         self._conductor.finish()
         self._close_window()
+        self._conductor.wait()
         if self.outcome or self._first is None:
             return
         if self._best is None:

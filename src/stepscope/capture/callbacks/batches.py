@@ -50,9 +50,6 @@ class BatchCallback:
 
     A step lasts from the end of the batch before to the end of its own, so that waiting for data belongs to it.  The
     first batch after a pause, such as an epoch's end, begins when the trainer has its data.
-
-    Attributes:
-        path: the profile that was written last, None until then.
     """
 
     def __init__(
@@ -68,7 +65,7 @@ class BatchCallback:
 
     @property
     def path(self) -> Path | None:
-        """The profile that was written last; None until then."""
+        """The profile of the capture that ended last, None if none has; waits until it is written."""
         return next(iter(self._steps.paths[-1:]), None)
 
     def batch_begins(self) -> None:

@@ -30,6 +30,7 @@ class Spool:
         self.size = 0
         self.lost_events = 0
         self._failed = False
+        self._tail: list[bytes] = []  # what comes last has to get through even if the disk is full
         self._append(layout.session(host, framework, clock_ns, unix_ns))
 
     def add(self, chunks: list[layout.Chunk]) -> None:
@@ -39,12 +40,12 @@ class Spool:
                 self.lost_events += len(chunk.name)
 
     def note(self, text: str) -> None:
-        """Appends a sentence for whoever reads the profile."""
-        self._append(layout.note(text))
+        """Adds a sentence for whoever reads the profile, at its end."""
+        self._tail.append(layout.note(text))
 
     def facts(self, plane: str, stats: dict[str, layout.StatValue]) -> None:
-        """Appends stats of a plane."""
-        self._append(layout.facts(plane, stats))
+        """Adds stats of a plane, at the end."""
+        self._tail.append(layout.facts(plane, stats))
 
     def finish(self, clock_ns: int) -> bytes:
         """Everything that was appended, with the end after it; the file stays until `remove`."""
@@ -52,7 +53,7 @@ class Spool:
             self.note(f"{self.lost_events:,} events of Stepscope's own tracers were lost: the disk took no more")
         with self._lock:
             self._file.seek(0)
-            return self._file.read(self.size) + layout.end(clock_ns)
+            return b"".join((self._file.read(self.size), *self._tail, layout.end(clock_ns)))
 
     def remove(self) -> None:
         """Closes the file and removes it.  Harmless when repeated."""

@@ -23,11 +23,13 @@ from stepscope.errors import CaptureError, StepscopeError
 LogDir = str | os.PathLike[str]
 
 _PATIENCE_S = 0.1  # what a start waits for the profiler of the capture before it
+_HAND_OVER_S = 5.0  # what the program's end waits for a recording that somebody takes in memory
 _SIGTERM_PATIENCE_S = 20.0  # launchers kill a job 30 s after they asked it to end
 
 _session: Capture | None = None
 _ended_early: Capture | None = None  # it reached a limit, and nobody has called stop since
 _exporting: set[Capture] = set()
+_end_of_record: threading.Event | None = None  # ends the recording that `record` makes
 # Reentrant, for a signal handler may stop a capture while its own thread is in here.
 _lock = threading.RLock()
 
@@ -103,10 +105,12 @@ def record(duration_ms: int, options: object = None, stop_event: threading.Event
     """
     if duration_ms < 1:
         raise CaptureError(f"a capture of {duration_ms} ms records nothing", code="duration", hint="ask for 1 or more")
+    global _end_of_record
     capture = _begin(None, replace(ProfilerOptions.of(options), strict=True))
     assert capture is not None, "strict raises otherwise"
+    _end_of_record = stop_event or threading.Event()
     try:
-        (stop_event or threading.Event()).wait(duration_ms / 1000)
+        _end_of_record.wait(duration_ms / 1000)
     finally:
         mine = _ended_by_me(capture)
     if not mine:
@@ -229,7 +233,16 @@ def _ended_by_me(capture: Capture) -> bool:
         return True
 
 
+def _is_taken_in_memory(capture: Capture) -> bool:
+    """True for a recording of `record`, which is then told to end; its caller gets what there is."""
+    if capture.target is None and _end_of_record is not None:
+        _end_of_record.set()
+    return capture.target is None
+
+
 def _end(capture: Capture, *, save: bool, wait: bool, strict: bool) -> Path | None:
+    if _is_taken_in_memory(capture):
+        return None
     mine = False
     with report.Wall(f"stopping the {capture.name} profiler", strict):
         mine = _ended_by_me(capture)
@@ -295,6 +308,8 @@ def _write(capture: Capture, recording: Recording | None) -> StepscopeError | No
 def _end_early(capture: Capture) -> None:
     """Ends a capture that has reached a limit, on one of its own threads."""
     global _ended_early
+    if _is_taken_in_memory(capture):
+        return
     if _ended_by_me(capture):
         _ended_early = capture
         _finish(capture, save=True)
@@ -304,8 +319,12 @@ def _end_early(capture: Capture) -> None:
 
 
 def _at_exit() -> None:
-    if _session is not None:
-        _end(_session, save=True, wait=True, strict=False)
+    capture = _session
+    if capture is None:
+        return
+    _end(capture, save=True, wait=True, strict=False)
+    if capture.target is None:
+        capture.finished.wait(_HAND_OVER_S)
 
 
 def _listen_to_sigterm() -> None:

@@ -27,7 +27,7 @@ ANY_ADDRESS = "[::]"
 
 _ANY_IPV4 = "0.0.0.0"
 _MAX_CALLS = 16  # at once
-_GRACE_SECONDS = 5.0  # for sending a capture that the end of the program cut short
+_GRACE_SECONDS = 5.0  # for sending what calls have when the server stops
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +79,8 @@ def stop() -> None:
     if server is None:
         return
     with report.Wall("stopping the profiler server", strict=False):
-        busy = server.service.busy()
         server.service.end()
-        server.native.stop(_GRACE_SECONDS if busy else None).wait(_GRACE_SECONDS)
+        server.native.stop(_GRACE_SECONDS).wait(_GRACE_SECONDS)  # no longer than there are calls
 
 
 def _refuse_second() -> None:

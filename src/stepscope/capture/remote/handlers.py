@@ -71,6 +71,7 @@ class Service:
         self._running: Running | None = None
         self._continuous: Continuous | None = None
         self._ended_early: deque[str] = deque(maxlen=_REMEMBERED)
+        self._watched: set[threading.Event] = set()  # monitor calls, by what ends them
 
     def handlers(self) -> Any:
         """The service for a gRPC server."""
@@ -85,17 +86,15 @@ class Service:
         return service.handlers({method: _guarded(method.name, answer) for method, answer in behaviours.items()})
 
     def end(self) -> None:
-        """Ends every capture; what was recorded still goes to its client."""
+        """Ends every call; what was recorded still goes to its client."""
         with self._lock:
+            for ended in self._watched:
+                ended.set()
             if self._running is not None:
                 self._running.ended.set()
             continuous, self._continuous = self._continuous, None
         if continuous is not None:
             continuous.stop()
-
-    def busy(self) -> bool:
-        """True while a capture for a client runs or is being sent."""
-        return self._running is not None
 
     def profile(self, request: Any, context: Any) -> Any:
         """Records for as long as was asked, and answers with the profile or with a file in the client's folder."""
@@ -120,9 +119,15 @@ class Service:
     def monitor(self, request: Any, context: Any) -> Any:
         """Watches the program for as long as was asked, without a profiler."""
         _refuse_if(request.duration_ms == 0, "duration_ms is 0")
-        gone = threading.Event()
-        context.add_callback(gone.set)
-        load = watch(request.duration_ms / 1e3, gone)
+        ended = threading.Event()
+        context.add_callback(ended.set)
+        with self._lock:
+            self._watched.add(ended)
+        try:
+            load = watch(request.duration_ms / 1e3, ended)
+        finally:
+            with self._lock:
+                self._watched.discard(ended)
         text = load.text(verbose=request.monitoring_level >= 2, timestamp=request.timestamp)
         return messages.new(
             "MonitorResponse",

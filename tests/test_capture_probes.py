@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import threading
+from array import array
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -169,13 +171,8 @@ def test_calls_are_recorded_through_sys_monitoring_where_python_has_it(monkeypat
     monitoring.happens(3, "PY_START", outer.__code__)
 
     (chunk,) = tracer.drain()
-    assert [
-        (chunk.names[row].rpartition(" ")[2], b, e)
-        for row, b, e in zip(chunk.name, chunk.begin, chunk.end, strict=True)
-    ] == [
-        ("inner", 20, 30),
-        ("outer", 10, 40),
-    ]
+    assert [name.rpartition(" ")[2] for name in chunk.names] == ["inner", "outer"]
+    assert list(zip(chunk.name, chunk.begin, chunk.end, strict=True)) == [(0, 20, 30), (1, 10, 40)]
     assert monitoring.tools == {2: "somebody else"}
     assert set(monitoring.callbacks.values()) == {None}
 
@@ -225,16 +222,24 @@ for chunk in tracer.drain():
 # -- stack samples -----------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Code:
+    """What a function is known by; one for each name, as in Python itself."""
+
+    co_name: str
+    co_filename: str = "job.py"
+    co_firstlineno: int = 1
+
+
+CODES = {name: Code(name) for name in ("main", "load", "read", "loader")}
+
+
 def stack(*names: str) -> SimpleNamespace:
     """A frame of the last name, called by the one before it."""
     frame = None
     for name in names:
-        code = CODES.setdefault(name, SimpleNamespace(co_filename="job.py", co_firstlineno=1, co_name=name))
-        frame = SimpleNamespace(f_code=code, f_back=frame)
+        frame = SimpleNamespace(f_code=CODES[name], f_back=frame)
     return frame
-
-
-CODES: dict[str, SimpleNamespace] = {}
 
 
 def test_equal_neighbours_among_the_samples_are_joined(monkeypatch):
@@ -446,12 +451,8 @@ WANTED = [
     # framework, options, what is imported, the tracers
     ("", {}, (), {"system's counters"}),
     ("", {"system_interval_ms": 0}, (), set()),
-    (
-        "",
-        {"python_tracer_level": 1, "stack_samples_hz": 100},
-        (),
-        {"Python calls", "stack samples", "system's counters"},
-    ),
+    ("", {"python_tracer_level": 1}, (), {"Python calls", "system's counters"}),
+    ("", {"stack_samples_hz": 100}, (), {"stack samples", "system's counters"}),
     ("jax", {"python_tracer_level": 1}, (), {"system's counters"}),  # JAX traces Python itself
     ("jax", {"python_tracer_level": 1, "python_min_us": 50}, (), {"Python calls", "system's counters"}),
     ("", {}, ("cupy", "cupti"), {"system's counters", "work of the GPUs"}),
@@ -476,14 +477,13 @@ def test_the_options_choose_the_tracers(monkeypatch, framework, options, importe
 
 def load_and_train() -> bytes:
     """A spool of two chunks."""
-    from array import array
 
-    first = Chunk("/host:CPU", "main", 1, "ANNOTATION", ["load"], array("i", [0]), array("q", [100]), array("q", [200]))
-    steps = {0: {"step_num": 4, "_r": 1, "raw": b"\xff\x00"}}
-    then = Chunk(
-        "/host:CPU", "main", 1, "ANNOTATION", ["train"], array("i", [0]), array("q", [90]), array("q", [300]), steps
-    )
-    return layout.session("vm", "jax", 50, 5_000_000) + layout.chunk(first) + layout.chunk(then)
+    def one(name: str, begin: int, end: int, **stats: object) -> bytes:
+        times = {"name": array("i", [0]), "begin": array("q", [begin]), "end": array("q", [end])}
+        return layout.chunk(Chunk("/host:CPU", "main", 1, "ANNOTATION", [name], **times, stats={0: stats}))
+
+    train = one("train", 90, 300, step_num=4, _r=1, raw=b"\xff\x00")
+    return layout.session("vm", "jax", 50, 5_000_000) + one("load", 100, 200) + train
 
 
 def test_the_spool_of_a_killed_job_is_a_profile_with_a_warning():
@@ -532,19 +532,17 @@ def test_planes_are_added_to_a_frameworks_file_on_its_clock():
     joined = read_xspace(with_planes(file, own.build()), "joined", "vm")
 
     assert start_unix_ns(file) == 10**18
-    assert [joined.plane_name(row) for row in range(len(joined.planes))] == [
-        "/host:CPU",
-        "Task Environment",
-        "/stepscope:system",
-    ]
+    planes = [joined.plane_name(row) for row in range(len(joined.planes))]
+    assert planes == ["/host:CPU", "Task Environment", "/stepscope:system"]
     assert ranges(joined) == [("PjitFunction(step)", 1, 3), ("CPU %", 500, 500)]
     assert joined.start_unix_ns == 10**18
     assert joined.problems == ()
 
 
-@pytest.mark.parametrize(
-    "data", [b"profile", b"\x0a\xff", b"\x0a" + b"\xff" * 11], ids=["text", "cut", "endless number"]
-)
+NO_XSPACES = {"text": b"profile", "cut": b"\x0a\xff", "endless number": b"\x0a" + b"\xff" * 11}
+
+
+@pytest.mark.parametrize("data", NO_XSPACES.values(), ids=list(NO_XSPACES))
 def test_what_is_no_xspace_gets_nothing_added(data):
     with pytest.raises(ValueError, match="no XSpace"):
         start_unix_ns(data)

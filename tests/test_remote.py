@@ -7,6 +7,7 @@ import json
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -90,7 +91,7 @@ def closed_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def captured(logdir: Path, *workers: str, **facts: Any) -> client.CaptureOutcome:
+def captured(logdir: Path | str, *workers: str, **facts: Any) -> client.CaptureOutcome:
     return client.capture_workers(CaptureRequest(workers, logdir, **{"duration_ms": WINDOW_MS, **facts}))
 
 
@@ -103,13 +104,13 @@ def test_steps_of_a_capture_are_those_of_the_loop(jobs, tmp_path, name, whose):
 
     (worker,) = outcome.workers
     assert (worker.phase, worker.cause, worker.detail) == (Phase.SAVED, None, "")
-    assert worker.path == outcome.run_folder / f"localhost_{jobs[name].ports[whose]}.xplane.pb"
-    assert worker.path.parent.parent == tmp_path / "plugins" / "profile"
-    rows = stepscope.load(str(worker.path)).steps().to_dict()["rows"]
+    assert worker.path == f"{outcome.run}/localhost_{jobs[name].ports[whose]}.xplane.pb"
+    assert Path(outcome.run).parent == tmp_path / "plugins" / "profile"
+    rows = stepscope.load(worker.path).steps().to_dict()["rows"]
     numbers = [int(row["step"]) for row in rows]
     own_ms = jobs[name].durations_ms(numbers)
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-    assert WINDOW_MS / 2 < sum(own_ms) < WINDOW_MS * 1.05
+    assert WINDOW_MS / 4 < sum(own_ms) < WINDOW_MS * 1.5  # a busy machine begins and ends late
     assert sum(row["duration_ms"] for row in rows) == pytest.approx(sum(own_ms), rel=0.05)
 
 
@@ -123,7 +124,7 @@ def test_many_workers_at_once_and_one_is_dead(jobs, tmp_path, closed_port):
     assert [worker.phase for worker in outcome.workers] == [Phase.SAVED] * len(addresses) + [Phase.FAILED]
     assert outcome.reasons().startswith(f"localhost:{closed_port}: connection refused: nothing listens on port")
     assert len({worker.path for worker in outcome.saved}) == len(addresses)
-    assert {worker.path.parent for worker in outcome.saved} == {outcome.run_folder}
+    assert {str(Path(worker.path).parent) for worker in outcome.saved} == {outcome.run}
     of_first = [(status.phase, status.attempt) for status in told if status.address == addresses[0]]
     assert of_first == [(Phase.CONNECTING, 1), (Phase.RECORDING, 1), (Phase.RECEIVING, 1), (Phase.SAVED, 1)]
     of_dead = [(status.phase, status.attempt) for status in told if status.address == f"localhost:{closed_port}"]
@@ -135,7 +136,19 @@ def test_trace_by_the_names_of_tensorflow(jobs, tmp_path):
         f"grpc://{jobs['plain'].address()}", str(tmp_path), 200, options=ProfilerOptions(host_tracer_level=1)
     )
 
-    assert [path.name for path in tmp_path.rglob("*.xplane.pb")] == [outcome.workers[0].path.name]
+    assert [str(path) for path in tmp_path.rglob("*.xplane.pb")] == [outcome.workers[0].path]
+
+
+def test_a_logdir_on_another_machine_gets_the_profiles(jobs, tmp_path, monkeypatch):
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    outcome = captured("memory://remote/logs", jobs["plain"].address())
+
+    assert outcome.run.startswith("memory://remote/logs/plugins/profile/")
+    assert outcome.saved[0].path == f"{outcome.run}/localhost_{jobs['plain'].ports['ours']}.xplane.pb"
+    assert memory.size(outcome.saved[0].path) == outcome.saved[0].size_bytes
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_trace_raises_if_no_worker_gives_a_profile(tmp_path, closed_port):
@@ -461,7 +474,7 @@ def test_a_job_that_ends_while_it_is_captured_ends_at_once_and_gives_what_it_has
             (worker,) = capture.result(10).workers
 
     assert worker.phase == Phase.SAVED, worker.detail
-    assert len(stepscope.load(str(worker.path)).steps().to_dict()["rows"]) == 3
+    assert len(stepscope.load(worker.path).steps().to_dict()["rows"]) == 3
 
 
 FORKS = """

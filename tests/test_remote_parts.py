@@ -154,7 +154,7 @@ def test_a_worker_list_takes_the_place_of_the_service_address(monkeypatch, tmp_p
     asked: list[CaptureRequest] = []
     saved = WorkerStatus("w", Phase.SAVED)
     monkeypatch.setattr(
-        client, "capture_workers", lambda request: asked.append(request) or CaptureOutcome((saved,), tmp_path, False)
+        client, "capture_workers", lambda request: asked.append(request) or CaptureOutcome((saved,), "run", False)
     )
 
     client.trace("grpc://master:8470", tmp_path, 100, worker_list="10.0.0.2,10.0.0.3:8466")
@@ -295,7 +295,7 @@ def test_steps_are_timed_from_begin_to_begin_while_somebody_watches():
 
 # -- the command -------------------------------------------------------------------------------------------------------
 
-SAVED = WorkerStatus("a:1", Phase.SAVED, path=Path("run/a_1.xplane.pb"), size_bytes=1234)
+SAVED = WorkerStatus("a:1", Phase.SAVED, path="run/a_1.xplane.pb", size_bytes=1234)
 REFUSED = WorkerStatus("b:2", Phase.FAILED, 3, "connection refused", Cause.REFUSED)
 
 
@@ -305,7 +305,7 @@ def outcome_of(monkeypatch):
 
     def install(*workers: WorkerStatus, cancelled: bool = False) -> list[CaptureRequest]:
         asked: list[CaptureRequest] = []
-        folder = Path("run") if any(worker.phase == Phase.SAVED for worker in workers) else None
+        folder = "run" if any(worker.phase == Phase.SAVED for worker in workers) else None
 
         def capture_workers(request, on_progress, cancel):
             asked.append(request)
@@ -388,7 +388,7 @@ def test_ctrl_c_ends_the_capture_and_keeps_what_came(monkeypatch, capsys):
     def capture_workers(request, on_progress, cancel):
         os.kill(os.getpid(), signal.SIGINT)
         assert cancel.wait(5)
-        return CaptureOutcome((early,), Path("run"), True)
+        return CaptureOutcome((early,), "run", True)
 
     monkeypatch.setattr(command, "capture_workers", capture_workers)
     before = signal.getsignal(signal.SIGINT)

@@ -63,7 +63,7 @@ def trace(
 
     Args:
         service_addr: the workers, as `host:port`, with or without `grpc://`, several with commas between.
-        logdir: a local folder.
+        logdir: a folder; on another machine (`gs://...`), the profiles are moved there as they come.
         duration_ms: how long to record.
         worker_list: if given, the workers to capture instead; one without a port has the port of `service_addr`.
         num_tracing_attempts: how often to ask a worker that was busy, refused, cut off or without events.

@@ -135,12 +135,12 @@ def _show(outcome: CaptureOutcome) -> None:
         early = ", ended early" if worker.ended_early else ""
         size = "" if worker.size_bytes is None else f"{worker.size_bytes:,} B"
         # The name alone: the folder is told once below, and long lines hide what differs.
-        text = worker.detail if worker.path is None else worker.path.name
+        text = worker.detail if worker.path is None else worker.path.rpartition("/")[2]
         table.add_row(worker.address, worker.phase.value + early, str(worker.attempt), size, text)
     console = Console(width=None if sys.stdout.isatty() else WIDE)
     console.print(table, markup=False)
-    if outcome.run_folder is not None:
-        typer.echo(f"\nthe profiles are in {outcome.run_folder}\nmore: stepscope summary {outcome.run_folder}")
+    if outcome.run is not None:
+        typer.echo(f"\nthe profiles are in {outcome.run}\nmore: stepscope summary {outcome.run}")
 
 
 def _raise_if_incomplete(outcome: CaptureOutcome) -> None:
@@ -153,5 +153,5 @@ def _raise_if_incomplete(outcome: CaptureOutcome) -> None:
     raise CaptureError(
         f"{len(outcome.saved)} of {len(outcome.workers)} workers gave a profile: {outcome.reasons()}",
         code="partial",
-        kept=f"the other profiles, in {outcome.run_folder}",
+        kept=f"the other profiles, in {outcome.run}",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -42,8 +43,7 @@ class FanOut:
 
     def run(self) -> CaptureOutcome:
         """Captures; returns what came of each worker.  Raises CaptureError if the logdir cannot be written."""
-        folder = files.make_run_folder(self._request.logdir)
-        plan = self._plan(folder)
+        plan = self._plan()
         workers = [
             Worker(address, plan, self._told.put) for address in addresses.parse(",".join(self._request.workers))
         ]
@@ -55,17 +55,17 @@ class FanOut:
                     self._attempt(still_open)
         finally:
             _close(workers)
-            _drop_servers_folder(plan)
-            files.drop_if_empty(folder)
+            _clean_up(plan)
         for worker in workers:
             worker.fail_unfinished()
         self._tell_progress()
-        return _outcome(workers, self._cancel.is_set())
+        return _outcome(plan, workers, self._cancel.is_set())
 
-    def _plan(self, folder: Path) -> Plan:
+    def _plan(self) -> Plan:
+        folder, url = _run_of(os.fspath(self._request.logdir))
         duration_ms = self._request.duration_ms or OPEN_ENDED_MS
         session_id = f"{folder.name}-{os.urandom(4).hex()}"
-        return Plan(folder, session_id, duration_ms / 1e3, self._request.options, self._request.attempts)
+        return Plan(folder, url, session_id, duration_ms / 1e3, self._request.options, self._request.attempts)
 
     def _attempt(self, workers: Sequence[Worker]) -> None:
         found = self._drive(workers, Worker.connect)
@@ -122,12 +122,26 @@ def _close(workers: Sequence[Worker]) -> None:
         worker.close()
 
 
-def _drop_servers_folder(plan: Plan) -> None:
-    """Servers of old wrote their files there; what was on our disk has been taken from it."""
+def _run_of(logdir: str) -> tuple[Path, str | None]:
+    """The folder of a run that begins now, and where its files go in the end if the logdir is on another machine."""
+    place = logdir.removeprefix("file://")
+    if "://" not in place:
+        return files.make_run_folder(place), None
+    run = files.run_name()
+    folder = Path(tempfile.mkdtemp(prefix="stepscope-"), run)
+    folder.mkdir()
+    return folder, f"{place.rstrip('/')}/plugins/profile/{run}"
+
+
+def _clean_up(plan: Plan) -> None:
+    # Servers of old wrote their files there; what was on our disk has been taken from it.
     files.drop_if_empty(plan.folder.parent / plan.session_id)
+    files.drop_if_empty(plan.folder)
+    if plan.url is not None:
+        files.drop_if_empty(plan.folder.parent)
 
 
-def _outcome(workers: Sequence[Worker], cancelled: bool) -> CaptureOutcome:
+def _outcome(plan: Plan, workers: Sequence[Worker], cancelled: bool) -> CaptureOutcome:
     statuses = tuple(worker.status for worker in workers)
-    saved = [status.path.parent for status in statuses if status.phase == Phase.SAVED and status.path is not None]
-    return CaptureOutcome(statuses, saved[0] if saved else None, cancelled)
+    saved = any(status.phase == Phase.SAVED for status in statuses)
+    return CaptureOutcome(statuses, (plan.url or str(plan.folder)) if saved else None, cancelled)

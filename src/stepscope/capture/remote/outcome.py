@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 from typing import Protocol
 
 from stepscope.capture.options import RANGES, ProfilerOptions
@@ -70,7 +69,7 @@ class WorkerStatus:
         attempt: which attempt this is, from 1.
         detail: what there is to say in plain words; for a failed worker why, and what to do.
         cause: why it failed; None otherwise.
-        path: the file of a saved profile.
+        path: the file of a saved profile, or its address on another machine.
         size_bytes: its size.
         ended_early: the recording was ended before its time, by the user.
     """
@@ -80,7 +79,7 @@ class WorkerStatus:
     attempt: int = 1
     detail: str = ""
     cause: Cause | None = None
-    path: Path | None = None
+    path: str | None = None
     size_bytes: int | None = None
     ended_early: bool = False
 
@@ -102,7 +101,7 @@ class CaptureRequest:
 
     Attributes:
         workers: where they listen, each as host:port, with or without `grpc://`.
-        logdir: a local folder.
+        logdir: a folder; on another machine (`gs://...`), the profiles are moved there as they come.
         duration_ms: how long to record; None until it is cancelled, five minutes at most.
         attempts: how often to ask a worker that was refused, busy, cut off or without events.
         options: what to record.  `delay_ms` is the time from the request to the begin of the recording, which lets all
@@ -134,12 +133,12 @@ class CaptureOutcome:
 
     Attributes:
         workers: the last status of each, in the order of the request.
-        run_folder: the folder with the profiles; None if there is none.
+        run: the folder with the profiles, or its address on another machine; None if there are none.
         cancelled: the capture was ended early.
     """
 
     workers: tuple[WorkerStatus, ...]
-    run_folder: Path | None
+    run: str | None
     cancelled: bool
 
     @property

@@ -31,12 +31,14 @@ class Plan:
 
     Attributes:
         folder: where the profiles go.
+        url: where they are moved to, if the logdir is on another machine.
         session_id: what the servers know this capture by.  It is unlike any other, since a server that was told to end
             a session ends every later one of that name at once.
         seconds: how long to record.
     """
 
     folder: Path
+    url: str | None
     session_id: str
     seconds: float
     options: ProfilerOptions
@@ -160,15 +162,17 @@ class Worker:
             self._store(content)
 
     def _store(self, content: bytes | Path) -> None:
+        name, plan = files.as_name(self.status.address), self._plan
         try:
-            name = files.as_name(self.status.address)
-            path = files.store((Artifact("xplane.pb", content),), self._plan.folder, name)
+            path = files.store((Artifact("xplane.pb", content),), plan.folder, name)
+            size = path.stat().st_size
+            place = str(path) if plan.url is None else files.upload([path], files.Target(plan.folder, name, plan.url))
         except CaptureError as error:
             self._fail(Failure(Cause.NOT_SAVED, str(error)))
             return
         if isinstance(content, Path):
             content.unlink(missing_ok=True)
-        self._set(Phase.SAVED, path=path, size_bytes=path.stat().st_size, ended_early=self._over.is_set())
+        self._set(Phase.SAVED, path=place, size_bytes=size, ended_early=self._over.is_set())
 
     def _servers_folder(self) -> Path:
         return self._plan.folder.parent / self._plan.session_id

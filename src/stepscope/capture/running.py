@@ -23,6 +23,7 @@ FLUSH_S = 1.0
 FLUSH_BYTES = 4 << 20
 _LOOK_S = 0.1
 _WARN_AT = 0.8
+_CLOCK_READINGS = 5
 
 
 class Capture:
@@ -221,7 +222,13 @@ class Capture:
 
 
 def _two_clocks() -> tuple[int, int]:
-    """A reading of the capture's clock, and of the wall clock at the same moment."""
-    before = time.perf_counter_ns()
-    unix_ns = time.time_ns()
-    return (before + time.perf_counter_ns()) // 2, unix_ns
+    """A reading of the capture's clock, and of the wall clock at the same moment.
+
+    Of a few readings the one counts that took least: the system may put the thread to sleep inside any of them.
+    """
+    readings = []
+    for _ in range(_CLOCK_READINGS):
+        before, unix_ns, after = time.perf_counter_ns(), time.time_ns(), time.perf_counter_ns()
+        readings.append((after - before, (before + after) // 2, unix_ns))
+    _, clock_ns, unix_ns = min(readings)
+    return clock_ns, unix_ns

@@ -266,7 +266,7 @@ def test_equal_neighbours_among_the_samples_are_joined(monkeypatch):
         ("$job.py:1 load", 40, 50),
     ]
     assert trace.lines.line_id.tolist() == [77]
-    assert trace.planes.kind[0] == PlaneKind.OTHER  # what was sampled is no measured host time
+    assert trace.planes.kind[0] == PlaneKind.CUSTOM_DEVICE  # what was sampled is no measured host time
 
 
 def test_a_thread_that_has_ended_ends_its_stack(monkeypatch):
@@ -516,6 +516,21 @@ def test_bytes_that_are_damaged_never_break_the_reader():
             spool.trace("vm").check()
 
 
+def test_python_calls_stand_with_the_annotations_of_their_thread_where_no_framework_has_a_place_for_them():
+    def planes(framework: str) -> list[str]:
+        at = array("q", [10])
+        chunks = [
+            Chunk("/host:CPU", "main", 1, "ANNOTATION", ["load"], array("i", [0]), at, at),
+            Chunk("/host:python-tracer", "main", 1, "PYTHON_CALL", ["$a.py:1 f"], array("i", [0]), at, at),
+        ]
+        spool = parse(layout.session("vm", framework, 0, 5_000_000) + b"".join(map(layout.chunk, chunks)))
+        trace = spool.trace("vm")
+        return [trace.plane_name(plane) for plane in trace.lines.plane]
+
+    assert planes("") == ["/host:CPU"]
+    assert planes("jax") == ["/host:CPU", "/host:python-tracer"]
+
+
 # -- joining -----------------------------------------------------------------------------------------------------------
 
 
@@ -525,7 +540,7 @@ def test_planes_are_added_to_a_frameworks_file_on_its_clock():
     line = framework.line(framework.plane("/host:CPU", PlaneKind.HOST), "python", 1)
     line.event("PjitFunction(step)", 1_000, 2_000)
     own = TraceBuilder("vm")
-    counters = own.line(own.plane("/stepscope:system"), "_counters_", 0, LineKind.COUNTERS)
+    counters = own.line(own.plane("/device:CUSTOM:System"), "_counters_", 0, LineKind.COUNTERS)
     counters.event("CPU %", 500_000, 0, EventKind.COUNTER, {"counter_value": 7.5})
 
     file = write(framework.build())
@@ -533,7 +548,7 @@ def test_planes_are_added_to_a_frameworks_file_on_its_clock():
 
     assert start_unix_ns(file) == 10**18
     planes = [joined.plane_name(row) for row in range(len(joined.planes))]
-    assert planes == ["/host:CPU", "Task Environment", "/stepscope:system"]
+    assert planes == ["/host:CPU", "Task Environment", "/device:CUSTOM:System"]
     assert ranges(joined) == [("PjitFunction(step)", 1, 3), ("CPU %", 500, 500)]
     assert joined.start_unix_ns == 10**18
     assert joined.problems == ()

@@ -19,7 +19,7 @@ from stepscope.capture.tracers.python_calls import name_of
 from stepscope.capture.tracers.ticker import THREAD_PREFIX, Ticker
 from stepscope.formats.spool.layout import Chunk
 
-PLANE = "/stepscope:stack-samples"
+PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
 _MOST_FRAMES = 128
 _BYTES_OF_RANGE = 130
 

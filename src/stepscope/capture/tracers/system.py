@@ -18,7 +18,7 @@ from stepscope.capture.tracers.nvml import Nvml
 from stepscope.capture.tracers.ticker import Ticker
 from stepscope.formats.spool.layout import Chunk, StatValue
 
-PLANE = "/stepscope:system"
+PLANE = "/device:CUSTOM:System (Stepscope)"
 LINE = "_counters_"  # the name by which viewers know a line of counters
 VALUE = "counter_value"
 _BYTES_OF_VALUE = 200

@@ -131,7 +131,7 @@ class Spool:
         count = len(body) // layout.EVENT_BYTES
         name = np.frombuffer(body, "<i4", count)
         begin, end = np.frombuffer(body, "<i8", 2 * count, 4 * count).reshape(2, count)
-        plane, line_name, line_id = str(head["plane"]), str(head["line"]), int(head["id"])
+        plane, line_name, line_id = self._plane_of(str(head["plane"])), str(head["line"]), int(head["id"])
         types = np.array([self._type(plane, str(text)) for text in head["names"]], np.int64)
         if count and (name.min() < 0 or name.max() >= len(types)):
             raise ValueError("a name that the chunk does not hold")
@@ -145,6 +145,10 @@ class Spool:
         line.stats += [(line.count + row, each) for row, each in stats.items()]
         line.count += count
         self.events += count
+
+    def _plane_of(self, plane: str) -> str:
+        """Python calls stand with the annotations of their thread, unless these stand in the framework's file."""
+        return schema.HOST_PLANE if plane == schema.PYTHON_PLANE and not self.framework else plane
 
     def _type(self, plane: str, name: str) -> int:
         return self._types.setdefault((plane, name), len(self._types))

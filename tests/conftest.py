@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-# Fixtures of fresh captures by the frameworks' own profilers, and of the page in a browser.
-pytest_plugins = ("framework_captures", "browsing")
+# Fixtures of fresh captures by the frameworks' own profilers, of captures that only tell, and of the page in a browser.
+pytest_plugins = ("framework_captures", "fake_session", "browsing")
 
 ROOT = Path(__file__).resolve().parent.parent
 

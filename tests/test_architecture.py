@@ -63,6 +63,8 @@ ALLOWED: dict[str, set[str]] = {
 CONFINED: dict[str, set[str]] = {
     "numba": {"kernels"},
     "fsspec": {"formats"},
+    "google": {"capture"},
+    "grpc": {"capture"},
     "typer": {"cli"},
     "rich": {"cli", "report"},
     "werkzeug": {"web"},
@@ -75,7 +77,7 @@ CONFINED: dict[str, set[str]] = {
 }
 
 # Whoever imports `stepscope` pays for none of these.
-HEAVY = {"numba", "numpy", "pandas", "pyarrow", "fsspec", "msgspec", "typer", "rich"}
+HEAVY = {"numba", "numpy", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}
 HEAVY |= {"tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
 
 _OURS_IN_TEXT = re.compile(r"stepscope(\.\w+)+(:\w+)?")

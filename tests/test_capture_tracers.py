@@ -9,10 +9,13 @@ import pytest
 
 from stepscope.capture import ProfilerOptions, tracers
 from stepscope.capture.tracers import host
+from stepscope.capture.tracers.base import Probe
 from stepscope.errors import CaptureError
+from stepscope.formats.spool import layout
+from stepscope.formats.spool.reader import parse
 from stepscope.formats.xspace.reader import read
 from stepscope.formats.xspace.writer import write
-from stepscope.model import EventKind, StatTag, Trait
+from stepscope.model import EventKind, HostTrace, StatTag, Trait
 
 JAX_USED = {"jax._src.xla_bridge": SimpleNamespace(backends_are_initialized=lambda: True)}
 JAX_IDLE = {"jax._src.xla_bridge": SimpleNamespace(backends_are_initialized=lambda: False)}
@@ -120,9 +123,18 @@ def clock() -> Clock:
 def tracer(clock) -> host.HostTracer:
     """Its clock reads 1,000 ns where the wall clock reads 5,000,000 ns."""
     clock.now = 1_000
-    tracer = host.HostTracer(clock, lambda: 5_000_000)
-    tracer.start(ProfilerOptions())
+    tracer = host.HostTracer()
+    tracer.start(ProfilerOptions(), clock)
     return tracer
+
+
+def recorded(tracer: Probe, clock: Clock) -> HostTrace:
+    """What a tracer recorded since 1,000 ns, by way of a spool."""
+    tracer.stop()
+    records = [layout.session("vm", "", 1_000, 5_000_000), *map(layout.chunk, tracer.drain()), layout.end(clock.now)]
+    spool = parse(b"".join(records))
+    assert spool is not None
+    return spool.trace("vm")
 
 
 def record(tracer: host.HostTracer, clock: Clock, name: str, start: int, end: int, **metadata: object) -> None:
@@ -138,7 +150,7 @@ def test_times_count_from_the_start_of_the_capture(tracer, clock):
     record(tracer, clock, "load", 1_100, 1_250)
     record(tracer, clock, "train", 1_300, 1_500, step_num=4, _r=1)
     clock.now = 1_600
-    trace = tracer.stop().trace("vm")
+    trace = recorded(tracer, clock)
 
     assert [trace.name_of(row) for row in range(2)] == ["load", "train"]
     assert trace.events.start_ps.tolist() == [100_000, 300_000]
@@ -153,14 +165,14 @@ def test_a_range_that_ends_later_but_began_earlier_comes_first(tracer, clock):
     with tracer.annotate("outer", {}):
         record(tracer, clock, "inner", 1_200, 1_300)
         clock.now = 1_400
-    trace = tracer.stop().trace("vm")
+    trace = recorded(tracer, clock)
 
     assert [trace.name_of(row) for row in range(2)] == ["outer", "inner"]
 
 
 def test_the_wall_clock_is_kept_as_other_readers_expect_it(tracer, clock):
     clock.now = 1_600
-    trace = read(write(tracer.stop().trace("vm")), "own", "vm")
+    trace = read(write(recorded(tracer, clock)), "own", "vm")
 
     environment = [trace.plane_name(row) for row in range(len(trace.planes))].index("Task Environment")
     times = {"profile_start_time": 5_000_000, "profile_stop_time": 5_000_600}
@@ -210,31 +222,34 @@ METADATA = [
 def test_metadata_is_kept_as_a_number_where_it_is_one(tracer, clock, given, kept):
     record(tracer, clock, "call", 1_100, 1_200, value=given)
 
-    assert tracer.stop().trace("vm").stats_of_event(0) == {"value": kept}
-
-
-def test_of_too_many_ranges_the_newest_are_kept_and_the_loss_is_told(tracer, clock, monkeypatch):
-    monkeypatch.setattr(host, "MAX_EVENTS", 3)
-    for i in range(5):
-        record(tracer, clock, f"call {i}", 1_100 + i, 1_101 + i)
-    trace = tracer.stop().trace("vm")
-
-    assert [trace.name_of(row) for row in range(3)] == ["call 2", "call 3", "call 4"]
-    assert trace.partial
-    assert "recorded more than 3 ranges" in trace.recorder_messages[0]
-
-
-def test_what_is_discarded_is_gone(tracer, clock):
-    record(tracer, clock, "call", 1_100, 1_200)
-    tracer.discard()
-
-    assert len(tracer.stop().trace("vm").events) == 0
+    assert recorded(tracer, clock).stats_of_event(0) == {"value": kept}
 
 
 def test_a_range_marked_as_a_stage_of_the_input_is_a_wait_for_input(tracer, clock):
     for metadata in ({"_ipl_stage_name": "batch"}, {"step_num": 3}, {}):
         with tracer.annotate("range", metadata):
             clock.now += 10
-    trace = tracer.stop().trace("vm")
+    trace = recorded(tracer, clock)
 
     assert [EventKind(kind).name for kind in trace.events.kind] == ["INPUT_WAIT", "STEP_MARK", "ANNOTATION"]
+
+
+def test_a_range_that_ends_after_the_capture_is_not_in_it(tracer, clock):
+    record(tracer, clock, "inside", 1_100, 1_200)
+    span = tracer.annotate("across", {})
+    span.__enter__()
+    clock.now = 1_300
+    tracer.stop()
+    clock.now = 1_400
+    span.__exit__(None, None, None)
+
+    assert [chunk.names for chunk in tracer.drain()] == [["inside"]]
+
+
+def test_what_was_drained_is_gone(tracer, clock):
+    record(tracer, clock, "first", 1_100, 1_200)
+    first = tracer.drain()
+    record(tracer, clock, "second", 1_300, 1_400)
+
+    assert [[chunk.names for chunk in drained] for drained in (first, tracer.drain())] == [[["first"]], [["second"]]]
+    assert tracer.waiting_bytes() == 0

@@ -20,43 +20,72 @@ Importing this package imports nothing heavy: names are looked up on first use.
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from stepscope.api import load
-    from stepscope.capture import Profile, ProfilerOptions, Trace, annotate, last_error, start, step, stop
+    from stepscope.capture import (
+        Profile,
+        ProfilerOptions,
+        Trace,
+        annotate,
+        client,
+        last_error,
+        server,
+        start,
+        step,
+        stop,
+    )
     from stepscope.errors import StepscopeError
 
 _HOME = {
     "Profile": "stepscope.capture",
+    "Profiler": "stepscope.capture",
     "ProfilerOptions": "stepscope.capture",
     "StepscopeError": "stepscope.errors",
     "Trace": "stepscope.capture",
     "annotate": "stepscope.capture",
+    "client": "stepscope.capture",
     "last_error": "stepscope.capture",
     "load": "stepscope.api",
+    "schedule": "stepscope.capture",
+    "server": "stepscope.capture",
     "start": "stepscope.capture",
     "step": "stepscope.capture",
     "stop": "stepscope.capture",
+    "warmup": "stepscope.capture",
 }
+# Modules of their own, so that `from stepscope.keras import ProfilerCallback` works as well.
+_MODULES = {"huggingface", "keras", "lightning"}
 
 __all__ = [
     "Profile",
+    "Profiler",
     "ProfilerOptions",
     "StepscopeError",
     "Trace",
     "annotate",
+    "client",
+    "huggingface",
+    "keras",
     "last_error",
+    "lightning",
     "load",
+    "schedule",
+    "server",
     "start",
     "step",
     "stop",
+    "warmup",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"stepscope.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'stepscope' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name]), name)
@@ -65,4 +94,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted({*globals(), *_HOME, *_MODULES})
+
+
+if os.environ.get("STEPSCOPE_LOGDIR"):  # see stepscope.capture.auto.autostart
+    importlib.import_module("stepscope.capture.auto.autostart").arm_from_environment()

@@ -14,6 +14,7 @@ from stepscope.analysis.advice import Advice, Facts, advise
 from stepscope.analysis.breakdown import CATEGORIES, MEANING
 from stepscope.analysis.environment import EnvironmentOfHost, Missing, environment_of
 from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, between_shares, breakdown_of, steps_of_host
+from stepscope.analysis.profiling_cost import ProfilingCost, dearest, profiling_cost
 from stepscope.analysis.steps import step_warnings
 from stepscope.analysis.top_ops import OpTable, add_tables, device_ops, host_ops
 from stepscope.analysis.verdict import Verdict, judge
@@ -92,6 +93,7 @@ class Partial:
     compute_16bit_ps: int
     compute_32bit_ps: int
     inputs: InputFacts
+    profiling: ProfilingCost | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +115,7 @@ class OverviewReport(Report):
     advice: tuple[Advice, ...]
     missing: tuple[Missing, ...]
     step_rows: tuple[dict[str, Cell], ...]
+    profiling: ProfilingCost | None
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
@@ -138,13 +141,14 @@ class OverviewReport(Report):
             "environment": self.environment,
             "advice": [advice.to_dict() for advice in self.advice],
             "missing": [asdict(item) for item in self.missing],
+            "profiling_cost_percent": None if self.profiling is None else self.profiling.percent,
             "steps": list(self.step_rows),
         }
 
     def sections(self) -> Sequence[Section]:
         """Verdict, figures, breakdown, top ops, environment, advice, and what is missing."""
         return [
-            Prose("Verdict", (self.verdict.sentence, f"steps: {self.steps_how}")),
+            Prose("Verdict", (self.verdict.sentence, f"steps: {self.steps_how}", *self._cost_lines())),
             Figures("Step time", STEP_TIME_FIELDS, self.step_time_ms),
             Rows("Breakdown of the mean step", BREAKDOWN_FIELDS, self.breakdown_rows(), empty="no steps"),
             Rows(f"Top {TOP_OPS} ops", TOP_OP_FIELDS, self.top_ops, empty="the profile holds no ops"),
@@ -157,6 +161,12 @@ class OverviewReport(Report):
     def summary_lines(self) -> Sequence[str]:
         """Ten lines: verdict, steps, breakdown, top ops, first advice."""
         return [*map("! {}".format, self.warnings), *self._steps_lines(), *self._ops_lines(), *self._advice_lines()]
+
+    def _cost_lines(self) -> list[str]:
+        return [] if self.profiling is None else [f"cost of profiling: {self.profiling.sentence()}"]
+
+    def _cost_in_short(self) -> str:
+        return "" if self.profiling is None else f", {self.profiling.percent:+.1f} % by profiling"
 
     def _steps_lines(self) -> list[str]:
         parts = sorted(self.breakdown_rows(), key=lambda row: -_number(row["percent"]))
@@ -181,7 +191,7 @@ class OverviewReport(Report):
             return f"unknown: {self.steps_how}"
         spread = f" ± {_number(time['std']):.2f}" if time["std"] is not None else ""
         limits = f"{_number(time['min']):.2f} to {_number(time['max']):.2f} ms"
-        steps = f"{_count(time['count'], 'step')} ({self.steps_source})"
+        steps = f"{_count(time['count'], 'step')} ({self.steps_source}){self._cost_in_short()}"
         return f"{_number(time['mean']):.2f}{spread} ms, {limits}, {steps}"
 
     def _ops_lines(self) -> list[str]:
@@ -257,6 +267,7 @@ def partial(trace: HostTrace) -> Partial:
         compute_16bit_ps=parts.compute_16bit_ps,
         compute_32bit_ps=parts.compute_32bit_ps,
         inputs=_inputs(trace),
+        profiling=profiling_cost(trace),
     )
 
 
@@ -308,6 +319,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         advice=advise(facts),
         missing=_missing(partials),
         step_rows=tuple(_step_row(aligned, at, row) for at, row in enumerate(slowest)),
+        profiling=dearest([part.profiling for part in partials]),
     )
 
 

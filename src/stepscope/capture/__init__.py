@@ -11,9 +11,26 @@ program has imported it itself.
 
 from __future__ import annotations
 
+from stepscope.capture import client, server
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.profile import Profile, Profiler, warmup
 from stepscope.capture.ranges import Trace, annotate, step
 from stepscope.capture.report import last_error
-from stepscope.capture.session import Profile, start, stop
+from stepscope.capture.schedules import schedule
+from stepscope.capture.session import start, stop
 
-__all__ = ["Profile", "ProfilerOptions", "Trace", "annotate", "last_error", "start", "step", "stop"]
+__all__ = [
+    "Profile",
+    "Profiler",
+    "ProfilerOptions",
+    "Trace",
+    "annotate",
+    "client",
+    "last_error",
+    "schedule",
+    "server",
+    "start",
+    "step",
+    "stop",
+    "warmup",
+]

@@ -1,9 +1,16 @@
 """Where a capture's files go, and how they get there.
 
-    LOGDIR/plugins/profile/RUN/HOST.xplane.pb
+    LOGDIR/plugins/profile/RUN/HOST.xplane.pb            the profile
+    LOGDIR/plugins/profile/RUN/HOST.xplane.pb.partial    while the capture runs, what Stepscope's own tracers flushed
 
-RUN is the local time at which the capture began.  A final name appears only when its content is complete and on the
-disk, and never replaces a file: of two workers that want one name, the second gets HOST_<pid>, then HOST_<pid>_<n>.
+RUN is the local time at which the capture began, the same for all workers of a job; see `stepscope.capture.job`, which
+also tells when HOST is followed by a rank.  A final name appears only when its content is complete and on the disk, and
+never replaces a file: of two workers that want one name, the second gets HOST_<pid>, then HOST_<pid>_<n>.  The name is
+claimed when the capture starts, by making the partial file.  If the job is killed that file stays, and
+`stepscope.load`, or any command, opens it with a warning that tells what is missing.
+
+A logdir on another machine (gs://, s3://, memory://, whatever fsspec knows) is written to when the capture has ended:
+until then its files lie in a temporary folder here, which is kept if the upload fails.
 """
 
 from __future__ import annotations
@@ -16,19 +23,28 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from stepscope.capture import job
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact
-from stepscope.errors import CaptureError
+from stepscope.errors import CaptureError, InputError
+
+PARTIAL = "xplane.pb.partial"
 
 _last_second = 0
 
 
 def host_name() -> str:
     """This machine's name, as it can stand in a file name."""
-    return re.sub(r"[^\w.-]", "_", socket.gethostname()) or "localhost"
+    return as_name(socket.gethostname())
+
+
+def as_name(host: str) -> str:
+    """A worker's name or address as it can stand in a file name: `10.0.0.2:6009` is `10.0.0.2_6009`."""
+    return re.sub(r"[^\w.-]", "_", host).lstrip(".") or "localhost"
 
 
 def run_name(now: Callable[[], float] = time.time) -> str:
@@ -57,9 +73,81 @@ def make_run_folder(logdir: str | os.PathLike[str]) -> Path:
             hint="capture to a local folder and copy its plugins/profile folder there",
         )
     folder = Path(place, "plugins", "profile", run_name()).absolute()
-    try:
+    with _translated(folder):
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
+    return folder
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where one worker's capture goes.
+
+    Attributes:
+        folder: the local folder that the files are written to.
+        name: the worker's name in it, which is claimed.
+        url: where the files have to go in the end; None if they are there already.
+    """
+
+    folder: Path
+    name: str
+    url: str | None = None
+
+    @property
+    def partial(self) -> Path:
+        """The file that holds what was flushed, while the capture runs."""
+        return self.folder / f"{self.name}.{PARTIAL}"
+
+    def release(self) -> None:
+        """Gives the claimed name back, and removes the folder if it got no file."""
+        with suppress(OSError):
+            self.partial.unlink()
+        drop_if_empty(self.folder)
+
+
+def open_target(logdir: str | os.PathLike[str]) -> Target:
+    """Makes the folder of a run that begins now, and claims this worker's name in it.
+
+    Raises:
+        CaptureError: nothing can be written to `logdir`.
+    """
+    place = os.fspath(logdir).removeprefix("file://")
+    worker = job.this_worker()
+    wanted = host_name() if worker.rank is None else f"{host_name()}_rank{worker.rank}"
+    if "://" in place:
+        folder = Path(tempfile.mkdtemp(prefix="stepscope-"))
+        run = os.environ.get(job.RUN_VARIABLE) or run_name()
+        return Target(folder, _claim(folder, wanted), f"{place.rstrip('/')}/plugins/profile/{as_name(run)}")
+    with _translated(Path(place, "plugins", "profile")):
+        folder = _run_folder(Path(place).absolute(), worker)
+        return Target(folder, _claim(folder, wanted))
+
+
+def _run_folder(logdir: Path, worker: job.Worker) -> Path:
+    told = os.environ.get(job.RUN_VARIABLE)
+    run = as_name(told) if told else job.agreed_run(logdir / "plugins", worker, run_name)
+    folder = logdir / "plugins" / "profile" / run
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _claim(folder: Path, wanted: str) -> str:
+    """The first name that no other capture has, claimed by making its partial file.  Raises OSError."""
+    for name in _names(wanted):
+        if (folder / f"{name}.xplane.pb").exists():
+            continue
+        try:
+            (folder / f"{name}.{PARTIAL}").touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        return name
+    raise AssertionError("there is always another name")
+
+
+@contextmanager
+def _translated(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise CaptureError(
             f"nothing can be written here: {error.strerror or error}",
@@ -67,7 +155,43 @@ def make_run_folder(logdir: str | os.PathLike[str]) -> Path:
             path=folder,
             hint="training goes on without a capture; choose a logdir that can be written",
         ) from error
-    return folder
+
+
+def store_all(artifacts: tuple[Artifact, ...], target: Target) -> list[Path]:
+    """Stores the files of a worker in its target's folder; returns those that are there, the profile first.
+
+    Raises:
+        CaptureError: the profile could not be written.
+    """
+    target.folder.mkdir(parents=True, exist_ok=True)  # somebody may have removed it meanwhile
+    profile = store(artifacts, target.folder, target.name)
+    name = profile.name.removesuffix(artifacts[0].suffix)
+    others = [profile.with_name(name + artifact.suffix) for artifact in artifacts[1:]]
+    return [profile, *(path for path in others if path.exists())]
+
+
+def upload(stored: list[Path], target: Target) -> str:
+    """Moves files to the target's place on another machine; returns the address of the first.
+
+    Raises:
+        CaptureError: a file could not be copied; all of them are still here.
+    """
+    from stepscope.formats import store as stores
+
+    try:
+        for path in stored:
+            stores.upload(path, f"{target.url}/{path.name}")
+    except InputError as error:
+        raise CaptureError(
+            f"the profile could not be copied to the logdir: {error.problem.reason}",
+            code="upload",
+            path=target.url,
+            kept=f"the files in {target.folder}",
+            hint=error.problem.hint or "copy them yourself",
+        ) from error
+    for path in stored:
+        path.unlink()
+    return f"{target.url}/{stored[0].name}"
 
 
 def drop_if_empty(folder: Path) -> None:

@@ -7,23 +7,40 @@ from typing import Any
 
 from stepscope.capture.report import warn
 
-_HIGHEST = {"host_tracer_level": 3, "python_tracer_level": 1, "device_tracer_level": 1}
+RANGES: dict[str, tuple[float, float]] = {
+    "host_tracer_level": (0, 3),
+    "python_tracer_level": (0, 1),
+    "device_tracer_level": (0, 1),
+    "python_min_us": (0, 1e9),
+    "python_max_depth": (0, 10_000),
+    "stack_samples_hz": (0, 1000),
+    "system_interval_ms": (0, 3_600_000),
+    "max_seconds": (1, 1e9),
+    "max_bytes": (1 << 20, 1 << 40),
+}
 
 
 @dataclass(frozen=True)
 class ProfilerOptions:
-    """What a capture records: the fields of `tf.profiler.experimental.ProfilerOptions` with the same meaning, and one
-    more.
+    """What a capture records: the fields of `tf.profiler.experimental.ProfilerOptions` with the same meaning, and what
+    Stepscope's own tracers add to the framework's.
 
-    A level out of range is moved to the nearest one when the capture starts, with a warning.
+    A number out of range is moved to the nearest one when the capture starts, with a warning.
 
     Attributes:
         host_tracer_level: 0 nothing, 1 annotations and the most important host events, 2 also expensive ops,
             3 everything; with PyTorch, 3 adds input shapes and memory events.
-        python_tracer_level: 1 records Python calls, 0 does not.  Stepscope's own tracer has none yet.
+        python_tracer_level: 1 records Python calls, 0 does not.  The framework's tracer does it where it has one and no
+            filter is set, else Stepscope's.
         device_tracer_level: 1 records what runs on accelerators, 0 does not.
         delay_ms: how long after a request workers start recording, so that they start together.  Only a capture that
             is asked for over the network waits; one that the program starts itself begins at once.
+        python_min_us: Python calls shorter than this, in microseconds, are not kept.
+        python_max_depth: Python calls nested deeper than this are not kept; 0 keeps all.
+        stack_samples_hz: how often a second the Python stacks of all threads are sampled; 0 does not.
+        system_interval_ms: how often CPU, memory, disk and GPUs are sampled, in ms; 0 does not.
+        max_seconds: a capture that runs longer is ended, saved, and says so.
+        max_bytes: what Stepscope's own tracers may write; the capture is ended, saved, and says so.
         strict: raise CaptureError where otherwise the problem is logged and training goes on.
     """
 
@@ -31,6 +48,12 @@ class ProfilerOptions:
     python_tracer_level: int = 0
     device_tracer_level: int = 1
     delay_ms: int | None = None
+    python_min_us: float = 0.0
+    python_max_depth: int = 0
+    stack_samples_hz: int = 0
+    system_interval_ms: int = 200
+    max_seconds: float = 3600.0
+    max_bytes: int = 1 << 30
     strict: bool = False
 
     @classmethod
@@ -44,12 +67,17 @@ class ProfilerOptions:
         return cls(**given)
 
     def in_range(self) -> ProfilerOptions:
-        """The same options with every level moved into its range; tells of each that had to be moved."""
+        """The same options with every number moved into its range; tells of each that had to be moved."""
         moved: dict[str, Any] = {}
-        for name, highest in _HIGHEST.items():
-            level = getattr(self, name)
-            nearest = min(max(level, 0), highest)
-            if nearest != level:
-                warn(f"{name}={level} is out of range 0 to {highest}; {nearest} is used")
+        for name, (lowest, highest) in RANGES.items():
+            value = getattr(self, name)
+            nearest = type(value)(min(max(value, lowest), highest))
+            if nearest != value:
+                warn(f"{name}={value} is out of range {lowest:g} to {highest:g}; {nearest} is used")
                 moved[name] = nearest
         return replace(self, **moved) if moved else self
+
+    @property
+    def filters_python(self) -> bool:
+        """True if not all Python calls are wanted, which only Stepscope's own tracer can do."""
+        return self.python_min_us > 0 or self.python_max_depth > 0

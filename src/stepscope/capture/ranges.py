@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
+import time
 from collections.abc import Callable
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from stepscope.capture import tracers
+from stepscope.capture import cost, tracers
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Metadata, Span
 
@@ -23,16 +24,39 @@ R = TypeVar("R")
 Opener = Callable[[str, Metadata], Span]
 
 _opener: Opener | None = None  # where ranges go now; None drops them
+_safe_opener: Opener | None = None  # the same if it never raises
 _idle = True  # no capture of ours runs
+_NO_METADATA: Metadata = MappingProxyType({})
 _open = threading.local()  # .step: the step of this thread that began last
 _complained: set[str] = set()
+_step_watchers: tuple[Callable[[object], None], ...] = ()
 
 
-def route(opener: Opener | None) -> None:
-    """Sends ranges to the tracer of a capture that begins; None when it has ended."""
-    global _opener, _idle
+def route(opener: Opener | None, cannot_fail: bool = False) -> None:
+    """Sends ranges to the tracer of a capture that begins; None when it has ended.
+
+    Args:
+        cannot_fail: nothing has to be caught, so that `annotate` may hand out the tracer's own range.
+    """
+    global _opener, _idle, _safe_opener
     _opener, _idle = opener, opener is None
+    _safe_opener = opener if cannot_fail else None
     _complained.clear()
+
+
+def watch_steps(watcher: Callable[[object], None]) -> Callable[[], None]:
+    """Calls `watcher` with the number of every step that begins, on its thread; returns what ends that.
+
+    This needs no capture: it is for whoever counts or times steps.
+    """
+    global _step_watchers
+    _step_watchers += (watcher,)
+
+    def end() -> None:
+        global _step_watchers
+        _step_watchers = tuple(other for other in _step_watchers if other is not watcher)
+
+    return end
 
 
 def _look_for_listener() -> None:
@@ -64,21 +88,28 @@ class Trace:
         metadata: facts to go with it.  `step_num` makes the range a step mark; `_r=1` tells older viewers so, too.
     """
 
-    __slots__ = ("_metadata", "_name", "_span")
+    __slots__ = ("_began_ns", "_metadata", "_name", "_span")
 
     def __init__(self, name: str, /, **metadata: object) -> None:
         self._name = name
         self._metadata = metadata
         self._span: Span | None = None
+        self._began_ns = 0  # set for steps only
 
     def __enter__(self) -> Trace:
-        if _opener is not None or "step_num" in self._metadata:
+        if "step_num" in self._metadata:
+            self._span = _enter_step(self._name, self._metadata)
+            self._began_ns = time.perf_counter_ns()
+        elif _opener is not None:
             self._span = _enter(self._name, self._metadata)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
+        if self._began_ns:
+            cost.note(time.perf_counter_ns() - self._began_ns, recording=self._span is not None)
+            self._began_ns = 0
         if self._span is not None:
             _leave(self._span, self._name)
             self._span = None
@@ -150,16 +181,28 @@ def annotate(name: str) -> Span:
     """
     if _opener is None:
         return _NOTHING
+    if _safe_opener is not None:
+        return _safe_opener(name, _NO_METADATA)
     return Trace(name)
 
 
-def _enter(name: str, metadata: Metadata) -> Span | None:
+def _enter_step(name: str, metadata: Metadata) -> Span | None:
     try:
-        if _idle and "step_num" in metadata:
+        for watcher in _step_watchers:
+            watcher(metadata["step_num"])
+        if _idle:
             _look_for_listener()
-        if _opener is None:
-            return None
-        span = _opener(name, metadata)
+    except Exception as error:
+        _complain(error, name)
+    return _enter(name, metadata)
+
+
+def _enter(name: str, metadata: Metadata) -> Span | None:
+    opener = _opener
+    if opener is None:
+        return None
+    try:
+        span = opener(name, metadata)
         span.__enter__()
     except Exception as error:
         _complain(error, name)

@@ -30,12 +30,15 @@ def warn(text: str) -> None:
 def report(error: Exception, doing: str) -> StepscopeError:
     """Logs and keeps an error, translated into our own tree; returns the translation."""
     global _last
-    _last = error if isinstance(error, StepscopeError) else _translate(error, doing)
+    _last = error if isinstance(error, StepscopeError) else translated(error, doing)
     _LOG.error("%s", _last)
     return _last
 
 
-def _translate(error: Exception, doing: str) -> CaptureError:
+def translated(error: Exception, doing: str) -> CaptureError:
+    """An error of anybody's as one of ours."""
+    if isinstance(error, CaptureError):
+        return error
     path = error.filename if isinstance(error, OSError) else None
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     reason = f"{doing} failed: {type(error).__name__}: {said}" if said else f"{doing} failed: {type(error).__name__}"

@@ -1,4 +1,4 @@
-"""One capture at a time: start, stop, Profile.
+"""One capture at a time: start, stop, Profile, record.
 
 No call raises into the training code, unless ProfilerOptions(strict=True) asks for it.
 """
@@ -7,32 +7,29 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import threading
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 
 from stepscope.capture import files, ranges, report, tracers
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.tracers.base import Recording, Tracer
-from stepscope.errors import CaptureError
+from stepscope.capture.running import Capture
+from stepscope.capture.tracers.base import Artifact, Collected, Recording
+from stepscope.errors import CaptureError, StepscopeError
 
 LogDir = str | os.PathLike[str]
 
+_PATIENCE_S = 0.1  # what a start waits for the profiler of the capture before it
+_HAND_OVER_S = 5.0  # what the program's end waits for a recording that somebody takes in memory
+_SIGTERM_PATIENCE_S = 20.0  # launchers kill a job 30 s after they asked it to end
 
-@dataclass(frozen=True, eq=False)
-class Session:
-    """A capture that runs."""
-
-    tracer: Tracer
-    tracer_name: str
-    folder: Path
-    strict: bool
-    thread: int
-
-
-_session: Session | None = None
+_session: Capture | None = None
+_ended_early: Capture | None = None  # it reached a limit, and nobody has called stop since
+_exporting: set[Capture] = set()
+_end_of_record: threading.Event | None = None  # ends the recording that `record` makes
 # Reentrant, for a signal handler may stop a capture while its own thread is in here.
 _lock = threading.RLock()
 
@@ -40,12 +37,12 @@ _lock = threading.RLock()
 def start(logdir: LogDir, options: object = None) -> None:
     """Starts a capture; `stop` writes it to LOGDIR/plugins/profile/RUN/HOST.xplane.pb.
 
-    It drives the profiler of the framework that the program uses, or Stepscope's own tracer where there is none; see
-    `stepscope.capture.tracers` for the rule and STEPSCOPE_TRACER to overrule it.  A capture that is still running when
-    the program ends is stopped and written then.
+    It drives the profiler of the framework that the program uses, where there is one, together with Stepscope's own
+    tracers; see `stepscope.capture.tracers` for the rule and STEPSCOPE_TRACER to overrule it.  A capture that is still
+    running when the program ends, or is asked to end by SIGTERM, is stopped and written then.
 
     Args:
-        logdir: a local folder; made if it does not exist.
+        logdir: a folder; made if it does not exist.  One on another machine (`gs://...`) gets its files at the end.
         options: a ProfilerOptions, or any object with its fields, such as TensorFlow's; None for the defaults.
 
     Raises:
@@ -55,24 +52,87 @@ def start(logdir: LogDir, options: object = None) -> None:
     _begin(logdir, options)
 
 
-def stop(save: bool = True) -> Path | None:
+def is_running() -> bool:
+    """True while a capture of this process records."""
+    return _session is not None
+
+
+def stop(save: bool = True, wait: bool = True) -> Path | None:
     """Ends the capture and writes it.
 
     Args:
         save: False forgets what was recorded.
+        wait: False returns at once and stops the framework's profiler and writes in the background; the program's end
+            waits for that.  Until the framework's profiler has stopped, no other capture can start.
 
     Returns:
-        The file that was written; None if there is none, `last_error()` then tells why.
+        The file that was written.  None if there is none, and `last_error()` then tells why; if it is still being
+        written; or if it was copied to a logdir on another machine.
 
     Raises:
         CaptureError: only if the capture was started with `strict`.
     """
-    session = _session
-    if session is None:
-        nothing = CaptureError("no capture is running", code="not-running", hint="call start(logdir) first")
-        report.report(nothing, "stopping the capture")
-        return None
-    return _end(session, save, session.strict)
+    global _ended_early
+    with _lock:
+        capture, early = _session, _ended_early
+        _ended_early = None
+    if capture is not None:
+        return _end(capture, save=save, wait=wait, strict=capture.options.strict)
+    if early is not None:
+        return _path_of(early, wait)
+    nothing = CaptureError("no capture is running", code="not-running", hint="call start(logdir) first")
+    report.report(nothing, "stopping the capture")
+    return None
+
+
+def _path_of(capture: Capture, wait: bool) -> Path | None:
+    if wait:
+        capture.finished.wait()
+    return capture.path
+
+
+def record(duration_ms: int, options: object = None, stop_event: threading.Event | None = None) -> Collected:
+    """Records for a time and hands over the files' contents as bytes, without a logdir.  Any thread may call it.
+
+    Args:
+        duration_ms: how long; at least 1.
+        options: as for `start`; `strict` changes nothing.
+        stop_event: ends the recording early when set.
+
+    Raises:
+        CaptureError: a capture is running already, the framework's profiler does not start or stop, or the program
+            stopped the recording.
+    """
+    if duration_ms < 1:
+        raise CaptureError(f"a capture of {duration_ms} ms records nothing", code="duration", hint="ask for 1 or more")
+    global _end_of_record
+    capture = _begin(None, replace(ProfilerOptions.of(options), strict=True))
+    assert capture is not None, "strict raises otherwise"
+    _end_of_record = stop_event or threading.Event()
+    try:
+        _end_of_record.wait(duration_ms / 1000)
+    finally:
+        mine = _ended_by_me(capture)
+    if not mine:
+        raise CaptureError("the recording was stopped by the program meanwhile", code="not-running")
+    try:
+        with report.Wall(f"stopping the {capture.name} profiler", strict=True):
+            return _in_memory(capture.collect(capture.take(save=True)))
+    finally:
+        capture.forget()
+        _exporting.discard(capture)
+        capture.finished.set()
+    raise AssertionError("the wall raises")
+
+
+def _in_memory(collected: Collected) -> Collected:
+    if collected.error is not None:
+        report.report(collected.error, "collecting")
+
+    def read(content: bytes | Path) -> bytes:
+        return content if isinstance(content, bytes) else content.read_bytes()
+
+    return replace(collected, artifacts=tuple(Artifact(a.suffix, read(a.content)) for a in collected.artifacts))
 
 
 class Profile:
@@ -83,13 +143,15 @@ class Profile:
 
     Attributes:
         path: the file that was written, None until then.
+        url: where it was copied to, for a logdir on another machine.
     """
 
     def __init__(self, logdir: LogDir, options: object = None) -> None:
         self.path: Path | None = None
+        self.url: str | None = None
         self._logdir = logdir
         self._options = options
-        self._session: Session | None = None
+        self._session: Capture | None = None
 
     def __enter__(self) -> Profile:
         self._session = _begin(self._logdir, self._options)
@@ -98,21 +160,30 @@ class Profile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            self.path = _end(session, save=True, strict=session.strict and error is None)
+        capture, self._session = self._session, None
+        if capture is None:
+            return
+        if capture.ended_early:
+            self.path = _path_of(capture, wait=True)
+        else:
+            self.path = _end(capture, save=True, wait=True, strict=capture.options.strict and error is None)
+        self.url = capture.url
 
 
-def _begin(logdir: LogDir, options: object) -> Session | None:
+# -- the one capture that runs -----------------------------------------------------------------------------------------
+
+
+def _begin(logdir: LogDir | None, options: object) -> Capture | None:
     """Starts a capture; None if that failed."""
-    global _session
+    global _session, _ended_early
     chosen = ProfilerOptions.of(options)
     with report.Wall("starting the capture", chosen.strict), _lock:
         _refuse_second()
         report.forget()
         _session = _started(logdir, chosen.in_range())
-        ranges.route(_session.tracer.annotate)
+        _ended_early = None
         atexit.register(_at_exit)
+        _listen_to_sigterm()
         return _session
     return None
 
@@ -122,83 +193,165 @@ def _refuse_second() -> None:
         raise CaptureError(
             "a capture is already running",
             code="already-running",
-            path=_session.folder,
+            path=_session.target and _session.target.folder,
             kept="the running capture",
             hint="call stop() before the next start()",
         )
-
-
-def _started(logdir: LogDir, options: ProfilerOptions) -> Session:
-    entry = tracers.choose()
-    folder = files.make_run_folder(logdir)
-    try:
-        tracer = entry.load()()
-        tracer.start(options)
-    except BaseException:
-        files.drop_if_empty(folder)
-        raise
-    return Session(tracer, entry.name, folder, options.strict, threading.get_ident())
-
-
-def _end(session: Session, save: bool, strict: bool) -> Path | None:
-    with report.Wall(f"stopping the {session.tracer_name} profiler", strict):
-        try:
-            recording = _stopped(session, save)
-            return None if recording is None else _saved(session, recording)
-        finally:
-            files.drop_if_empty(session.folder)
-    return None
-
-
-def _stopped(session: Session, save: bool) -> Recording | None:
-    """Ends the recording, whatever happens; None if it is not to be kept."""
-    global _session
-    with _lock:
-        if session is not _session:  # it was stopped inside its block, or another thread was faster
-            return None
-        _refuse_other_thread(session)
-        _session = None
-        atexit.unregister(_at_exit)
-        ranges.end_open_step()
-        ranges.route(None)
-        if save:
-            return session.tracer.stop()
-        session.tracer.discard()
-    return None
-
-
-def _at_exit() -> None:
-    if _session is not None:
-        _end(_session, save=True, strict=False)
-
-
-def _refuse_other_thread(session: Session) -> None:
-    if session.tracer.one_thread and session.thread != threading.get_ident():
+    if not all(capture.released.wait(_PATIENCE_S) for capture in list(_exporting)):
         raise CaptureError(
-            f"the {session.tracer_name} profiler has to be stopped on the thread that started it",
-            code="wrong-thread",
-            kept="the running capture",
-            hint="call stop() there",
+            "the capture before this one is still being stopped",
+            code="still-stopping",
+            kept="the capture before",
+            hint="leave more steps between two captures, or stop with wait=True",
         )
 
 
-def _saved(session: Session, recording: Recording) -> Path:
-    """Writes the files of a recording; touches nothing but the recording and the folder."""
-    with closing(recording):
-        host = files.host_name()
-        collected = recording.collect(host)
-        session.folder.mkdir(parents=True, exist_ok=True)
-        path = files.store(collected.artifacts, session.folder, host)
+def _started(logdir: LogDir | None, options: ProfilerOptions) -> Capture:
+    entry = tracers.choose()
+    target = None if logdir is None else files.open_target(logdir)
+    try:
+        capture = Capture(entry, target, options)
+        capture.start(_end_early)
+    except BaseException:
+        if target is not None:
+            target.release()
+        raise
+    return capture
+
+
+def _ended_by_me(capture: Capture) -> bool:
+    """Ends a recording; False if it had ended already: inside its block, by another thread, or by itself."""
+    global _session
+    with _lock:
+        if capture is not _session:
+            return False
+        capture.refuse_other_thread()
+        _session = None
+        atexit.unregister(_at_exit)
+        capture.end()
+        _exporting.add(capture)
+        return True
+
+
+def _is_taken_in_memory(capture: Capture) -> bool:
+    """True for a recording of `record`, which is then told to end; its caller gets what there is."""
+    if capture.target is None and _end_of_record is not None:
+        _end_of_record.set()
+    return capture.target is None
+
+
+def _end(capture: Capture, *, save: bool, wait: bool, strict: bool) -> Path | None:
+    if _is_taken_in_memory(capture):
+        return None
+    mine = False
+    with report.Wall(f"stopping the {capture.name} profiler", strict):
+        mine = _ended_by_me(capture)
+    if not mine:
+        return None
+    failure = _finish(capture, save) if wait or not save else _finish_later(capture)
+    if strict and failure is not None:
+        raise failure
+    return capture.path
+
+
+def _finish_later(capture: Capture) -> StepscopeError | None:
+    try:
+        threading.Thread(target=_finish, args=(capture, True), name="stepscope-export").start()
+    except RuntimeError:  # no thread can be had: at the program's end, or at the system's limit
+        return _finish(capture, save=True)
+    return None
+
+
+def _finish(capture: Capture, save: bool) -> StepscopeError | None:
+    """Stops the framework's profiler and writes the files, on whatever thread has the time; returns what went wrong.
+
+    What Stepscope recorded itself is written even if the framework's profiler fails.  If nothing can be written, what
+    was flushed stays as it is.
+    """
+    failure: StepscopeError | None = None
+    try:
+        recording = None
+        try:
+            recording = capture.take(save)
+        except Exception as error:
+            failure = report.report(error, f"stopping the {capture.name} profiler")
+            failure.__cause__ = None if failure is error else error
+        if save:
+            failure = _write(capture, recording) or failure
+    finally:
+        if not save or capture.is_written:
+            capture.forget()
+        else:
+            capture.leave_partial()
+        _exporting.discard(capture)
+        capture.finished.set()
+    return failure
+
+
+def _write(capture: Capture, recording: Recording | None) -> StepscopeError | None:
+    assert capture.target is not None, "record() takes no files"
+    try:
+        collected = capture.collect(recording)
+        stored = files.store_all(collected.artifacts, capture.target)
+        capture.is_written = True
+        if capture.target.url is None:
+            capture.path = stored[0]
+        else:
+            capture.url = files.upload(stored, capture.target)
+    except Exception as error:
+        return report.report(error, "writing the profile")
     if collected.error is not None:
         report.report(collected.error, "collecting")
-    return path
+    return None
+
+
+def _end_early(capture: Capture) -> None:
+    """Ends a capture that has reached a limit, on one of its own threads."""
+    global _ended_early
+    if _is_taken_in_memory(capture):
+        return
+    if _ended_by_me(capture):
+        _ended_early = capture
+        _finish(capture, save=True)
+
+
+# -- the end of the program --------------------------------------------------------------------------------------------
+
+
+def _at_exit() -> None:
+    capture = _session
+    if capture is None:
+        return
+    _end(capture, save=True, wait=True, strict=False)
+    if capture.target is None:
+        capture.finished.wait(_HAND_OVER_S)
+
+
+def _listen_to_sigterm() -> None:
+    """Saves the capture when the job is asked to end, unless the program has an answer of its own to that."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _on_sigterm)
+
+
+def _on_sigterm(number: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        _at_exit()
+        for capture in list(_exporting):
+            capture.finished.wait(_SIGTERM_PATIENCE_S)
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)  # the job ends as if nobody had listened
 
 
 def _forget_parent() -> None:
     """After a fork: the capture is the parent's, which will write it."""
-    global _session, _lock
+    global _session, _ended_early, _lock
     _lock = threading.RLock()
-    _session = None
+    if _session is not None:
+        with suppress(Exception):
+            _session.abandon()
+    _session = _ended_early = None
+    _exporting.clear()
     atexit.unregister(_at_exit)
     ranges.forget_parent()
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepscope.analysis.registry import TOOLS, Tool
+from stepscope.cli.capture import add_capture
 from stepscope.cli.open import open_page, serve
+from stepscope.cli.run import add_run
 from stepscope.cli.show import OutputFormat, show_report, show_summary, working
 from stepscope.errors import OutputError, UsageError
 
@@ -137,6 +139,10 @@ def demo(
     if sys.stdout.isatty() and not os.environ.get(DEMO_ONCE):
         typer.echo()
         serve(str(folder))
+
+
+add_capture(app)
+add_run(app)
 
 
 def _load(path: str, run: str | None, host: str | None, progress: Callable[[str], None]) -> LoadedProfile:

@@ -21,6 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # One command makes no cycles worth collecting, and looking for them among the objects of large libraries costs a
     # twentieth of its time.
     gc.disable()
+    if os.environ.get("STEPSCOPE_LOGDIR"):  # which is meant for training jobs
+        from stepscope.capture.auto.autostart import disarm
+
+        disarm()
     from stepscope.cli import commands
 
     commands.owns_process = True

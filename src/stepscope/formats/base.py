@@ -75,6 +75,12 @@ FORMATS: tuple[Format, ...] = (
         pattern=r"(?P<host>.*?)(?:\.\d+)?(?:\.pt)?\.trace\.json(?:\.gz)?",
         reader="stepscope.formats.kineto:read",
     ),
+    Format(
+        name="spool",
+        summary="what a capture of Stepscope had flushed when its job was killed (*.xplane.pb.partial)",
+        pattern=r"(?:(?P<host>.*)\.)?xplane\.pb\.partial",
+        reader="stepscope.formats.spool.reader:read",
+    ),
 )
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from itertools import islice
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from stepscope.errors import AccessError, InputError, NotFoundError, Problem, StepscopeError
@@ -232,6 +233,20 @@ def read_bytes(path: str) -> bytes:
 def read_prefix(path: str, size: int) -> bytes:
     """At most the first `size` bytes of a file.  Raises as `read_bytes` does."""
     return _store(path).read(path, size)
+
+
+def upload(source: Path, path: str) -> None:
+    """Copies a local file to a remote store, folders and all.
+
+    Raises:
+        AccessError: there is such a file already, or the store refuses.
+    """
+    with _remote_errors(path):
+        system, inner = _open_store(path)
+        if system.exists(inner):
+            raise AccessError("there is a file of this name already", path=path, hint="copy it under another name")
+        system.makedirs(system._parent(inner), exist_ok=True)
+        system.put_file(str(source), inner)
 
 
 def walk(path: str, max_depth: int = MAX_DEPTH, max_entries: int = MAX_ENTRIES, max_folders: int | None = None) -> Walk:

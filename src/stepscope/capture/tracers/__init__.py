@@ -1,11 +1,13 @@
-"""The tracers, and the one rule that chooses among them.
+"""The tracers, and the rules that choose among them.
+
+Stepscope's own (`PROBES`) are chosen by the options, as many as are wanted.  Of the frameworks' profilers, one is:
 
 1. `STEPSCOPE_TRACER`, if the environment sets it, names the tracer.
 2. Keras' backend, if that is JAX or PyTorch.  (TensorFlow is its default and proves nothing.)
 3. The framework that the program is known to compute with: JAX once it has a backend, else TensorFlow once it has run
    an op.
 4. The framework that is imported: PyTorch, else TensorFlow, else JAX.
-5. Stepscope's own tracer.
+5. None: Stepscope's own tracers do alone.
 
 Being imported is weak evidence: TensorFlow imports JAX where both are installed, PyTorch's TensorBoard writer imports
 TensorFlow, and JAX programs load their data with either.  So use goes before import, import is read in the order in
@@ -18,11 +20,12 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.report import warn
-from stepscope.capture.tracers.base import Tracer
+from stepscope.capture.tracers.base import Probe, Tracer
 from stepscope.errors import CaptureError
 
 ENVIRONMENT = "STEPSCOPE_TRACER"
@@ -59,7 +62,71 @@ REGISTRY: tuple[Entry, ...] = (
     Entry("jax", "stepscope.capture.tracers.jax:JaxTracer"),
     Entry("tensorflow", "stepscope.capture.tracers.tensorflow:TensorFlowTracer"),
     Entry("torch", "stepscope.capture.tracers.torch:TorchTracer"),
-    Entry("host", "stepscope.capture.tracers.host:HostTracer", needs_framework=False),
+    Entry("host", "", needs_framework=False),
+)
+
+
+@dataclass(frozen=True)
+class ProbeEntry:
+    """One of Stepscope's own tracers as the registry knows it.
+
+    Attributes:
+        what: what is lost if it does not start, for messages.
+        target: `module:class`.
+        wanted: whether a capture with these options uses it; the second argument names the framework whose profiler
+            runs, empty for none.
+    """
+
+    what: str
+    target: str
+    wanted: Callable[[ProfilerOptions, str], bool]
+
+    def make(self) -> Probe:
+        """A tracer for one capture."""
+        module, _, name = self.target.partition(":")
+        made: Probe = getattr(importlib.import_module(module), name)()
+        return made
+
+
+def _wants_python(options: ProfilerOptions, framework: str) -> bool:
+    """Frameworks trace all Python calls at less cost than we could, and none can filter them."""
+    return options.python_tracer_level > 0 and (not framework or options.filters_python)
+
+
+def _wants_cupti(options: ProfilerOptions, framework: str) -> bool:
+    if framework or options.device_tracer_level == 0 or ("cupti" not in sys.modules and not _uses_cuda()):
+        return False
+    from stepscope.capture.tracers import cupti
+
+    return cupti.available()
+
+
+def _uses_cuda() -> bool:
+    """True if a library is imported that computes on NVIDIA GPUs: CUPTI is not loaded into a program without one."""
+    return any(name in sys.modules for name in ("cupy", "numba.cuda", "cuda", "pycuda", "cudf"))
+
+
+PROBES: tuple[ProbeEntry, ...] = (
+    ProbeEntry(
+        "the Python calls",
+        "stepscope.capture.tracers.python_calls:PythonTracer",
+        _wants_python,
+    ),
+    ProbeEntry(
+        "the stack samples",
+        "stepscope.capture.tracers.stack_samples:StackSampler",
+        lambda options, _: options.stack_samples_hz > 0,
+    ),
+    ProbeEntry(
+        "the system's counters",
+        "stepscope.capture.tracers.system:SystemTracer",
+        lambda options, _: options.system_interval_ms > 0,
+    ),
+    ProbeEntry(
+        "the work of the GPUs",
+        "stepscope.capture.tracers.cupti:CuptiTracer",
+        _wants_cupti,
+    ),
 )
 
 

@@ -1,8 +1,13 @@
-"""What a tracer is.  Adding one is a module with a class of this shape and a line in `tracers.REGISTRY`."""
+"""What a tracer is.
+
+There are two sorts.  A `Tracer` drives a framework's profiler, and a capture has at most one; adding one is a module
+with a class of that shape and a line in `tracers.REGISTRY`.  A `Probe` is one of Stepscope's own, and a capture has as
+many as its options ask for; adding one is a module with a class of that shape and a line in `tracers.PROBES`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -11,8 +16,10 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from stepscope.capture.options import ProfilerOptions
     from stepscope.errors import CaptureError
+    from stepscope.formats.spool.layout import Chunk
 
 Metadata = Mapping[str, object]
+Clock = Callable[[], int]
 
 
 class Span(Protocol):
@@ -90,3 +97,27 @@ class Tracer(Protocol):
 
     def annotate(self, name: str, metadata: Metadata) -> Span:
         """A named range; `step_num` in the metadata makes it a step mark."""
+
+
+class Probe(Protocol):
+    """One of Stepscope's own tracers.  An instance serves one capture."""
+
+    def start(self, options: ProfilerOptions, clock: Clock) -> None:
+        """Begins to record.  Raises CaptureError, or anything else, if it cannot; the capture then goes on without it.
+
+        Args:
+            clock: ns; every time that is recorded is a reading of it.
+        """
+
+    def stop(self) -> None:
+        """Ends the recording, in no time, for the training waits.  What was recorded can still be drained."""
+
+    def abandon(self) -> None:
+        """In a forked child, which has one thread only: takes hooks out of it, and touches nothing else."""
+
+    def waiting_bytes(self) -> int:
+        """About how much memory the next `drain` frees."""
+
+    def drain(self) -> list[Chunk]:
+        """Hands over what was recorded since the last time, and forgets it.  Called by one thread at a time, while
+        others go on recording."""

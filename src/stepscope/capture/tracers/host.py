@@ -1,6 +1,6 @@
-"""Stepscope's own tracer: the program's annotations, for code that no framework's profiler watches.
+"""The program's annotations: what `Trace`, `annotate` and `step` name.
 
-A range costs two readings of the clock and one append to a queue that belongs to its thread, so no lock is taken and
+A range costs two readings of the clock and one append to a list that belongs to its thread, so no lock is taken and
 threads do not wait for each other.  Ranges nest as the `with` blocks do.  As in TensorFlow's tracer, a range that was
 open when the capture began or ended is not recorded.
 """
@@ -8,26 +8,23 @@ open when the capture began or ended is not recorded.
 from __future__ import annotations
 
 import operator
+import sys
 import threading
 import time
-from collections import deque
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.tracers.base import Artifact, Collected, Metadata
+from stepscope.capture.tracers.base import Clock, Metadata
+from stepscope.formats.spool.layout import Chunk, StatValue
 
-if TYPE_CHECKING:
-    from stepscope.model import EventKind, LineBuilder
-    from stepscope.model import HostTrace as Trace
+PLANE = "/host:CPU"
+_BYTES_OF_EVENT = 160  # a tuple, two numbers, its share of the names
+_FOREVER = sys.maxsize
 
-MAX_EVENTS = 1_000_000
-"""Ranges kept for each thread, the newest; about 150 MB.  A capture that nobody stops must not eat the machine."""
-
-Event = tuple[str, int, int, Metadata]  # name, start and end in ns of the clock, metadata
-Clock = Callable[[], int]
+Event = tuple[str, int, int, Metadata]  # name, begin and end in ns of the clock, metadata
 
 
 @dataclass(frozen=True)
@@ -36,51 +33,52 @@ class Thread:
 
     name: str
     number: int
-    events: deque[Event] = field(default_factory=lambda: deque(maxlen=MAX_EVENTS))
+    events: list[Event] = field(default_factory=list)
 
 
 class HostTracer:
-    """Records annotations itself, in memory.
+    """Records annotations, in memory until they are drained."""
 
-    Args:
-        clock: a steady clock in ns.
-        wall_clock: ns since 1970, read once to place the steady clock in time.
-    """
-
-    one_thread = False
-
-    def __init__(self, clock: Clock = time.perf_counter_ns, wall_clock: Clock = time.time_ns) -> None:
-        self._clock = clock
-        self._wall_clock = wall_clock
+    def __init__(self) -> None:
+        self._clock: Clock = time.perf_counter_ns
         self._local = threading.local()
         self._threads: list[Thread] = []
-        self._start_ns = 0
-        self._start_unix_ns = 0
+        self._stop_ns = _FOREVER
 
-    @staticmethod
-    def in_use() -> bool:
-        """False: there is no framework to use."""
-        return False
-
-    @staticmethod
-    def listening() -> bool:
-        """False: nobody else drives this tracer."""
-        return False
-
-    def start(self, options: ProfilerOptions) -> None:
+    def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Begins to record; the levels change nothing."""
-        before = self._clock()
-        self._start_unix_ns = self._wall_clock()
-        self._start_ns = (before + self._clock()) // 2
+        self._clock = clock
 
-    def stop(self) -> HostRecording:
-        """Ends the recording."""
-        threads = [Thread(thread.name, thread.number, _snapshot(thread.events)) for thread in list(self._threads)]
-        return HostRecording(threads, self._start_ns, self._start_unix_ns, self._clock())
+    def stop(self) -> None:
+        """Ends the recording: what ends later is not drained."""
+        self._stop_ns = self._clock()
 
-    def discard(self) -> None:
-        """Forgets what was recorded."""
-        self._threads.clear()
+    def abandon(self) -> None:
+        """Nothing: there is no hook in this process."""
+
+    def waiting_bytes(self) -> int:
+        """About how much memory the ranges take."""
+        return _BYTES_OF_EVENT * sum(len(thread.events) for thread in self._threads)
+
+    def drain(self) -> list[Chunk]:
+        """The ranges that have ended, a chunk for each thread that has any."""
+        return [self._chunk(thread, taken) for thread in list(self._threads) if (taken := take(thread.events))]
+
+    def _chunk(self, thread: Thread, events: list[Event]) -> Chunk:
+        if self._stop_ns != _FOREVER:
+            events = [event for event in events if event[2] <= self._stop_ns]
+        names: dict[str, int] = {}
+        return Chunk(
+            PLANE,
+            thread.name,
+            thread.number,
+            "ANNOTATION",
+            name=array("i", [names.setdefault(event[0], len(names)) for event in events]),
+            begin=array("q", [event[1] for event in events]),
+            end=array("q", [event[2] for event in events]),
+            stats={row: _stats(event[3]) for row, event in enumerate(events) if event[3]},
+            names=[str(name) for name in names],
+        )
 
     def annotate(self, name: str, metadata: Metadata) -> HostSpan:
         """A range of the thread that enters it."""
@@ -125,70 +123,18 @@ class HostSpan:
         self._metadata = {**self._metadata, **metadata}
 
 
-def _snapshot(events: deque[Event]) -> deque[Event]:
-    while True:  # a thread that leaves its last range just now changes the queue under the copy
-        try:
-            return deque(events, maxlen=events.maxlen)
-        except RuntimeError:
-            continue
+def take(events: list[Event]) -> list[Event]:
+    """Takes what is in a list that another thread appends to: both halves are single operations of the interpreter."""
+    taken = events[:]
+    del events[: len(taken)]
+    return taken
 
 
-@dataclass
-class HostRecording:
-    """What all threads recorded between two readings of the clock."""
-
-    threads: list[Thread]
-    start_ns: int
-    start_unix_ns: int
-    stop_ns: int
-
-    def collect(self, host: str) -> Collected:
-        """The recording as XSpace."""
-        from stepscope.formats.xspace.writer import write
-
-        return Collected((Artifact("xplane.pb", write(self.trace(host))),))
-
-    def close(self) -> None:
-        """Lets go of the events."""
-        self.threads = []
-
-    def trace(self, host: str) -> Trace:
-        """The recording as a trace: a line for each thread, and the session's times."""
-        from stepscope.model import PlaneKind, TraceBuilder
-
-        stop_unix_ns = self.start_unix_ns + self.stop_ns - self.start_ns
-        builder = TraceBuilder(host, self.start_unix_ns, stop_unix_ns)
-        plane = builder.plane("/host:CPU", PlaneKind.HOST)
-        for thread in self.threads:
-            self._fill(builder.line(plane, thread.name, thread.number), thread.events)
-        builder.recorder_messages += [_lost(thread) for thread in self.threads if len(thread.events) == MAX_EVENTS]
-        builder.partial = bool(builder.recorder_messages)
-        return builder.build()
-
-    def _fill(self, line: LineBuilder, events: deque[Event]) -> None:
-        from stepscope.model import Trait
-
-        for name, start_ns, end_ns, metadata in events:
-            kind = _kind(metadata)
-            traits = Trait.EXPLICIT_ROOT if metadata.get("_r") else Trait.NONE
-            stats = {key: _stat(value) for key, value in metadata.items()}
-            line.event(name, (start_ns - self.start_ns) * 1000, (end_ns - start_ns) * 1000, kind, stats, traits)
+def _stats(metadata: Metadata) -> dict[str, StatValue]:
+    return {str(key): _stat(value) for key, value in metadata.items()}
 
 
-def _kind(metadata: Metadata) -> EventKind:
-    """What a range is: a step, a wait for input if it is marked as a stage of the input, else a user's range."""
-    from stepscope.model import EventKind
-
-    if "step_num" in metadata:
-        return EventKind.STEP_MARK
-    return EventKind.INPUT_WAIT if "_ipl_stage_name" in metadata else EventKind.ANNOTATION
-
-
-def _lost(thread: Thread) -> str:
-    return f"thread {thread.name} recorded more than {MAX_EVENTS:,} ranges; the oldest were dropped"
-
-
-def _stat(value: object) -> int | float | str | bytes:
+def _stat(value: object) -> StatValue:
     """Metadata as a stat: numbers as numbers, whatever they come wrapped in, the rest as text."""
     if isinstance(value, float | str | bytes):
         return value

@@ -50,6 +50,8 @@ class JaxTracer:
         for level in _LEVELS:
             if hasattr(native, level):  # which levels there are depends on the release
                 setattr(native, level, getattr(options, level))
+        if options.filters_python and hasattr(native, "python_tracer_level"):
+            native.python_tracer_level = 0
         return {"profiler_options": native}
 
     def stop(self) -> ExportFolder:

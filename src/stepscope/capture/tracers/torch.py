@@ -17,14 +17,18 @@ _FAST = 3  # gzip level: a sixth of the text for a third of the time of the defa
 
 
 class TorchTracer:
-    """PyTorch's profiler.  What it writes is converted to XSpace, and kept beside it as it was written."""
+    """PyTorch's profiler.  What it writes is converted to XSpace, and kept beside it as it was written.
 
-    # Stopping on another thread ends the process with a segmentation fault (torch 2.13).
-    one_thread = True
+    PyTorch's profiler sees the thread that starts it, and the process ends with a segmentation fault if another thread
+    stops it (torch 2.13).  Told to watch all threads it does neither, so that any thread may start and stop a capture.
+    A torch that cannot be told so leaves the rule to the caller.
+    """
 
     def __init__(self) -> None:
         self._torch: Any = sys.modules["torch"]
         self._native: Any = None
+        self._configuration = _for_all_threads()
+        self.one_thread = self._configuration is None
 
     @staticmethod
     def in_use() -> bool:
@@ -40,14 +44,19 @@ class TorchTracer:
         """Begins to record.  Raises RuntimeError if another profiler records."""
         if self.listening():
             raise CaptureError("a PyTorch profiler is already running", code="busy", hint="end it before this capture")
+        self._native = self._profiler(options)
+        self._native.start()
+
+    def _profiler(self, options: ProfilerOptions) -> Any:
         everything = options.host_tracer_level >= 3
-        self._native = self._torch.profiler.profile(
+        more = {} if self._configuration is None else {"experimental_config": self._configuration}
+        return self._torch.profiler.profile(
             activities=self._activities(options),
             record_shapes=everything,
             profile_memory=everything,
-            with_stack=options.python_tracer_level > 0,
+            with_stack=options.python_tracer_level > 0 and not options.filters_python,
+            **more,
         )
-        self._native.start()
 
     def _activities(self, options: ProfilerOptions) -> list[Any]:
         known = self._torch.profiler.ProfilerActivity
@@ -63,13 +72,21 @@ class TorchTracer:
 
     def discard(self) -> None:
         """Ends the recording and forgets it."""
-        native, self._native = self._native, None
-        native.stop()
+        self.stop().close()
 
     def annotate(self, name: str, metadata: Metadata) -> Span:
         """A range in whatever profiler records.  PyTorch keeps its name only, and knows a step by a name of its own."""
         step = metadata.get("step_num")
         return _Range(self._torch.profiler.record_function(name if step is None else f"ProfilerStep#{step}"))
+
+
+def _for_all_threads() -> Any:
+    """The configuration with which a profiler watches all threads; None if this torch has none."""
+    configuration = getattr(getattr(sys.modules.get("torch._C"), "_profiler", None), "_ExperimentalConfig", None)
+    try:
+        return configuration and configuration(profile_all_threads=True)
+    except TypeError:
+        return None
 
 
 class _Range:

@@ -20,6 +20,7 @@ STAT_METADATA_ID, STAT_DOUBLE, STAT_UINT, STAT_INT, STAT_STRING, STAT_BYTES, STA
 METADATA_ID, METADATA_NAME, METADATA_DISPLAY_NAME, METADATA_STATS = 1, 2, 4, 5
 
 HOST_PLANE = "/host:CPU"
+PYTHON_PLANE = "/host:python-tracer"
 ENVIRONMENT_PLANE = "Task Environment"
 START_TIME_STAT, STOP_TIME_STAT = "profile_start_time", "profile_stop_time"
 KIND_STAT = "stepscope_kind"
@@ -27,7 +28,7 @@ OCCURRENCES_STAT = "num_occurrences"
 GROUP_STAT = "group_id"  # if all planes declare it, other readers take the steps that the file tells
 
 _HOST_PLANES = frozenset({
-    HOST_PLANE, "/host:python-tracer", "/host:CUPTI", "/host:NVTX-CUPTI", "/host:ROCTRACER", "/host:TPU-runtime",
+    HOST_PLANE, PYTHON_PLANE, "/host:CUPTI", "/host:NVTX-CUPTI", "/host:ROCTRACER", "/host:TPU-runtime",
 })  # fmt: skip
 
 _DEVICE_PLANE = re.compile(r"/device:(?P<kind>[A-Z]+):(?P<ordinal>[0-9]+)(?P<rest>.*)", re.DOTALL)

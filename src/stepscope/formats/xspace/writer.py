@@ -29,8 +29,15 @@ def write(trace: HostTrace) -> bytes:
 
 def pieces(trace: HostTrace) -> Iterator[bytes | memoryview]:
     """The file in pieces, for writing without holding more than one plane of it."""
-    trace = with_kinds(trace)
     yield _text(schema.SPACE_HOSTNAMES, _encoded(trace.host))
+    yield from planes_only(trace)
+    if trace.start_unix_ns is not None and PlaneKind.ENVIRONMENT not in trace.planes.kind:
+        yield _environment(trace.start_unix_ns, trace.stop_unix_ns)
+
+
+def planes_only(trace: HostTrace) -> Iterator[bytes | memoryview]:
+    """The planes and messages in pieces, to be added to a file that has a host and a start of its own."""
+    trace = with_kinds(trace)
     for message in trace.recorder_messages:
         yield _text(schema.SPACE_WARNINGS, _encoded(message))
     zeros, _ = line_zeros_ps(trace.lines.start_ns, trace.start_unix_ns)
@@ -40,8 +47,6 @@ def pieces(trace: HostTrace) -> Iterator[bytes | memoryview]:
         parts = list(_Plane.of(trace, plane, range(first, last), zeros, declared).parts())
         yield _head(schema.SPACE_PLANES, sum(len(part) for part in parts))
         yield from parts
-    if trace.start_unix_ns is not None and PlaneKind.ENVIRONMENT not in trace.planes.kind:
-        yield _environment(trace.start_unix_ns, trace.stop_unix_ns)
 
 
 @dataclass(frozen=True)

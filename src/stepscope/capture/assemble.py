@@ -1,0 +1,62 @@
+"""Makes one profile of what the framework's profiler and Stepscope's own tracers recorded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope.capture.report import report
+from stepscope.capture.tracers.base import Artifact, Collected
+
+if TYPE_CHECKING:
+    from stepscope.formats.spool.reader import Spool
+
+PROFILE = "xplane.pb"
+# The framework records the annotations as well: they are in its profile already.
+_OF_THE_FRAMEWORK = frozenset({"/host:CPU"})
+
+
+def assembled(spooled: bytes, framework: Collected | None, host: str) -> Collected:
+    """The files to store.
+
+    Args:
+        spooled: all that was flushed, to its end.
+        framework: what the framework's profiler made; None if there is none, or if it failed.  What Stepscope recorded
+            itself is then the profile.
+    """
+    from stepscope.formats.spool.reader import parse
+
+    spool = parse(spooled)
+    assert spool is not None, "a spool begins with its magic"
+    if framework is None or not framework.artifacts:
+        error = None if framework is None else framework.error
+        return Collected((Artifact(PROFILE, _alone(spool, host)),), error)
+    first, others = framework.artifacts[0], framework.artifacts[1:]
+    if first.suffix != PROFILE:  # the profile could not be made, another file could
+        return replace(framework, artifacts=(Artifact(PROFILE, _alone(spool, host)), *framework.artifacts))
+    try:
+        return replace(framework, artifacts=(_joined(first, spool, host), *others))
+    except Exception as error:  # a fault of ours must not cost the framework's profile
+        report(error, "adding Stepscope's own tracks")
+        return framework
+
+
+def _alone(spool: Spool, host: str) -> bytes:
+    from stepscope.formats.xspace.writer import write
+
+    return write(spool.trace(host))
+
+
+def _joined(profile: Artifact, spool: Spool, host: str) -> Artifact:
+    from stepscope.formats.xspace import merge
+
+    content = profile.content.read_bytes() if isinstance(profile.content, Path) else profile.content
+    began = merge.start_unix_ns(content)
+    assert spool.unix_ns is not None, "a capture tells when it began"
+    if began is None:  # an older JAX: lines that count from 1970
+        own = spool.trace(host, without=_OF_THE_FRAMEWORK)
+        own = replace(own, lines=replace(own.lines, start_ns=own.lines.start_ns + spool.unix_ns))
+    else:
+        own = spool.trace(host, shift_ns=spool.unix_ns - began, without=_OF_THE_FRAMEWORK)
+    return Artifact(PROFILE, merge.with_planes(content, own))

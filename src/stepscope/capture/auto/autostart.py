@@ -1,0 +1,133 @@
+"""Arms a process: the finders, the signal, and the watcher that they serve.
+
+`import stepscope` does it where STEPSCOPE_LOGDIR is set, and so do `stepscope run` and `python -m stepscope.autostart`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType, ModuleType
+
+from stepscope.capture import ranges, report
+from stepscope.capture.auto import children
+from stepscope.capture.auto.finders import FINDERS, Undo, finder
+from stepscope.capture.auto.imports import ImportWatch
+from stepscope.capture.auto.settings import CHILD, Settings
+from stepscope.capture.auto.watcher import Watcher
+
+SIGNAL = getattr(signal, "SIGUSR2", None)  # Windows has none
+
+_armed: Armed | None = None
+
+
+class Armed:
+    """A process that is being watched.
+
+    Args:
+        settings: what to capture.
+        tell: called with a line for the user, now and then.
+
+    Attributes:
+        watcher: what has been captured.
+    """
+
+    def __init__(self, settings: Settings, tell: Callable[[str], object]) -> None:
+        self.watcher = Watcher(settings, ask_main=self._ask_main, tell=tell)
+        self._undo: list[Undo] = []
+        self._signalled = False
+
+    def install(self) -> None:
+        """Watches imports, step marks and the signal from now on."""
+        wanted = {name: functools.partial(self._find_steps, name) for name in FINDERS}
+        imports = ImportWatch(wanted, self.watcher.framework_begins)
+        imports.install()
+        self._undo += [imports.remove, ranges.watch_steps(self.watcher.marked)]
+        self._signalled = self._take_signal()
+        atexit.register(self.watcher.finish)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget_parent)
+
+    def remove(self) -> None:
+        """Leaves the process as it was."""
+        atexit.unregister(self.watcher.finish)
+        self.watcher.active = False
+        while self._undo:
+            self._undo.pop()()
+
+    def _find_steps(self, name: str, module: ModuleType) -> None:
+        self._undo.append(finder(name)(module, self.watcher))
+
+    def _take_signal(self) -> bool:
+        """Takes the signal, unless the program uses it itself or this is not the main thread, which alone may."""
+        if SIGNAL is None or threading.current_thread() is not threading.main_thread():
+            return False
+        if signal.getsignal(SIGNAL) is not signal.SIG_DFL:
+            return False
+        signal.signal(SIGNAL, self._on_signal)
+        self._undo.append(lambda: signal.signal(SIGNAL, signal.SIG_DFL))
+        return True
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        """A signal that this process did not send itself is a request."""
+        if self._asked:
+            self._asked = False
+            self.watcher.serve()
+        else:
+            self.watcher.request()
+
+    _asked = False  # by a thread of this process
+
+    def _ask_main(self) -> bool:
+        if not self._signalled or SIGNAL is None or signal.getsignal(SIGNAL) != self._on_signal:
+            return False
+        self._asked = True
+        signal.pthread_kill(threading.main_thread().ident or 0, SIGNAL)
+        return True
+
+    def _forget_parent(self) -> None:
+        self.watcher.forget_parent()
+
+
+def arm(settings: Settings, tell: Callable[[str], object]) -> Armed | None:
+    """Watches this process from now on; None if it is watched already."""
+    global _armed
+    if _armed is not None:
+        return None
+    armed = Armed(settings, tell)
+    with report.Wall("arming Stepscope", strict=False):
+        armed.install()
+        children.inherit(settings)
+        _armed = armed
+    return armed
+
+
+def disarm() -> None:
+    """Watches no longer, and leaves the process as it was."""
+    global _armed
+    armed, _armed = _armed, None
+    if armed is not None:
+        children.disinherit()
+        armed.remove()
+
+
+def arm_from_environment() -> None:
+    """What `import stepscope` does where STEPSCOPE_LOGDIR is set."""
+    is_child = bool(os.environ.get(CHILD))
+    settings = Settings.of_environment()
+    armed = settings and arm(settings, tell_user)
+    if not settings or not armed:
+        return
+    armed.watcher.watch_from_here(at_once=False)
+    if SIGNAL is not None and not is_child:
+        tell_user(f"captures go to {settings.logdir}; `kill -USR2 {os.getpid()}` asks for one")
+
+
+def tell_user(line: str) -> None:
+    """A line for whoever watches the job; its own output stays as it is."""
+    print(f"stepscope: {line}", file=sys.stderr, flush=True)

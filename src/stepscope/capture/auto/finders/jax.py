@@ -1,0 +1,84 @@
+"""JAX: the calls of the jitted function that takes the most arrays, which is the one that takes the parameters."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from stepscope.capture.auto.finders import Calls, Listener, Undo, serial, size_or_nothing
+
+
+def install(jax: ModuleType, listener: Listener) -> Undo:
+    """Watches the functions that are jitted from now on: those of the program, for JAX's own have been."""
+    calls = Calls(listener)
+    originals = {name: getattr(jax, name) for name in ("jit", "pmap")}
+    leaves: Callable[[Any], list[Any]] = jax.tree_util.tree_leaves
+
+    def watched(transform: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(transform)
+        def transforms(*args: Any, **kwargs: Any) -> Any:
+            made = transform(*args, **kwargs)
+            if not hasattr(made, "lower"):  # jit(static_argnums=0) waits for the function
+                return lambda function: WatchedFunction(made(function), calls, listener, leaves)
+            return WatchedFunction(made, calls, listener, leaves)
+
+        return transforms
+
+    for name, transform in originals.items():
+        setattr(jax, name, watched(transform))
+
+    def undo() -> None:
+        for name, transform in originals.items():
+            setattr(jax, name, transform)
+
+    return undo
+
+
+class WatchedFunction:
+    """A jitted function, all of it: what is not named here is asked of the function itself."""
+
+    def __init__(self, function: Any, calls: Calls, listener: Listener, leaves: Callable[[Any], list[Any]]) -> None:
+        self._function = function
+        self._calls = calls
+        self._listener = listener
+        self._leaves = leaves
+        self._size: int | None = None
+        self._serial = serial()
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As of the function, and told of."""
+        if not self._listener.active:
+            return self._function(*args, **kwargs)
+        if self._size is None:  # before the call: it may take its arguments' memory
+            self._size = size_or_nothing(lambda: len(self._leaves((args, kwargs))))
+        name = f"calls of the jitted function {getattr(self._function, '__name__', 'without a name')}"
+        size = self._size
+        return self._calls.watch(functools.partial(self._function, *args, **kwargs), name, self._serial, lambda: size)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """As a method, the function gets its object."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+    def __hash__(self) -> int:
+        return hash(self._function)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._function == (other._function if isinstance(other, WatchedFunction) else other))
+
+    def __repr__(self) -> str:
+        return repr(self._function)
+
+    # JAX looks for these two on the class.
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """As of the function."""
+        return self._function.lower(*args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        """As of the function."""
+        return self._function.trace(*args, **kwargs)

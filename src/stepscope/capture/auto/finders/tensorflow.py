@@ -1,0 +1,47 @@
+"""TensorFlow without Keras' fit: the calls of the largest `tf.function`."""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any
+
+from stepscope.capture.auto.finders import Calls, Listener, Undo, serial, size_or_nothing
+
+
+def install(tensorflow: ModuleType, listener: Listener) -> Undo:
+    """Watches all functions from now on, those that exist already included."""
+    calls = Calls(listener)
+    function = type(tensorflow.function(lambda: None))
+    call = function.__call__
+
+    @functools.wraps(call)
+    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not listener.active:
+            return call(self, *args, **kwargs)
+        if not hasattr(self, "_stepscope"):
+            self._stepscope = serial()
+        name = f"calls of the tf.function {getattr(self, '_name', None) or 'without a name'}"
+        return calls.watch(
+            functools.partial(call, self, *args, **kwargs), name, self._stepscope, lambda: _operations(self)
+        )
+
+    function.__call__ = watched
+
+    def undo() -> None:
+        function.__call__ = call
+
+    return undo
+
+
+def _operations(function: Any) -> int:
+    """How many operations the largest graph of a function has."""
+
+    def measure() -> int:
+        known: int | None = getattr(function, "_stepscope_size", None)
+        if known is None:
+            graphs = [concrete.graph for concrete in function._list_all_concrete_functions()]
+            known = function._stepscope_size = max(len(graph.get_operations()) for graph in graphs)
+        return known
+
+    return size_or_nothing(measure)

@@ -1,0 +1,166 @@
+"""Runs a script or a module as Python itself would: `__main__`, `sys.argv`, `sys.path`, tracebacks, exit status."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import signal
+import sys
+import types
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+from typing import NoReturn
+
+from stepscope.errors import UsageError
+
+WRONG_USAGE = 2
+
+
+class Program:
+    """What is to be run.
+
+    Args:
+        target: a script, a folder or a zip file with a `__main__.py`, or a module's name.
+        arguments: what follows it on the command line.
+        as_module: `target` names a module, as after `python -m`.
+    """
+
+    def __init__(self, target: str, arguments: Sequence[str] = (), as_module: bool = False) -> None:
+        self._target = target
+        self._arguments = list(arguments)
+        self._as_module = as_module
+
+    def run(self, finish: Callable[[], object] = lambda: None) -> int:
+        """Runs it to its end; returns the exit status that Python would end with.
+
+        An uncaught exception is printed by `sys.excepthook`, without Stepscope's frames.  After Ctrl-C the process
+        ends as Python's does, by the signal.
+
+        Args:
+            finish: called when the program's code has run, before Python would wait for its threads and end.
+        """
+        try:
+            code, main = self._prepared()
+        except UsageError as error:
+            print(f"{sys.executable}: {error.problem.reason}", file=sys.stderr)
+            return WRONG_USAGE if not self._as_module else 1
+        except BaseException as error:
+            return _told(error, None)
+        sys.modules["__main__"] = main
+        try:
+            exec(code, main.__dict__)
+        except BaseException as error:
+            return _told(error, _of_the_program(error, code))
+        finally:
+            finish()
+        return 0
+
+    def _prepared(self) -> tuple[CodeType, ModuleType]:
+        """The code and the empty `__main__` module, with the interpreter's state as Python would have it."""
+        sys.argv = [self._target, *self._arguments]
+        if self._as_module:
+            _put_first(str(Path.cwd()))
+            return self._module(_spec_of(self._target))
+        path = Path(self._target)
+        if path.is_dir() or path.suffix in (".zip", ".pyz"):
+            _put_first(self._target)
+            return self._module(_spec_of("__main__"), name_is_target=False)
+        _put_first(str(Path(os.path.realpath(path)).parent))
+        return self._script(path)
+
+    def _script(self, path: Path) -> tuple[CodeType, ModuleType]:
+        file = str(path.absolute())
+        try:
+            with io.open_code(file) as source:
+                text = source.read()
+        except OSError as error:
+            reason = f"can't open file {file!r}: [Errno {error.errno}] {error.strerror}"
+            raise UsageError(reason, path=path) from error
+        main = _main_module(file, SourceFileLoader("__main__", file), None)
+        return compile(text, file, "exec", dont_inherit=True), main
+
+    def _module(self, spec: ModuleSpec, name_is_target: bool = True) -> tuple[CodeType, ModuleType]:
+        loader = spec.loader
+        assert loader is not None, "checked by _spec_of"
+        code: CodeType | None = loader.get_code(spec.name)  # type: ignore[attr-defined]
+        if code is None:
+            raise UsageError(f"No code object available for {spec.name}")
+        file = spec.origin or code.co_filename
+        if name_is_target:
+            sys.argv[0] = file
+        main = _main_module(file, loader, spec)
+        return code, main
+
+
+def _main_module(file: str, loader: object, spec: ModuleSpec | None) -> ModuleType:
+    main = types.ModuleType("__main__")
+    main.__dict__.update(
+        __file__=file,
+        __loader__=loader,
+        __spec__=spec,
+        __cached__=spec.cached if spec else None,
+        __package__=spec.parent if spec else None,
+        __builtins__=sys.modules["builtins"],
+        __annotations__={},
+    )
+    return main
+
+
+def _spec_of(name: str) -> ModuleSpec:
+    """Where a module is that can be run; of a package, its `__main__`."""
+    sys.modules.pop("__main__", None)
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError) as error:
+        raise UsageError(f"Error while finding module specification for {name!r} ({error})") from error
+    if spec is None or spec.loader is None or not hasattr(spec.loader, "get_code"):
+        raise UsageError(f"No module named {name}")
+    if spec.submodule_search_locations is not None:
+        return _spec_of(f"{name}.__main__")
+    return spec
+
+
+def _put_first(folder: str) -> None:
+    """The first place to look for modules, in place of Stepscope's own; none if Python was asked for a safe path."""
+    if not sys.flags.safe_path:
+        sys.path[0] = folder
+
+
+def _of_the_program(error: BaseException, code: CodeType) -> TracebackType | None:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code is not code:
+        trace = trace.tb_next
+    return trace
+
+
+def _told(error: BaseException, trace: TracebackType | None) -> int:
+    """Ends an exception as Python's main program does; returns the exit status."""
+    if isinstance(error, SystemExit):
+        return _status(error.code)
+    error.__traceback__ = trace
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
+    sys.excepthook(type(error), error, trace)
+    if isinstance(error, KeyboardInterrupt):
+        return 128 + signal.SIGINT
+    return 1
+
+
+def _status(code: object) -> int:
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code
+    print(code, file=sys.stderr)
+    return 1
+
+
+def end_process(status: int) -> NoReturn:
+    """Ends this process with a status; with that of Ctrl-C by the signal, so that a shell sees it."""
+    if status == 128 + signal.SIGINT and hasattr(os, "kill"):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        sys.stdout.flush()
+        os.kill(os.getpid(), signal.SIGINT)
+    sys.exit(status)

@@ -1,0 +1,96 @@
+"""What to capture of a program that says nothing about it, as the environment or the command line asks."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.report import warn
+
+LOGDIR, CHILD = "STEPSCOPE_LOGDIR", "STEPSCOPE_CHILD"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is captured, and when.
+
+    Attributes:
+        logdir: as for `stepscope.start`.
+        steps: how many steps to capture; 0 waits for the signal.
+        skip: how many steps to let pass before: they compile, and they warm up.
+        seconds: how long to capture where no step is found.
+        patience: how many seconds to wait for steps, once a framework is imported, before a time window is captured.
+        stop_after: end the program once the capture is saved.
+        options: as for `stepscope.start`.
+    """
+
+    logdir: str
+    steps: int = 10
+    skip: int = 5
+    seconds: float = 5.0
+    patience: float = 30.0
+    stop_after: bool = False
+    options: ProfilerOptions = field(default_factory=ProfilerOptions)
+
+    @classmethod
+    def of_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings | None:
+        """What the environment asks for; None if it does not name a logdir.  A value that is
+        none is told and ignored."""
+        logdir = environment.get(LOGDIR, "")
+        if not logdir:
+            return None
+        given = {name: _number(environment, variable, kind) for name, (variable, kind) in _NUMBERS.items()}
+        levels = {name: _number(environment, f"STEPSCOPE_{name.upper()}", int) for name in _LEVELS}
+        settings = cls(
+            logdir,
+            **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
+            stop_after=environment.get("STEPSCOPE_STOP_AFTER", "") not in ("", "0"),
+            options=replace(
+                ProfilerOptions(),
+                **{name: value for name, value in levels.items() if value is not None},  # type: ignore[arg-type]
+            ),
+        )
+        return settings.for_child() if environment.get(CHILD) else settings
+
+    def continuing(self) -> Settings:
+        """The same for a program that is not to be ended, or not again."""
+        return replace(self, stop_after=False)
+
+    def for_child(self) -> Settings:
+        """The same for a process that the program has started: it is never ended, and steps alone are captured, for
+        most such processes only load data."""
+        return replace(self, stop_after=False, patience=math.inf)
+
+    def to_environment(self) -> dict[str, str]:
+        """The variables that ask for this, for processes that the program starts."""
+        asked = {LOGDIR: str(Path(self.logdir).absolute()), "STEPSCOPE_STOP_AFTER": str(int(self.stop_after))}
+        asked |= {variable: str(getattr(self, name)) for name, (variable, _) in _NUMBERS.items()}
+        asked |= {f"STEPSCOPE_{name.upper()}": str(getattr(self.options, name)) for name in _LEVELS}
+        return asked
+
+
+_NUMBERS: dict[str, tuple[str, type[int] | type[float]]] = {
+    "steps": ("STEPSCOPE_STEPS", int),
+    "skip": ("STEPSCOPE_SKIP", int),
+    "seconds": ("STEPSCOPE_SECONDS", float),
+    "patience": ("STEPSCOPE_PATIENCE", float),
+}
+_LEVELS = ("host_tracer_level", "python_tracer_level", "device_tracer_level")
+
+
+def _number(environment: Mapping[str, str], variable: str, kind: type[int] | type[float]) -> float | None:
+    text = environment.get(variable, "")
+    if not text:
+        return None
+    try:
+        number = kind(text)
+    except ValueError:
+        number = -1
+    if number < 0:
+        warn(f"{variable}={text} is no number from 0 up; it is ignored")
+        return None
+    return number

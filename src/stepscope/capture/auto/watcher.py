@@ -1,0 +1,334 @@
+"""Decides what to capture of a program that says nothing about it.
+
+Steps come from the finders, on the thread that runs them.  So many pass, then so many are captured.  Where none are
+seen, a time window is captured instead: at once if no framework is imported, after some patience if one is.  Steps that
+come while it lasts are worth more, and end it.  A request, from a signal, captures the next steps, or a time window
+where there are none; a request during a capture ends it.
+
+Two rules keep the program safe.  Starting and stopping happens on the thread that runs the steps, or on the main
+thread: PyTorch's profiler sees the thread that started it only.  And no thread waits for another one here: a step that
+ends while another thread is inside goes uncounted, and what is asked for meanwhile is done by whoever is inside.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from stepscope.capture import report, session
+from stepscope.capture.auto.finders import CALLS, FINDERS, MARKED, Source
+from stepscope.capture.auto.settings import Settings
+from stepscope.capture.conductor import Conductor
+from stepscope.capture.schedules import Action
+
+_REQUEST_PATIENCE_S = 2.0  # after a request, where steps have been seen before
+_ONE_TIME, _STALE_STEPS = 2, 50  # a source that came twice, and then another came so often, is not the loop's
+_DEFAULT_STEPS = 10  # of a request, where the settings want none by themselves
+
+Work = Callable[[], object]
+
+
+class Watcher:
+    """Captures steps that finders tell of, or a time window.
+
+    Args:
+        settings: what to capture.
+        ask_main: makes the main thread call `serve` soon; returns False if it cannot.
+        tell: called with a line for the user, now and then.
+
+    Attributes:
+        active: False while nothing is to be captured; finders need not tell then.
+        paths: the profiles that were written, oldest first.
+        outcome: what was captured last, or why nothing was, in one line; empty while that is open.
+    """
+
+    def __init__(
+        self, settings: Settings, ask_main: Callable[[], bool] = lambda: False, tell: Callable[[str], object] = str
+    ) -> None:
+        self._settings = settings
+        self._ask_main = ask_main
+        self._tell = tell
+        self.paths: list[Path] = []
+        self.outcome = ""
+        self._requested = False
+        self._has_captured = False
+        self._forget()
+        self._plan(settings.skip if settings.steps else None)
+
+    def _forget(self) -> None:
+        self._inside = threading.Lock()
+        self._asked: deque[Work] = deque()
+        self._timer: threading.Timer | None = None
+        self._window_since: float | None = None
+        self._counts: dict[Source, int] = {}
+        self._best: Source | None = None
+        self._others = 0  # steps of other sources since the best had its last
+        self._second_thoughts = 0  # how long to look for a better source after the capture
+        self._conductor = Conductor(
+            self._settings.logdir,
+            self._settings.options,
+            self._action,
+            on_stopped=self._steps_captured,
+            on_saved=self._saved,
+        )
+
+    def _plan(self, first: int | None) -> None:
+        """The step at which to begin; None for none."""
+        self._first = first
+        self._last = (first or 0) + (self._settings.steps or _DEFAULT_STEPS) - 1
+        self.active = first is not None
+
+    def _is_planned(self) -> bool:
+        return self._first is not None
+
+    def _action(self, step: int) -> Action:
+        if self._first is None or not self._first <= step <= self._last:
+            return Action.NONE
+        return Action.RECORD_AND_SAVE if step == self._last else Action.RECORD
+
+    # -- what finders tell, on the thread of the steps ---------------------------------------------------------------
+
+    def begin(self, source: Source) -> None:
+        """A step of a source begins, unless one runs."""
+        if self.active:
+            self._enter(lambda: self._begin(source))
+
+    def end(self, source: Source, another_follows: bool = True) -> None:
+        """A step of a source has ended; if another follows, it begins with that."""
+        if self.active:
+            self._enter(lambda: self._end(source, another_follows))
+
+    def marked(self, number: object) -> None:
+        """The program itself has marked the beginning of a step."""
+        if self.active:
+            self._enter(self._marked)
+
+    def framework_begins(self, name: str) -> None:
+        """A framework is being imported, so the steps are still to come; a time window until now says nothing."""
+        if self.active:
+            self._enter(self._drop_window)
+            self._after(self._settings.patience, self._open_window)
+
+    # -- what the process asks for -----------------------------------------------------------------------------------
+
+    def watch_from_here(self, at_once: bool) -> None:
+        """The program begins.
+
+        Args:
+            at_once: where no framework is imported, nothing tells that steps will come, and the time window begins now;
+                False waits for one to be imported.
+        """
+        if not self.active:
+            return
+        if any(name in sys.modules for name in FINDERS):
+            self._after(self._settings.patience, self._open_window)
+        elif at_once:
+            self._on_main(self._open_window)
+
+    def request(self) -> None:
+        """A capture is wanted now, or the end of the one that runs.  A signal handler may call this."""
+        self._on_main(self._toggle)
+
+    def serve(self) -> None:
+        """Does what was asked for, on the main thread."""
+        while self._asked and self._enter(self._do_asked):
+            pass
+        self._end_program_if_wanted()
+
+    def finish(self) -> None:
+        """The program ends: what still records is saved."""
+        self._settings = self._settings.continuing()
+        self._cancel_timer()
+        self._enter(self._finish)
+
+    def forget_parent(self) -> None:
+        """After a fork: the capture is the parent's; steps of this process are captured anew."""
+        self._settings = self._settings.for_child()
+        self._tell = str
+        self._forget()
+
+    # -- getting inside, one thread at a time ------------------------------------------------------------------------
+
+    def _enter(self, work: Work) -> bool:
+        if not self._inside.acquire(blocking=False):
+            return False
+        try:
+            with report.Wall("watching the program", strict=False):
+                work()
+        finally:
+            self._inside.release()
+        if self._asked and work != self._do_asked:
+            self._on_main()
+        self._end_program_if_wanted()
+        return True
+
+    def _do_asked(self) -> None:
+        while self._asked:
+            self._asked.popleft()()
+
+    def _on_main(self, *work: Work) -> None:
+        self._asked.extend(work)
+        if threading.current_thread() is threading.main_thread() or not self._ask_main():
+            self.serve()
+
+    def _after(self, seconds: float, work: Work) -> None:
+        self._cancel_timer()
+        if seconds == math.inf:
+            return
+        self._timer = threading.Timer(seconds, self._on_main, (work,))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _end_program_if_wanted(self) -> None:
+        if not (self._settings.stop_after and self._has_captured and not self._conductor.running):
+            return
+        self.active = False
+        if threading.current_thread() is threading.main_thread():
+            self._settings = self._settings.continuing()
+            raise SystemExit(0)
+        if not self._ask_main():
+            self._settings = self._settings.continuing()
+            self._tell("the program goes on: the steps run on another thread than the main one")
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _begin(self, source: Source) -> None:
+        if self._is_best(source) and self._is_planned():
+            self._conductor.begin()
+
+    def _marked(self) -> None:
+        if MARKED in self._counts:
+            self._end(MARKED, another_follows=True)
+        else:  # no step ends with the first mark
+            self._counts[MARKED] = 0
+            self._begin(MARKED)
+
+    def _end(self, source: Source, another_follows: bool) -> None:
+        self._counts[source] = self._counts.get(source, 0) + 1
+        if not self._is_best(source):
+            return
+        if not self._is_planned():
+            self._second_thoughts -= 1
+            self.active = self._second_thoughts > 0
+            return
+        self._drop_window()
+        self._cancel_timer()
+        self._conductor.end()
+        if not self._is_planned():  # it has just been saved
+            return
+        if self._conductor.number > self._last and not self._conductor.running:
+            self._plan_failed()
+        elif another_follows:
+            self._conductor.begin()
+
+    def _is_best(self, source: Source) -> bool:
+        """True if the steps are those of this source."""
+        if source == self._best:
+            self._others = 0
+            return True
+        self._others += 1
+        if self._best is not None and not self._is_better(source, self._best):
+            return False
+        self._turn_to(source)
+        return True
+
+    def _is_better(self, source: Source, best: Source) -> bool:
+        """True if a source is surer than the best so far, or that one has not come back."""
+        was_one_time = self._counts.get(best, 0) <= _ONE_TIME and self._others > _STALE_STEPS
+        if source.rank == best.rank and was_one_time:
+            self._counts[source] = 1  # what it did before was not the loop
+            return True
+        if not self._is_planned() and source.rank != best.rank:  # a second thought is about two functions
+            return False
+        return (source.rank, source.size) > (best.rank, best.size)
+
+    def _turn_to(self, source: Source) -> None:
+        """Counts the steps of another source from now on.  What was captured of the one before were no steps."""
+        self._best, self._others = source, 0
+        self._conductor.cancel()
+        self._conductor.marks = source is not MARKED
+        count = self._counts.get(source, 0)
+        self._conductor.number = max(count - 1, 0)
+        self._plan(count if self._requested else max(self._settings.skip, count))
+
+    def _steps_captured(self) -> None:
+        first, count = self._first or 0, self._conductor.number - (self._first or 0)
+        name = self._best.name if self._best else "steps"
+        self._captured(f"{count} steps captured, number {first} to {first + count - 1} of the {name}")
+        self._plan(None)
+        # A small function may have been called often before the first call of the training step.
+        self._second_thoughts = _STALE_STEPS if self._best and self._best.rank == CALLS else 0
+        self.active = self._second_thoughts > 0
+
+    def _captured(self, outcome: str) -> None:
+        self.outcome = outcome
+        self._has_captured = True
+
+    def _saved(self, path: Path) -> None:
+        self.paths.append(path)
+        self._tell(f"{self.outcome}: {path}")
+
+    def _plan_failed(self) -> None:
+        self.outcome = f"nothing was captured: {report.last_error() or 'another capture was running'}"
+        self._tell(self.outcome)
+        self._plan(None)
+
+    def _open_window(self) -> None:
+        if self._conductor.running or self._window_since is not None or session.is_running():
+            return
+        if "torch" in sys.modules and threading.current_thread() is not threading.main_thread():
+            return  # PyTorch's profiler would see this thread only
+        session.start(self._settings.logdir, self._settings.options)
+        if session.is_running():
+            self._window_since = time.monotonic()
+            self._after(self._settings.seconds, self._close_window)
+
+    def _close_window(self) -> None:
+        since, self._window_since = self._window_since, None
+        if since is None:
+            return
+        self._captured(f"no step was found; a window of {time.monotonic() - since:.1f} s was captured instead")
+        path = session.stop()
+        if path is not None:
+            self._saved(path)
+
+    def _drop_window(self) -> None:
+        since, self._window_since = self._window_since, None
+        if since is not None:
+            session.stop(save=False)
+
+    def _toggle(self) -> None:
+        if self._window_since is not None:
+            self._close_window()
+        elif self._conductor.running:
+            self._last = self._conductor.number  # the step that runs is the last one
+        elif session.is_running():
+            self._tell("the program captures by itself just now; nothing was changed")
+        elif self._best is None and not any(name in sys.modules for name in FINDERS):
+            self._open_window()
+        else:
+            self._requested = True
+            self._plan(self._conductor.number + 1)
+            self._after(_REQUEST_PATIENCE_S, self._open_window)
+
+    def _finish(self) -> None:
+        self._conductor.finish()
+        self._close_window()
+        self._conductor.wait()
+        if self.outcome or self._first is None:
+            return
+        if self._best is None:
+            self.outcome = "nothing was captured: no step was found, and the program ended before a time window began"
+            return
+        steps = f"the program took {self._counts[self._best]} steps ({self._best.name})"
+        self.outcome = f"nothing was captured: {steps} and the first {self._first} are skipped; skip fewer"

@@ -1,0 +1,1 @@
+"""Callbacks for the trainers that people use.  Each is imported only by who asks for it."""

@@ -1,0 +1,87 @@
+"""What all callbacks share: which batches are recorded, and how the hooks of a trainer become steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stepscope.capture.conductor import Conductor
+from stepscope.capture.report import report
+from stepscope.capture.schedules import Action, Schedule, batches
+from stepscope.capture.session import LogDir
+from stepscope.errors import UsageError
+
+Batches = int | tuple[int, int] | str
+"""Batches counted from 1: 12 is one, (10, 15) and '10,15' are six, 0 is none."""
+
+
+def chosen(profile_batch: Batches) -> Schedule | None:
+    """The batches that are recorded; None for none.  What makes no sense is reported and means none: it must not end a
+    training job."""
+    try:
+        first, last = _pair(profile_batch)
+    except (TypeError, ValueError):
+        first, last = -1, -1
+    if first < 0 or last < first:
+        reason = f"profile_batch={profile_batch!r} names no batches; no batch is profiled"
+        report(
+            UsageError(reason, hint="use 12, (10, 15) or '10,15', counted from 1, or 0 for none"), "choosing batches"
+        )
+        return None
+    return batches(max(first, 1), last) if last > 0 else None
+
+
+def _pair(profile_batch: Batches) -> tuple[int, int]:
+    if isinstance(profile_batch, str):
+        numbers = [int(text) for text in profile_batch.split(",")]
+    elif isinstance(profile_batch, (tuple, list)):
+        numbers = [int(number) for number in profile_batch]
+    else:
+        numbers = [int(profile_batch)]
+    first, last = numbers * 2 if len(numbers) == 1 else numbers
+    return first, last
+
+
+def _none(step: int) -> Action:
+    return Action.NONE
+
+
+class BatchCallback:
+    """The hooks of a trainer as steps; a callback for one trainer derives from this and from the trainer's own class.
+
+    A step lasts from the end of the batch before to the end of its own, so that waiting for data belongs to it.  The
+    first batch after a pause, such as an epoch's end, begins when the trainer has its data.
+    """
+
+    def __init__(
+        self,
+        logdir: LogDir,
+        profile_batch: Batches = (10, 15),
+        options: object = None,
+        *,
+        schedule: Schedule | None = None,
+    ) -> None:
+        super().__init__()
+        self._steps = Conductor(logdir, options, schedule or chosen(profile_batch) or _none, first=1)
+
+    @property
+    def path(self) -> Path | None:
+        """The profile of the capture that ended last, None if none has; waits until it is written."""
+        return next(iter(self._steps.paths[-1:]), None)
+
+    def batch_begins(self) -> None:
+        """The trainer has a batch."""
+        self._steps.begin()
+
+    def batch_ended(self, another_follows: bool) -> None:
+        """The trainer is done with a batch.
+
+        Args:
+            another_follows: True if the trainer fetches another one right now.
+        """
+        self._steps.end()
+        if another_follows:
+            self._steps.begin()
+
+    def training_ended(self) -> None:
+        """There are no more batches: what still records is saved."""
+        self._steps.finish()

@@ -1,0 +1,43 @@
+"""Keras 3, on every backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from stepscope.capture.callbacks.batches import BatchCallback
+
+
+class ProfilerCallback(BatchCallback, keras.callbacks.Callback):  # type: ignore[misc]
+    """Profiles batches of `fit`, and marks each of them as a step.
+
+    >>> model.fit(data, callbacks=[ProfilerCallback("logs", profile_batch=(10, 15))])  # doctest: +SKIP
+
+    It works with TensorFlow, JAX and PyTorch as Keras' backend, and never raises into `fit`.
+
+    Args:
+        logdir: as for `stepscope.start`.
+        profile_batch: which batches, counted from 1 over all epochs: 12 is one, (10, 15) or '10,15' are six, both ends
+            included, 0 is none.  The first ones compile; leave them out.
+        options: as for `stepscope.start`.
+        schedule: instead of `profile_batch`, a schedule of batches, counted from 1; see `stepscope.schedule`.
+    """
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """A batch is there."""
+        self.batch_begins()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """The optimizer has taken its step."""
+        self.batch_ended(another_follows(batch, self.params))
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """What still records is saved."""
+        self.training_ended()
+
+
+def another_follows(batch: int, params: dict[str, Any] | None) -> bool:
+    """True if Keras is known to fetch another batch after `batch` of the same epoch, counted from 0."""
+    steps: int | None = (params or {}).get("steps")
+    return steps is not None and batch + 1 < steps

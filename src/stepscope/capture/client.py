@@ -1,0 +1,189 @@
+"""Captures from programs that run a profiler server: Stepscope's, TensorFlow's or JAX's.
+
+    stepscope.client.trace("localhost:6009", "logs", 2000)
+
+The profiles come over the network and are written here, so the workers need not see `logdir`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from stepscope.capture import report
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.remote import addresses
+from stepscope.capture.remote.outcome import (
+    Cancel,
+    CaptureOutcome,
+    CaptureRequest,
+    Cause,
+    Failure,
+    LogDir,
+    OnProgress,
+    Phase,
+    WorkerStatus,
+    check_duration,
+)
+from stepscope.errors import CaptureError, UsageError
+
+if TYPE_CHECKING:
+    from stepscope.capture.remote.addresses import Address
+
+__all__ = [
+    "CaptureOutcome",
+    "CaptureRequest",
+    "Cause",
+    "Failure",
+    "OnProgress",
+    "Phase",
+    "WorkerStatus",
+    "capture_workers",
+    "check",
+    "monitor",
+    "trace",
+]
+
+_ANSWER_SECONDS = 10.0  # for the answer to a monitor call, besides the window itself
+
+
+def trace(
+    service_addr: str,
+    logdir: LogDir,
+    duration_ms: int,
+    worker_list: str = "",
+    num_tracing_attempts: int = 3,
+    options: object = None,
+) -> CaptureOutcome:
+    """Captures from one or more workers at the same time; `tf.profiler.experimental.client.trace` with more to tell.
+
+    Each profile is written to LOGDIR/plugins/profile/RUN/HOST_PORT.xplane.pb.  If only some workers give one, theirs
+    are kept and the others are logged as a warning and told in the result.
+
+    Args:
+        service_addr: the workers, as `host:port`, with or without `grpc://`, several with commas between.
+        logdir: a folder; on another machine (`gs://...`), the profiles are moved there as they come.
+        duration_ms: how long to record.
+        worker_list: if given, the workers to capture instead; one without a port has the port of `service_addr`.
+        num_tracing_attempts: how often to ask a worker that was busy, refused, cut off or without events.
+        options: as for `stepscope.start`; `delay_ms` is the time until all workers begin together.
+
+    Raises:
+        UsageError: an address, the duration or the number of attempts makes no sense.
+        CaptureError: no worker gave a profile, or nothing can be written to `logdir`.
+    """
+    workers = _worker_list(service_addr, worker_list)
+    chosen = ProfilerOptions.of(options).in_range()
+    outcome = capture_workers(CaptureRequest(workers, logdir, duration_ms, num_tracing_attempts, chosen))
+    if not outcome.saved:
+        raise CaptureError(f"no worker gave a profile: {outcome.reasons()}", code="no-profile", lost="the capture")
+    if outcome.failed:
+        report.warn(f"{len(outcome.saved)} of {len(outcome.workers)} workers gave a profile: {outcome.reasons()}")
+    return outcome
+
+
+def capture_workers(
+    request: CaptureRequest, on_progress: OnProgress | None = None, cancel: Cancel | None = None
+) -> CaptureOutcome:
+    """Captures from many workers at once, and tells how far each is.
+
+    Args:
+        request: what to capture, and where to.
+        on_progress: called with every change of a worker's status, on the calling thread.
+        cancel: a `threading.Event`; once set, all recordings end early, and what they hold is saved.
+
+    Returns:
+        What came of each worker.  A worker that fails costs the others nothing.
+
+    Raises:
+        CaptureError: nothing can be written to the logdir.
+    """
+    from stepscope.capture.remote.fan_out import FanOut
+
+    return FanOut(request, on_progress, cancel or threading.Event()).run()
+
+
+def monitor(service_addr: str, duration_ms: int, level: int = 1) -> str:
+    """Watches one worker without a profiler: how busy it is and, at level 2, how long its steps take.
+
+    Stepscope's server and Cloud TPU workers answer; TensorFlow's and JAX's servers do not know how.
+
+    Args:
+        service_addr: the worker.
+        duration_ms: how long to watch.
+        level: 1 or 2.
+
+    Returns:
+        The server's text, for people to read.
+
+    Raises:
+        UsageError: an argument makes no sense.
+        CaptureError: the worker cannot be reached or does not answer.
+    """
+    address = addresses.parse_one(service_addr)
+    check_duration(duration_ms)
+    if level not in (1, 2):
+        raise UsageError(f"level={level} is no level of monitoring", hint="1, or 2 with step times")
+    with _channel(address) as channel:
+        _raise_if(address, _check(address, channel))
+        return _monitored(address, channel, duration_ms, level)
+
+
+def check(service_addr: str) -> dict[str, Failure | None]:
+    """Whether a profiler server answers at each address; None if so, else what is wrong.  It records nothing.
+
+    Raises:
+        UsageError: an address makes no sense.
+    """
+    found: dict[str, Failure | None] = {}
+    for address in addresses.parse(service_addr):
+        with _channel(address) as channel:
+            found[str(address)] = _check(address, channel)
+    return found
+
+
+def _worker_list(service_addr: str, worker_list: str) -> Sequence[str]:
+    services = addresses.parse(service_addr)
+    if not worker_list:
+        return [str(address) for address in services]
+    workers = (worker.strip() for worker in worker_list.split(","))
+    return [worker if ":" in worker else f"{worker}:{services[0].port}" for worker in workers]
+
+
+def _channel(address: Address) -> Any:
+    from stepscope.capture.remote.service import open_channel
+
+    return open_channel(str(address))
+
+
+def _check(address: Address, channel: Any) -> Failure | None:
+    from stepscope.capture.remote import reach
+
+    return reach.check(address, channel)
+
+
+def _monitored(address: Address, channel: Any, duration_ms: int, level: int) -> str:
+    import grpc
+
+    from stepscope.capture.remote import messages, service
+    from stepscope.capture.remote.failures import failure_of
+
+    request = messages.new("MonitorRequest", duration_ms=duration_ms, monitoring_level=level, timestamp=True)
+    deadline = duration_ms / 1e3 + _ANSWER_SECONDS
+    try:
+        return str(service.caller(channel, service.MONITOR)(request, timeout=deadline).data)
+    except grpc.RpcError as error:
+        if error.code() == grpc.StatusCode.UNIMPLEMENTED:
+            text = "this server has no monitoring, TensorFlow's and JAX's have none; capture a profile instead"
+            raise _error(address, Failure(Cause.NO_PROFILER, text)) from None
+        raise _error(address, failure_of(error, deadline)) from None
+
+
+def _raise_if(address: Address, failure: Failure | None) -> None:
+    if failure is not None:
+        raise _error(address, failure)
+
+
+def _error(address: Address, failure: Failure) -> CaptureError:
+    return CaptureError(f"{address}: {failure.detail}", code=failure.cause.value.replace(" ", "-"))

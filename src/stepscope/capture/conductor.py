@@ -1,0 +1,147 @@
+"""Carries a schedule out.  Whoever knows where the steps of a loop begin and end tells it; it starts, marks, stops."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from stepscope.capture import ranges, report, session
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.running import Capture
+from stepscope.capture.schedules import Action, Schedule
+
+Saved = Callable[[Path], object]
+
+_PATIENCE_S = 10.0  # for the profiler of a capture that ended with the step before
+
+
+class Conductor:
+    """Captures the steps of a loop that a schedule names, and marks them.
+
+    `begin` and `end` are called on the thread that runs the steps.  Between captures they cost a comparison or two.
+    Starting and stopping happens between the steps, in no step's time, and files are written in the background.  Only a
+    capture that begins where another ended waits for that one's profiler.
+
+    Args:
+        schedule: the action of each step, by its number.
+        first: the number of the step that comes first.
+        on_stopped: called when a capture that is to be saved has ended.
+        on_saved: called with the path of each profile that was written, on a thread of its own.
+
+    Attributes:
+        number: the step that runs, or the next one between two steps.
+        marks: False leaves the marks to a loop that makes its own.
+    """
+
+    def __init__(
+        self,
+        logdir: session.LogDir,
+        options: object,
+        schedule: Schedule,
+        first: int = 0,
+        on_stopped: Callable[[], object] = lambda: None,
+        on_saved: Saved = lambda path: None,
+    ) -> None:
+        self.number = first
+        self.marks = True
+        self._paths: list[Path] = []
+        self._logdir = logdir
+        self._options = ProfilerOptions.of(options)
+        self._schedule = schedule
+        self._on_stopped = on_stopped
+        self._on_saved = on_saved
+        self._writing: list[threading.Thread] = []
+        self._action = Action.NONE  # of the step that runs or ran last
+        self._capture: Capture | None = None  # ours, while it runs
+        self._open = False  # a step runs
+        self._mark: ranges.Trace | None = None
+
+    @property
+    def running(self) -> bool:
+        """True while a capture of this loop runs."""
+        return self._capture is not None
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The profiles of all captures that have ended, oldest first; waits until they are written."""
+        self.wait()
+        return tuple(self._paths)
+
+    def wait(self) -> None:
+        """Waits until the profiles of all captures that have ended are written, or are known not to be."""
+        for thread in self._writing:
+            thread.join()
+
+    def begin(self) -> None:
+        """Step `number` begins, unless it has begun already."""
+        if self._open:
+            return
+        self._open = True
+        with report.Wall("following the schedule", self._options.strict):
+            self._turn_to(Action.of(self._schedule(self.number)))
+            if self.running and self.marks:
+                self._mark = ranges.Trace("train", step_num=self.number, _r=1)
+                self._mark.__enter__()
+
+    def end(self) -> None:
+        """Step `number` has ended, whether its beginning was told or not."""
+        mark, self._mark = self._mark, None
+        if mark is not None:
+            mark.__exit__(None, None, None)
+        self._open = False
+        self.number += 1
+        if self._action is Action.RECORD_AND_SAVE:
+            self._turn_to(Action.NONE)
+
+    def finish(self) -> None:
+        """The loop has ended.  What was recorded is saved; a warm-up is thrown away.
+
+        A step that runs is none: it holds the end of the loop, or an exception cut it short.  So its mark is not ended,
+        which drops it with every tracer but PyTorch's; it has to outlive the capture, for to free it is to end it.
+        """
+        mark, self._mark = self._mark, None
+        self._open = False
+        self._turn_to(Action.NONE)
+        del mark
+
+    def cancel(self) -> None:
+        """Throws away what the running capture has recorded."""
+        mark, self._mark = self._mark, None
+        self._open = False
+        self._action = Action.NONE
+        self._stop(save=False)
+        del mark
+
+    def _turn_to(self, wanted: Action) -> None:
+        """Starts or stops where the phase changes; a start that failed is not tried again within its phase."""
+        before, self._action = self._action, wanted
+        if before.phase == wanted.phase:
+            return
+        before_this = self._stop(save=before.records)
+        if wanted is not Action.NONE:
+            if before_this is not None:
+                before_this.released.wait(_PATIENCE_S)
+            session.start(self._logdir, self._options)
+            self._capture = session._session if report.last_error() is None else None
+
+    def _stop(self, save: bool) -> Capture | None:
+        """Ends the capture that runs; returns it."""
+        capture, self._capture = self._capture, None
+        if capture is None:
+            return None
+        if session._session is capture:  # else the program has ended it, or it has reached a limit
+            session.stop(save, wait=False)
+        if save:
+            self._on_stopped()
+            writing = threading.Thread(target=self._await, args=(capture,), name="stepscope-saved")
+            writing.start()
+            self._writing.append(writing)
+        return capture
+
+    def _await(self, capture: Capture) -> None:
+        capture.finished.wait()
+        if capture.path is not None:
+            self._paths.append(capture.path)
+            with report.Wall(f"telling of {capture.path}", strict=False):
+                self._on_saved(capture.path)

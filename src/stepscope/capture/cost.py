@@ -1,0 +1,43 @@
+"""What a capture costs: how long the steps inside it are, against those before it.
+
+Only marked steps count (`step`, or `Trace` with a `step_num`), as long as they say they are.  The median is compared,
+so that a step that compiled or wrote a checkpoint does not count.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+
+PLANE = "/stepscope:capture"
+FEWEST = 3
+_MOST_BEFORE = 20
+_MOST_INSIDE = 1000
+
+_before: deque[int] = deque(maxlen=_MOST_BEFORE)
+_inside: deque[int] = deque(maxlen=_MOST_INSIDE)
+
+
+def note(duration_ns: int, recording: bool) -> None:
+    """Takes a step that has ended."""
+    (_inside if recording else _before).append(duration_ns)
+
+
+def begin() -> None:
+    """A capture begins: the steps that ended since the last one are those before it."""
+    _inside.clear()
+
+
+def facts() -> dict[str, int | float | str | bytes]:
+    """What to keep in the profile: how many steps there were, and their median in ms.
+
+    The steps before this capture are forgotten, since the next one may find the job in another state.
+    """
+    told: dict[str, int | float | str | bytes] = {}
+    for name, steps in (("before", list(_before)), ("inside", list(_inside))):
+        told[f"steps_{name}"] = len(steps)
+        if len(steps) >= FEWEST:
+            told[f"step_ms_{name}"] = statistics.median(steps) / 1e6
+    _before.clear()
+    _inside.clear()
+    return told

@@ -1,0 +1,138 @@
+"""Which worker of which job this process is, told by what launchers put into the environment.
+
+**The worker's name** is the host's, with `_rank<N>` where the process has a rank: `RANK` (torchrun, Accelerate,
+DeepSpeed), `OMPI_COMM_WORLD_RANK` (Open MPI), `PMI_RANK` (MPICH), `SLURM_PROCID` (srun), `JAX_PROCESS_ID`, the index in
+`TF_CONFIG`, or the process id of `jax.distributed.initialize`.
+
+**The run's name** is `STEPSCOPE_RUN` where it is set.  Else the workers of one job agree: the n-th capture of every
+worker belongs to one run, which is named by whoever comes first.  They agree through small files in
+LOGDIR/plugins/.stepscope/<job>, so they have to share the logdir.  A job is told by `TORCHELASTIC_RUN_ID` (with its
+restart count), `SLURM_JOB_ID` and `SLURM_STEP_ID`, `OMPI_MCA_ess_base_jobid`, `MASTER_ADDR` and `MASTER_PORT`, JAX's
+coordinator, or the cluster in `TF_CONFIG`.  A worker that comes more than ten minutes after the first starts a run of
+its own, and so does a process without a rank.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+RUN_VARIABLE = "STEPSCOPE_RUN"
+_RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "JAX_PROCESS_ID")
+_SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "JAX_NUM_PROCESSES")
+_JOBS = (
+    ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_PORT"),
+    ("SLURM_JOB_ID", "SLURM_STEP_ID"),
+    ("OMPI_MCA_ess_base_jobid",),
+    ("MASTER_ADDR", "MASTER_PORT"),
+    ("JAX_COORDINATOR_ADDRESS",),
+)
+_TOGETHER_S = 600
+
+
+@dataclass(frozen=True)
+class Worker:
+    """This process among the workers of its job.
+
+    Attributes:
+        rank: its number in the job; None for a process on its own.
+        job: what all workers of the job have in common; empty if nothing tells.
+    """
+
+    rank: int | None = None
+    job: str = ""
+
+
+def this_worker() -> Worker:
+    """This process.  A launcher's rank counts only if it started more than one."""
+    rank, size = _number(_RANKS), _number(_SIZES)
+    if rank is not None and size != 1:
+        return Worker(rank, _job())
+    return _of_jax() or _of_tensorflow() or Worker()
+
+
+def _number(names: tuple[str, ...]) -> int | None:
+    return next((int(text) for name in names if (text := os.environ.get(name, "")).isdecimal()), None)
+
+
+def _job() -> str:
+    for names in _JOBS:
+        if os.environ.get(names[0]):
+            return " ".join(f"{name}={os.environ.get(name, '')}" for name in names)
+    return _of_jax_coordinator()
+
+
+def _of_jax() -> Worker | None:
+    state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
+    if getattr(state, "client", None) is None or (getattr(state, "num_processes", None) or 1) < 2:
+        return None
+    return Worker(int(state.process_id), _of_jax_coordinator())  # type: ignore[union-attr]
+
+
+def _of_jax_coordinator() -> str:
+    state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
+    address = getattr(state, "coordinator_address", None)
+    return f"jax {address}" if address else ""
+
+
+def _of_tensorflow() -> Worker | None:
+    try:
+        config: Any = json.loads(os.environ.get("TF_CONFIG", ""))
+        cluster, task = config["cluster"], config["task"]
+        order = [f"{kind}:{index}" for kind in sorted(cluster) for index in range(len(cluster[kind]))]
+        rank = order.index(f"{task['type']}:{int(task['index'])}")
+    except (KeyError, TypeError, ValueError):
+        return None
+    return Worker(rank, json.dumps(cluster, sort_keys=True)) if len(order) > 1 else None
+
+
+def agreed_run(plugins: Path, worker: Worker, name: Callable[[], str]) -> str:
+    """The name of the run that this worker's next capture belongs to.
+
+    Args:
+        plugins: LOGDIR/plugins.
+        name: makes a new run's name.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    if worker.rank is None or not worker.job:
+        return name()
+    job = plugins / ".stepscope" / hashlib.sha256(worker.job.encode()).hexdigest()[:16]
+    for turn in count():
+        folder = job / str(turn)
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            (folder / f"rank{worker.rank}").touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        agreed = _first(folder / "run", name)
+        if agreed is not None:
+            return agreed
+    raise AssertionError("there is always another turn")
+
+
+def _first(path: Path, name: Callable[[], str]) -> str | None:
+    """The name in a file that whoever comes first writes; None if that was too long ago."""
+    own = path.with_name(f".{os.getpid()}-{os.urandom(4).hex()}")
+    try:
+        own.write_text(name())
+        with suppress(FileExistsError):
+            path.hardlink_to(own)
+    except OSError:
+        with suppress(FileExistsError), path.open("x") as file:  # a file system without links
+            file.write(own.read_text())
+    finally:
+        with suppress(OSError):
+            own.unlink()
+    is_fresh = time.time() - path.stat().st_mtime < _TOGETHER_S
+    return path.read_text() or None if is_fresh else None

@@ -1,0 +1,113 @@
+"""`Profile` with a schedule, and the two ways of the older guides to ask for a capture: `Profiler` and `warmup`."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from types import TracebackType
+
+from stepscope.capture import session
+from stepscope.capture.conductor import Conductor, Saved
+from stepscope.capture.report import warn
+from stepscope.capture.schedules import Schedule
+
+
+class Profile(session.Profile):
+    """Captures what happens in a `with` block, or the steps of it that a schedule names.
+
+    Without a schedule the whole block is one capture:
+
+        with Profile("logs"):
+            train()
+
+    With one, `step()` tells where a step ends, and each cycle of the schedule is a capture of its own.  The steps are
+    marked, so the loop need not mark them itself:
+
+        with Profile("logs", schedule=schedule(wait=5, warmup=1, active=3, repeat=2)) as profile:
+            for batch in batches:
+                train(batch)
+                profile.step()
+
+    An exception of the block leaves unchanged, and what was recorded until then is saved.  Inside another capture it
+    reports so and does nothing.
+
+    Args:
+        logdir: a local folder; made if it does not exist.
+        options: a ProfilerOptions, or any object with its fields; None for the defaults.
+        schedule: the `Action` of each step, made by `schedule` or by `torch.profiler.schedule`.
+        on_saved: called with the path of each profile that a schedule has saved, on a thread of its own.
+
+    Attributes:
+        path: the profile that was written last, None until the block has ended.
+    """
+
+    def __init__(
+        self,
+        logdir: session.LogDir,
+        options: object = None,
+        *,
+        schedule: Schedule | None = None,
+        on_saved: Saved = lambda path: None,
+    ) -> None:
+        super().__init__(logdir, options)
+        self._conductor = schedule and Conductor(logdir, options, schedule, on_saved=on_saved)
+
+    def __enter__(self) -> Profile:
+        if self._conductor:
+            self._conductor.begin()
+        else:
+            super().__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        if not self._conductor:
+            super().__exit__(kind, error, trace)
+            return
+        # The step that `step()` began after the last one is none: it holds the end of the loop, or a part of a step.
+        self._conductor.finish()
+        self.path = next(iter(self.paths[-1:]), None)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All profiles of captures that have ended, oldest first; waits until they are written."""
+        if self._conductor:
+            return self._conductor.paths
+        return (self.path,) if self.path else ()
+
+    def step(self) -> None:
+        """A step of the scheduled loop has ended, and the next one begins."""
+        if not self._conductor:
+            warn("Profile.step() has no meaning without a schedule; mark the steps with stepscope.step(number)")
+            return
+        self._conductor.end()
+        self._conductor.begin()
+
+
+class Profiler:
+    """A capture as an object: `start()`, `stop()`.
+
+    Args:
+        logdir: as for `start`.
+        options: as for `start`.
+    """
+
+    def __init__(self, logdir: session.LogDir, options: object = None) -> None:
+        self._logdir = logdir
+        self._options = options
+
+    def start(self) -> None:
+        """As `stepscope.start`."""
+        session.start(self._logdir, self._options)
+
+    def stop(self, save: bool = True) -> Path | None:
+        """As `stepscope.stop`."""
+        return session.stop(save)
+
+
+def warmup() -> None:
+    """Starts and stops the tracer once, so that the first capture does not pay for setting it up."""
+    with tempfile.TemporaryDirectory(prefix="stepscope-", ignore_cleanup_errors=True) as folder:
+        session.start(folder)
+        session.stop(save=False)

@@ -1,0 +1,46 @@
+"""Addresses of profiler servers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from stepscope.errors import UsageError
+
+_PREFIX = "grpc://"
+_FORM = re.compile(r"(?P<host>[\w.-]+|\[[\da-fA-F:.%\w]+\]):(?P<port>\d{1,5})")
+
+
+@dataclass(frozen=True, order=True)
+class Address:
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def parse(text: str) -> tuple[Address, ...]:
+    """The addresses in a list such as `grpc://10.0.0.2:8466,10.0.0.3:8466`.
+
+    Raises:
+        UsageError: an address has another form, or stands there twice.
+    """
+    found = [parse_one(part.strip()) for part in text.split(",")]
+    for address in found:
+        if found.count(address) > 1:
+            raise UsageError(f"{address} is named twice", hint="name each worker once")
+    return tuple(found)
+
+
+def parse_one(text: str) -> Address:
+    """One address, with or without `grpc://`.  Raises UsageError."""
+    form = _FORM.fullmatch(text.removeprefix(_PREFIX))
+    if form is None or not 0 < int(form["port"]) < 65536:
+        raise UsageError(
+            f"{text!r} is no address of a worker",
+            hint="write host:port, such as localhost:6009; several with commas between",
+        )
+    return Address(form["host"], int(form["port"]))

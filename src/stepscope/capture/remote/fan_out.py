@@ -1,0 +1,147 @@
+"""Many workers at once."""
+
+from __future__ import annotations
+
+import os
+import queue
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+from stepscope.capture import files
+from stepscope.capture.remote import addresses
+from stepscope.capture.remote.outcome import (
+    OPEN_ENDED_MS,
+    Cancel,
+    CaptureOutcome,
+    CaptureRequest,
+    OnProgress,
+    Phase,
+    WorkerStatus,
+)
+from stepscope.capture.remote.worker import Drive, Plan, Worker
+
+_DELAY_MS = 200  # until several workers begin, so that the request has reached all of them
+_PAUSE_SECONDS = 0.5  # before a second attempt; longer before each further one
+_LOOK_SECONDS = 0.1  # how often to look whether the capture is cancelled
+_GRACE_SECONDS = 30.0  # for workers that were told to end to hand over what they have
+
+
+class FanOut:
+    """One capture of several workers.  Progress is told on the thread that runs it."""
+
+    def __init__(self, request: CaptureRequest, on_progress: OnProgress | None, cancel: Cancel | None) -> None:
+        self._request = request
+        self._on_progress = on_progress or (lambda _: None)
+        self._cancel = cancel or threading.Event()
+        self._told: queue.SimpleQueue[WorkerStatus] = queue.SimpleQueue()
+        self._ended_at: float | None = None
+
+    def run(self) -> CaptureOutcome:
+        """Captures; returns what came of each worker.  Raises CaptureError if the logdir cannot be written."""
+        plan = self._plan()
+        workers = [
+            Worker(address, plan, self._told.put) for address in addresses.parse(",".join(self._request.workers))
+        ]
+        try:
+            for attempt in range(plan.attempts):
+                still_open = [worker for worker in workers if worker.open()]
+                if still_open and not self._cancel.is_set():
+                    self._pause(_PAUSE_SECONDS * attempt)
+                    self._attempt(still_open)
+        finally:
+            _close(workers)
+            _clean_up(plan)
+        for worker in workers:
+            worker.fail_unfinished()
+        self._tell_progress()
+        return _outcome(plan, workers, self._cancel.is_set())
+
+    def _plan(self) -> Plan:
+        folder, url = _run_of(os.fspath(self._request.logdir))
+        duration_ms = self._request.duration_ms or OPEN_ENDED_MS
+        session_id = f"{folder.name}-{os.urandom(4).hex()}"
+        return Plan(folder, url, session_id, duration_ms / 1e3, self._request.options, self._request.attempts)
+
+    def _attempt(self, workers: Sequence[Worker]) -> None:
+        found = self._drive(workers, Worker.connect)
+        ready = [worker for worker, is_there in zip(workers, found, strict=True) if is_there]
+        if ready and not self._cancel.is_set():
+            start_unix_ns = time.time_ns() + self._delay_ms() * 1_000_000
+            self._drive(ready, lambda worker: worker.record(start_unix_ns))
+
+    def _delay_ms(self) -> int:
+        asked = self._request.options.delay_ms
+        if asked is not None:
+            return asked
+        return _DELAY_MS if len(self._request.workers) > 1 else 0
+
+    def _drive(self, workers: Sequence[Worker], drive: Drive) -> list[object]:
+        """Does one thing with all workers at once, and tells of progress until all are done."""
+        with ThreadPoolExecutor(len(workers), "stepscope-capture") as pool:
+            running = [pool.submit(drive, worker) for worker in workers]
+            try:
+                while not all(future.done() for future in running):
+                    self._look(workers)
+            except BaseException:  # of `on_progress`, or Ctrl-C: nobody waits for the result
+                for worker in workers:
+                    worker.give_up()
+                raise
+        self._tell_progress()
+        return [future.result() for future in running]
+
+    def _look(self, workers: Sequence[Worker]) -> None:
+        with suppress(queue.Empty):
+            self._on_progress(self._told.get(timeout=_LOOK_SECONDS))
+        if not self._cancel.is_set():
+            return
+        if self._ended_at is None:
+            self._ended_at = time.monotonic()
+            for worker in workers:
+                worker.end()
+        elif time.monotonic() > self._ended_at + _GRACE_SECONDS:
+            for worker in workers:
+                worker.give_up()
+
+    def _tell_progress(self) -> None:
+        while not self._told.empty():
+            self._on_progress(self._told.get())
+
+    def _pause(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not self._cancel.is_set():
+            time.sleep(_LOOK_SECONDS)
+
+
+def _close(workers: Sequence[Worker]) -> None:
+    for worker in workers:
+        worker.close()
+
+
+def _run_of(logdir: str) -> tuple[Path, str | None]:
+    """The folder of a run that begins now, and where its files go in the end if the logdir is on another machine."""
+    place = logdir.removeprefix("file://")
+    if "://" not in place:
+        return files.make_run_folder(place), None
+    run = files.run_name()
+    folder = Path(tempfile.mkdtemp(prefix="stepscope-"), run)
+    folder.mkdir()
+    return folder, f"{place.rstrip('/')}/plugins/profile/{run}"
+
+
+def _clean_up(plan: Plan) -> None:
+    # Servers of old wrote their files there; what was on our disk has been taken from it.
+    files.drop_if_empty(plan.folder.parent / plan.session_id)
+    files.drop_if_empty(plan.folder)
+    if plan.url is not None:
+        files.drop_if_empty(plan.folder.parent)
+
+
+def _outcome(plan: Plan, workers: Sequence[Worker], cancelled: bool) -> CaptureOutcome:
+    statuses = tuple(worker.status for worker in workers)
+    saved = any(status.phase == Phase.SAVED for status in statuses)
+    return CaptureOutcome(statuses, (plan.url or str(plan.folder)) if saved else None, cancelled)

@@ -1,0 +1,283 @@
+"""What the server answers.  As in TensorFlow's and JAX's servers, one capture runs at a time; another is refused."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from stepscope.capture import files, report, session
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.remote import messages, service
+from stepscope.capture.remote.continuous import Continuous
+from stepscope.capture.remote.monitor import watch
+from stepscope.capture.remote.xspace import has_events
+from stepscope.capture.tracers.base import Collected
+from stepscope.errors import CaptureError
+
+MAX_MESSAGE_BYTES = 2**31 - 2**16
+"""protobuf writes no message of 2 GiB; the space below is for what surrounds the profile."""
+
+_REMEMBERED = 100  # session ids that were ended before they began
+_CODES = {
+    "already-running": grpc.StatusCode.ALREADY_EXISTS,
+    "busy": grpc.StatusCode.ALREADY_EXISTS,
+    "request": grpc.StatusCode.INVALID_ARGUMENT,
+    "logdir": grpc.StatusCode.PERMISSION_DENIED,
+    "no-continuous": grpc.StatusCode.NOT_FOUND,
+    "too-large": grpc.StatusCode.RESOURCE_EXHAUSTED,
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a request asks for.
+
+    Attributes:
+        duration_ms: how long to record.
+        start_unix_ns: when to begin; in the past means at once.
+        folder: where the file goes; None if the client wants the profile itself.
+        host: the file's name without its suffix.
+    """
+
+    options: ProfilerOptions
+    duration_ms: int
+    start_unix_ns: int
+    folder: Path | None
+    host: str
+
+
+@dataclass(eq=False)
+class Running:
+    """A capture for a client: its session id, and what ends it."""
+
+    session_id: str
+    ended: threading.Event = field(default_factory=threading.Event)
+    given_up: bool = False  # nobody waits for the result any more
+
+
+class Service:
+    """The profiler service of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: Running | None = None
+        self._continuous: Continuous | None = None
+        self._ended_early: deque[str] = deque(maxlen=_REMEMBERED)
+        self._watched: set[threading.Event] = set()  # monitor calls, by what ends them
+
+    def handlers(self) -> Any:
+        """The service for a gRPC server."""
+        behaviours = {
+            service.PROFILE: self.profile,
+            service.TERMINATE: self.terminate,
+            service.MONITOR: self.monitor,
+            service.START_CONTINUOUS: self.start_continuous,
+            service.STOP_CONTINUOUS: self.stop_continuous,
+            service.GET_SNAPSHOT: self.get_snapshot,
+        }
+        return service.handlers({method: _guarded(method.name, answer) for method, answer in behaviours.items()})
+
+    def end(self) -> None:
+        """Ends every call; what was recorded still goes to its client."""
+        with self._lock:
+            for ended in self._watched:
+                ended.set()
+            if self._running is not None:
+                self._running.ended.set()
+            continuous, self._continuous = self._continuous, None
+        if continuous is not None:
+            continuous.stop()
+
+    def profile(self, request: Any, context: Any) -> Any:
+        """Records for as long as was asked, and answers with the profile or with a file in the client's folder."""
+        wanted = wanted_of(request)
+        with self._claimed(request.session_id) as running:
+            context.add_callback(lambda: _give_up(running))
+            running.ended.wait(max(0.0, wanted.start_unix_ns / 1e9 - time.time()))
+            recorded = session.record(wanted.duration_ms, wanted.options, running.ended)
+            if running.given_up:
+                raise CaptureError("the client gave up", code="given-up", lost="the capture")
+            return _answer(wanted, recorded)
+
+    def terminate(self, request: Any, context: Any) -> Any:
+        """Ends the capture of a session, or one that will come with that session id."""
+        with self._lock:
+            if self._running is not None and self._running.session_id == request.session_id:
+                self._running.ended.set()
+            else:
+                self._ended_early.append(request.session_id)
+        return messages.new("TerminateResponse")
+
+    def monitor(self, request: Any, context: Any) -> Any:
+        """Watches the program for as long as was asked, without a profiler."""
+        _refuse_if(request.duration_ms == 0, "duration_ms is 0")
+        ended = threading.Event()
+        context.add_callback(ended.set)
+        with self._lock:
+            self._watched.add(ended)
+        try:
+            load = watch(request.duration_ms / 1e3, ended)
+        finally:
+            with self._lock:
+                self._watched.discard(ended)
+        text = load.text(verbose=request.monitoring_level >= 2, timestamp=request.timestamp)
+        return messages.new(
+            "MonitorResponse",
+            data=text,
+            monitor_result=messages.new("ProfilerServiceMonitorResult", **load.result()),
+        )
+
+    def start_continuous(self, request: Any, context: Any) -> Any:
+        """Begins to record without an end."""
+        with self._lock:
+            self._refuse_second()
+            continuous = Continuous(_options(request.opts))
+            continuous.begin()
+            self._continuous = continuous
+        return messages.new("ContinuousProfilingResponse")
+
+    def get_snapshot(self, request: Any, context: Any) -> Any:
+        """Hands over what was recorded since the start or the last snapshot, and goes on recording."""
+        return _response(self._continuous_or_refuse().snapshot())
+
+    def stop_continuous(self, request: Any, context: Any) -> Any:
+        """Ends the recording without an end."""
+        continuous = self._continuous_or_refuse()
+        with self._lock:
+            self._continuous = None
+        continuous.stop()
+        return messages.new("StopContinuousProfilingResponse")
+
+    def _continuous_or_refuse(self) -> Continuous:
+        continuous = self._continuous
+        if continuous is None:
+            raise CaptureError(
+                "no continuous profiling session is active",
+                code="no-continuous",
+                hint="call StartContinuousProfiling first",
+            )
+        return continuous
+
+    @contextmanager
+    def _claimed(self, session_id: str) -> Iterator[Running]:
+        with self._lock:
+            self._refuse_second()
+            running = self._running = Running(session_id)
+            if session_id in self._ended_early:
+                running.ended.set()
+        try:
+            yield running
+        finally:
+            self._running = None
+
+    def _refuse_second(self) -> None:
+        if self._running is not None or (self._continuous is not None and self._continuous.alive()):
+            raise CaptureError(
+                "another profiling session is active in this process",
+                code="busy",
+                hint="wait for its end, or end it with Terminate",
+            )
+
+
+def wanted_of(request: Any) -> Wanted:
+    """What a ProfileRequest asks for.  Raises CaptureError if it makes no sense."""
+    duration_ms = request.opts.duration_ms or request.duration_ms
+    _refuse_if(duration_ms == 0, "duration_ms is 0")
+    advanced = request.opts.advanced_configuration
+    overridden = advanced["override_hostname"].string_value if "override_hostname" in advanced else ""
+    host = request.opts.override_hostname or overridden or request.host_name or files.host_name()
+    return Wanted(
+        options=_options(request.opts),
+        duration_ms=duration_ms,
+        start_unix_ns=request.opts.start_timestamp_ns,
+        folder=None if request.emit_xspace else _folder(request),
+        host=files.as_name(host),
+    )
+
+
+def _options(opts: Any) -> ProfilerOptions:
+    """The levels of a request; without a version they were never set, and the defaults count."""
+    if opts.version == 0:
+        return ProfilerOptions()
+    return ProfilerOptions(
+        host_tracer_level=opts.host_tracer_level,
+        device_tracer_level=opts.device_tracer_level,
+        python_tracer_level=opts.python_tracer_level,
+    )
+
+
+def _folder(request: Any) -> Path:
+    root, session = request.repository_root, request.session_id
+    _refuse_if(not root, "repository_root is empty and emit_xspace is off, so there is no place for the profile")
+    _refuse_if("://" in root, f"{root} is no local folder; ask with emit_xspace for the profile itself")
+    # A session is one folder below the root that the client chose, and no way out of it.
+    _refuse_if(session in ("", ".", "..") or Path(session).name != session, f"session_id {session!r} is no name")
+    return Path(root, session)
+
+
+def _refuse_if(wrong: bool, reason: str) -> None:
+    if wrong:
+        raise CaptureError(reason, code="request")
+
+
+def _give_up(running: Running) -> None:
+    """The call is over: it was answered, or the client cancelled it or went away."""
+    running.given_up = True
+    running.ended.set()
+
+
+def _answer(wanted: Wanted, recorded: Collected) -> Any:
+    if wanted.folder is None:
+        return _response(recorded)
+    try:
+        wanted.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CaptureError(
+            f"the folder cannot be made: {error.strerror}",
+            code="logdir",
+            path=wanted.folder,
+            hint="the server writes the file itself, so the client's logdir must exist on its machine too",
+        ) from error
+    files.store(recorded.artifacts, wanted.folder, wanted.host)
+    return messages.new("ProfileResponse", empty_trace=not has_events(_space(recorded)))
+
+
+def _response(recorded: Collected) -> Any:
+    space = _space(recorded)
+    if len(space) > MAX_MESSAGE_BYTES:
+        raise CaptureError(
+            f"the profile has {len(space):,} bytes and no message may have 2 GiB",
+            code="too-large",
+            lost="the capture",
+            hint="capture for a shorter time, or with a lower host_tracer_level",
+        )
+    return messages.new("ProfileResponse", xspace=space, empty_trace=not has_events(space))
+
+
+def _space(recorded: Collected) -> bytes:
+    for artifact in recorded.artifacts:
+        if artifact.suffix == "xplane.pb" and isinstance(artifact.content, bytes):
+            return artifact.content
+    raise recorded.error or CaptureError("the profiler wrote no XSpace", code="nothing-recorded")
+
+
+def _guarded(name: str, answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Turns whatever goes wrong into an answer to the client; nothing reaches the program but its log."""
+
+    def guarded(request: Any, context: Any) -> Any:
+        try:
+            return answer(request, context)
+        except Exception as error:
+            told = report.report(error, f"{name} for {context.peer()}")
+        context.abort(_CODES.get(told.problem.code, grpc.StatusCode.INTERNAL), str(told))
+        raise AssertionError("abort raises")
+
+    return guarded

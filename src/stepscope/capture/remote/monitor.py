@@ -1,0 +1,117 @@
+"""How busy the program is, and how long its steps take, without a profiler: two readings of clocks that run anyway."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stepscope.capture import ranges
+
+_MACHINE = Path("/proc/stat")
+_EMPTY, _WITH_STEPS = 0, 3  # ProfilerServiceMonitorResult.ResponseType
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the program did in a window.
+
+    Attributes:
+        unix_time: when the window ended, in seconds since 1970.
+        seconds: how long it was.
+        process_percent: CPU time of the process against one CPU; two busy threads make 200.
+        machine_percent: how busy all CPUs of the machine were, 0 to 100; None where the system does not tell.
+        cpus: CPUs of the machine.
+        step_ms: from the begin of each step to the begin of the next of the same thread.
+    """
+
+    unix_time: float
+    seconds: float
+    process_percent: float
+    machine_percent: float | None
+    cpus: int
+    step_ms: tuple[float, ...]
+
+    def text(self, verbose: bool, timestamp: bool) -> str:
+        """The load in lines for people."""
+        lines = [time.strftime("Timestamp: %H:%M:%S", time.localtime(self.unix_time))] if timestamp else []
+        machine = "unknown" if self.machine_percent is None else f"{self.machine_percent:.1f}% of {self.cpus} CPUs"
+        lines.append(f"CPU: {self.process_percent:.1f}% of one by this process; machine {machine}")
+        if verbose:
+            lines.append(self._step_line())
+        return "\n".join(lines) + "\n"
+
+    def _step_line(self) -> str:
+        if not self.step_ms:
+            return f"Steps: none ended in {self.seconds:g} s; mark them with stepscope.step(i) to see their time"
+        mean = sum(self.step_ms) / len(self.step_ms)
+        return (
+            f"Step time: {mean:.3f} ms mean, {min(self.step_ms):.3f} ms min, {max(self.step_ms):.3f} ms max"
+            f" ({len(self.step_ms)} steps)"
+        )
+
+    def result(self) -> dict[str, Any]:
+        """The fields of ProfilerServiceMonitorResult that are known."""
+        if not self.step_ms:
+            return {"response_type": _EMPTY}
+        return {
+            "response_type": _WITH_STEPS,
+            "step_time_ms_avg": sum(self.step_ms) / len(self.step_ms),
+            "step_time_ms_min": min(self.step_ms),
+            "step_time_ms_max": max(self.step_ms),
+        }
+
+
+def watch(seconds: float, ended: threading.Event) -> Load:
+    """Watches the program for a time, or until `ended`."""
+    steps = _StepClock()
+    stop_watching = ranges.watch_steps(steps.note)
+    begin, process, machine = time.perf_counter(), time.process_time(), _machine_ticks()
+    try:
+        ended.wait(seconds)
+    finally:
+        stop_watching()
+    passed = max(time.perf_counter() - begin, 1e-9)
+    return Load(
+        unix_time=time.time(),
+        seconds=passed,
+        process_percent=100 * (time.process_time() - process) / passed,
+        machine_percent=_busy_percent(machine, _machine_ticks()),
+        cpus=os.cpu_count() or 1,
+        step_ms=tuple(steps.step_ms),
+    )
+
+
+class _StepClock:
+    """Times steps from begin to begin."""
+
+    def __init__(self) -> None:
+        self.step_ms: list[float] = []
+        self._begun: dict[int, float] = {}
+
+    def note(self, number: object) -> None:
+        """A step of the calling thread begins."""
+        now, thread = time.perf_counter(), threading.get_ident()
+        before = self._begun.get(thread)
+        self._begun[thread] = now
+        if before is not None:
+            self.step_ms.append((now - before) * 1e3)
+
+
+def _machine_ticks() -> tuple[int, int] | None:
+    """Busy and all ticks of all CPUs since the machine started; None where there is no /proc."""
+    try:
+        ticks = [int(text) for text in _MACHINE.read_text().partition("\n")[0].split()[1:9]]
+    except (OSError, ValueError):
+        return None
+    idle = ticks[3] + ticks[4]  # idle, and waiting for a disk
+    return sum(ticks) - idle, sum(ticks)
+
+
+def _busy_percent(before: tuple[int, int] | None, after: tuple[int, int] | None) -> float | None:
+    if before is None or after is None or after[1] <= before[1]:
+        return None
+    return 100 * (after[0] - before[0]) / (after[1] - before[1])

@@ -1,0 +1,65 @@
+"""Is there a profiler server at an address?  If not, what is there?"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import Any
+
+import grpc
+
+from stepscope.capture.remote import messages, service
+from stepscope.capture.remote.addresses import Address
+from stepscope.capture.remote.failures import failure_of
+from stepscope.capture.remote.outcome import Cause, Failure
+
+TIMEOUT_SECONDS = 5.0
+
+# TensorFlow's and JAX's servers remember every session that they are told to end; always the same name costs them
+# nothing.  No other method can be called without starting, ending or taking anything.
+_NO_SESSION = "stepscope-reachability-check"
+
+
+def check(address: Address, channel: Any) -> Failure | None:
+    """None if a profiler server answers; otherwise what is wrong.  It starts nothing there."""
+    return _check_connection(address, TIMEOUT_SECONDS) or _check_service(channel, TIMEOUT_SECONDS)
+
+
+def _check_connection(address: Address, timeout: float) -> Failure | None:
+    try:
+        socket.create_connection((address.host.strip("[]"), address.port), timeout).close()
+    except (socket.gaierror, UnicodeError):
+        return Failure(
+            Cause.NAME_NOT_FOUND, f"no machine is known by the name {address.host}; check the spelling, or use its IP"
+        )
+    except ConnectionRefusedError:
+        return Failure(
+            Cause.REFUSED,
+            f"connection refused: nothing listens on port {address.port}; start a profiler server in the job with"
+            f" stepscope.server.start({address.port}), and check that the job still runs",
+        )
+    except TimeoutError:
+        return _silent(f"no answer within {timeout:.0f} s")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return _silent(f"no way there ({errno.errorcode.get(error.errno or 0, 'network')}: {reason})")
+    return None
+
+
+def _silent(reason: str) -> Failure:
+    return Failure(Cause.NO_ANSWER, f"{reason}; a firewall, or a machine that is down or in another network")
+
+
+def _check_service(channel: Any, timeout: float) -> Failure | None:
+    request = messages.new("TerminateRequest", session_id=_NO_SESSION)
+    try:
+        service.caller(channel, service.TERMINATE)(request, timeout=timeout)
+    except grpc.RpcError as error:
+        if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+            return Failure(
+                Cause.NOT_GRPC,
+                "something listens there and does not speak plain gRPC; TensorBoard's and Stepscope's web pages have"
+                " ports of their own, so ask for the port that the job gave to server.start",
+            )
+        return failure_of(error, timeout)
+    return None

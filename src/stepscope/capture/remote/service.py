@@ -1,0 +1,68 @@
+"""The methods of the profiler service, and what both sides tell gRPC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from stepscope.capture.remote import messages
+
+NAME = "tensorflow.ProfilerService"
+
+# Profiles are larger than the 4 MiB that gRPC takes by default.
+MESSAGE_SIZES = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
+
+# A worker is in the same network; a proxy for the web would only be in the way.  Each channel makes its own connection,
+# for gRPC waits longer and longer before it tries again one that failed.
+_CHANNEL = (*MESSAGE_SIZES, ("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1))
+
+
+@dataclass(frozen=True)
+class Method:
+    """One method; all take one message and answer with one."""
+
+    name: str
+    request: str
+    response: str
+
+
+PROFILE = Method("Profile", "ProfileRequest", "ProfileResponse")
+TERMINATE = Method("Terminate", "TerminateRequest", "TerminateResponse")
+MONITOR = Method("Monitor", "MonitorRequest", "MonitorResponse")
+START_CONTINUOUS = Method("StartContinuousProfiling", "ProfileRequest", "ContinuousProfilingResponse")
+STOP_CONTINUOUS = Method("StopContinuousProfiling", "StopContinuousProfilingRequest", "StopContinuousProfilingResponse")
+GET_SNAPSHOT = Method("GetSnapshot", "GetSnapshotRequest", "ProfileResponse")
+
+
+def open_channel(address: str) -> Any:
+    """A connection to a server; it is made with the first call."""
+    import grpc
+
+    return grpc.insecure_channel(address, _CHANNEL)
+
+
+def caller(channel: Any, method: Method) -> Any:
+    """What calls a method of the server at the other end of a channel."""
+    return channel.unary_unary(
+        f"/{NAME}/{method.name}",
+        request_serializer=messages.message_class(method.request).SerializeToString,
+        response_deserializer=messages.message_class(method.response).FromString,
+    )
+
+
+def handlers(behaviours: dict[Method, Callable[[Any, Any], Any]]) -> Any:
+    """The service as a server's generic handler: each method with what answers it."""
+    import grpc
+
+    return grpc.method_handlers_generic_handler(
+        NAME,
+        {
+            method.name: grpc.unary_unary_rpc_method_handler(
+                behaviour,
+                request_deserializer=messages.message_class(method.request).FromString,
+                response_serializer=messages.message_class(method.response).SerializeToString,
+            )
+            for method, behaviour in behaviours.items()
+        },
+    )

@@ -1,0 +1,234 @@
+"""One capture from its start to its files: the framework's profiler and Stepscope's own tracers, on one clock."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from stepscope.capture import cost, files, ranges, report, tracers
+from stepscope.capture.assemble import assembled
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.spool import Spool
+from stepscope.capture.tracers.base import Collected, Metadata, Probe, Recording, Span, Tracer
+from stepscope.capture.tracers.host import HostTracer
+from stepscope.capture.tracers.ticker import Ticker
+from stepscope.capture.tracers.two_spans import TwoSpans
+from stepscope.errors import CaptureError
+
+EndEarly = Callable[["Capture"], None]
+
+FLUSH_S = 1.0
+FLUSH_BYTES = 4 << 20
+_LOOK_S = 0.1
+_WARN_AT = 0.8
+_CLOCK_READINGS = 5
+
+
+class Capture:
+    """A capture.  `start`, `end`, then `finish` on whatever thread has the time; each once.
+
+    Attributes:
+        name: of the framework, `host` for none.
+        path: the profile, once it is written, if it is on this machine; url: if it is on another.
+        is_written: True once the files are stored.
+        released: set when the framework's profiler has stopped.
+        ended_early: why the capture ended itself; empty if it did not.
+        finished: set when the files are written, or are known not to be.
+    """
+
+    def __init__(self, entry: tracers.Entry, target: files.Target | None, options: ProfilerOptions) -> None:
+        self.name = entry.name
+        self.target = target
+        self.options = options
+        self.path: Path | None = None
+        self.url: str | None = None
+        self.is_written = False
+        self.ended_early = ""
+        self.released = threading.Event()
+        self.finished = threading.Event()
+        self._clock = time.perf_counter_ns
+        self._tracer: Tracer | None = entry.load()() if entry.needs_framework else None
+        self._host = HostTracer()
+        self._probes: list[Probe] = [self._host]
+        self._thread = threading.get_ident()
+        self._spool: Spool | None = None
+        self._recording: Recording | None = None
+        self._flusher = Ticker("flush", _LOOK_S, self._look)
+        self._flush_lock = threading.Lock()
+        self._flushed_ns = self._start_ns = 0
+        self._warned = False
+        self._end_early: EndEarly | None = None
+
+    # -- start -------------------------------------------------------------------------------------------------------
+
+    def start(self, end_early: EndEarly) -> None:
+        """Begins to record.  Raises what the framework's profiler raises; nothing is left running then.
+
+        Args:
+            end_early: what to call, on a thread of the capture's own, when it has reached a limit.
+        """
+        self._end_early = end_early
+        self._start_ns, unix_ns = _two_clocks()
+        self._flushed_ns = self._start_ns
+        host = self.target.name if self.target else files.host_name()
+        framework = self.name if self._tracer else ""
+        path = self.target.partial if self.target else None
+        self._spool = Spool(path, host=host, framework=framework, clock_ns=self._start_ns, unix_ns=unix_ns)
+        try:
+            if self._tracer is not None:
+                self._tracer.start(self.options)
+        except BaseException:
+            self._spool.remove()
+            raise
+        cost.begin()
+        self._host.start(self.options, self._clock)
+        for entry in tracers.PROBES:
+            self._start_probe(entry, framework)
+        self._flusher.start()
+        if self._tracer is not None:
+            ranges.route(self._annotate_both)
+        elif self.options.host_tracer_level > 0:
+            ranges.route(self._host.annotate, cannot_fail=True)
+
+    def _start_probe(self, entry: tracers.ProbeEntry, framework: str) -> None:
+        try:
+            if entry.wanted(self.options, framework):
+                probe = entry.make()
+                probe.start(self.options, self._clock)
+                self._probes.append(probe)
+        except Exception as error:
+            report.report(error, f"recording {entry.what}")
+
+    def _annotate_both(self, name: str, metadata: Metadata) -> Span:
+        assert self._tracer is not None
+        return TwoSpans(self._tracer.annotate(name, metadata), self._host.annotate(name, metadata))
+
+    # -- while it runs -----------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Flushes once a second, or sooner if much has gathered, and ends the capture at its limits."""
+        now = self._clock()
+        waiting = sum(probe.waiting_bytes() for probe in self._probes)
+        if waiting >= FLUSH_BYTES or now - self._flushed_ns >= FLUSH_S * 1e9:
+            self._flush()
+        assert self._spool is not None
+        self._hold_to(
+            ((now - self._start_ns) / 1e9, self.options.max_seconds, "max_seconds", "s"),
+            (self._spool.size / 1e6, self.options.max_bytes / 1e6, "max_bytes", "MB"),
+        )
+
+    def _hold_to(self, *limits: tuple[float, float, str, str]) -> None:
+        for used, limit, name, unit in limits:
+            if used >= limit and not self.ended_early:
+                self.ended_early = f"the capture ended itself after {limit:g} {unit} ({name})"
+                report.warn(f"{self.ended_early}; what was recorded until then is saved")
+                assert self._end_early is not None
+                self._end_early(self)
+                return
+            if used >= _WARN_AT * limit and not self._warned:
+                self._warned = True
+                report.warn(f"the capture ends itself after {limit:g} {unit} ({name}), {used:.3g} {unit} are reached")
+
+    def _flush(self) -> None:
+        assert self._spool is not None
+        with self._flush_lock:
+            self._flushed_ns = self._clock()
+            for probe in self._probes:
+                self._spool.add(probe.drain())
+
+    # -- end ---------------------------------------------------------------------------------------------------------
+
+    def refuse_other_thread(self) -> None:
+        """Raises CaptureError if the framework's profiler cannot be stopped on the calling thread."""
+        if self._tracer is not None and self._tracer.one_thread and self._thread != threading.get_ident():
+            raise CaptureError(
+                f"the {self.name} profiler has to be stopped on the thread that started it",
+                code="wrong-thread",
+                kept="the running capture",
+                hint="call stop() there",
+            )
+
+    def end(self) -> None:
+        """Ends what Stepscope's own tracers record, which takes no time."""
+        ranges.end_open_step()
+        ranges.route(None)
+        for probe in self._probes:
+            try:
+                probe.stop()
+            except Exception as error:
+                report.report(error, f"ending {type(probe).__name__}")
+
+    def take(self, save: bool) -> Recording | None:
+        """Stops the framework's profiler, which may take seconds; None if there is none or nothing is to be saved."""
+        self._flusher.stop()
+        try:
+            if self._tracer is None:
+                return None
+            if save:
+                return self._tracer.stop()
+            self._tracer.discard()
+            return None
+        finally:
+            self.released.set()
+
+    def collect(self, recording: Recording | None) -> Collected:
+        """The files' contents, which are good until `forget` or `leave_partial`."""
+        assert self._spool is not None
+        self._recording = recording
+        self._flush()
+        if self.ended_early:
+            self._spool.note(self.ended_early)
+        self._spool.facts(cost.PLANE, cost.facts())
+        host = self.target.name if self.target else files.host_name()
+        return assembled(self._spool.finish(self._clock()), self._of_framework(host), host)
+
+    def _of_framework(self, host: str) -> Collected | None:
+        if self._recording is None:
+            return None
+        try:
+            return self._recording.collect(host)
+        except Exception as error:  # what Stepscope recorded itself is still there
+            return Collected((), report.translated(error, "collecting the framework's profile"))
+
+    def forget(self) -> None:
+        """Lets go of what was recorded and removes what was flushed."""
+        self._close_recording()
+        if self._spool is not None:
+            self._spool.remove()
+        if self.target is not None:
+            self.target.release()
+
+    def _close_recording(self) -> None:
+        if self._recording is not None:
+            try:
+                self._recording.close()
+            except Exception as error:
+                report.report(error, "cleaning up")
+
+    def leave_partial(self) -> None:
+        """Lets go of what was recorded and leaves what was flushed where it is."""
+        self._close_recording()
+        if self._spool is not None:
+            self._spool.abandon()
+
+    def abandon(self) -> None:
+        """In a forked child: the capture, its threads and its files are the parent's."""
+        if self._spool is not None:
+            self._spool.abandon()
+        for probe in self._probes:
+            probe.abandon()
+
+
+def _two_clocks() -> tuple[int, int]:
+    """A reading of the capture's clock, and of the wall clock at the same moment.
+
+    Of a few readings the one counts that took least: the system may put the thread to sleep inside any of them.
+    """
+    readings = []
+    for _ in range(_CLOCK_READINGS):
+        before, unix_ns, after = time.perf_counter_ns(), time.time_ns(), time.perf_counter_ns()
+        readings.append((after - before, (before + after) // 2, unix_ns))
+    _, clock_ns, unix_ns = min(readings)
+    return clock_ns, unix_ns

@@ -1,0 +1,101 @@
+"""Which steps of a loop a capture records: `schedule`, with arguments and meaning of `torch.profiler.schedule`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from stepscope.capture.report import warn
+
+
+class Action(Enum):
+    """What happens during one step.  The names are those of `torch.profiler.ProfilerAction`."""
+
+    NONE = "nothing is recorded"
+    WARMUP = "the tracer runs, and what it records is thrown away"
+    RECORD = "the step is recorded"
+    RECORD_AND_SAVE = "the step is recorded, and the capture ends with it"
+
+    @classmethod
+    def of(cls, action: object) -> Action:
+        """Our action for one of ours or of PyTorch's, so that PyTorch's schedules serve as well."""
+        if isinstance(action, cls):
+            return action
+        return cls[getattr(action, "name", str(action))]
+
+    @property
+    def phase(self) -> int:
+        """0 nothing, 1 warm-up, 2 recording: a capture starts or ends where this changes."""
+        return 2 if self.records else int(self is Action.WARMUP)
+
+    @property
+    def records(self) -> bool:
+        """True if the step is kept."""
+        return self in (Action.RECORD, Action.RECORD_AND_SAVE)
+
+
+Schedule = Callable[[int], object]
+"""The `Action` of step 0, 1, 2, ... of a loop; PyTorch's `ProfilerAction` is taken, too."""
+
+
+@dataclass(frozen=True)
+class Cycles:
+    """`skip_first` steps of nothing, then cycles of `wait`, `warmup` and `active` steps.
+
+    Attributes:
+        repeat: so many cycles, each a capture of its own; 0 for cycles without end.
+    """
+
+    wait: int
+    warmup: int
+    active: int
+    repeat: int
+    skip_first: int
+
+    def __call__(self, step: int) -> Action:
+        """The action of a step, counted from 0."""
+        cycle, place = divmod(step - self.skip_first, self.wait + self.warmup + self.active)
+        if step < self.skip_first or (self.repeat and cycle >= self.repeat) or place < self.wait:
+            return Action.NONE
+        if place < self.wait + self.warmup:
+            return Action.WARMUP
+        return Action.RECORD_AND_SAVE if place == self.wait + self.warmup + self.active - 1 else Action.RECORD
+
+
+def schedule(*, wait: int = 0, warmup: int = 0, active: int, repeat: int = 0, skip_first: int = 0) -> Cycles:
+    """Which steps of a loop to record, for `Profile(logdir, schedule=...)`.
+
+    >>> [schedule(wait=1, warmup=1, active=2, repeat=1)(step).name for step in range(5)]
+    ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
+
+    Args:
+        wait: steps of each cycle in which nothing happens.
+        warmup: steps after these in which the tracer runs and its record is thrown away, so that what it costs to start
+            is not in the profile.
+        active: steps after these that are recorded; a cycle's are one capture.
+        repeat: how many cycles; 0 for as long as the loop lasts.
+        skip_first: steps before the first cycle.
+
+    A number that is too small is replaced by the smallest that makes sense, with a warning: a wrong number must not end
+    a training job.
+    """
+    given = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat, "skip_first": skip_first}
+    return Cycles(**{name: _at_least(name, value, 1 if name == "active" else 0) for name, value in given.items()})
+
+
+def _at_least(name: str, value: int, least: int) -> int:
+    if value < least:
+        warn(f"schedule({name}={value}) is too small; {least} is used")
+    return max(value, least)
+
+
+def batches(first: int, last: int) -> Schedule:
+    """The steps `first` to `last`, both recorded, in one capture."""
+
+    def action(step: int) -> Action:
+        if step == last:
+            return Action.RECORD_AND_SAVE
+        return Action.RECORD if first <= step < last else Action.NONE
+
+    return action

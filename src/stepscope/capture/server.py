@@ -1,0 +1,159 @@
+"""Lets TensorBoard, XProf, TensorFlow's client, `stepscope capture` and `stepscope.client` capture this program.
+
+    stepscope.server.start(6009)
+
+It speaks the service of `tf.profiler.experimental.server` and `jax.profiler.start_server`, and captures with the tracer
+that the program would use itself, PyTorch's and Stepscope's own among them.  While nobody asks for anything it runs no
+Python code, and it never keeps the program from ending.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from typing import Any
+
+from stepscope.capture import report
+from stepscope.errors import CaptureError
+
+__all__ = ["start", "stop"]
+
+ANY_ADDRESS = "[::]"
+"""All addresses of the machine, IPv4 and IPv6, as the frameworks' servers listen."""
+
+_ANY_IPV4 = "0.0.0.0"
+_MAX_CALLS = 16  # at once
+_GRACE_SECONDS = 5.0  # for sending what calls have when the server stops
+
+
+@dataclass(frozen=True, eq=False)
+class Server:
+    """A server that listens."""
+
+    native: Any
+    service: Any
+    port: int
+
+
+_server: Server | None = None
+_lock = threading.RLock()
+_of_parents: list[Server] = []  # never freed: their threads are not in this process, and freeing waits for them
+
+
+def start(port: int, *, address: str = ANY_ADDRESS, strict: bool = False) -> int | None:
+    """Starts the profiler server of this process.
+
+    Whoever can reach the port can capture the program and have the profile written to any folder that the program may
+    write to.  The protocol knows no passwords: on a network that others use, listen on `localhost` and use a tunnel.
+
+    Args:
+        port: where to listen; 0 chooses a free port.
+        address: the address to listen on.
+        strict: raise instead of logging.
+
+    Returns:
+        The port; None if it does not listen, `stepscope.last_error()` then tells why.
+
+    Raises:
+        CaptureError: only with `strict`: the port is taken, or this process has a server already.
+    """
+    global _server
+    with report.Wall("starting the profiler server", strict), _lock:
+        _refuse_second()
+        _server = _listening(port, address)
+        atexit.register(stop)
+        return _server.port
+    return None
+
+
+def stop() -> None:
+    """Stops the server.  A capture that runs for a client ends, and the client gets what was recorded."""
+    global _server
+    with _lock:
+        server, _server = _server, None
+        atexit.unregister(stop)
+    if server is None:
+        return
+    with report.Wall("stopping the profiler server", strict=False):
+        server.service.end()
+        server.native.stop(_GRACE_SECONDS).wait(_GRACE_SECONDS)  # no longer than there are calls
+
+
+def _refuse_second() -> None:
+    if _server is not None:
+        raise CaptureError(
+            f"this process has a profiler server on port {_server.port} already",
+            code="already-running",
+            kept="that server",
+            hint="one server serves any number of clients; call stop() first to move it",
+        )
+
+
+def _listening(port: int, address: str) -> Server:
+    if not 0 <= port <= 65535:
+        raise CaptureError(f"port {port} does not exist", code="address", hint="choose 1 to 65535, or 0 for any")
+    import grpc
+
+    from stepscope.capture.remote.handlers import Service
+    from stepscope.capture.remote.service import MESSAGE_SIZES
+
+    # By default Linux would let two servers share a port, and give each of them half of the requests.
+    options = (*MESSAGE_SIZES, ("grpc.so_reuseport", 0))
+    native = grpc.server(_DaemonThreads(), options=options, maximum_concurrent_rpcs=_MAX_CALLS)
+    service = Service()
+    native.add_generic_rpc_handlers((service.handlers(),))
+    bound = _bind(native, address, port)
+    native.start()
+    return Server(native, service, bound)
+
+
+def _bind(native: Any, address: str, port: int) -> int:
+    for candidate in (address, _ANY_IPV4) if address == ANY_ADDRESS else (address,):
+        try:
+            bound = int(native.add_insecure_port(f"{candidate}:{port}"))
+        except RuntimeError:  # recent releases raise, older ones return 0
+            bound = 0
+        if bound:
+            return bound
+    raise CaptureError(
+        f"cannot listen on {address}:{port}",
+        code="address",
+        lost="captures over the network; training goes on",
+        hint="another program, or another worker of this job, may have the port; choose one per process, or 0 for any",
+    )
+
+
+class _DaemonThreads(Executor):
+    """A thread for each call, which does not outlive the program.  The pools of the standard library are waited for
+    when the interpreter ends, and a capture may take minutes."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Runs a call on a thread of its own."""
+        future: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except BaseException as error:
+                future.set_exception(error)
+
+        threading.Thread(target=run, name="stepscope-server", daemon=True).start()
+        return future
+
+
+def _forget_parent() -> None:
+    """After a fork: the server is the parent's, which goes on to serve."""
+    global _server, _lock
+    _lock = threading.RLock()
+    if _server is not None:
+        _of_parents.append(_server)
+        _server = None
+        atexit.unregister(stop)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parent)

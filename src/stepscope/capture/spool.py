@@ -1,0 +1,85 @@
+"""Where Stepscope's own tracers put what they recorded, so that neither memory grows nor a killed job loses it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from stepscope.capture.report import report
+from stepscope.formats.spool import layout
+
+
+class Spool:
+    """A file that is only appended to, record by record.
+
+    A write that fails ends the spool, which keeps what was complete; the training job never hears of it but by the log.
+
+    Args:
+        path: an empty file of this name exists, or is made; None for a temporary file without a name.
+    """
+
+    def __init__(self, path: Path | None, *, host: str, framework: str, clock_ns: int, unix_ns: int) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._file: BinaryIO = tempfile.TemporaryFile() if path is None else path.open("w+b", buffering=0)  # noqa: SIM115
+        self.size = 0
+        self.lost_events = 0
+        self._failed = False
+        self._tail: list[bytes] = []  # what comes last has to get through even if the disk is full
+        self._append(layout.session(host, framework, clock_ns, unix_ns))
+
+    def add(self, chunks: list[layout.Chunk]) -> None:
+        """Appends chunks."""
+        for chunk in chunks:
+            if not self._append(layout.chunk(chunk)):
+                self.lost_events += len(chunk.name)
+
+    def note(self, text: str) -> None:
+        """Adds a sentence for whoever reads the profile, at its end."""
+        self._tail.append(layout.note(text))
+
+    def facts(self, plane: str, stats: dict[str, layout.StatValue]) -> None:
+        """Adds stats of a plane, at the end."""
+        self._tail.append(layout.facts(plane, stats))
+
+    def finish(self, clock_ns: int) -> bytes:
+        """Everything that was appended, with the end after it; the file stays until `remove`."""
+        if self.lost_events:
+            self.note(f"{self.lost_events:,} events of Stepscope's own tracers were lost: the disk took no more")
+        with self._lock:
+            self._file.seek(0)
+            return b"".join((self._file.read(self.size), *self._tail, layout.end(clock_ns)))
+
+    def remove(self) -> None:
+        """Closes the file and removes it.  Harmless when repeated."""
+        with self._lock:
+            self._file.close()
+            if self._path is not None:
+                with suppress(OSError):
+                    self._path.unlink()
+
+    def abandon(self) -> None:
+        """Closes the file and leaves it: in a forked child it is the parent's."""
+        self._file.close()
+
+    def _append(self, record: bytes) -> bool:
+        with self._lock:
+            if self._failed or self._file.closed:
+                return False
+            try:
+                self._file.seek(self.size)
+                if self._file.write(record) != len(record):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path or ""))
+            except OSError as error:
+                self._failed = True
+                report(error, "flushing the capture")
+                with suppress(OSError):
+                    self._file.truncate(self.size)
+                return False
+            self.size += len(record)
+            return True

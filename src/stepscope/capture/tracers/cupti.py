@@ -1,0 +1,140 @@
+"""What runs on NVIDIA GPUs, whichever library launched it, through the package `cupti-python`.
+
+CUPTI serves one profiler at a time, and TensorFlow, JAX and PyTorch use it themselves; so this tracer is for programs
+that compute with another CUDA library, such as CuPy or Numba, and is only used where no framework's profiler is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import time
+from array import array
+from collections.abc import Iterable
+from typing import Any
+
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.tracers.base import Clock
+from stepscope.formats.spool.layout import Chunk, StatValue
+
+_BUFFER_BYTES = 8 << 20
+_BYTES_OF_ACTIVITY = 400
+# CUpti_ActivityMemcpyKind -> EventKind, and the name that viewers know the copy by
+_COPIES = {
+    1: ("COPY_HOST_TO_DEVICE", "MemcpyH2D"),
+    2: ("COPY_DEVICE_TO_HOST", "MemcpyD2H"),
+    8: ("COPY_DEVICE_TO_DEVICE", "MemcpyD2D"),
+    9: ("COPY_HOST_TO_HOST", "MemcpyH2H"),
+    10: ("COPY_PEER", "MemcpyP2P"),
+}
+_OTHER_COPY = ("COPY_OTHER", "Memcpy")
+_KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMSET")
+
+_Row = tuple[int, int, str, str, int, int, dict[str, StatValue]]  # device, stream, kind, name, begin, end, stats
+
+_current: CuptiTracer | None = None  # CUPTI takes its callbacks once for the life of the process
+_registered = False
+
+
+def available() -> bool:
+    """True if the package is installed; whether the driver lets it work shows when it starts."""
+    try:
+        return importlib.util.find_spec("cupti.cupti") is not None
+    except (ImportError, ValueError):
+        return False
+
+
+class CuptiTracer:
+    """Records kernels, copies and memory fills of all GPUs."""
+
+    def __init__(self) -> None:
+        self._cupti: Any = None
+        self._rows: list[_Row] = []
+        self._offset_ns = 0
+        self._ended = False
+
+    def start(self, options: ProfilerOptions, clock: Clock = time.perf_counter_ns) -> None:
+        """Begins to record.  Raises what CUPTI raises: no driver, no permission, another profiler."""
+        global _current, _registered
+        cupti = self._cupti = importlib.import_module("cupti.cupti")
+        before = clock()
+        there = int(cupti.get_timestamp())
+        self._offset_ns = (before + clock()) // 2 - there
+        if not _registered:
+            cupti.activity_register_callbacks(_requested, _completed)
+            _registered = True
+        _current = self
+        for name in _KINDS:
+            cupti.activity_enable(getattr(cupti.ActivityKind, name))
+
+    def stop(self) -> None:
+        """Ends the recording; what is on its way comes with the next `drain`."""
+        self._ended = True
+        for name in _KINDS:
+            self._cupti.activity_disable(getattr(self._cupti.ActivityKind, name))
+
+    def abandon(self) -> None:
+        """Nothing: CUDA does not work in a forked child, and CUPTI calls nobody there."""
+
+    def waiting_bytes(self) -> int:
+        """About how much memory the activities take."""
+        return _BYTES_OF_ACTIVITY * len(self._rows)
+
+    def add(self, activities: Iterable[Any]) -> None:
+        """Takes activities as CUPTI hands them over, on a thread of its own."""
+        kinds = self._cupti.ActivityKind
+        for activity in activities:
+            if activity.kind == kinds.CONCURRENT_KERNEL:
+                kind, name, stats = "KERNEL", str(activity.name), _launch(activity)
+            elif activity.kind == kinds.MEMCPY:
+                kind, name = _COPIES.get(int(activity.copy_kind), _OTHER_COPY)
+                stats = {"bytes": int(activity.bytes)}
+            elif activity.kind == kinds.MEMSET:
+                kind, name, stats = "MEMSET", "Memset", {"bytes": int(activity.bytes)}
+            else:
+                continue
+            begin, end = int(activity.start) + self._offset_ns, int(activity.end) + self._offset_ns
+            stats["correlation_id"] = int(activity.correlation_id)
+            self._rows.append((int(activity.device_id), int(activity.stream_id), kind, name, begin, end, stats))
+
+    def drain(self) -> list[Chunk]:
+        """The activities since the last time, a chunk for each stream and kind."""
+        global _current
+        if _current is self:
+            self._cupti.activity_flush_all(int(self._ended))  # 1: also the buffers that are not full
+            _current = None if self._ended else self
+        taken = self._rows[:]
+        del self._rows[: len(taken)]
+        grouped: dict[tuple[int, int, str], list[_Row]] = {}
+        for row in taken:
+            grouped.setdefault(row[:3], []).append(row)
+        return [_chunk(*key, rows) for key, rows in grouped.items()]
+
+
+def _launch(kernel: Any) -> dict[str, StatValue]:
+    """How a kernel was launched, in the words of the XSpace format."""
+    grid = f"{kernel.grid_x},{kernel.grid_y},{kernel.grid_z}"
+    block = f"{kernel.block_x},{kernel.block_y},{kernel.block_z}"
+    shared = int(kernel.static_shared_memory), int(kernel.dynamic_shared_memory)
+    return {
+        "kernel_details": f"regs:{int(kernel.registers_per_thread)} static_shared:{shared[0]} "
+        f"dynamic_shared:{shared[1]} grid:{grid} block:{block}"
+    }
+
+
+def _chunk(device: int, stream: int, kind: str, rows: list[_Row]) -> Chunk:
+    names: dict[str, int] = {}
+    name = array("i", [names.setdefault(row[3], len(names)) for row in rows])
+    begin, end = array("q", [row[4] for row in rows]), array("q", [row[5] for row in rows])
+    stats = {at: row[6] for at, row in enumerate(rows)}
+    return Chunk(f"/device:GPU:{device}", f"Stream #{stream}", stream, kind, list(names), name, begin, end, stats)
+
+
+def _requested() -> tuple[int, int]:
+    """A buffer's size, and how many records it may hold: as many as fit."""
+    return _BUFFER_BYTES, 0
+
+
+def _completed(activities: list[Any]) -> None:
+    if _current is not None:
+        _current.add(activities)

@@ -1,0 +1,222 @@
+"""Calls of Python functions, by `sys.monitoring` where Python has it (3.12), else by `sys.setprofile`.
+
+A call that was open when the capture began is not recorded.  `sys.monitoring` sees all threads; before it, only the
+thread that starts the capture and those that begin afterwards can be seen.  Calls of C functions are not recorded:
+they are most of the calls and say little that their caller does not.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from array import array
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.tracers.base import Clock
+from stepscope.capture.tracers.ticker import THREAD_PREFIX
+from stepscope.errors import CaptureError
+from stepscope.formats.spool.layout import Chunk
+
+PLANE = "/host:python-tracer"
+_BYTES_OF_CALL = 130
+_OWN_FOLDER = str(Path(__file__).parents[2]) + os.sep
+_MOST_DEPTH = sys.maxsize
+
+Call = tuple[CodeType, int, int]
+
+
+@dataclass
+class Thread:
+    """One thread: its calls that have ended, and the beginnings of those that are open, innermost last."""
+
+    name: str
+    number: int
+    calls: list[Call] = field(default_factory=list)
+    open: list[tuple[CodeType, int]] = field(default_factory=list)
+    is_ours: bool = False
+
+
+class PythonTracer:
+    """Records Python calls that last at least `python_min_us` and are at most `python_max_depth` deep."""
+
+    def __init__(self) -> None:
+        self._clock: Clock = time.perf_counter_ns
+        self._local = threading.local()
+        self._threads: list[Thread] = []
+        self._hook: _SetProfile | _Monitoring | None = None
+        self._min_ns = 0
+        self._max_depth = _MOST_DEPTH
+        self._recording = False
+
+    def start(self, options: ProfilerOptions, clock: Clock) -> None:
+        """Begins to record.  Raises CaptureError if another profiler or debugger has Python's hook."""
+        self._clock = clock
+        self._min_ns = round(options.python_min_us * 1000)
+        self._max_depth = options.python_max_depth or _MOST_DEPTH
+        self._hook = _Monitoring(self) if hasattr(sys, "monitoring") else _SetProfile(self)
+        self._recording = True
+        self._hook.install()
+
+    def stop(self) -> None:
+        """Ends the recording."""
+        self._recording = False
+        if self._hook is not None:
+            self._hook.remove()
+
+    def abandon(self) -> None:
+        """Takes the hook out of the child."""
+        self.stop()
+
+    def waiting_bytes(self) -> int:
+        """About how much memory the calls take."""
+        return _BYTES_OF_CALL * sum(len(thread.calls) for thread in self._threads)
+
+    def drain(self) -> list[Chunk]:
+        """The calls that have ended, a chunk for each thread that has any."""
+        chunks = []
+        for thread in list(self._threads):
+            taken = thread.calls[:]
+            del thread.calls[: len(taken)]
+            if taken:
+                chunks.append(_chunk(thread, taken))
+        return chunks
+
+    def enter(self, code: CodeType) -> None:
+        """A call begins on this thread."""
+        try:
+            thread = self._local.thread
+        except AttributeError:
+            thread = self._new_thread()
+        thread.open.append((code, self._clock()))
+
+    def leave(self, code: CodeType) -> None:
+        """A call ends on this thread."""
+        end = self._clock()
+        try:
+            thread = self._local.thread
+        except AttributeError:
+            return
+        while thread.open:  # what is above it lost its end, as when a hook was off for a moment
+            begun, begin = thread.open.pop()
+            if begun is code:
+                long_enough = end - begin >= self._min_ns and len(thread.open) < self._max_depth
+                if long_enough and self._recording and not thread.is_ours:
+                    thread.calls.append((code, begin, end))
+                return
+
+    def _new_thread(self) -> Thread:
+        name = threading.current_thread().name
+        thread = Thread(name, threading.get_native_id(), is_ours=name.startswith(THREAD_PREFIX))
+        self._local.thread = thread
+        self._threads.append(thread)
+        return thread
+
+
+def _is_ours(code: CodeType) -> bool:
+    return code.co_filename.startswith(_OWN_FOLDER)
+
+
+def _chunk(thread: Thread, calls: list[Call]) -> Chunk:
+    rows: dict[CodeType, int] = {}
+    name, begin, end = array("i"), array("q"), array("q")
+    for code, begin_ns, end_ns in calls:
+        name.append(rows.setdefault(code, len(rows)))
+        begin.append(begin_ns)
+        end.append(end_ns)
+    return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", [name_of(code) for code in rows], name, begin, end)
+
+
+def name_of(code: CodeType) -> str:
+    """`$train.py:12 load`, the form in which TensorFlow's tracer names Python calls."""
+    return f"${os.path.basename(code.co_filename)}:{code.co_firstlineno} {code.co_name}"  # noqa: PTH119 - hot enough
+
+
+class _SetProfile:
+    """Python's hook for profilers before 3.12."""
+
+    def __init__(self, tracer: PythonTracer) -> None:
+        self._tracer = tracer
+
+    def install(self) -> None:
+        if sys.getprofile() is not None:
+            raise CaptureError(
+                "another profiler has Python's profile hook",
+                code="busy",
+                lost="the Python calls",
+                hint="end it, or capture with python_tracer_level=0",
+            )
+        threading.setprofile(self._event)
+        sys.setprofile(self._event)
+
+    def remove(self) -> None:
+        """Other threads remove the hook from themselves at their next call."""
+        if threading.getprofile() == self._event:
+            threading.setprofile(None)
+        if sys.getprofile() == self._event:
+            sys.setprofile(None)
+
+    def _event(self, frame: FrameType, event: str, argument: object) -> None:
+        if not self._tracer._recording:
+            sys.setprofile(None)
+        elif event == "call":
+            if not _is_ours(frame.f_code):
+                self._tracer.enter(frame.f_code)
+        elif event == "return" and not _is_ours(frame.f_code):
+            self._tracer.leave(frame.f_code)
+
+
+class _Monitoring:
+    """Python's hook for profilers from 3.12 on."""
+
+    def __init__(self, tracer: PythonTracer) -> None:
+        self._tracer = tracer
+        self._monitoring: Any = vars(sys)["monitoring"]
+        self._tool: int | None = None
+
+    def install(self) -> None:
+        monitoring = self._monitoring
+        free = [tool for tool in (monitoring.PROFILER_ID, 3, 4) if monitoring.get_tool(tool) is None]
+        if not free:
+            raise CaptureError(
+                "other profilers have all of Python's monitoring hooks",
+                code="busy",
+                lost="the Python calls",
+                hint="end one, or capture with python_tracer_level=0",
+            )
+        self._tool = free[0]
+        monitoring.use_tool_id(self._tool, "stepscope")
+        events = monitoring.events
+        for event in (events.PY_START, events.PY_RESUME, events.PY_THROW):
+            monitoring.register_callback(self._tool, event, self._enter)
+        for event in (events.PY_RETURN, events.PY_YIELD, events.PY_UNWIND):
+            monitoring.register_callback(self._tool, event, self._leave)
+        monitoring.set_events(self._tool, self._all(events))
+
+    def remove(self) -> None:
+        tool, self._tool = self._tool, None
+        if tool is None:
+            return
+        self._monitoring.set_events(tool, 0)
+        events = self._monitoring.events
+        for name in ("PY_START", "PY_RESUME", "PY_THROW", "PY_RETURN", "PY_YIELD", "PY_UNWIND"):
+            self._monitoring.register_callback(tool, getattr(events, name), None)
+        self._monitoring.free_tool_id(tool)
+
+    @staticmethod
+    def _all(events: Any) -> int:
+        entering: int = events.PY_START | events.PY_RESUME | events.PY_THROW
+        return entering | int(events.PY_RETURN | events.PY_YIELD | events.PY_UNWIND)
+
+    def _enter(self, code: CodeType, *_: object) -> None:
+        if not _is_ours(code):
+            self._tracer.enter(code)
+
+    def _leave(self, code: CodeType, *_: object) -> None:
+        if not _is_ours(code):
+            self._tracer.leave(code)

@@ -1,0 +1,123 @@
+"""Samples of the Python stacks of all threads: what runs, at a price that does not depend on how often it is called.
+
+Every sample costs a walk over the stacks; equal neighbours are joined, so that a line shows what a function call tracer
+would, as finely as the rate allows.  A frame that is in two samples running is taken to have run all the time between.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from array import array
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.tracers.base import Clock
+from stepscope.capture.tracers.python_calls import name_of
+from stepscope.capture.tracers.ticker import THREAD_PREFIX, Ticker
+from stepscope.formats.spool.layout import Chunk
+
+PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
+_MOST_FRAMES = 128
+_BYTES_OF_RANGE = 130
+
+
+@dataclass
+class Thread:
+    """One thread: the frames of its last sample, outermost first, with when each was first seen, and what has ended."""
+
+    name: str
+    number: int
+    open: list[tuple[CodeType, int]] = field(default_factory=list)
+    ended: list[tuple[CodeType, int, int]] = field(default_factory=list)
+
+
+class StackSampler:
+    """Samples the stacks of all threads `stack_samples_hz` times a second."""
+
+    def __init__(self) -> None:
+        self._clock: Clock = time.perf_counter_ns
+        self._threads: dict[int, Thread] = {}
+        self._ticker: Ticker | None = None
+        self._last_ns = 0
+        self._lock = threading.Lock()
+
+    def start(self, options: ProfilerOptions, clock: Clock) -> None:
+        """Begins to sample."""
+        self._clock = clock
+        self._last_ns = clock()
+        self._ticker = Ticker("sampler", 1 / options.stack_samples_hz, self.sample)
+        self._ticker.start()
+
+    def stop(self) -> None:
+        """Ends the sampling and every range that is open."""
+        if self._ticker is not None:
+            self._ticker.stop()
+        with self._lock:
+            for thread in self._threads.values():
+                self._end(thread, 0, self._last_ns)
+
+    def abandon(self) -> None:
+        """Nothing: there is no hook in this process."""
+
+    def sample(self) -> None:
+        """Takes one sample of every thread but Stepscope's own."""
+        own = {thread.ident for thread in threading.enumerate() if thread.name.startswith(THREAD_PREFIX)}
+        frames = sys._current_frames()
+        now = self._clock()
+        with self._lock:
+            for ident, frame in frames.items():
+                if ident not in own:
+                    self._note(self._thread(ident), frame, now)
+            for ident in self._threads.keys() - frames.keys():
+                self._end(self._threads[ident], 0, self._last_ns)
+            self._last_ns = now
+
+    def _note(self, thread: Thread, frame: FrameType | None, now: int) -> None:
+        stack: list[CodeType] = []
+        while frame is not None and len(stack) < _MOST_FRAMES:
+            stack.append(frame.f_code)
+            frame = frame.f_back
+        stack.reverse()
+        common = 0
+        for (code, _), seen in zip(thread.open, stack, strict=False):
+            if code is not seen:
+                break
+            common += 1
+        self._end(thread, common, now)
+        thread.open += [(code, now) for code in stack[common:]]
+
+    @staticmethod
+    def _end(thread: Thread, depth: int, now: int) -> None:
+        """Ends the frames that are deeper than `depth`."""
+        thread.ended += [(code, begin, max(begin, now)) for code, begin in thread.open[depth:]]
+        del thread.open[depth:]
+
+    def _thread(self, ident: int) -> Thread:
+        known = self._threads.get(ident)
+        if known is None:
+            named = next((thread for thread in threading.enumerate() if thread.ident == ident), None)
+            name, number = (named.name, named.native_id or ident) if named else (f"thread {ident}", ident)
+            known = self._threads[ident] = Thread(name, number)
+        return known
+
+    def waiting_bytes(self) -> int:
+        """About how much memory the ranges take."""
+        return _BYTES_OF_RANGE * sum(len(thread.ended) for thread in list(self._threads.values()))
+
+    def drain(self) -> list[Chunk]:
+        """The ranges that have ended, a chunk for each thread that has any."""
+        with self._lock:
+            taken = [(thread, thread.ended) for thread in self._threads.values() if thread.ended]
+            for thread, _ in taken:
+                thread.ended = []
+        return [_chunk(thread, ranges) for thread, ranges in taken]
+
+
+def _chunk(thread: Thread, ranges: list[tuple[CodeType, int, int]]) -> Chunk:
+    rows: dict[CodeType, int] = {}
+    name = array("i", [rows.setdefault(code, len(rows)) for code, _, _ in ranges])
+    begin, end = array("q", [each[1] for each in ranges]), array("q", [each[2] for each in ranges])
+    return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", [name_of(code) for code in rows], name, begin, end)

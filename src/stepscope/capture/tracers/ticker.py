@@ -1,0 +1,42 @@
+"""A thread that does something again and again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from stepscope.capture.report import report
+
+THREAD_PREFIX = "stepscope-"
+"""What the names of Stepscope's own threads begin with; the tracers leave these threads out."""
+
+_PATIENCE_S = 2.0
+
+
+class Ticker:
+    """Calls a function every `interval_s` on a daemon thread of its own.  A call that raises is reported and is the
+    last one."""
+
+    def __init__(self, name: str, interval_s: float, call: Callable[[], None]) -> None:
+        self._call = call
+        self._interval_s = interval_s
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=THREAD_PREFIX + name, daemon=True)
+
+    def start(self) -> None:
+        """Begins; the first call comes after one interval."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends; a call that is under way is waited for, unless it is the one that stops."""
+        self._ended.set()
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            self._thread.join(_PATIENCE_S)
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._interval_s):
+            try:
+                self._call()
+            except Exception as error:
+                report(error, self._thread.name)
+                return

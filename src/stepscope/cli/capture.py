@@ -1,0 +1,157 @@
+"""`stepscope capture`: profiles of running jobs, over the network."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stepscope.capture import ProfilerOptions
+from stepscope.capture.client import CaptureOutcome, CaptureRequest, OnProgress, WorkerStatus, capture_workers
+from stepscope.capture.options import RANGES
+from stepscope.cli.show import WIDE
+from stepscope.errors import CaptureError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_REFRESHES = 4  # per second
+_LOUD = {"saved": "green", "failed": "red"}
+
+
+def add_capture(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("capture")(capture)
+
+
+def _level(name: str) -> typer.models.OptionInfo:
+    lowest, highest = RANGES[name]
+    option: typer.models.OptionInfo = typer.Option(min=lowest, max=highest, help="As in ProfilerOptions.")
+    return option
+
+
+def capture(
+    addresses: Annotated[str, typer.Argument(metavar="ADDR[,ADDR...]", help="host:port of each worker.")],
+    logdir: Annotated[str, typer.Option("--logdir", help="Where the profiles go; made if it does not exist.")],
+    duration_ms: Annotated[int, typer.Option("--duration-ms", help="How long to record.")] = 2000,
+    open_ended: Annotated[bool, typer.Option("--open-ended", help="Record until Ctrl-C, 5 minutes at most.")] = False,
+    delay_ms: Annotated[
+        int | None, typer.Option("--delay-ms", help="Time from now until all workers begin together.")
+    ] = None,
+    retries: Annotated[
+        int, typer.Option("--retries", min=0, help="How often to ask again a worker that was busy or without events.")
+    ] = 2,
+    host_tracer_level: Annotated[int, _level("host_tracer_level")] = ProfilerOptions.host_tracer_level,
+    device_tracer_level: Annotated[int, _level("device_tracer_level")] = ProfilerOptions.device_tracer_level,
+    python_tracer_level: Annotated[int, _level("python_tracer_level")] = ProfilerOptions.python_tracer_level,
+) -> None:
+    """Captures running jobs that have a profiler server: Stepscope's, TensorFlow's or JAX's.
+
+    All workers record at the same time.  Ctrl-C ends the recording early and keeps what it has.  The exit status is 0
+    if every worker gave a profile and 1 if one did not; the profiles of the others are kept.
+    """
+    request = CaptureRequest(
+        workers=addresses.split(","),
+        logdir=logdir,
+        duration_ms=None if open_ended else duration_ms,
+        attempts=retries + 1,
+        options=ProfilerOptions(
+            host_tracer_level=host_tracer_level,
+            python_tracer_level=python_tracer_level,
+            device_tracer_level=device_tracer_level,
+            delay_ms=delay_ms,
+        ),
+    )
+    with _ended_by_ctrl_c() as cancel, _progress() as on_progress:
+        outcome = capture_workers(request, on_progress, cancel)
+    _show(outcome)
+    _raise_if_incomplete(outcome)
+
+
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[threading.Event]:
+    """The first Ctrl-C asks for the end; the second does not wait for it."""
+    cancel = threading.Event()
+
+    def end(*_: object) -> None:
+        cancel.set()
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield cancel
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _progress() -> Iterator[OnProgress | None]:
+    """A line for each worker on stderr while it lasts; nothing where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    picture = _Picture()
+    with Live(
+        console=Console(stderr=True), get_renderable=picture.table, refresh_per_second=_REFRESHES, transient=True
+    ):
+        yield picture.take
+
+
+class _Picture:
+    """How far each worker is, and for how long it has been there."""
+
+    def __init__(self) -> None:
+        self._workers: dict[str, tuple[WorkerStatus, float]] = {}
+
+    def take(self, status: WorkerStatus) -> None:
+        self._workers[status.address] = (status, time.monotonic())
+
+    def table(self) -> Table:
+        from rich.table import Table
+
+        grid = Table.grid(padding=(0, 2))
+        for status, since in list(self._workers.values()):
+            phase, seconds = status.phase.value, time.monotonic() - since
+            clock = "" if phase in _LOUD else f"{seconds:.0f} s"
+            grid.add_row(status.address, phase, clock, status.detail, style=_LOUD.get(phase))
+        return grid
+
+
+def _show(outcome: CaptureOutcome) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("worker", "result", "attempt", "size", "file, or why there is none", box=None)
+    for worker in outcome.workers:
+        early = ", ended early" if worker.ended_early else ""
+        size = "" if worker.size_bytes is None else f"{worker.size_bytes:,} B"
+        # The name alone: the folder is told once below, and long lines hide what differs.
+        text = worker.detail if worker.path is None else worker.path.rpartition("/")[2]
+        table.add_row(worker.address, worker.phase.value + early, str(worker.attempt), size, text)
+    console = Console(width=None if sys.stdout.isatty() else WIDE)
+    console.print(table, markup=False)
+    if outcome.run is not None:
+        typer.echo(f"\nthe profiles are in {outcome.run}\nmore: stepscope summary {outcome.run}")
+
+
+def _raise_if_incomplete(outcome: CaptureOutcome) -> None:
+    if not outcome.failed:
+        return
+    if outcome.cancelled and not outcome.saved:
+        raise KeyboardInterrupt
+    if not outcome.saved:
+        raise CaptureError(f"no worker gave a profile: {outcome.reasons()}", code="no-profile", lost="the capture")
+    raise CaptureError(
+        f"{len(outcome.saved)} of {len(outcome.workers)} workers gave a profile: {outcome.reasons()}",
+        code="partial",
+        kept=f"the other profiles, in {outcome.run}",
+    )

@@ -1,0 +1,91 @@
+"""`stepscope run`: profiles a script or a module that says nothing about profiling."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from stepscope.capture import ProfilerOptions
+from stepscope.capture.auto.autostart import Armed, arm, disarm, tell_user
+from stepscope.capture.auto.run import Program, end_process
+from stepscope.capture.auto.settings import Settings
+
+_RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK")
+
+Level = Annotated[int, typer.Option(min=0, help="As the field of ProfilerOptions.")]
+
+
+def add_run(app: typer.Typer) -> None:
+    """Adds the command, whose own options end where the script's name begins."""
+    context = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+    app.command("run", context_settings=context)(run)
+
+
+def run(
+    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="The script to run, or with -m the module.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGS]...", help="What the script is given.")
+    ] = None,
+    logdir: Annotated[str, typer.Option("--logdir", help="Where the profile goes.")] = "stepscope-logs",
+    steps: Annotated[int, typer.Option("--steps", min=1, help="How many steps to capture.")] = Settings.steps,
+    skip: Annotated[int, typer.Option("--skip", min=0, help="Steps to let pass before.")] = Settings.skip,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.001, help="How long to capture if no step is found.")
+    ] = Settings.seconds,
+    patience: Annotated[
+        float, typer.Option("--patience", min=0, help="Seconds to wait for steps once a framework is imported.")
+    ] = Settings.patience,
+    stop_after: Annotated[bool, typer.Option("--stop-after", help="End the program after the capture.")] = False,
+    host_tracer_level: Level = ProfilerOptions.host_tracer_level,
+    device_tracer_level: Level = ProfilerOptions.device_tracer_level,
+    python_tracer_level: Level = ProfilerOptions.python_tracer_level,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing at the end.")] = False,
+    as_module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as after python -m.")] = False,
+) -> None:
+    """Runs a script as Python would, captures a few of its steps, and says at the end where their time went.
+
+    The script needs no change: Stepscope finds its framework and its steps.  Its output, its exit status and its
+    tracebacks are its own; what Stepscope says goes to stderr.
+    """
+    gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
+    options = ProfilerOptions(host_tracer_level, python_tracer_level, device_tracer_level)
+    settings = Settings(logdir, steps, skip, seconds, patience, stop_after, options)
+    _run(Program(script, arguments or (), as_module), settings, quiet or not _is_first_rank())
+
+
+def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
+    armed = arm(settings, lambda line: None)
+    if armed is None:
+        end_process(program.run())
+    armed.watcher.watch_from_here(at_once=True)
+    status = program.run(armed.watcher.finish)
+    disarm()
+    if not quiet:
+        _tell_outcome(armed, settings)
+    end_process(status)
+
+
+def _is_first_rank() -> bool:
+    return all(os.environ.get(name, "0") in ("", "0") for name in _RANKS)
+
+
+def _tell_outcome(armed: Armed, settings: Settings) -> None:
+    watcher = armed.watcher
+    tell_user(watcher.outcome)
+    if watcher.paths:
+        _show_summary(watcher.paths[-1])
+        tell_user(f"the profile is {watcher.paths[-1]}; more: stepscope overview {settings.logdir}")
+
+
+def _show_summary(path: Path) -> None:
+    """The ten lines, made by another process: this one is still the program's, with its memory and its settings."""
+    sys.stdout.flush()
+    command = [sys.executable, "-m", "stepscope", "summary", str(path)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    print(done.stdout, end="", file=sys.stderr, flush=True)

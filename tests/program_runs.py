@@ -1,0 +1,67 @@
+"""Runs small programs in processes of their own, and reads the profiles that they leave."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from stepscope.formats.base import require_format
+from stepscope.model import EventKind, HostTrace
+
+TIMEOUT_S = 120
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def run_command(
+    words: Sequence[str], folder: Path, environment: dict[str, str] | None = None, timeout: float = TIMEOUT_S
+) -> subprocess.CompletedProcess[str]:
+    """Runs this Python with `words` in `folder`, without what this test's own environment asks of Stepscope."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("STEPSCOPE_")}
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env=clean | QUIET | (environment or {}),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def run_program(
+    program: str, folder: Path, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program's text with `folder` as its argument; fails with what it said if it fails."""
+    done = run_command(["-c", program, str(folder)], folder, environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
+
+
+def read_profile(path: str | Path) -> HostTrace:
+    """The trace in a profile file."""
+    path = Path(path)
+    return require_format(path.name, str(path)).read(path.read_bytes(), str(path), "host")
+
+
+def step_marks(path: str | Path) -> dict[int, float]:
+    """Step number -> duration in ms, in the order of time."""
+    trace = read_profile(path)
+    rows = np.flatnonzero(trace.events.kind == EventKind.STEP_MARK)
+    rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
+    numbers = trace.stat_ints(["step_num"])[rows].tolist()
+    return dict(zip(numbers, (trace.events.duration_ps[rows] / 1e9).tolist(), strict=True))
+
+
+def step_numbers(path: str | Path) -> list[int]:
+    """The numbers of the marked steps, in the order of time."""
+    return list(step_marks(path))
+
+
+def profiles_below(folder: str | Path) -> list[Path]:
+    """All profiles of a logdir, oldest run first."""
+    return sorted(Path(folder).glob("plugins/profile/*/*.xplane.pb"))

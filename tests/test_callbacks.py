@@ -1,0 +1,196 @@
+"""Callbacks: small trainers that call the hooks in the documented order, and the real ones where they are installed."""
+
+from __future__ import annotations
+
+import importlib.util
+from types import SimpleNamespace
+
+import pytest
+
+from stepscope import capture as profiler
+from stepscope.capture.callbacks.batches import chosen
+from stepscope.capture.callbacks.huggingface import ProfilerCallback as HuggingFaceCallback
+from stepscope.capture.callbacks.lightning import ProfilerCallback as LightningCallback
+from stepscope.capture.schedules import Action
+
+
+def recorded(profile_batch) -> list[int]:
+    schedule = chosen(profile_batch)
+    return [step for step in range(30) if schedule and schedule(step) is not Action.NONE]
+
+
+@pytest.mark.parametrize(
+    ("profile_batch", "expected"),
+    [
+        (3, [3]),
+        ((2, 4), [2, 3, 4]),
+        ([2, 4], [2, 3, 4]),
+        ("10,12", [10, 11, 12]),
+        ("10, 12", [10, 11, 12]),
+        ("7", [7]),
+        (0, []),
+        ("0", []),
+        ((0, 0), []),
+        ((0, 2), [1, 2]),
+    ],
+    ids=str,
+)
+def test_batches_are_named_as_for_tensorboards_callback(profile_batch, expected):
+    assert recorded(profile_batch) == expected
+
+
+@pytest.mark.parametrize("profile_batch", [-1, (4, 2), "a,b", "1,2,3", None, (1,)[:0]], ids=str)
+def test_what_names_no_batches_is_reported_and_profiles_none(profile_batch):
+    assert recorded(profile_batch) == []
+    assert "names no batches" in str(profiler.last_error())
+
+
+class LightningTrainer:
+    """Calls the hooks as Lightning's fit loop does."""
+
+    is_last_batch = False
+
+    def __init__(self, callback) -> None:
+        self.callback = callback
+
+    def fit(self, epochs: int, batches: int, fails_at: int | None = None) -> None:
+        try:
+            for epoch in range(epochs):
+                for batch in range(batches):
+                    self.is_last_batch = batch == batches - 1
+                    self.callback.on_train_batch_start(self, None, None, batch)
+                    if epoch * batches + batch == fails_at:
+                        raise KeyError("of the model")
+                    self.callback.on_train_batch_end(self, None, None, None, batch)
+        except KeyError as error:
+            self.callback.on_exception(self, None, error)
+            raise
+        self.callback.on_train_end(self, None)
+
+
+def test_lightning_batches_are_steps_from_end_to_end_within_an_epoch(fake_session):
+    LightningTrainer(LightningCallback("logs", (2, 4))).fit(epochs=2, batches=3)
+
+    #                    the second and the third batch of the first epoch; the first of the second epoch
+    assert fake_session.said() == "start mark-2 end-2 mark-3 end-3 mark-4 end-4 save"
+
+
+def test_lightning_training_that_fails_saves_what_there_is(fake_session):
+    callback = LightningCallback("logs", (2, 9))
+    with pytest.raises(KeyError, match="of the model"):
+        LightningTrainer(callback).fit(epochs=1, batches=9, fails_at=4)
+
+    assert fake_session.said() == "start mark-2 end-2 mark-3 end-3 mark-4 end-4 mark-5 save"
+    assert str(callback.path) == "profile-1"
+
+
+def test_training_that_ends_before_its_batches_saves_what_there_is(fake_session):
+    LightningTrainer(LightningCallback("logs", (2, 9))).fit(epochs=1, batches=3)
+
+    assert fake_session.said() == "start mark-2 end-2 mark-3 end-3 save"
+
+
+def test_no_batch_starts_nothing(fake_session):
+    LightningTrainer(LightningCallback("logs", 0)).fit(epochs=1, batches=3)
+
+    assert fake_session.said() == ""
+
+
+def test_a_schedule_may_choose_the_batches(fake_session):
+    callback = LightningCallback("logs", schedule=profiler.schedule(wait=2, active=1, repeat=1))
+    LightningTrainer(callback).fit(epochs=1, batches=4)
+
+    assert fake_session.said() == "start mark-2 end-2 save"
+
+
+class HuggingFaceTrainer:
+    """Calls the hooks as the inner loop of `transformers.Trainer` does."""
+
+    def __init__(self, callback) -> None:
+        self.callback = callback
+
+    def train(self, epochs: int, steps: int, evaluate_at: int | None = None) -> None:
+        state = SimpleNamespace(epoch=0.0, global_step=0)
+        for epoch in range(epochs):
+            for step in range(steps):
+                control = SimpleNamespace(should_training_stop=False, should_evaluate=False)
+                self.callback.on_step_begin(None, state, control, model=None)
+                state.global_step += 1
+                state.epoch = epoch + (step + 1) / steps
+                control.should_evaluate = state.global_step == evaluate_at
+                self.callback.on_step_end(None, state, control, model=None)
+        self.callback.on_train_end(None, state, control, model=None)
+
+
+def test_hugging_face_steps_are_steps_from_end_to_end_within_an_epoch(fake_session):
+    HuggingFaceTrainer(HuggingFaceCallback("logs", "2,4")).train(epochs=2, steps=3)
+
+    assert fake_session.said() == "start mark-2 end-2 mark-3 end-3 mark-4 end-4 save"
+
+
+def test_an_evaluation_belongs_to_no_step(fake_session):
+    callback = HuggingFaceCallback("logs", "2,3")
+    begins = []
+    callback._steps.begin = lambda begin=callback._steps.begin: (begins.append(callback._steps.number), begin())
+    HuggingFaceTrainer(callback).train(epochs=1, steps=4, evaluate_at=2)
+
+    # Step 3 begins with its batch, once: not with the end of step 2, after which the evaluation comes.
+    assert begins == [1, 2, 2, 3, 4, 4]
+
+
+REAL_LIGHTNING = """
+import sys, time, json, torch
+from {home} import LightningModule, Trainer
+import stepscope as profiler
+
+class Model(LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 1)
+    def training_step(self, batch, index):
+        return self.layer(batch).sum()
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.01)
+
+callback = profiler.lightning.ProfilerCallback(sys.argv[1], "3,5")
+data = torch.utils.data.DataLoader(torch.ones(32, 8), batch_size=4)
+Trainer(max_epochs=1, callbacks=[callback], logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        accelerator="cpu", enable_model_summary=False).fit(Model(), data)
+print(callback.path)
+"""
+
+REAL_HUGGING_FACE = """
+import sys, torch, transformers
+import stepscope as profiler
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 1)
+    def forward(self, x):
+        return {"loss": self.layer(x).sum()}
+
+callback = profiler.huggingface.ProfilerCallback(sys.argv[1], "3,5")
+args = transformers.TrainingArguments(sys.argv[1] + "/out", max_steps=8, per_device_train_batch_size=4, use_cpu=True,
+                                      report_to=[], save_strategy="no", disable_tqdm=True, logging_strategy="no")
+data = [{"x": torch.ones(8)} for _ in range(64)]
+transformers.Trainer(Model(), args, train_dataset=data, callbacks=[callback]).train()
+print(callback.path)
+"""
+
+REAL = [
+    pytest.param("lightning", REAL_LIGHTNING.replace("{home}", "lightning.pytorch"), id="lightning"),
+    pytest.param("pytorch_lightning", REAL_LIGHTNING.replace("{home}", "pytorch_lightning"), id="pytorch_lightning"),
+    pytest.param("transformers", REAL_HUGGING_FACE, id="transformers"),
+]
+
+
+@pytest.mark.parametrize(("package", "program"), REAL)
+def test_the_real_trainer_takes_the_callback(tmp_path, package, program):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed; the stand-in above calls the same hooks")
+    from program_runs import run_program, step_numbers
+
+    path = run_program(program, tmp_path).stdout.splitlines()[-1]
+
+    assert step_numbers(path) == [3, 4, 5]

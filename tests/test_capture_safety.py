@@ -1,0 +1,372 @@
+"""What may happen to a training job while it is profiled, and what is left then.  Each job is a process of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepscope import load
+from stepscope.formats.base import require_format
+from stepscope.model import EventKind, HostTrace
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no POSIX signals to test with")
+
+TIMEOUT_S = 120
+FRAMEWORKS = ["plain", "tensorflow", "jax", "torch"]
+
+PRELUDE = """
+import os, sys, threading, time, signal
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+from stepscope import capture as profiler
+from stepscope.capture import files, session
+files.host_name = lambda: "vm"
+logdir = sys.argv[1]
+"""
+
+# One training step of each framework, as `train()`.
+STEP = {
+    "plain": "def train(): sum(range(1000))",
+    "tensorflow": """
+import tensorflow as tf
+weights = tf.Variable(tf.ones((32, 32)))
+def train(): weights.assign(tf.tanh(weights @ weights)).numpy()
+""",
+    "jax": """
+import jax, jax.numpy as jnp
+step_of = jax.jit(lambda x: jnp.tanh(x @ x))
+weights = jnp.ones((32, 32))
+def train(): step_of(weights).block_until_ready()
+""",
+    "torch": """
+import torch
+weights = torch.ones(32, 32, requires_grad=True)
+def train(): torch.tanh(weights @ weights).sum().backward()
+""",
+}
+FIVE_STEPS = """
+train()
+profiler.start(logdir)
+for i in range(5):
+    with profiler.step(i): train()
+"""
+
+
+def job(framework: str, script: str, logdir: Path, **environment: str) -> subprocess.Popen[str]:
+    """Starts a job that trains with a framework."""
+    if framework != "plain" and importlib.util.find_spec(framework) is None:
+        pytest.skip(f"{framework} is not installed, so there is nothing of it to capture")
+    command = [sys.executable, "-c", PRELUDE + STEP[framework] + "\n" + script, str(logdir)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | environment
+    )
+
+
+def run(framework: str, script: str, logdir: Path, **environment: str) -> tuple[int, str, str]:
+    """Runs a job to its end: exit status, what it printed, what it complained of."""
+    return ended(job(framework, script, logdir, **environment))
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Waits for a job: exit status, what it printed, what it complained of."""
+    said, complaints = process.communicate(timeout=TIMEOUT_S)
+    return process.returncode, said, complaints
+
+
+def wait_for(process: subprocess.Popen[str], line: str) -> None:
+    """Waits until a job has printed a line."""
+    assert process.stdout is not None
+    for said in process.stdout:
+        if said.strip() == line:
+            return
+    raise AssertionError(process.stderr.read() if process.stderr else "the job ended")
+
+
+def profiles(logdir: Path) -> list[str]:
+    return sorted(path.name for path in logdir.glob("plugins/profile/*/*"))
+
+
+def the_profile(logdir: Path, name: str = "vm.xplane.pb") -> HostTrace:
+    (path,) = logdir.glob(f"plugins/profile/*/{name}")
+    return require_format(path.name, str(path)).read(path.read_bytes(), str(path), "vm")
+
+
+def steps_in(trace: HostTrace) -> list[int]:
+    rows = np.flatnonzero(trace.events.kind == EventKind.STEP_MARK)
+    return trace.stat_ints(["step_num"])[rows].tolist()
+
+
+@pytest.fixture
+def logdir(tmp_path) -> Path:
+    return tmp_path / "logs"
+
+
+# -- the end of the job ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_job_that_ends_without_stop_leaves_its_profile_and_its_exit_status(framework, logdir):
+    status, _, complaints = run(framework, FIVE_STEPS + "sys.exit(3)", logdir)
+
+    assert status == 3, complaints
+    assert steps_in(the_profile(logdir)) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_sigterm_ends_the_job_as_ever_and_leaves_the_profile(framework, logdir):
+    script = FIVE_STEPS + "print('trained', flush=True)\nfor _ in range(600): time.sleep(0.1)"
+    process = job(framework, script, logdir)
+    wait_for(process, "trained")
+    process.send_signal(signal.SIGTERM)
+    _, complaints = process.communicate(timeout=TIMEOUT_S)
+
+    assert process.returncode == -signal.SIGTERM, complaints
+    assert steps_in(the_profile(logdir)) == [0, 1, 2, 3, 4]
+
+
+def test_a_job_with_an_answer_to_sigterm_keeps_it(logdir):
+    script = """
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
+profiler.start(logdir)
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(10)
+"""
+    status, _, complaints = run("plain", script, logdir)
+
+    assert status == 5, complaints
+    assert profiles(logdir) == ["vm.xplane.pb"]
+
+
+@pytest.mark.parametrize("framework", ["plain", "jax"])
+def test_kill_9_leaves_what_was_flushed(framework, logdir):
+    script = FIVE_STEPS + "time.sleep(1.5)\nprint('flushed', flush=True)\ntime.sleep(60)"
+    process = job(framework, script, logdir)
+    wait_for(process, "flushed")
+    process.kill()
+    process.communicate(timeout=TIMEOUT_S)
+
+    assert profiles(logdir) == ["vm.xplane.pb.partial"]
+    trace = the_profile(logdir, "vm.xplane.pb.partial")
+    assert steps_in(trace) == [0, 1, 2, 3, 4]
+    assert trace.partial
+    overview = load(logdir).overview()
+    assert overview.to_dict()["step_time_ms"]["count"] == 5
+    assert any("has not ended" in warning for warning in overview.warnings)
+
+
+def test_sigterm_waits_for_a_profile_that_is_being_written(logdir):
+    script = """
+fill = files._fill
+def slow(*arguments): print("writing", flush=True); time.sleep(1); fill(*arguments)
+files._fill = slow
+profiler.start(logdir)
+with profiler.step(7): train()
+profiler.stop(wait=False)
+time.sleep(60)
+"""
+    process = job("plain", script, logdir)
+    wait_for(process, "writing")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=TIMEOUT_S)
+
+    assert process.returncode == -signal.SIGTERM
+    assert steps_in(the_profile(logdir)) == [7]
+
+
+def test_the_end_of_the_program_waits_for_a_profile_that_is_being_written(logdir):
+    script = "profiler.start(logdir)\nwith profiler.step(7): train()\nprint(profiler.stop(wait=False))"
+    status, said, complaints = run("plain", script, logdir)
+
+    assert (status, said) == (0, "None\n"), complaints
+    assert steps_in(the_profile(logdir)) == [7]
+
+
+# -- threads and processes ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS[1:])
+def test_any_thread_may_stop_and_any_thread_may_record(framework, logdir):
+    script = (
+        FIVE_STEPS
+        + """
+stopper = threading.Thread(target=profiler.stop)
+stopper.start(); stopper.join()
+recorded = []
+recorder = threading.Thread(target=lambda: recorded.append(session.record(60_000, stop_event=enough)))
+enough = threading.Event()
+recorder.start()
+while not session.is_running(): time.sleep(0.01)
+for i in range(10, 13):
+    with profiler.step(i): train()
+enough.set(); recorder.join()
+open(logdir + "/recorded", "wb").write(recorded[0].artifacts[0].content)
+print(profiler.last_error())
+"""
+    )
+    status, said, complaints = run(framework, script, logdir)
+
+    assert (status, said.splitlines()[-1:]) == (0, ["None"]), complaints
+    assert steps_in(the_profile(logdir)) == [0, 1, 2, 3, 4]
+    recorded = require_format("vm.xplane.pb", "").read((logdir / "recorded").read_bytes(), "recorded", "vm")
+    assert steps_in(recorded) == [10, 11, 12]
+    assert any("tanh" in recorded.name_of(row).lower() for row in range(len(recorded.events)))
+
+
+def test_ranks_of_one_job_share_a_run_and_have_files_of_their_own(logdir):
+    script = "with profiler.Profile(logdir), profiler.step(0): train()\n" * 2
+    jobs = [
+        job("plain", script, logdir, RANK=str(rank), WORLD_SIZE="3", MASTER_ADDR="head", MASTER_PORT="29500")
+        for rank in range(3)
+    ]
+    assert [ended(process) for process in jobs] == [(0, "", "")] * 3
+
+    runs = sorted((logdir / "plugins" / "profile").iterdir())
+    names = [f"vm_rank{rank}.xplane.pb" for rank in range(3)]
+    assert [sorted(path.name for path in folder.iterdir()) for folder in runs] == [names, names]
+    assert load(logdir).hosts == ("vm_rank0", "vm_rank1", "vm_rank2")
+
+
+def test_processes_without_a_rank_that_start_at_once_lose_nothing(logdir):
+    script = "with profiler.Profile(logdir), profiler.step(0): train()"
+    jobs = [job("plain", script, logdir, STEPSCOPE_RUN="sweep 1") for _ in range(3)]
+    assert [ended(process) for process in jobs] == [(0, "", "")] * 3
+
+    found = sorted(logdir.glob("plugins/profile/sweep_1/*"))
+    assert len(found) == 3
+    assert all(path.name.endswith(".xplane.pb") for path in found)
+
+
+def test_a_forked_child_of_a_job_that_traces_python_is_not_traced(logdir):
+    script = """
+with profiler.Profile(logdir, profiler.ProfilerOptions(python_tracer_level=1, stack_samples_hz=100)):
+    child = os.fork()
+    if child == 0:
+        train()
+        os._exit(sys.getprofile() is not None)
+    status = os.waitpid(child, 0)[1]
+print(status, profiler.last_error())
+"""
+    _, said, complaints = run("plain", script, logdir)
+
+    assert said == "0 None\n", complaints
+    assert profiles(logdir) == ["vm.xplane.pb"]
+
+
+# -- the disk ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_disk_that_fills_up_keeps_the_job_alive_and_the_profile_tells_what_it_lost(logdir):
+    script = """
+import resource
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that writes beyond the limit fail as on a full disk
+resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+profiler.start(logdir, profiler.ProfilerOptions(system_interval_ms=0))
+for i in range(100):
+    with profiler.step(i): train()
+time.sleep(1.3)
+for i in range(20_000):
+    with profiler.annotate("too much"): pass
+print(profiler.stop().name)
+"""
+    status, said, complaints = run("plain", script, logdir)
+
+    assert (status, said) == (0, "vm.xplane.pb\n"), complaints
+    assert "No space left on device" in complaints
+    trace = the_profile(logdir)
+    assert steps_in(trace) == list(range(100))
+    assert trace.recorder_messages == ("20,000 events of Stepscope's own tracers were lost: the disk took no more",)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_logdir_that_cannot_be_made_costs_the_profile_and_nothing_else(framework, tmp_path):
+    (tmp_path / "file").touch()
+    script = FIVE_STEPS + "profiler.stop()\nprint('trained', profiler.last_error().problem.code)"
+    status, said, complaints = run(framework, script, tmp_path / "file")
+
+    assert (status, said.splitlines()[-1]) == (0, "trained not-running"), complaints
+    assert "[logdir]" in complaints
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_capture_that_reaches_its_time_ends_itself_and_says_so(logdir):
+    script = """
+import logging
+logging.basicConfig(format="%(message)s")
+options = profiler.ProfilerOptions(max_seconds=1)
+with profiler.Profile(logdir, options) as profile:
+    with profiler.step(0): train()
+    while session.is_running(): time.sleep(0.05)
+    with profiler.step(1): train()
+print(profile.path.name, profiler.last_error())
+"""
+    status, said, complaints = run("plain", script, logdir)
+
+    assert (status, said) == (0, "vm.xplane.pb None\n"), complaints
+    assert "ends itself after 1 s (max_seconds)" in complaints.splitlines()[0]
+    trace = the_profile(logdir)
+    assert steps_in(trace) == [0]
+    assert trace.recorder_messages == ("the capture ended itself after 1 s (max_seconds)",)
+
+
+def test_a_capture_that_reaches_its_size_ends_itself_and_keeps_what_it_has(logdir):
+    script = """
+profiler.start(logdir, profiler.ProfilerOptions(max_bytes=1 << 20))
+while session.is_running():
+    for i in range(5000):
+        with profiler.annotate("load"): pass
+    time.sleep(0.01)
+print(profiler.stop().name)
+"""
+    status, said, complaints = run("plain", script, logdir)
+
+    assert (status, said) == (0, "vm.xplane.pb\n"), complaints
+    assert any("max_bytes" in message for message in the_profile(logdir).recorder_messages)
+
+
+# -- how long the training waits ---------------------------------------------------------------------------------------
+
+
+def test_stop_in_the_background_returns_before_the_work_is_done(logdir):
+    script = """
+order = []
+fill, done = files._fill, threading.Event()
+def waiting(*arguments): done.wait(30); order.append("written"); fill(*arguments)
+files._fill = waiting
+profiler.start(logdir)
+with profiler.step(0): train()
+profiler.stop(wait=False)
+order.append("training")
+with profiler.Profile(logdir + "/second", profiler.ProfilerOptions(strict=True)) as second:
+    done.set()
+for thread in threading.enumerate():
+    if thread.name == "stepscope-export": thread.join()
+print(*order[:2])
+"""
+    status, said, complaints = run("plain", script, logdir)
+
+    assert (status, said) == (0, "training written\n"), complaints
+    assert profiles(logdir) == ["vm.xplane.pb"]
+
+
+def test_what_a_capture_cost_is_in_its_profile(logdir):
+    script = """
+for i in range(10):
+    with profiler.step(i): time.sleep(0.004)
+with profiler.Profile(logdir):
+    for i in range(10):
+        with profiler.step(i): time.sleep(0.008)
+"""
+    status, _, complaints = run("plain", script, logdir)
+
+    assert status == 0, complaints
+    cost = load(logdir).overview().to_dict()["profiling_cost_percent"]
+    assert cost == pytest.approx(100, abs=60)  # twice as long, as far as a busy machine lets a step sleep

@@ -1,0 +1,237 @@
+"""`stepscope run`: the script cannot tell, and Stepscope says where its time went."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from program_runs import profiles_below, run_command, step_numbers
+
+from stepscope.capture.auto.children import with_us
+from stepscope.capture.auto.imports import ImportWatch
+
+
+def write(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(textwrap.dedent(text))
+    return name
+
+
+def both(folder: Path, *words: str) -> tuple[subprocess.CompletedProcess[str], subprocess.CompletedProcess[str]]:
+    """What Python makes of a command line, and what `stepscope run` makes of it."""
+    return run_command(words, folder), run_command(["-m", "stepscope", "run", "--quiet", *words], folder)
+
+
+TELL = """
+    import __main__, os, sys
+    print(__name__, __file__, sys.argv, sys.path[:2], __package__, __spec__ and __spec__.name, __doc__)
+    print(sorted(set(vars()) - {"os", "sys"}), __main__.__dict__ is globals(), type(__loader__).__name__)
+"""
+
+PROGRAMS = {
+    "what it sees": TELL,
+    "exit 3": "import sys; print('out'); sys.exit(3)",
+    "exit with a text": "import sys; sys.exit('text')",
+    "exit -1": "import sys; sys.exit(-1)",
+    "exception": """
+        def f():
+            raise ValueError("of the script")
+        try:
+            1 / 0
+        except ZeroDivisionError:
+            f()
+    """,
+    "own hook": "import sys; sys.excepthook = lambda *a: print('hook', a[0], a[2].tb_lineno); raise KeyError(1)",
+    "syntax error": "a = = 1",
+    "at exit": "import atexit; atexit.register(print, 'exit'); print('main')",
+    "pickle": "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))) is A)",
+    "closed stdin": "import sys; print(sys.stdin.read())",
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_script_runs_as_under_python(tmp_path, program):
+    script = write(tmp_path, "folder/script.py", PROGRAMS[program])
+
+    plain, ours = both(tmp_path, script, "--logdir", "-x", "a b")
+
+    assert (ours.returncode, ours.stdout) == (plain.returncode, plain.stdout)
+    assert ours.stderr == plain.stderr
+
+
+def test_a_module_runs_as_under_python(tmp_path):
+    write(tmp_path, "package/__init__.py", "")
+    write(tmp_path, "package/__main__.py", TELL)
+    write(tmp_path, "package/module.py", TELL)
+    for words in (["-m", "package", "1"], ["-m", "package.module", "--steps", "2"]):
+        plain, ours = both(tmp_path, *words)
+
+        assert (ours.returncode, ours.stdout) == (plain.returncode, plain.stdout), ours.stderr
+
+
+def test_a_folder_runs_as_under_python(tmp_path):
+    write(tmp_path, "app/__main__.py", "import helper, sys; print(helper.x, sys.argv, __file__)")
+    write(tmp_path, "app/helper.py", "x = 1")
+
+    plain, ours = both(tmp_path, "app", "y")
+
+    assert (ours.returncode, ours.stdout) == (plain.returncode, plain.stdout), ours.stderr
+
+
+@pytest.mark.parametrize("words", [["missing.py"], ["-m", "missing"], ["-m", "json.missing"]], ids=" ".join)
+def test_what_is_not_there_is_told_as_by_python(tmp_path, words):
+    plain, ours = both(tmp_path, *words)
+
+    assert ours.returncode == plain.returncode
+    assert ours.stderr == plain.stderr
+
+
+def test_ctrl_c_ends_it_as_it_ends_python(tmp_path):
+    script = write(tmp_path, "script.py", "import signal; signal.raise_signal(signal.SIGINT)")
+
+    plain, ours = both(tmp_path, script)
+
+    assert plain.returncode == ours.returncode == -signal.SIGINT
+    assert ours.stderr == plain.stderr
+
+
+def test_a_script_without_a_framework_leaves_a_time_window_and_is_told_so(tmp_path):
+    script = write(tmp_path, "script.py", "import stepscope\nwith stepscope.annotate('work'): sum(range(99999))")
+
+    done = run_command(["-m", "stepscope", "run", "--logdir", "logs", script], tmp_path)
+
+    assert "no step was found; a window of" in done.stderr
+    assert len(profiles_below(tmp_path / "logs")) == 1
+    assert "verdict" in done.stderr
+
+
+MARKING = """
+    import stepscope, sys, time
+    for i in range(12):
+        with stepscope.step(i):
+            time.sleep(0.001)
+    print("end")
+"""
+
+
+def test_steps_that_the_script_marks_are_captured(tmp_path):
+    script = write(tmp_path, "script.py", MARKING)
+
+    done = run_command(["-m", "stepscope", "run", "--steps", "3", "--skip", "4", script], tmp_path)
+
+    (path,) = profiles_below(tmp_path / "stepscope-logs")
+    assert step_numbers(path) == [4, 5, 6]
+    assert done.stdout == "end\n"
+    assert "3 steps captured, number 4 to 6 of the steps that the program marks" in done.stderr
+
+
+def test_stop_after_ends_the_script_there(tmp_path):
+    script = write(tmp_path, "script.py", MARKING)
+
+    done = run_command(["-m", "stepscope", "run", "--steps", "3", "--stop-after", script], tmp_path)
+
+    assert (done.returncode, done.stdout) == (0, "")
+    assert step_numbers(*profiles_below(tmp_path / "stepscope-logs")) == [5, 6, 7]
+
+
+def test_processes_that_a_script_starts_write_files_of_their_own(tmp_path):
+    write(tmp_path, "rank.py", MARKING)
+    script = write(
+        tmp_path,
+        "launch.py",
+        """
+        import multiprocessing, os, subprocess, sys, time
+
+        def work(how):
+            import stepscope
+            for i in range(12):
+                with stepscope.step(i):
+                    time.sleep(0.001)
+
+        if __name__ == "__main__":
+            ranks = [subprocess.Popen([sys.executable, "-u", "rank.py"]) for _ in range(2)]
+            for how in ("fork", "spawn"):
+                child = multiprocessing.get_context(how).Process(target=work, args=(how,))
+                child.start(); child.join()
+            assert [rank.wait() for rank in ranks] == [0, 0]
+        """,
+    )
+
+    done = run_command(["-m", "stepscope", "run", "--logdir", "logs", "--steps", "3", script], tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    captured = [path for path in profiles_below(tmp_path / "logs") if step_numbers(path)]
+    assert [step_numbers(path) for path in captured] == [[5, 6, 7]] * 4, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("python", "python"),
+        ("python -c pass", "python -c pass"),
+        ("python -", "python -"),
+        ("python a.py -c x", "python -m stepscope.autostart a.py -c x"),
+        ("python -u -W ignore -Xdev a.py", "python -u -W ignore -Xdev -m stepscope.autostart a.py"),
+        ("python -m torch.distributed.run a.py", "python -m stepscope.autostart -m torch.distributed.run a.py"),
+        ("python -m stepscope run a.py", "python -m stepscope run a.py"),
+        ("python -m stepscope.autostart a.py", "python -m stepscope.autostart a.py"),
+    ],
+)
+def test_stepscope_comes_before_the_script_that_a_process_runs(words, expected):
+    assert with_us(words.split()) == expected.split()
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    """A package that can be imported, and is forgotten after the test."""
+    write(tmp_path, "watched_package/__init__.py", "before = True\nfrom watched_package import inner\nafter = True\n")
+    write(tmp_path, "watched_package/inner.py", "")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    for name in [name for name in sys.modules if name.startswith("watched_package")]:
+        del sys.modules[name]
+
+
+def test_an_import_is_told_when_the_module_is_complete(modules):
+    told = []
+    watch = ImportWatch(
+        {"watched_package": lambda module: told.append(module.after)}, begins=lambda name: told.append(name)
+    )
+    watch.install()
+    try:
+        import watched_package
+
+        assert told == ["watched_package", True]
+        assert type(watched_package.__loader__).__name__ == "SourceFileLoader"
+        assert watched_package.__loader__.get_source("watched_package") is not None
+    finally:
+        watch.remove()
+
+
+def test_a_callback_that_fails_does_not_reach_the_import(modules, caplog):
+    watch = ImportWatch({"watched_package": lambda module: 1 / 0})
+    watch.install()
+    try:
+        import watched_package
+
+        assert watched_package.after
+        assert "watching watched_package failed" in caplog.text
+    finally:
+        watch.remove()
+
+
+def test_what_is_imported_already_is_told_at_once(modules):
+    import watched_package
+
+    told = []
+    watch = ImportWatch({"watched_package": told.append})
+    watch.install()
+    watch.remove()
+
+    assert told == [watched_package]
+    assert watch not in sys.meta_path

@@ -1,0 +1,152 @@
+"""Schedules, and the loops that follow them."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from stepscope import capture as profiler
+from stepscope.capture.schedules import Action, batches
+
+LETTERS = {"NONE": ".", "WARMUP": "w", "RECORD": "r", "RECORD_AND_SAVE": "S"}
+
+SCHEDULES = [
+    ({"active": 1}, "SSSSSS"),
+    ({"active": 3}, "rrSrrS"),
+    ({"wait": 2, "active": 2, "repeat": 1}, "..rS......"),
+    ({"wait": 1, "warmup": 1, "active": 2}, ".wrS.wrS.wrS"),
+    ({"wait": 1, "warmup": 1, "active": 2, "repeat": 2}, ".wrS.wrS...."),
+    ({"wait": 1, "warmup": 1, "active": 1, "skip_first": 2, "repeat": 1}, "...wS..."),
+]
+
+
+def drawn(schedule, count: int) -> str:
+    return "".join(LETTERS[schedule(step).name] for step in range(count))
+
+
+@pytest.mark.parametrize(("given", "expected"), SCHEDULES)
+def test_a_schedule_says_what_each_step_is_for(given, expected):
+    assert drawn(profiler.schedule(**given), len(expected)) == expected
+
+
+@pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
+@pytest.mark.parametrize(("given", "expected"), SCHEDULES)
+def test_pytorch_says_the_same(given, expected):
+    torch = pytest.importorskip("torch")
+    native = torch.profiler.schedule(**{"wait": 0, "warmup": 0, **given})
+
+    assert drawn(native, len(expected)) == expected
+    assert [Action.of(native(step)) for step in range(9)] == [profiler.schedule(**given)(step) for step in range(9)]
+
+
+def test_numbers_that_make_no_sense_are_mended_and_told(caplog):
+    with caplog.at_level(logging.WARNING, "stepscope"):
+        assert drawn(profiler.schedule(wait=-1, active=0), 3) == "SSS"
+    assert [record.message for record in caplog.records] == [
+        "schedule(wait=-1) is too small; 0 is used",
+        "schedule(active=0) is too small; 1 is used",
+    ]
+
+
+def test_a_range_of_batches_is_one_capture():
+    assert drawn(batches(2, 4), 7) == "..rrS.."
+
+
+def follow(schedule, steps: int) -> profiler.Profile:
+    with profiler.Profile("logs", schedule=schedule) as profile:
+        for _ in range(steps):
+            profile.step()
+    return profile
+
+
+def test_each_cycle_is_a_capture_of_its_own_and_every_step_of_it_is_marked(fake_session):
+    profile = follow(profiler.schedule(wait=1, active=2, repeat=2), steps=8)
+
+    assert fake_session.said() == ("start mark-1 end-1 mark-2 end-2 save start mark-4 end-4 mark-5 end-5 save")
+    assert [str(path) for path in profile.paths] == ["profile-1", "profile-2"]
+    assert str(profile.path) == "profile-2"
+
+
+def test_a_warm_up_runs_the_tracer_and_throws_its_record_away(fake_session):
+    follow(profiler.schedule(warmup=2, active=1, repeat=1), steps=4)
+
+    assert fake_session.said() == "start mark-0 end-0 mark-1 end-1 discard start mark-2 end-2 save"
+
+
+def test_a_loop_that_ends_early_saves_what_it_has_and_does_not_count_the_step_that_never_ran(fake_session):
+    follow(profiler.schedule(active=5), steps=2)
+
+    assert fake_session.said() == "start mark-0 end-0 mark-1 end-1 mark-2 save"
+
+
+def test_a_warm_up_that_the_loop_ends_in_is_thrown_away(fake_session):
+    profile = follow(profiler.schedule(warmup=5, active=1), steps=1)
+
+    assert fake_session.said() == "start mark-0 end-0 mark-1 discard"
+    assert profile.path is None
+
+
+def test_cycles_may_follow_each_other_without_a_step_between(fake_session):
+    follow(profiler.schedule(active=1, repeat=2), steps=3)
+
+    assert fake_session.said() == "start mark-0 end-0 save start mark-1 end-1 save"
+
+
+def test_an_exception_of_the_loop_leaves_unchanged_and_what_was_recorded_is_saved(fake_session):
+    with pytest.raises(KeyError, match="mine"), profiler.Profile("logs", schedule=profiler.schedule(active=3)) as p:
+        p.step()
+        raise KeyError("mine")
+
+    assert fake_session.said() == "start mark-0 end-0 mark-1 save"
+
+
+def test_a_start_that_fails_is_tried_again_with_the_next_cycle_only(fake_session):
+    fake_session.fails = True
+
+    follow(profiler.schedule(wait=1, active=3, repeat=2), steps=8)
+
+    assert fake_session.said() == "refuse refuse"
+
+
+def test_a_capture_that_the_program_stops_itself_is_let_go(fake_session):
+    with profiler.Profile("logs", schedule=profiler.schedule(active=2)) as profile:
+        fake_session.stop(save=False)
+        profile.step()
+        profile.step()
+
+    assert fake_session.said() == "start mark-0 discard end-0 mark-1 end-1 start mark-2 save"
+
+
+def test_who_wants_to_know_is_told_of_each_profile(fake_session):
+    told = []
+    with profiler.Profile("logs", schedule=profiler.schedule(active=1, repeat=2), on_saved=told.append) as profile:
+        for _ in range(3):
+            profile.step()
+
+    assert [str(path) for path in told] == ["profile-1", "profile-2"]
+
+
+def test_a_schedule_that_raises_does_not_reach_the_loop(fake_session):
+    def schedule(step):
+        raise KeyError(step)
+
+    follow(schedule, steps=2)
+
+    assert profiler.last_error() is not None
+    assert "following the schedule failed" in str(profiler.last_error())
+
+
+def test_a_schedule_of_anybody_will_do(fake_session):
+    follow(lambda step: SimpleNamespace(name="RECORD_AND_SAVE" if step == 1 else "NONE"), steps=3)
+
+    assert fake_session.said() == "start mark-1 end-1 save"
+
+
+def test_step_without_a_schedule_says_what_to_do(fake_session, monkeypatch, caplog):
+    profile = profiler.Profile("logs")
+    with caplog.at_level(logging.WARNING, "stepscope"):
+        profile.step()
+
+    assert "stepscope.step(number)" in caplog.text

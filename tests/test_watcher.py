@@ -1,0 +1,264 @@
+"""What is captured of a program that says nothing about it: steps that finders tell of, or a time window."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import pytest
+
+from stepscope.capture.auto.finders import FINDERS, MARKED, Source
+from stepscope.capture.auto.settings import Settings
+from stepscope.capture.auto.watcher import Watcher
+
+OPTIMIZER = Source(3, "optimizer.step()", "a")
+LOADER = Source(1, "batches", "b")
+SMALL, LARGE = Source(2, "small", "s", size=1), Source(2, "large", "l", size=9)
+
+
+@pytest.fixture(autouse=True)
+def no_framework(monkeypatch, fake_session):
+    """A program that has imported none, whatever this process has."""
+    for name in FINDERS:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+@pytest.fixture
+def watch(fake_session):
+    """Makes watchers, and ends them with the test."""
+    made = []
+
+    def make(steps=2, skip=1, **others) -> Watcher:
+        made.append(Watcher(Settings("logs", steps=steps, skip=skip, seconds=60, **others)))
+        return made[-1]
+
+    yield make
+    for watcher in made:
+        watcher.finish()
+
+
+def steps(watcher: Watcher, *sources: Source) -> None:
+    for source in sources:
+        watcher.end(source)
+
+
+def test_steps_pass_then_steps_are_captured_then_the_program_goes_on(watch, fake_session):
+    watcher = watch(steps=2, skip=2)
+
+    steps(watcher, *[OPTIMIZER] * 9)
+
+    # The first end is that of step 0, whose beginning nobody saw.
+    assert fake_session.said() == "start mark-2 end-2 mark-3 end-3 save"
+    assert watcher.outcome == "2 steps captured, number 2 to 3 of the optimizer.step()"
+    assert not watcher.active
+
+
+def test_without_a_step_to_skip_the_first_whole_step_is_captured(watch, fake_session):
+    steps(watch(steps=1, skip=0), *[OPTIMIZER] * 4)
+
+    assert fake_session.said() == "start mark-1 end-1 save"
+
+
+def test_the_surest_source_counts(watch, fake_session):
+    steps(watch(skip=2), *[LOADER, OPTIMIZER] * 5)
+
+    assert fake_session.said() == "start mark-2 end-2 mark-3 end-3 save"
+
+
+def test_a_surer_source_that_comes_late_makes_the_capture_begin_again(watch, fake_session):
+    steps(watch(skip=1), LOADER, *[LOADER, OPTIMIZER] * 5)
+
+    assert fake_session.said() == "start mark-1 end-1 mark-2 discard start mark-1 end-1 mark-2 end-2 save"
+
+
+def test_of_functions_the_largest_counts_though_another_is_called_more_often(watch, fake_session):
+    watcher = watch()
+
+    steps(watcher, *[SMALL, SMALL, SMALL, LARGE] * 5)
+
+    assert watcher.outcome == "2 steps captured, number 1 to 2 of the large"
+
+
+def test_a_function_that_is_called_no_more_is_given_up(watch, fake_session):
+    watcher = watch()
+
+    steps(watcher, LARGE, *[SMALL] * 60)
+
+    assert watcher.outcome == "2 steps captured, number 1 to 2 of the small"
+
+
+def test_steps_that_the_program_marks_count_before_all_and_are_not_marked_again(watch, fake_session):
+    watcher = watch(steps=2, skip=1)
+
+    for number in range(5):
+        watcher.marked(number)
+        watcher.end(OPTIMIZER)
+
+    assert fake_session.said() == "start save"
+    assert watcher.outcome == "2 steps captured, number 1 to 2 of the steps that the program marks"
+    assert MARKED.rank > OPTIMIZER.rank
+
+
+def test_a_program_that_ends_during_its_capture_leaves_what_there_is(watch, fake_session):
+    watcher = watch(steps=9, skip=1)
+    steps(watcher, *[OPTIMIZER] * 3)
+
+    watcher.finish()
+
+    assert fake_session.said() == "start mark-1 end-1 mark-2 end-2 mark-3 save"
+    assert watcher.outcome == "2 steps captured, number 1 to 2 of the optimizer.step()"
+
+
+def test_a_program_with_too_few_steps_is_told_so(watch, fake_session):
+    watcher = watch(steps=9, skip=5)
+    steps(watcher, *[OPTIMIZER] * 3)
+
+    watcher.finish()
+
+    assert watcher.outcome == (
+        "nothing was captured: the program took 3 steps (optimizer.step()) and the first 5 are skipped; skip fewer"
+    )
+
+
+def test_a_capture_that_cannot_start_is_told(watch, fake_session):
+    fake_session.fails = True
+    watcher = watch()
+
+    steps(watcher, *[OPTIMIZER] * 9)
+
+    assert watcher.outcome == "nothing was captured: [busy] no"
+    assert fake_session.said() == "refuse"
+
+
+def test_a_program_without_a_framework_is_captured_from_its_beginning(watch, fake_session):
+    watcher = watch()
+    watcher.watch_from_here(at_once=True)
+    watcher.finish()
+
+    assert fake_session.said() == "start save"
+    assert watcher.outcome.startswith("no step was found; a window of 0.0 s was captured instead")
+
+
+def test_a_framework_that_is_imported_ends_that_for_its_steps_are_to_come(watch, fake_session):
+    watcher = watch()
+    watcher.watch_from_here(at_once=True)
+    watcher.framework_begins("torch")
+
+    assert fake_session.said() == "start discard"
+
+
+def test_steps_are_worth_more_than_a_window(watch, fake_session):
+    watcher = watch(steps=1, skip=1)
+    watcher.watch_from_here(at_once=True)
+
+    steps(watcher, *[OPTIMIZER] * 3)
+
+    assert fake_session.said() == "start discard start mark-1 end-1 save"
+
+
+def test_a_job_that_waits_for_its_signal_captures_nothing_before(watch, fake_session):
+    watcher = watch(steps=0)
+    watcher.watch_from_here(at_once=False)
+    steps(watcher, *[OPTIMIZER] * 5)
+
+    assert fake_session.said() == ""
+
+
+def test_a_request_captures_the_next_steps(watch, fake_session, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", object())
+    watcher = watch(steps=0)
+
+    watcher.request()
+    steps(watcher, *[OPTIMIZER] * 12)
+
+    assert fake_session.said().startswith("start mark-")
+    assert watcher.outcome.startswith("10 steps captured")
+
+
+def test_a_second_request_ends_the_capture_with_the_step(watch, fake_session):
+    watcher = watch(steps=9, skip=1)
+    steps(watcher, *[OPTIMIZER] * 2)
+
+    watcher.request()
+    steps(watcher, *[OPTIMIZER] * 3)
+
+    assert fake_session.said() == "start mark-1 end-1 mark-2 end-2 save"
+
+
+def test_requests_in_a_program_without_steps_begin_and_end_a_window(watch, fake_session):
+    watcher = watch(steps=0)
+
+    watcher.request()
+    assert fake_session.said() == "start"
+    watcher.request()
+    assert fake_session.said() == "save"
+    watcher.request()
+    assert fake_session.said() == "start"
+
+
+def test_a_request_does_not_touch_a_capture_of_the_programs_own(watch, fake_session):
+    watcher = watch(steps=0)
+    fake_session.start("theirs")
+
+    watcher.request()
+
+    assert fake_session.said() == "start"
+
+
+def test_stop_after_ends_the_program_once_the_capture_is_saved(watch, fake_session):
+    watcher = watch(steps=2, skip=1, stop_after=True)
+
+    with pytest.raises(SystemExit) as end:
+        steps(watcher, *[OPTIMIZER] * 9)
+
+    assert end.value.code == 0
+    assert fake_session.said() == "start mark-1 end-1 mark-2 end-2 save"
+
+
+def test_a_step_that_another_thread_ends_meanwhile_neither_waits_nor_breaks(watch, fake_session):
+    watcher = watch(steps=1, skip=0)
+    watcher._inside.acquire()
+    thread = threading.Thread(target=steps, args=(watcher, *[OPTIMIZER] * 3))
+    thread.start()
+    thread.join(5)
+    assert not thread.is_alive()
+    watcher._inside.release()
+
+    assert fake_session.said() == ""
+
+
+def test_a_forked_child_captures_its_own_steps_and_is_never_ended(watch, fake_session):
+    watcher = watch(steps=1, skip=1, stop_after=True)
+    steps(watcher, OPTIMIZER)
+
+    fake_session.running = False
+    watcher.forget_parent()
+    fake_session.said()
+    steps(watcher, *[OPTIMIZER] * 4)
+
+    assert fake_session.said() == "start mark-1 end-1 save"
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, None),
+        ({"STEPSCOPE_LOGDIR": "/logs"}, Settings("/logs")),
+        (
+            {"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_STEPS": "0", "STEPSCOPE_SECONDS": "2.5"},
+            Settings("/logs", steps=0, seconds=2.5),
+        ),
+        ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_STEPS": "many", "STEPSCOPE_SKIP": "-1"}, Settings("/logs")),
+        ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_STOP_AFTER": "1"}, Settings("/logs", stop_after=True)),
+        ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_CHILD": "1"}, Settings("/logs").for_child()),
+    ],
+    ids=["nothing", "logdir", "numbers", "no numbers", "stop after", "child"],
+)
+def test_the_environment_says_what_to_capture(environment, expected):
+    assert Settings.of_environment(environment) == expected
+
+
+def test_settings_reach_a_child_through_its_environment():
+    settings = Settings("/logs", steps=3, skip=4, seconds=1.5, patience=7.0)
+
+    assert Settings.of_environment(settings.to_environment()) == settings

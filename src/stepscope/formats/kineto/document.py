@@ -104,13 +104,15 @@ class _Columns:
 
     def _renew(self, rows: int, stats: int) -> None:
         """What is left of the chunks is used up before there are new ones."""
-        enough = rows < len(self.rows.phase) // 2
-        self.rows = scan.Rows(*(column[rows:] for column in self.rows)) if enough else _row_buffers(_CHUNK_ROWS)
-        if stats < len(self.stats.name) // 2:
-            columns = (column[stats:] for column in self.stats[:-1])
-            self.stats = scan.StatRows(*columns, slow=self.stats.slow)
+        if rows < len(self.rows.phase) // 2:
+            self.rows = self.rows._replace(**{name: column[rows:] for name, column in self.rows._asdict().items()})
         else:
-            self.stats = _stat_buffers(_CHUNK_STATS, len(self.stats.slow))
+            self.rows = _row_buffers(_CHUNK_ROWS)
+        if stats < len(self.stats.name) // 2:
+            left = {name: getattr(self.stats, name)[stats:] for name in ("name", "tag", "value", "double")}
+            self.stats = self.stats._replace(**left)
+        else:
+            self.stats = _stat_buffers(_CHUNK_STATS, _CHUNK_SLOW)
 
     def finish(self) -> dict[str, NDArray[Any]]:
         """Everything set aside, one array a column."""

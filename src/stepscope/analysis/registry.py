@@ -73,6 +73,11 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool("pod-viewer", "every step on every worker, and which worker is slowest", "stepscope.analysis.pod_viewer"),
     Tool("tf-data", "which stage of a tf.data pipeline is slow, and what to change", "stepscope.analysis.tf_data"),
+    Tool(
+        "distributed",
+        "how ranks spend their time on computation and communication, and which of them holds the others up",
+        "stepscope.analysis.distributed",
+    ),
 )
 
 

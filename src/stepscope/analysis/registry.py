@@ -78,6 +78,11 @@ TOOLS: tuple[Tool, ...] = (
         "how ranks spend their time on computation and communication, and which of them holds the others up",
         "stepscope.analysis.distributed",
     ),
+    Tool(
+        "idle",
+        "why devices stand idle, how long their queues are, and how launches get there",
+        "stepscope.analysis.idle",
+    ),
 )
 
 

@@ -83,6 +83,11 @@ TOOLS: tuple[Tool, ...] = (
         "why devices stand idle, how long their queues are, and how launches get there",
         "stepscope.analysis.idle",
     ),
+    Tool(
+        "modules",
+        "the modules that a model is made of, and the time that each takes",
+        "stepscope.analysis.modules",
+    ),
 )
 
 

@@ -88,6 +88,16 @@ TOOLS: tuple[Tool, ...] = (
         "the modules that a model is made of, and the time that each takes",
         "stepscope.analysis.modules",
     ),
+    Tool(
+        "syncs",
+        "where the host waits for a device, and from which line of the program",
+        "stepscope.analysis.syncs",
+    ),
+    Tool(
+        "op-shapes",
+        "every op by the shapes of its inputs and by the line that calls it",
+        "stepscope.analysis.op_shapes",
+    ),
 )
 
 

@@ -98,6 +98,11 @@ TOOLS: tuple[Tool, ...] = (
         "every op by the shapes of its inputs and by the line that calls it",
         "stepscope.analysis.op_shapes",
     ),
+    Tool(
+        "critical-path",
+        "what a step waits for, moment by moment",
+        "stepscope.analysis.critical_path",
+    ),
 )
 
 

@@ -103,6 +103,11 @@ TOOLS: tuple[Tool, ...] = (
         "what a step waits for, moment by moment",
         "stepscope.analysis.critical_path",
     ),
+    Tool(
+        "sequences",
+        "kernels that run one after another again and again",
+        "stepscope.analysis.sequences",
+    ),
 )
 
 

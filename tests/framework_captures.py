@@ -16,9 +16,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import framework_programs
 import pytest
+import torch_programs
 
 TIMEOUT_S = 120
 
@@ -38,10 +40,10 @@ class FrameworkCapture:
     step_ms: tuple[float, ...]
 
 
-def _capture(name: str, framework: str, logdir: Path) -> FrameworkCapture:
+def _capture(name: str, framework: str, logdir: Path, programs: ModuleType = framework_programs) -> FrameworkCapture:
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed, so it cannot record a profile to test with")
-    command = [sys.executable, framework_programs.__file__, name, str(logdir)]
+    command = [sys.executable, str(programs.__file__), name, str(logdir)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{name} could not record a profile (exit {done.returncode}):\n{done.stderr[-3000:]}")
@@ -88,6 +90,21 @@ def jax_unmarked(logdir: Path) -> FrameworkCapture:
 def torch_marked(logdir: Path) -> FrameworkCapture:
     """PyTorch, 10 steps marked `ProfilerStep#N`, as Kineto JSON."""
     return _capture("torch_marked", "torch", logdir)
+
+
+def torch_ddp(logdir: Path) -> FrameworkCapture:
+    """PyTorch, two processes that train with gloo; the second sleeps 30 ms in each of the four steps."""
+    return _capture("ddp", "torch", logdir, torch_programs)
+
+
+def torch_loader_alone(logdir: Path) -> FrameworkCapture:
+    """PyTorch, four steps whose DataLoader makes its items itself; the clock is that of `next`."""
+    return _capture("loader_alone", "torch", logdir, torch_programs)
+
+
+def torch_loader_workers(logdir: Path) -> FrameworkCapture:
+    """The same with two worker processes."""
+    return _capture("loader_workers", "torch", logdir, torch_programs)
 
 
 @contextmanager
@@ -159,3 +176,21 @@ def jax_unmarked_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkC
 def torch_marked_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
     """See `torch_marked`."""
     return _once(tmp_path_factory, torch_marked)
+
+
+@pytest.fixture(scope="session")
+def torch_ddp_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
+    """See `torch_ddp`."""
+    return _once(tmp_path_factory, torch_ddp)
+
+
+@pytest.fixture(scope="session")
+def torch_loader_alone_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
+    """See `torch_loader_alone`."""
+    return _once(tmp_path_factory, torch_loader_alone)
+
+
+@pytest.fixture(scope="session")
+def torch_loader_workers_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
+    """See `torch_loader_workers`."""
+    return _once(tmp_path_factory, torch_loader_workers)

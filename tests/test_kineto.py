@@ -8,6 +8,7 @@ import json
 import random
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stepscope import api
 from stepscope.errors import UnreadableError
 from stepscope.formats.base import require_format
 from stepscope.formats.kineto import classify, document, read, text
@@ -891,6 +893,21 @@ def test_the_size_of_the_pieces_does_not_matter(corpus: Path, monkeypatch: pytes
     monkeypatch.setattr("stepscope.formats.kineto.texts._FIRST_BYTES", 16)
     assert _same(load(packed), whole)
     assert _same(load(gzip.decompress(packed)), whole)
+    assert _same(read(_pieces(gzip.decompress(packed), 999), "x.json", "h"), whole)
+    assert _same(read(_pieces(packed, 999), "x.json", "h"), whole)
+
+
+def _pieces(data: bytes, size: int) -> Iterator[bytes]:
+    return (data[at : at + size] for at in range(0, len(data), size))
+
+
+def test_a_large_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "worker.pt.trace.json"
+    path.write_bytes(kineto(*THREE))
+    monkeypatch.setattr(api, "_WORTH_PIECES_BYTES", 1)
+    monkeypatch.setattr(api.store, "read_bytes", None)
+    monkeypatch.setattr(api.store, "_PIECE_BYTES", 50)
+    assert names(api.load(path).trace()) == ["a", "b", "c"]
 
 
 def test_files_in_several_gzip_members_are_one() -> None:

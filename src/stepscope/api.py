@@ -37,6 +37,9 @@ _FOREST = "forest"
 _OF_STEPS = "steps"
 """Code of what is told because only some steps are looked at; nothing is wrong then."""
 
+# Larger files are decoded while they are read, and are never in memory as a whole.
+_WORTH_PIECES_BYTES = 8 << 20
+
 # Found while searching; of interest to who looks for a profile, not to who reads a report.
 _QUIET_PROBLEMS = frozenset({"search-depth"})
 
@@ -222,6 +225,8 @@ class LoadedProfile:
 
 def _read(file: HostFile) -> HostTrace:
     """Reads a host's file, and imports what decodes it while the disk or the network is at work."""
+    if file.format.takes_pieces and (file.size or 0) >= _WORTH_PIECES_BYTES:
+        return file.format.read(store.read_pieces(file.path), file.path, file.host)
     with ThreadPoolExecutor(1) as background:
         content = background.submit(store.read_bytes, file.path)
         file.format.load_reader()

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis import attribution, launches
+from stepscope.analysis import attribution, device_use, launches
 from stepscope.analysis.attribution import Shares, attribute, names_of, number_pairs, shares
+from stepscope.analysis.device_use import DeviceUse
 from stepscope.analysis.kernel_facts import Launch, launches_of
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.launches import StreamLaunches, launches_of_streams
@@ -121,6 +122,7 @@ class Partial:
         left_out: how many rows more there are, `left_out_count` occurrences, `left_out_ps` their time.
         devices: kinds of devices in the trace.
         problems: what is wrong with the host's trace, as sentences.
+        uses: how well kernels fill each device.
     """
 
     host: str
@@ -134,6 +136,7 @@ class Partial:
     devices: list[str]
     problems: list[str]
     partial: bool
+    uses: list[DeviceUse]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +151,7 @@ class KernelStatsReport(Report):
     attribution: dict[str, Cell]
     launches: dict[str, Cell]
     streams: tuple[dict[str, Cell], ...]
+    devices: tuple[dict[str, Cell], ...]
     empty: str
 
     def body(self) -> dict[str, Any]:
@@ -159,6 +163,7 @@ class KernelStatsReport(Report):
             "attribution": self.attribution,
             "launches": self.launches,
             "streams": list(self.streams),
+            "devices": list(self.devices),
         }
 
     def sections(self) -> Sequence[Section]:
@@ -169,6 +174,7 @@ class KernelStatsReport(Report):
             Rows("Kernels of all ops", BY_KERNEL_FIELDS, by_kernel, "no kernels"),
             Rows("Single occurrences, and tensor cores", TIME_FIELDS, rows, "no kernels"),
             Rows("How kernels were launched", LAUNCH_FIELDS, rows, "no kernels"),
+            Rows("How well kernels fill their devices", device_use.FIELDS, self.devices, "no steps with kernels"),
             Figures("Tensor cores", TENSOR_CORE_FIELDS, self.tensor_cores),
             Figures("Launches", launches.FIELDS, self.launches),
             Rows("Launches by stream", launches.STREAM_FIELDS, self.streams, "no kernels"),
@@ -209,6 +215,7 @@ def partial(trace: HostTrace) -> Partial:
         devices=sorted({PlaneKind(trace.planes.kind[plane]).name for plane in trace.device_planes()}),
         problems=[str(problem) for problem in trace.problems] + list(trace.recorder_messages),
         partial=trace.partial,
+        uses=device_use.device_uses(trace),
     )
 
 
@@ -274,6 +281,7 @@ def merge(partials: Sequence[Partial]) -> KernelStatsReport:
         attribution=dict(attribution.figures(attributed)),
         launches=launches.figures([stream for _, stream in streams]),
         streams=tuple(launches.stream_row(host, stream) for host, stream in streams),
+        devices=tuple(device_use.row(part.host, use) for part in partials for use in part.uses),
         empty=_why_empty(partials),
     )
 

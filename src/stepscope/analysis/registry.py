@@ -81,6 +81,41 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool("pod-viewer", "every step on every worker, and which worker is slowest", "stepscope.analysis.pod_viewer"),
     Tool("tf-data", "which stage of a tf.data pipeline is slow, and what to change", "stepscope.analysis.tf_data"),
+    Tool(
+        "distributed",
+        "how ranks spend their time on computation and communication, and which of them holds the others up",
+        "stepscope.analysis.distributed",
+    ),
+    Tool(
+        "idle",
+        "why devices stand idle, how long their queues are, and how launches get there",
+        "stepscope.analysis.idle",
+    ),
+    Tool(
+        "modules",
+        "the modules that a model is made of, and the time that each takes",
+        "stepscope.analysis.modules",
+    ),
+    Tool(
+        "syncs",
+        "where the host waits for a device, and from which line of the program",
+        "stepscope.analysis.syncs",
+    ),
+    Tool(
+        "op-shapes",
+        "every op by the shapes of its inputs and by the line that calls it",
+        "stepscope.analysis.op_shapes",
+    ),
+    Tool(
+        "critical-path",
+        "what a step waits for, moment by moment",
+        "stepscope.analysis.critical_path",
+    ),
+    Tool(
+        "sequences",
+        "kernels that run one after another again and again",
+        "stepscope.analysis.sequences",
+    ),
 )
 
 

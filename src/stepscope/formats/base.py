@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stepscope.errors import UnreadableError
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace
 
-    Reader = Callable[[bytes, str, str], HostTrace]
+    Reader = Callable[[Any, str, str], HostTrace]
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,15 @@ class Format:
             in the match, names the host.
         reader: `module:function`, imported when the first file is read; called with the file's bytes, the name to use
             in messages, and the host's name.  It raises UnreadableError if there is nothing to be had from the file.
+        takes_pieces: the reader also takes an iterator over the file's pieces, so that a large file need not be in
+            memory as a whole.
     """
 
     name: str
     summary: str
     pattern: str
     reader: str
+    takes_pieces: bool = False
 
     @cached_property
     def _regex(self) -> re.Pattern[str]:
@@ -57,8 +60,9 @@ class Format:
         reader: Reader = getattr(importlib.import_module(module), function)
         return reader
 
-    def read(self, data: bytes, source: str, host: str) -> HostTrace:
-        """Reads one host's trace.  Raises UnreadableError if nothing in `data` can be used."""
+    def read(self, data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
+        """Reads one host's trace, from pieces only if `takes_pieces`.  Raises UnreadableError if nothing in `data` can
+        be used."""
         return self.load_reader()(data, source, host)
 
 
@@ -74,6 +78,7 @@ FORMATS: tuple[Format, ...] = (
         summary="Kineto or Chrome trace JSON (*.pt.trace.json, *.trace.json, .gz), written by PyTorch",
         pattern=r"(?P<host>.*?)(?:\.\d+)?(?:\.pt)?\.trace\.json(?:\.gz)?",
         reader="stepscope.formats.kineto:read",
+        takes_pieces=True,
     ),
     Format(
         name="spool",

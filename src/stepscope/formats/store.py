@@ -25,7 +25,7 @@ from datetime import datetime
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, BinaryIO, Literal, Protocol
 
 from stepscope.errors import AccessError, InputError, NotFoundError, Problem, StepscopeError
 
@@ -40,6 +40,8 @@ MAX_REMOTE_FOLDERS = 500
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "site-packages", "__pycache__", "lost+found"})
 """Folders that are never entered, besides hidden ones: full of files, and none of them a profile."""
+
+_PIECE_BYTES = 8 << 20
 
 FIRST_FOLDER = "plugins"
 """The folder that a walk enters before all others: TensorBoard's plugins keep their data below it."""
@@ -137,6 +139,9 @@ class Store(Protocol):
     def read(self, path: str, limit: int | None) -> bytes:
         """The first `limit` bytes of a file, or all."""
 
+    def pieces(self, path: str) -> Iterator[bytes]:
+        """All of a file, piece by piece."""
+
     def entries(self, path: str, limit: int) -> tuple[list[Entry], bool]:
         """At most `limit` names of a folder, and True if there are more."""
 
@@ -228,6 +233,11 @@ def read_bytes(path: str) -> bytes:
     gives what there is.  Raises NotFoundError, AccessError (also for pipes and devices, which have no size).
     """
     return _store(path).read(path, None)
+
+
+def read_pieces(path: str) -> Iterator[bytes]:
+    """The whole file in pieces of a bounded size, from a remote store in one; otherwise as `read_bytes`."""
+    return _store(path).pieces(path)
 
 
 def read_prefix(path: str, size: int) -> bytes:
@@ -376,11 +386,15 @@ class _LocalStore:
 
     def read(self, path: str, limit: int | None) -> bytes:
         with _local_errors(path), open(path, "rb", opener=_open_at_once) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                hint = "write the profile to a file first and give that"
-                raise AccessError("this is a pipe, a socket or a device, not a file", path=path, hint=hint)
-            return file.read(status.st_size if limit is None else min(limit, status.st_size))
+            size = _file_size(path, file)
+            return file.read(size if limit is None else min(limit, size))
+
+    def pieces(self, path: str) -> Iterator[bytes]:
+        with _local_errors(path), open(path, "rb", opener=_open_at_once) as file:
+            left = _file_size(path, file)
+            while piece := file.read(min(left, _PIECE_BYTES)):
+                left -= len(piece)
+                yield piece
 
     def entries(self, path: str, limit: int) -> tuple[list[Entry], bool]:
         with _local_errors(path), os.scandir(path) as names:
@@ -394,6 +408,15 @@ class _LocalStore:
 
     def forget(self, path: str) -> None:
         pass
+
+
+def _file_size(path: str, file: BinaryIO) -> int:
+    """Raises AccessError for what has no size."""
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        hint = "write the profile to a file first and give that"
+        raise AccessError("this is a pipe, a socket or a device, not a file", path=path, hint=hint)
+    return status.st_size
 
 
 def _open_at_once(path: str, flags: int) -> int:
@@ -475,6 +498,9 @@ class _RemoteStore:
             if limit is None:
                 return bytes(system.cat_file(inner))
             return bytes(system.cat_file(inner, start=0, end=limit))[:limit]
+
+    def pieces(self, path: str) -> Iterator[bytes]:
+        yield self.read(path, None)
 
     def entries(self, path: str, limit: int) -> tuple[list[Entry], bool]:
         with _remote_errors(path):

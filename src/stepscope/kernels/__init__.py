@@ -9,9 +9,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stepscope.kernels import hlo, intervals, nesting, ops, pyramid, selection, stats, trace_json, wire
+    from stepscope.kernels import (
+        critical, hlo, intervals, nesting, ops, pyramid, selection, stats, trace_json, wire,
+    )  # fmt: skip
 
-__all__ = ["hlo", "intervals", "nesting", "ops", "pyramid", "selection", "stats", "trace_json", "wire"]
+__all__ = ["critical", "hlo", "intervals", "nesting", "ops", "pyramid", "selection", "stats", "trace_json", "wire"]
 
 
 def __getattr__(name: str) -> Any:

@@ -112,3 +112,30 @@ def spread(label, parent, link, state, stack):  # type: ignore[no-untyped-def]
                 if ask >= 0 and state[ask] == 0:
                     stack[depth] = ask
                     depth += 1
+
+
+@njit(cache=True, nogil=True)
+def add_to_ancestors(value, parent):  # type: ignore[no-untyped-def]
+    """Adds the value of every event to all events that enclose it, in place.
+
+    Args:
+        value: int64 of shape (events,).
+        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
+    """
+    for event in range(len(value) - 1, -1, -1):
+        if parent[event] >= 0:
+            value[parent[event]] += value[event]
+
+
+@njit(cache=True, nogil=True)
+def outermost(parent, counts, out):  # type: ignore[no-untyped-def]
+    """The outermost counted event around each event, itself included.
+
+    Args:
+        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
+        counts: bool of shape (events,).
+        out: int64 of shape (events,), receives the row or -1.
+    """
+    for event in range(len(parent)):
+        above = out[parent[event]] if parent[event] >= 0 else -1
+        out[event] = above if above >= 0 else event if counts[event] else -1

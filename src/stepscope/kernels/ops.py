@@ -97,3 +97,20 @@ def add_up(group, value, count, total, low, high):  # type: ignore[no-untyped-de
             high[g] = v
         count[g] += 1
         total[g] += v
+
+
+@njit(cache=True, nogil=True)
+def hash_runs(begin, end, value, out):  # type: ignore[no-untyped-def]
+    """A hash of each run of values, in which their order counts.
+
+    Args:
+        begin, end: int64 of shape (runs,), places in `value`.
+        value: int64 of shape (n,).
+        out: uint64 of shape (runs,), receives the hashes.
+    """
+    for run in range(len(begin)):
+        mixed = np.uint64(end[run] - begin[run])
+        for at in range(begin[run], end[run]):
+            mixed = (mixed ^ np.uint64(value[at])) * np.uint64(0xFF51AFD7ED558CCD)
+            mixed ^= mixed >> np.uint64(32)
+        out[run] = mixed

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,8 @@ from stepscope.formats.kineto.texts import TextTable
 from stepscope.kernels import trace_json as scan
 from stepscope.model.tables import I32, I64, U8
 
-_CHUNK_ROWS = 1 << 16
-_CHUNK_STATS = 1 << 19
+_CHUNK_ROWS = 1 << 18
+_CHUNK_STATS = 1 << 20
 _CHUNK_SLOW = 1 << 12
 _LONGEST_METADATA = 1 << 20
 _EVENTS_KEY = "traceEvents"
@@ -75,35 +75,51 @@ class Raw:
         return len(self.phase)
 
 
-@dataclass
-class _Chunks:
-    """Columns that grow by whole chunks: a full one is copied out, and its buffers are used again."""
+class _Columns:
+    """Columns that grow by whole chunks, which the scanner fills directly and which are joined at the end.
 
-    rows: scan.Rows = field(default_factory=lambda: _row_buffers(_CHUNK_ROWS))
-    stats: scan.StatRows = field(default_factory=lambda: _stat_buffers(_CHUNK_STATS, _CHUNK_SLOW))
-    done: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
-    n_rows: int = 0
-    n_stats: int = 0
+    Chunks that nothing has been written to yet take no memory, so their size does not matter to small traces.
+    """
+
+    def __init__(self) -> None:
+        self.rows = _row_buffers(_CHUNK_ROWS)
+        self.stats = _stat_buffers(_CHUNK_STATS, _CHUNK_SLOW)
+        self.n_rows = 0
+        self.n_stats = 0
+        self._done: dict[str, list[NDArray[Any]]] = {}
 
     def drain(self, rows: int, stats: int) -> None:
-        """Copies out what is full; with nothing to copy, one event needs more room than there is, and gets it."""
+        """Sets aside what is full; with nothing to set aside, one event needs more room than there is, and gets it."""
         if not rows:
             self.stats = _stat_buffers(2 * len(self.stats.name), 2 * len(self.stats.slow))
             return
+        self.rows.stat_end[:rows] += self.n_stats
         for name, column in self.rows._asdict().items():
-            self.done.setdefault(name, []).append(column[:rows].copy())
-        self.done["stat_end"][-1] += self.n_stats
-        for name, column in (("name", self.stats.name), ("tag", self.stats.tag), ("value", self.stats.value)):
-            self.done.setdefault(f"stat_{name}", []).append(column[:stats].copy())
+            self._done.setdefault(name, []).append(column[:rows])
+        for name in ("name", "tag", "value"):
+            self._done.setdefault(f"stat_{name}", []).append(getattr(self.stats, name)[:stats])
         self.n_rows += rows
         self.n_stats += stats
+        self._renew(rows, stats)
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """Everything drained, one array a column."""
+    def _renew(self, rows: int, stats: int) -> None:
+        """What is left of the chunks is used up before there are new ones."""
+        if rows < len(self.rows.phase) // 2:
+            self.rows = self.rows._replace(**{name: column[rows:] for name, column in self.rows._asdict().items()})
+        else:
+            self.rows = _row_buffers(_CHUNK_ROWS)
+        if stats < len(self.stats.name) // 2:
+            left = {name: getattr(self.stats, name)[stats:] for name in ("name", "tag", "value", "double")}
+            self.stats = self.stats._replace(**left)
+        else:
+            self.stats = _stat_buffers(_CHUNK_STATS, _CHUNK_SLOW)
+
+    def finish(self) -> dict[str, NDArray[Any]]:
+        """Everything set aside, one array a column."""
         empty = self.rows._asdict() | {f"stat_{name}": column for name, column in self.stats._asdict().items()}
         names = [*scan.Rows._fields, "stat_name", "stat_tag", "stat_value"]
         # One column at a time, each freed before the next, bounds the memory to one column more than there is.
-        return {name: np.concatenate(self.done.pop(name, [empty[name][:0]])) for name in names}
+        return {name: np.concatenate(self._done.pop(name, [empty[name][:0]])) for name in names}
 
 
 def _row_buffers(rows: int) -> scan.Rows:
@@ -119,14 +135,18 @@ def _stat_buffers(rows: int, slow: int) -> scan.StatRows:
     )
 
 
-def decode(data: bytes, source: str) -> Raw:
+def decode(data: bytes | Iterator[bytes], source: str) -> Raw:
     """Reads the events of a trace.  Raises UnreadableError if the text holds none and is no empty trace either."""
-    if not data:
-        raise UnreadableError(
-            "the file is empty", code="empty", path=source, offset=0, hint="the capture did not finish; record it again"
-        )
     text = Text(data, source)
     try:
+        if not text.head(1) and not text.inflater:
+            raise UnreadableError(
+                "the file is empty",
+                code="empty",
+                path=source,
+                offset=0,
+                hint="the capture did not finish; record it again",
+            )
         return _Decoder(text, source).decode()
     finally:
         text.close()
@@ -136,7 +156,7 @@ class _Decoder:
     def __init__(self, text: Text, source: str) -> None:
         self.text = text
         self.source = source
-        self.chunks = _Chunks()
+        self.columns = _Columns()
         self.texts = TextTable()
         self.state = self.texts.state
         self.damaged_at = -1
@@ -172,7 +192,7 @@ class _Decoder:
         return raw
 
     def _rows_so_far(self) -> int:
-        return self.chunks.n_rows + int(self.state[scan.ROWS])
+        return self.columns.n_rows + int(self.state[scan.ROWS])
 
     def _object(self) -> None:
         """Reads the members of a document up to its closing brace."""
@@ -280,7 +300,7 @@ class _Decoder:
         state[scan.AT] = text.at
         state[scan.MEMBER_AT] = 0
         damaged = int(state[scan.DAMAGED])
-        why = scan.scan_events(text.buf, text.end, self.texts.arrays, self.chunks.rows, self.chunks.stats, state)
+        why = scan.scan_events(text.buf, text.end, self.texts.arrays, self.columns.rows, self.columns.stats, state)
         text.at = int(state[scan.AT])
         if state[scan.DAMAGED] and not damaged:
             self.damaged_at = text.offset + int(state[scan.DAMAGED_AT])
@@ -289,14 +309,14 @@ class _Decoder:
 
     def _convert_slow(self) -> None:
         """Converts the numbers that the scanner left, those with many digits, before the window moves on."""
-        stats = self.chunks.stats
+        stats = self.columns.stats
         for row, begin, end in stats.slow[: self.state[scan.SLOW]].tolist():
             number = float(self.text.buf[begin:end].tobytes())
             stats.double[row] = min(max(number, -sys.float_info.max), sys.float_info.max)
         self.state[scan.SLOW] = 0
 
     def _drain(self) -> None:
-        self.chunks.drain(int(self.state[scan.ROWS]), int(self.state[scan.STATS]))
+        self.columns.drain(int(self.state[scan.ROWS]), int(self.state[scan.STATS]))
         self.state[[scan.ROWS, scan.STATS]] = 0
 
     # -- result --------------------------------------------------------------------------------------------------
@@ -335,7 +355,7 @@ class _Decoder:
     def _result(self) -> Raw:
         if self.state[scan.ROWS]:
             self._drain()
-        columns = self.chunks.columns()
+        columns = self.columns.finish()
         offsets = np.zeros(len(columns["stat_end"]) + 1, np.int64)
         offsets[1:] = columns.pop("stat_end")
         self._align_clocks(columns["us"])

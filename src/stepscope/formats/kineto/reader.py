@@ -7,7 +7,7 @@ The stages, a module each:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -47,11 +47,11 @@ _KIND_OF_LINE = {
 }
 
 
-def read(data: bytes, source: str, host: str) -> HostTrace:
+def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
     """Reads one trace in JSON, PyTorch's or any other's in Chrome's format.
 
     Args:
-        data: the file's bytes, plain or compressed with gzip; any size.
+        data: the file's bytes, plain or compressed with gzip, or its pieces in order; any size.
         source: the name to use in messages.
         host: the host's name; the one that the file holds is used if this is empty.
 

@@ -1,6 +1,6 @@
-"""The text of a trace as a window that moves over it, so that a compressed trace is never in memory as a whole.
+"""The text of a trace as a window that moves over it, so that a large trace is never in memory as a whole.
 
-Decompression runs on a thread of its own, a few pieces ahead of the scanner.
+Reading and decompression run on a thread of their own, a few pieces ahead of the scanner.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,22 +117,33 @@ class Text:
         end: end of what is there.
         offset: position of `buf[0]` in the whole text.
         inflater: what unpacks the text, None if it is not compressed.
+
+    Args:
+        data: the file's bytes, or its pieces in order; pieces of a compressed file are joined first, since it is small.
+        source: the name to use in messages.
     """
 
-    def __init__(self, data: bytes, source: str) -> None:
+    def __init__(self, data: bytes | Iterator[bytes], source: str) -> None:
         self.at = 0
         self.offset = 0
         self.inflater: Inflater | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._ahead: deque[Future[bytes | None]] = deque()
-        if bytes(data[:2]) == GZIP_MAGIC:
-            self._hold(np.empty(0, np.uint8), 0)
+        pieces: Iterator[bytes] | None = None
+        if not isinstance(data, bytes):
+            first = next(data, b"")
+            pieces = chain([first], data)
+            data = b"".join(pieces) if first.startswith(GZIP_MAGIC) else b""
+        if data.startswith(GZIP_MAGIC):
             self.inflater = Inflater(data, source)
-            self._pieces = self.inflater.pieces()
-            self._pool = ThreadPoolExecutor(1, "stepscope-inflate")
-            self._ahead.extend(self._request() for _ in range(_PIECES_AHEAD))
-        else:
+            pieces = self.inflater.pieces()
+        if pieces is None:
             self._hold(np.frombuffer(data, np.uint8), len(data))
+        else:
+            self._hold(np.empty(0, np.uint8), 0)
+            self._pieces = pieces
+            self._pool = ThreadPoolExecutor(1, "stepscope-text")
+            self._ahead.extend(self._request() for _ in range(_PIECES_AHEAD))
 
     def _hold(self, store: NDArray[np.uint8], end: int) -> None:
         self._store = store
@@ -183,7 +195,7 @@ class Text:
         self._hold(store, size)
 
     def close(self) -> None:
-        """Stops unpacking."""
+        """Stops reading ahead."""
         self._ahead.clear()
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,116 @@
+"""How well kernels fill their device: utilization, and what PyTorch's traces let one estimate of its multiprocessors.
+
+All figures are of the time from the begin of the first step to the end of the last, as PyTorch's TensorBoard plugin
+defined them, so that they compare with what it showed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.analysis.device_steps import device_name
+from stepscope.analysis.grouping import is_device_work
+from stepscope.analysis.spans import union
+from stepscope.analysis.stepping import steps_of
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.report import Cell, Field
+
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+_KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
+
+FIELDS: tuple[Field, ...] = (
+    Field("host", "text", "the host whose device it is", "str"),
+    Field("device", "text", "the device", "str"),
+    Field("window_ms", "ms", "from the begin of the first step to the end of the last"),
+    Field("utilization_percent", "percent", "time with at least one kernel, collectives included, copies not"),
+    Field(
+        "sm_efficiency_percent",
+        "percent",
+        "estimated share of the multiprocessors that have work: blocks per multiprocessor of all running kernels, at "
+        "most 1, averaged over the window; needs PyTorch's launch facts",
+    ),
+    Field(
+        "occupancy_percent",
+        "percent",
+        "estimated occupancy that kernels achieve, averaged over their time; needs PyTorch's launch facts",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class DeviceUse:
+    """One device; shares are 0 to 1, None if the trace does not hold what they take."""
+
+    device: str
+    window_ps: int
+    utilization: float
+    sm_efficiency: float | None
+    occupancy: float | None
+
+
+def device_uses(trace: HostTrace) -> list[DeviceUse]:
+    """Every device that runs a kernel during the steps."""
+    steps = steps_of(trace)
+    kernels = np.flatnonzero(is_device_work(trace) & np.isin(trace.events.kind, _KERNELS))
+    if not len(steps.number) or not len(kernels):
+        return []
+    window = int(steps.start_ps.min()), int(steps.end_ps.max())
+    blocks, occupancy = _numbers(trace, stat_names.BLOCKS_PER_SM), _numbers(trace, stat_names.ESTIMATED_OCCUPANCY)
+    plane = trace.lines.plane[trace.events.line[kernels]]
+    found = []
+    for device in trace.device_planes():
+        rows = kernels[plane == device]
+        start = np.clip(trace.events.start_ps[rows], *window)
+        end = np.clip(trace.events.start_ps[rows] + trace.events.duration_ps[rows], *window)
+        if (end > start).any():
+            size = window[1] - window[0]
+            busy = union(start, end).total_ps / size
+            filled = None if blocks is None else _filled(start, end, blocks[rows]) / size
+            mean = None if occupancy is None else _weighted(occupancy[rows] / 100, end - start)
+            found.append(DeviceUse(device_name(trace, device), size, busy, filled, mean))
+    return found
+
+
+def _numbers(trace: HostTrace, names: tuple[str, ...]) -> F64 | None:
+    """A stat that is written as a double or, where it is whole, as an integer; NaN where it is missing."""
+    if not trace.has_stat(names):
+        return None
+    whole = trace.stat_ints(names)
+    return np.where(whole >= 0, whole.astype(np.float64), trace.stat_doubles(names))
+
+
+def _filled(start: I64, end: I64, blocks: F64) -> float:
+    """Time weighted by the share of multiprocessors with work, in ps."""
+    known = blocks > 0
+    start, end, blocks = start[known], end[known], blocks[known]
+    moment, change = np.concatenate([start, end]), np.concatenate([blocks, -blocks])
+    order = np.argsort(moment, kind="stable")
+    moment, level = moment[order], np.cumsum(change[order])
+    return float((np.diff(moment) * np.clip(level[:-1], 0.0, 1.0)).sum()) if len(moment) else 0.0
+
+
+def _weighted(values: F64, weights: I64) -> float | None:
+    known = ~np.isnan(values)
+    total = float(weights[known].sum())
+    return float((values[known] * weights[known]).sum()) / total if total else None
+
+
+def row(host: str, use: DeviceUse) -> dict[str, Cell]:
+    """One device, keyed as in FIELDS."""
+
+    def share(value: float | None) -> float | None:
+        return None if value is None else round(100 * value, 4)
+
+    return {
+        "host": host,
+        "device": use.device,
+        "window_ms": round(use.window_ps / 1e9, 6),
+        "utilization_percent": share(use.utilization),
+        "sm_efficiency_percent": share(use.sm_efficiency),
+        "occupancy_percent": share(use.occupancy),
+    }

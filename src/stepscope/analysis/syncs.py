@@ -1,0 +1,214 @@
+"""Where the host waits for a device: which calls, made by which op, from which line of the program.
+
+Counted are the calls that return only when a device is done: waits for a device, a stream or an event, and copies that
+block. Most of them are hidden: `.item()`, `print(loss)` or `if loss > 1` read a value, and the host cannot go on, nor
+launch anything, before the device has got there. Each is listed with the outermost op around it and, where Python
+calls were recorded (`torch.profiler.profile(with_stack=True)`), with the line of the program.
+
+The time is what the host spends in the call. A wait at the end of a step that the program needs anyway costs nothing by
+itself; one in the middle of it keeps the host from running ahead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope import kernels
+from stepscope.analysis.attribution import names_of, number_pairs
+from stepscope.analysis.call_sites import call_sites, site_text
+from stepscope.analysis.grouping import forest, is_device_work
+from stepscope.analysis.origin import Origin, header, origin_of
+from stepscope.analysis.stepping import steps_of
+from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent
+
+I64 = NDArray[np.int64]
+K = EventKind
+
+MOST_ROWS = 2000  # kept per host
+_OPS = (K.OP, K.BACKWARD, K.COLLECTIVE_CALL)
+_BLOCKING_COPY = re.compile(r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$")
+_REASONS = (
+    ("reads a value", r"aten::(?:item|_local_scalar_dense|is_nonzero|equal|allclose)$"),
+    ("size depends on data", r"aten::(?:nonzero\w*|masked_select|_?unique\w*|repeat_interleave|bincount|index|where)$"),
+    ("copies and waits", r"aten::(?:to|_to_copy|copy_|_to_cpu|cpu)$"),
+)
+
+FIELDS: tuple[Field, ...] = (
+    Field("call", "text", "the call that waits", "str"),
+    Field("op", "text", "the outermost op around it; unknown if the program itself waits", "str"),
+    Field("reason", "text", "why an op like this waits; `explicit` without an op", "str"),
+    Field("call_site", "text", "the line of the program, as far as Python calls were recorded", "str"),
+    Field("count", "count", "how often", "int"),
+    Field("per_step", "count", "how often in a step, on average; unknown without steps"),
+    Field("total_us", "us", "time in the call"),
+    Field("avg_us", "us", "the same per call"),
+    Field("max_us", "us", "the longest"),
+    Field("step_percent", "percent", "total time as a share of the time of all steps"),
+)
+_EMPTY = "the host never waits for a device"
+
+
+@dataclass(frozen=True)
+class SyncRow:
+    """One call, op and line; times in ps, `in_steps` counts those that belong to a step."""
+
+    call: str
+    op: str
+    site: str
+    count: int
+    in_steps: int
+    total_ps: int
+    max_ps: int
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one host contributes: `steps` and their time, and whether a device works at all."""
+
+    origin: Origin
+    rows: list[SyncRow]
+    left_out: int
+    steps: int
+    steps_ps: int
+    has_device: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyncsReport(Report):
+    """Waits of the host for devices, those that take most time first; see FIELDS."""
+
+    TOOL: ClassVar[str] = "syncs"
+
+    findings: tuple[str, ...]
+    rows: tuple[dict[str, Cell], ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {"findings": list(self.findings), "rows": list(self.rows)}
+
+    def sections(self) -> Sequence[Section]:
+        """What they cost, and the calls."""
+        return [
+            Prose("Waiting for devices", self.findings),
+            Rows("Calls that wait for a device", FIELDS, self.rows, _EMPTY),
+        ]
+
+    def main_table(self) -> Rows:
+        """The calls."""
+        return Rows("Calls that wait for a device", FIELDS, self.rows, _EMPTY)
+
+
+# -- one host ------------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes."""
+    rows, steps = _waiting_calls(trace), steps_of(trace)
+    name, op, site = names_of(trace, rows), _outer_ops(trace, rows), call_sites(trace, rows)
+    op = np.where(op >= 0, names_of(trace, np.maximum(op, 0)) if len(trace.events) else -1, -1)
+    group, _ = number_pairs(name, op)
+    group, first = number_pairs(group, site)
+    count, total, low, high = (np.zeros(len(first), np.int64) for _ in range(4))
+    kernels.ops.add_up(group, trace.events.duration_ps[rows], count, total, low, high)
+    in_steps = np.bincount(group[steps.label[rows] >= 0], minlength=len(first))
+    text = trace.strings
+    columns = zip(first.tolist(), *(c.tolist() for c in (count, in_steps, total, high)), strict=True)
+    found = [SyncRow(text[name[at]], text[op[at]], site_text(text[site[at]]), *figures) for at, *figures in columns]
+    found.sort(key=lambda row: (-row.total_ps, row.call, row.op, row.site))
+    whole = int((steps.end_ps - steps.start_ps).sum()) if steps.source != "none" else 0
+    return Partial(
+        origin_of(trace), found[:MOST_ROWS], len(found[MOST_ROWS:]), len(steps.number) if whole else 0, whole,
+        bool(is_device_work(trace).any()),
+    )  # fmt: skip
+
+
+def _waiting_calls(trace: HostTrace) -> I64:
+    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    kind = trace.events.kind
+    calls = np.flatnonzero(threads & (kind == K.RUNTIME_CALL))
+    types = trace.events.type[calls]
+    names = trace.event_types.name
+    block = [at for at in np.unique(types).tolist() if _BLOCKING_COPY.match(trace.strings[names[at]])]
+    return np.union1d(np.flatnonzero(threads & (kind == K.SYNC)), calls[np.isin(types, block)])
+
+
+def _outer_ops(trace: HostTrace, rows: I64) -> I64:
+    out = np.empty(len(trace.events), np.int64)
+    kernels.nesting.outermost(forest(trace).parent, np.isin(trace.events.kind, _OPS), out)
+    outer: I64 = out[rows]
+    return outer
+
+
+# -- all hosts -----------------------------------------------------------------------------------------------------
+
+
+def merge(partials: Sequence[Partial]) -> SyncsReport:
+    """The calls of all hosts; equal ones are added up."""
+    merged: dict[tuple[str, str, str], SyncRow] = {}
+    for part in partials:
+        for row in part.rows:
+            key = (row.call, row.op, row.site)
+            merged[key] = _sum(merged[key], row) if key in merged else row
+    rows = sorted(merged.values(), key=lambda row: (-row.total_ps, row.call, row.op, row.site))
+    steps, steps_ps = sum(part.steps for part in partials), sum(part.steps_ps for part in partials)
+    return SyncsReport(
+        **header([part.origin for part in partials], _warnings(partials, rows)),
+        findings=tuple(_findings(rows, steps, steps_ps)),
+        rows=tuple(_cells(row, steps, steps_ps) for row in rows),
+    )
+
+
+def _sum(one: SyncRow, other: SyncRow) -> SyncRow:
+    return SyncRow(
+        one.call, one.op, one.site, one.count + other.count, one.in_steps + other.in_steps,
+        one.total_ps + other.total_ps, max(one.max_ps, other.max_ps),
+    )  # fmt: skip
+
+
+def _cells(row: SyncRow, steps: int, steps_ps: int) -> dict[str, Cell]:
+    return {
+        "call": row.call,
+        "op": row.op or None,
+        "reason": _reason(row.op),
+        "call_site": row.site or None,
+        "count": row.count,
+        "per_step": round(row.in_steps / steps, 3) if steps else None,
+        "total_us": round(row.total_ps / 1e6, 6),
+        "avg_us": round(row.total_ps / row.count / 1e6, 6),
+        "max_us": round(row.max_ps / 1e6, 6),
+        "step_percent": percent(row.total_ps, steps_ps),
+    }
+
+
+def _reason(op: str) -> str:
+    if not op:
+        return "explicit"
+    return next((reason for reason, pattern in _REASONS if re.match(pattern, op)), "inside an op")
+
+
+def _findings(rows: Sequence[SyncRow], steps: int, steps_ps: int) -> list[str]:
+    if not rows:
+        return [_EMPTY]
+    count, in_steps, time = (sum(getattr(row, name) for row in rows) for name in ("count", "in_steps", "total_ps"))
+    per_step = f", {in_steps / steps:.1f} times a step" if steps else ""
+    share = percent(time, steps_ps)
+    cost = f" ({share:.1f} % of the time of all steps)" if share is not None else ""
+    return [f"the host waits for a device {count:,} times{per_step}, {time / 1e9:,.3f} ms in all{cost}"]
+
+
+def _warnings(partials: Sequence[Partial], rows: Sequence[SyncRow]) -> list[str]:
+    found = [
+        f"{part.left_out} sorts of calls on {part.origin.host} are not listed" for part in partials if part.left_out
+    ]
+    if not any(part.has_device for part in partials):
+        found.append("no device works in this profile, so there is nothing to wait for")
+    elif rows and not any(row.site for row in rows):
+        found.append("no Python calls were recorded: record with torch.profiler.profile(with_stack=True) to see lines")
+    return found

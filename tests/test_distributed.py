@@ -1,0 +1,219 @@
+"""Ranks compared: on drawn traces, on a training that two processes run while the test waits, and on real ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from draw import Sort, draw
+
+import stepscope
+from stepscope.analysis import distributed
+from stepscope.analysis.collectives import _input_bytes, _operation
+from stepscope.formats.kineto import read
+from stepscope.model import EventKind, HostTrace
+
+if TYPE_CHECKING:
+    from framework_captures import FrameworkCapture
+
+MB = 1_000_000
+REDUCE = {
+    "Collective name": "allreduce", "In msg nelems": MB, "Out msg nelems": MB, "dtype": "Float", "Group size": 2,
+    "Process Group Name": "0", "Process Group Ranks": "[0, 1]",
+}  # fmt: skip
+SORTS = {"N": Sort(EventKind.COLLECTIVE, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "correlation_id", REDUCE)}
+
+
+def compared(*traces: HostTrace) -> distributed.DistributedReport:
+    partials = [distributed.partial(trace) for trace in traces]
+    for part in partials:
+        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=distributed.Partial) == part
+    return distributed.merge(partials)
+
+
+def rank(number: int, picture: str, sorts: dict[str, Sort] = SORTS) -> HostTrace:
+    return draw(picture, sorts, host=f"rank{number}")
+
+
+def test_the_parts_of_one_rank():
+    report = compared(
+        rank(0, """
+            host main | M0------------------
+            gpu0 s7   | k---  k---    u-
+            gpu0 s20  |    N-----   N---
+        """)
+    )  # fmt: skip
+
+    [row] = report.rows
+    wanted = {
+        "rank": 0, "span_ms": 16, "compute_ms": 8 + 2, "communication_ms": 6 + 4, "overlap_ms": 4 + 2,
+        "exposed_ms": 4, "other_work_ms": 0, "idle_ms": 2, "overlap_percent": 60, "waiting_ms": None,
+    }  # fmt: skip
+    assert {key: row[key] for key in wanted} == wanted
+    assert [(row["step"], row["compute_ms"], row["exposed_ms"], row["idle_ms"]) for row in report.steps] == [
+        (0, 10, 4, 6)
+    ]
+    assert report.slowest_rank is None
+    assert report.warnings == ("1 rank is here of 2 that take part: who waits for whom cannot be told",)
+
+
+FAST = """
+    host main | M0--------- M1---------
+    gpu0 s7   | k-          k-
+    gpu0 s20  |   N-------    N-------
+"""
+SLOW = """
+    host main | M0--------- M1---------
+    gpu0 s7   | k-----      k-----
+    gpu0 s20  |       N---        N---
+"""
+
+
+def test_who_waits_for_whom():
+    """The slow rank needs 4 ms longer, which the fast one spends inside the collective."""
+    report = compared(rank(0, FAST), rank(1, SLOW))
+
+    assert [(row["rank"], row["waiting_ms"], row["held_up_ms"], row["last_count"]) for row in report.rows] == [
+        (0, 8, 0, 0),
+        (1, 0, 8, 2),
+    ]
+    assert report.slowest_rank == "rank 1"
+    assert report.findings[0] == (
+        "rank 1 holds the others up: it comes last to 2 collectives, in which each of the others waits 8.000 ms in all "
+        "(36.4 % of the time, 100 % of all waiting)"
+    )
+    [row] = report.collectives
+    wanted = {
+        "operation": "all_reduce", "ranks": 2, "group": "0 [0, 1]", "bytes": 4 * MB, "count": 4, "avg_us": 6000,
+        "transfer_us": 4000, "waiting_us": 2000, "last": "rank 1",
+    }  # fmt: skip
+    assert {key: row[key] for key in wanted} == wanted
+    # 2 (n - 1) / n = 1: 4 MB in 4 ms.
+    assert row["bus_gb_per_s"] == pytest.approx(1.0)
+    assert [(row["step"], row["rank"], row["waiting_ms"]) for row in report.steps] == [
+        (0, 0, 4), (0, 1, 0), (1, 0, 4), (1, 1, 0),
+    ]  # fmt: skip
+
+
+def test_ranks_that_wait_for_each_other_equally_are_not_blamed():
+    report = compared(rank(0, FAST), rank(1, FAST))
+
+    assert report.slowest_rank is None
+    assert report.findings[0] == "no rank holds the others up: they wait 0.0 % of the time for each other"
+
+
+def test_collectives_that_not_all_ranks_recorded_are_not_compared():
+    cut = """
+        host main | M0--------- M1---------
+        gpu0 s20  |       N---    N-N
+    """
+    report = compared(rank(0, FAST), rank(1, cut))
+
+    assert [row["last_count"] for row in report.rows] == [0, 1]  # step 0 alone
+    assert "2 collectives are not on all ranks alike, as if some were not recorded; they are not compared" in (
+        report.warnings
+    )
+
+
+def test_ranks_are_in_order_whatever_the_order_of_files():
+    report = compared(rank(10, FAST), rank(9, SLOW))
+    assert [row["rank"] for row in report.rows] == [9, 10]
+    assert report.hosts == ("rank10", "rank9")
+
+
+def test_without_devices_the_library_s_record_is_the_collective():
+    """The call that hands the work over returns at once and is none."""
+    sorts = {
+        "G": Sort(
+            EventKind.COLLECTIVE_CALL, "gloo:all_reduce", "", {"Input Dims": "[[500]]", "Input type": '["double"]'}
+        ),
+        "Q": Sort(EventKind.COLLECTIVE_CALL, "c10d::allreduce_"),
+    }  # fmt: skip
+    trace = rank(3, """
+        host main | M0-----------
+        host main | a--Q b---
+        host gloo |     G------
+    """, sorts)  # fmt: skip
+    report = compared(trace)
+
+    assert [(row["operation"], row["bytes"], row["count"], row["total_us"]) for row in report.collectives] == [
+        ("all_reduce", 4000, 1, 7000)
+    ]
+    assert (report.rows[0]["compute_ms"], report.rows[0]["overlap_ms"], report.rows[0]["exposed_ms"]) == (7, 4, 3)
+
+
+def test_facts_stand_with_the_calls_around_a_launch():
+    """PyTorch before 2.2: the kernel says nothing of its collective, `record_param_comms` does."""
+    base: dict[str, Any] = {"ph": "X", "pid": 7, "tid": 7, "cat": "cpu_op"}
+    events = [
+        base | {"name": "c10d::allreduce_", "ts": 0, "dur": 9, "args": {"External id": 1}},
+        base | {"name": "record_param_comms", "ts": 1, "dur": 7, "args": {"External id": 2} | REDUCE},
+        base | {"name": "nccl:all_reduce", "ts": 2, "dur": 5, "cat": "user_annotation"},
+        base | {"name": "cudaLaunchKernel", "ts": 3, "dur": 1, "cat": "cuda_runtime", "args": {"correlation": 5}},
+        base | {"name": "ncclDevKernel_Generic(x)", "ts": 5, "dur": 8, "cat": "kernel", "pid": 0,
+                "args": {"correlation": 5, "device": 0, "stream": 7}},
+    ]  # fmt: skip
+    data = json.dumps({"schemaVersion": 1, "distributedInfo": {"rank": 4}, "traceEvents": events}).encode()
+    report = compared(read(data, "x", "machine"))
+
+    assert [(row["operation"], row["bytes"], row["ranks"]) for row in report.collectives] == [("all_reduce", 4 * MB, 2)]
+    assert report.rows[0]["rank"] == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "operation"),
+    [
+        ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long, ncclWork*)", "all_reduce"),
+        ("nccl:_all_gather_base", "all_gather"),
+        ("_reduce_scatter_base", "reduce_scatter"),
+        ("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "send_recv"),
+        ("all-to-all.3", "all_to_all"),
+        ("collective-permute", "send_recv"),
+        ("wait", "wait"),
+    ],
+)
+def test_operations_by_name(name, operation):
+    assert _operation(name) == operation
+
+
+@pytest.mark.parametrize(
+    ("dims", "types", "size"),
+    [
+        ("[[16,2]]", '["float"]', 128),
+        ("[[8],[4]]", '["c10::BFloat16","long"]', 48),
+        ("[[],[]]", '["float","Scalar"]', 0),
+        ("garbage", '["float"]', 0),
+        ("[[3]]", '["mystery"]', 0),
+    ],
+)
+def test_bytes_of_inputs(dims, types, size):
+    assert _input_bytes(dims, types) == size
+
+
+# -- real ones -----------------------------------------------------------------------------------------------------
+
+
+def test_two_processes_of_which_one_is_slow(torch_ddp_capture: FrameworkCapture) -> None:
+    report = stepscope.load(torch_ddp_capture.logdir).report("distributed")
+    assert isinstance(report, distributed.DistributedReport)
+
+    assert report.slowest_rank == "rank 1"
+    fast, slow = report.rows
+    # Rank 1 sleeps 30 ms in each of four steps.
+    assert float(str(fast["waiting_ms"])) > 4 * 20
+    assert float(str(slow["waiting_ms"])) < float(str(fast["waiting_ms"])) / 2
+    assert {row["operation"] for row in report.collectives} == {"all_reduce"}
+    assert {row["bytes"] for row in report.collectives} == {4 * 2 * (256 * 256 + 256)}
+    assert [row["last"] for row in report.collectives] == ["rank 1"]
+
+
+def test_collectives_of_a_real_job(corpus: Path) -> None:
+    report = stepscope.load(corpus / "torch-nccl").report("distributed")
+    assert isinstance(report, distributed.DistributedReport)
+
+    assert sum(int(str(row["count"])) for row in report.collectives) == 21
+    first = report.collectives[0]
+    assert (first["operation"], first["bytes"], first["group"]) == ("all_reduce", 2049000 * 4, "0 [0, 1]")

@@ -1,0 +1,86 @@
+"""Gaps on streams by cause, queues, and idle devices: drawn traces with the expected figures beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from draw import draw
+
+from stepscope.analysis import idle
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
+
+
+def report(*traces: HostTrace) -> idle.IdleReport:
+    partials = [idle.partial(trace) for trace in traces]
+    for part in partials:
+        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=idle.Partial) == part
+    return idle.merge(partials)
+
+
+def pick(row: dict[str, Any], *names: str) -> tuple[Any, ...]:
+    return tuple(row[name] for name in names)
+
+
+CAUSES = ("idle_ms", "host_wait_ms", "kernel_wait_ms", "other_ms")
+
+
+def test_a_gap_is_the_host_s_if_the_launch_began_after_the_stream_was_empty():
+    found = report(
+        draw("""
+            host main | L1 L2 L3        L4
+            gpu0 s7   |   K1--    K2--     K4--
+            gpu0 s20  |       K3-----
+        """)
+    )
+
+    s7, s20 = found.rows
+    # What follows 6 to 10 was launched in time, but that is no short gap; what follows 14 to 19 was launched at 16.
+    assert pick(s7, *CAUSES) == (4 + 5, 5, 0, 4)
+    assert pick(s7, "host_wait_percent", "other_percent") == (55.5556, 44.4444)
+    assert pick(s20, *CAUSES) == (0, 0, 0, 0)
+    assert pick(s20, "host_wait_percent") == (None,)
+    # Stream 20 is busy in the gap from 6 to 10.
+    assert pick(dict(found.devices[0]), "span_ms", "busy_ms", "idle_ms") == (21, 16, 5)
+    assert found.findings == (
+        "the device stands idle for 23.8 % of the time from first to last work",
+        "55.6 % of the gaps on streams are waits for the host: it had not begun to launch what comes next",
+    )
+
+
+def test_short_gaps_are_what_a_device_needs_between_kernels():
+    builder = TraceBuilder("host")
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    stream = builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU, 0), "s", kind=LineKind.STREAM)
+    for at, start_us in enumerate((10, 21, 61), 1):  # gaps of 1 and 30 us
+        main.event("launch", at * 1_000_000, 500_000, EventKind.RUNTIME_CALL, {"correlation_id": at})
+        stream.event("k", start_us * 1_000_000, 10_000_000, EventKind.KERNEL, {"correlation_id": at})
+
+    [row] = report(builder.build()).rows
+    assert pick(row, *CAUSES) == (0.031, 0, 0.001, 0.03)
+
+
+def test_a_gap_before_work_of_unknown_launch_is_never_the_host_s():
+    [row] = report(draw("gpu0 s7 | k-- k--")).rows
+    assert pick(row, *CAUSES) == (1, 0, 0, 1)
+
+
+def test_the_queue_grows_with_launches_and_shrinks_with_starts():
+    found = report(
+        draw("""
+            host main | L1L2L3    L4
+            gpu0 s7   |   K1----K2--K3--K4--
+        """)
+    )
+
+    # Lengths: 1 (0-2), 1 (2-4), 2 (4-8), 1 (8-10), 2 (10-12), 1 (12-16).
+    [row] = found.queues
+    assert pick(row, "launched", "queue_max", "queue_mean", "empty_percent", "full_percent") == (
+        4, 2, round((2 + 2 + 8 + 2 + 4 + 4) / 16, 4), 0, 0
+    )  # fmt: skip
+    assert found.launches["launches"] == 4
+
+
+def test_a_run_without_devices_has_no_idle_streams():
+    found = report(draw("host main | a---"))
+    assert (found.rows, found.devices, found.queues, found.findings) == ((), (), (), ())

@@ -1,0 +1,105 @@
+"""Waits of the host for a device, with op and line: drawn traces and real ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from draw import Sort, draw
+
+import stepscope
+from stepscope.analysis import syncs
+from stepscope.analysis.call_sites import site_text
+from stepscope.model import EventKind, HostTrace
+
+K = EventKind
+SORTS = {
+    "Y": Sort(K.PYTHON_CALL, "train.py(12): step"),
+    "Z": Sort(K.PYTHON_CALL, "/opt/lib/python3.11/site-packages/torch/_tensor.py(30): backward"),
+    "Q": Sort(K.OP, "aten::item"),
+    "O": Sort(K.OP, "aten::_local_scalar_dense"),
+    "S": Sort(K.SYNC, "cudaStreamSynchronize"),
+    "C": Sort(K.RUNTIME_CALL, "cudaMemcpy"),
+    "X": Sort(K.RUNTIME_CALL, "cudaMemcpyAsync"),
+}
+
+
+def report(*traces: HostTrace) -> syncs.SyncsReport:
+    partials = [syncs.partial(trace) for trace in traces]
+    for part in partials:
+        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=syncs.Partial) == part
+    return syncs.merge(partials)
+
+
+def table(found: syncs.SyncsReport, *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in names) for row in found.rows]
+
+
+PICTURE = """
+    host main | M0----------- M1-----------
+    host main | Y------------ Y------------
+    host main |  Q------        Q------
+    host main |   O-----         O-----
+    host main |   X S---    S    X S---  C
+    gpu0 s7   |  k----          k-----
+"""
+
+
+def test_a_wait_is_told_by_call_op_and_line():
+    found = report(draw(PICTURE, SORTS))
+
+    line = "train.py(12): step"
+    assert table(found, "call", "op", "reason", "call_site", "count", "per_step", "total_us", "max_us") == [
+        ("cudaStreamSynchronize", "aten::item", "reads a value", line, 2, 1, 8000, 4000),
+        ("cudaMemcpy", None, "explicit", line, 1, 0.5, 1000, 1000),
+        ("cudaStreamSynchronize", None, "explicit", line, 1, 0.5, 1000, 1000),
+    ]
+    assert found.findings == (
+        "the host waits for a device 4 times, 2.0 times a step, 10.000 ms in all (38.5 % of the time of all steps)",
+    )
+
+
+def test_frames_of_libraries_are_no_call_sites():
+    found = report(
+        draw("""
+            host main | Y-----
+            host main |  Z---
+            host main |   S
+            gpu0 s    | k--
+        """, SORTS)
+    )  # fmt: skip
+    assert table(found, "call_site") == [("train.py(12): step",)]
+
+
+def test_hosts_add_up():
+    found = report(draw(PICTURE, SORTS, host="a"), draw(PICTURE, SORTS, host="b"))
+    assert table(found, "count", "per_step", "step_percent")[0] == (4, 1, pytest.approx(100 * 16 / 52, abs=1e-3))
+
+
+def test_without_a_device_there_is_nothing_to_wait_for():
+    found = report(draw("host main | a--"))
+    assert (found.rows, found.findings) == ((), ("the host never waits for a device",))
+    assert found.warnings == ("no device works in this profile, so there is nothing to wait for",)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("train.py(12): step", "train.py(12): step"),
+        ("$train.py:12 step", "train.py:12 step"),
+        ("/x/site-packages/torch/a.py(1): f;model.py(7): forward;main.py(3): <module>;", "model.py(7): forward"),
+        ("torch/a.py(1): f;", "torch/a.py(1): f"),
+        ("", ""),
+    ],
+)
+def test_of_a_stack_the_first_line_of_the_program_is_shown(text, shown):
+    assert site_text(text) == shown
+
+
+def test_waits_of_a_real_job(corpus: Path) -> None:
+    found = stepscope.load(corpus / "torch-h100-owlv2").report("syncs")
+    assert isinstance(found, syncs.SyncsReport)
+    assert sum(int(str(row["count"])) for row in found.rows) > 0
+    assert any(row["call_site"] for row in found.rows)

@@ -1,0 +1,107 @@
+"""Small PyTorch programs under torch.profiler on a CPU, each run as a process of its own.
+
+    python torch_programs.py NAME LOGDIR
+
+writes profiles below LOGDIR as `tensorboard_trace_handler` does, and prints one JSON line: what the program's own clock
+said.  Nothing of Stepscope is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ITEM_SECONDS = 0.004
+BATCH = 4
+SLOW_SECONDS = 0.03
+ACTIVE = 4
+
+
+def ddp(logdir: str) -> list[float]:
+    """Two processes train with gloo; rank 1 sleeps in every step."""
+    Path(logdir).mkdir(parents=True, exist_ok=True)
+    commands = [[sys.executable, __file__, "ddp_rank", logdir, str(rank)] for rank in range(2)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for command in commands]
+    for process in running:
+        _, errors = process.communicate(timeout=100)
+        if process.returncode:
+            raise RuntimeError(errors.decode()[-2000:])
+    return []
+
+
+def ddp_rank(logdir: str, rank: str) -> list[float]:
+    """One rank of `ddp`."""
+    import torch
+    from torch import distributed, nn
+    from torch.profiler import ProfilerActivity, profile, schedule, tensorboard_trace_handler
+
+    torch.set_num_threads(1)
+    meeting = Path(logdir).resolve().with_name("meeting")
+    distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=int(rank), world_size=2)
+    layers = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256))
+    model = nn.parallel.DistributedDataParallel(layers)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with profile(
+        activities=[ProfilerActivity.CPU],
+        schedule=schedule(wait=1, warmup=1, active=ACTIVE),
+        record_shapes=True,
+        on_trace_ready=tensorboard_trace_handler(logdir, worker_name=f"worker{rank}"),
+    ) as profiler:
+        for _ in range(2 + ACTIVE):
+            time.sleep(SLOW_SECONDS if rank == "1" else 0)
+            optimizer.zero_grad()
+            model(torch.randn(32, 256)).sum().backward()
+            optimizer.step()
+            profiler.step()
+    distributed.destroy_process_group()
+    return []
+
+
+def loader(logdir: str, workers: str) -> list[float]:
+    """A loop whose items take ITEM_SECONDS each to make; returns the wait for each profiled batch in ms."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile, schedule, tensorboard_trace_handler
+    from torch.utils.data import DataLoader, Dataset
+
+    class Slow(Dataset[Any]):
+        def __len__(self) -> int:
+            return BATCH * (2 + ACTIVE)
+
+        def __getitem__(self, _: int) -> Any:
+            time.sleep(ITEM_SECONDS)
+            return torch.zeros(64)
+
+    torch.set_num_threads(1)
+    layer = torch.nn.Linear(64, 64)
+    waits: list[float] = []
+    batches = iter(DataLoader(Slow(), batch_size=BATCH, num_workers=int(workers)))
+    with profile(
+        activities=[ProfilerActivity.CPU],
+        schedule=schedule(wait=1, warmup=1, active=ACTIVE),
+        on_trace_ready=tensorboard_trace_handler(logdir, worker_name=f"workers{workers}"),
+    ) as profiler:
+        for _ in range(2 + ACTIVE):
+            begin = time.perf_counter()
+            batch = next(batches)
+            waits.append((time.perf_counter() - begin) * 1e3)
+            layer(batch).sum().backward()
+            profiler.step()
+    return waits[2:]
+
+
+def loader_alone(logdir: str) -> list[float]:
+    """No worker processes."""
+    return loader(logdir, "0")
+
+
+def loader_workers(logdir: str) -> list[float]:
+    """Two worker processes."""
+    return loader(logdir, "2")
+
+
+if __name__ == "__main__":
+    print(json.dumps(globals()[sys.argv[1]](*sys.argv[2:])))

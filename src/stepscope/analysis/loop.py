@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.spans import Spans, outermost
 from stepscope.analysis.stepping import HostSteps, steps_of
+from stepscope.analysis.work import CASTS, is_move
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 
 I64 = NDArray[np.int64]
@@ -117,13 +118,14 @@ class LoopFacts:
         activity_ps: time by activity, in lower case.
         spans: the longest stretches of each activity.
         calls: how many outermost events of each activity there are.
-        input_from_python: the time of input that Python functions claim by their names.
+        input_from_python_ps: the time of input that Python functions claim by their names.
         input_reads_files, input_is_native: percent of that time in functions that read files, and in NumPy and the
             like; None without such functions.
-        programs: compiled functions that the loop calls, by name.
+        programs: compiled functions that the loop calls, by name; `eager_ops` those it dispatches one by one.
         gaps: what Python functions fill long gaps, longest first.
         python_calls: Python calls that were recorded on the thread, each of which the recording made slower.
         before_program_ps: the part of the long gaps that lies before a step's first program, op or transfer.
+        after_moves_ps: the part that follows an op which moved or converted data: memory is given back.
     """
 
     steps: int
@@ -139,6 +141,7 @@ class LoopFacts:
     gaps: list[Named]
     python_calls: int
     before_program_ps: int
+    after_moves_ps: int
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,7 @@ def _find(trace: HostTrace) -> LoopFacts | None:
         gaps=_fillers(loop, parts[Activity.PYTHON]),
         python_calls=int((loop.kind == K.PYTHON_CALL).sum()),
         before_program_ps=_before_work(loop, steps, parts[Activity.PYTHON]),
+        after_moves_ps=_after_moves(loop, parts[Activity.PYTHON]),
     )
 
 
@@ -449,3 +453,14 @@ def _before_work(loop: _Loop, steps: HostSteps, gaps: Spans) -> int:
     work = loop.start[np.isin(loop.activity, (Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER))]
     first = _first_at_or_after(np.sort(work), steps.start_ps)
     return (gaps & Spans.of(steps.start_ps, np.minimum(first, steps.end_ps))).total
+
+
+def _after_moves(loop: _Loop, gaps: Spans) -> int:
+    """Long gaps that begin where an op that only moves data ends."""
+    ops = loop.outer(Activity.OP)
+    if not len(ops) or not len(gaps.start):
+        return 0
+    last = np.searchsorted(loop.start[ops], gaps.start, side="right") - 1
+    names = [loop.name(int(ops[at])) if at >= 0 else "" for at in last.tolist()]
+    follows = np.array([is_move(name) or bool(CASTS.match(name)) for name in names])
+    return int((gaps.end - gaps.start)[follows].sum())

@@ -23,6 +23,7 @@ K = EventKind
 
 SHORT_OP_PS = 30_000_000  # an op of this length costs its dispatch about as much as its computation
 _MOST_OPS = 5
+_MOST_MODULES = 40
 
 # Ops that only move or set data.  XLA names a fusion by the opcodes in it.
 _MOVES_TORCH = re.compile(
@@ -39,7 +40,7 @@ _XLA_MOVES = frozenset(
     " reshape dynamic start done".split()
 )
 _XLA_WRAPPING = frozenset({"fusion", "wrapped"})
-_CASTS = re.compile(r"aten::(?:to|_to_copy)$|.*:Cast$")
+CASTS = re.compile(r"aten::(?:to|_to_copy)$|.*:Cast$")
 _HEAVY = re.compile(
     r"aten::(?:(?:add|ba?dd?)?b?mm|addmv|mv|dot|linear|_?conv\w*|mkldnn_\w+|thnn_\w+|_scaled_dot\w+|einsum|matmul|baddbmm)"
     r"|.*:_?(?:Mkl|MklNative)*(?:Fused)*(?:Batch)?(?:MatMul(?:V\d)?|Conv\dD\w*|DepthwiseConv\w*|Einsum|XlaDot\w*)"
@@ -49,7 +50,7 @@ _GRADIENT = re.compile(r"(?:.*/)?gradient|.*(?:Backprop|_backward|Grad)\b")
 
 @dataclass(frozen=True)
 class OpShare:
-    """One op and its self time in the steps."""
+    """One op, or all ops of one compiled program, and their self time in the steps."""
 
     name: str
     calls: int
@@ -69,10 +70,11 @@ class WorkFacts:
         forward_ps, backward_ps: time of matrix products and convolutions forward and backward.
         no_grad_ps: forward time outside automatic differentiation, where the trace tells; else None.
         ops: outermost ops.
-        short_ps: time of outermost ops shorter than SHORT_OP_PS.
+        short_ps: time of outermost ops shorter than SHORT_OP_PS that are dispatched one by one.
+        short_in_programs_ps: the same of ops in compiled programs and graphs.
         backward_passes: how often backward work follows forward work.
         rows: the median number of rows that matrix products work on, None if not recorded.
-        modules: compute time by compiled program, where ops name theirs.
+        modules: compiled programs with their ops, where ops name their program, longest first.
     """
 
     steps: int
@@ -86,9 +88,10 @@ class WorkFacts:
     no_grad_ps: int | None
     ops: int
     short_ps: int
+    short_in_programs_ps: int
     backward_passes: int
     rows: int | None
-    modules: dict[str, int]
+    modules: list[OpShare]
 
 
 def work_of(trace: HostTrace) -> WorkFacts:
@@ -101,16 +104,17 @@ def _find(trace: HostTrace) -> WorkFacts:
     kind = trace.events.kind
     device = is_device_work(trace)
     threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
-    host = np.flatnonzero(threads & (steps.label >= 0) & np.isin(kind, (K.OP, K.EXECUTOR, K.BACKWARD)))
-    ops = host[kind[host] == K.OP]
+    ops = np.flatnonzero(threads & (steps.label >= 0) & (kind == K.OP))
+    ops = ops[~inside(trace, ops, K.INPUT_WAIT)]
     sorts = _sorts(trace, ops)
     own = _self_ps(trace)[ops]
     moves = sorts["moves"]
     outer = ops[_outer(trace, ops)]
-    inside = _inside(trace, ops, K.BACKWARD)
+    in_backward = inside(trace, ops, K.BACKWARD)
     heavy = sorts["heavy"]
-    backward = heavy & (sorts["gradient"] | inside)
-    length = trace.events.duration_ps[outer]
+    backward = heavy & (sorts["gradient"] | in_backward)
+    length, compiled = trace.events.duration_ps[outer], _compiled(trace, outer)
+    short = length < SHORT_OP_PS
     return WorkFacts(
         steps=len(steps.number),
         compute_ps=_compute(trace, ops, device),
@@ -120,9 +124,10 @@ def _find(trace: HostTrace) -> WorkFacts:
         casts_ps=_outer_time(trace, ops[sorts["casts"]]),
         forward_ps=int(own[heavy & ~backward].sum()),
         backward_ps=int(own[backward].sum()),
-        no_grad_ps=_no_grad(trace, ops, own, inside),
+        no_grad_ps=_no_grad(trace, ops, own, in_backward),
         ops=len(outer),
-        short_ps=int(length[length < SHORT_OP_PS].sum()),
+        short_ps=int(length[short & ~compiled].sum()),
+        short_in_programs_ps=int(length[short & compiled].sum()),
         backward_passes=_passes(trace, steps, ops[heavy], backward[heavy]),
         rows=_rows(trace, ops[heavy & ~backward]),
         modules=_modules(trace, ops, own),
@@ -133,7 +138,7 @@ def _sorts(trace: HostTrace, ops: I64) -> dict[str, Mask]:
     """Of which sorts each op is, by its name: bool of shape (ops,) each."""
     types = trace.events.type[ops]
     present = np.flatnonzero(np.bincount(types, minlength=1))
-    tests = {"moves": _is_move, "casts": _CASTS.match, "heavy": _HEAVY.match, "gradient": _GRADIENT.match}
+    tests = {"moves": is_move, "casts": CASTS.match, "heavy": _HEAVY.match, "gradient": _GRADIENT.match}
     tables = {sort: np.zeros(len(trace.event_types.name), np.bool_) for sort in tests}
     for row in present.tolist():
         name = trace.strings[trace.event_types.name[row]]
@@ -142,10 +147,10 @@ def _sorts(trace: HostTrace, ops: I64) -> dict[str, Mask]:
     return {sort: table[types] for sort, table in tables.items()}
 
 
-def _is_move(name: str) -> bool:
+def is_move(name: str) -> bool:
     """Whether an op only moves or sets data.
 
-    >>> [_is_move(name) for name in ("aten::cat", "concat:ConcatV2", "slice_concatenate_fusion.3", "add_copy_fusion")]
+    >>> [is_move(name) for name in ("aten::cat", "concat:ConcatV2", "slice_concatenate_fusion.3", "add_copy_fusion")]
     [True, True, True, False]
     """
     if name.startswith("aten::"):
@@ -174,7 +179,7 @@ def _outer_time(trace: HostTrace, rows: I64) -> int:
     return int(trace.events.duration_ps[rows[_outer(trace, rows)]].sum())
 
 
-def _inside(trace: HostTrace, rows: I64, kind: EventKind) -> Mask:
+def inside(trace: HostTrace, rows: I64, kind: EventKind) -> Mask:
     """Which of the events have one of a kind around them."""
     label = np.where(trace.events.kind == kind, 1, -1).astype(np.int32)
     if not (label > 0).any():
@@ -188,6 +193,11 @@ def _inside(trace: HostTrace, rows: I64, kind: EventKind) -> Mask:
     return found
 
 
+def _compiled(trace: HostTrace, ops: I64) -> Mask:
+    """Ops of a compiled program: nobody dispatches them one by one."""
+    return (trace.stat_strings(stat_names.HLO_OP)[ops] > 0) | inside(trace, ops, K.EXECUTOR)
+
+
 def _compute(trace: HostTrace, ops: I64, device: Mask) -> int:
     """Time of the devices' computation; without a device, of the ops on the host's threads."""
     working = np.flatnonzero(device & np.isin(trace.events.kind, (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)))
@@ -197,11 +207,14 @@ def _compute(trace: HostTrace, ops: I64, device: Mask) -> int:
 
 
 def _largest(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:
-    names = trace.event_names()[rows]
-    unique, inverse = np.unique(names, return_inverse=True)
+    return _by_text(trace, trace.event_names()[rows].astype(np.int64), own, _MOST_OPS)
+
+
+def _by_text(trace: HostTrace, texts: I64, own: I64, most: int) -> list[OpShare]:
+    unique, inverse = np.unique(texts, return_inverse=True)
     total, calls = np.zeros(len(unique), np.int64), np.bincount(inverse, minlength=len(unique))
     np.add.at(total, inverse, own)
-    order = np.argsort(-total, kind="stable")[:_MOST_OPS]
+    order = np.argsort(-total, kind="stable")[:most]
     return [OpShare(trace.strings[unique[at]], int(calls[at]), int(total[at])) for at in order.tolist()]
 
 
@@ -210,8 +223,7 @@ def _no_grad(trace: HostTrace, ops: I64, own: I64, inside_backward: Mask) -> int
     if not trace.has_stat(stat_names.SEQUENCE_NUMBER):
         return None
     numbered = trace.stat_ints(stat_names.SEQUENCE_NUMBER)[ops] >= 0
-    free = ~numbered & ~inside_backward & ~_inside_numbered(trace, ops) & ~_inside(trace, ops, K.ANNOTATION)
-    free &= ~_inside(trace, ops, K.INPUT_WAIT)
+    free = ~numbered & ~inside_backward & ~_inside_numbered(trace, ops) & ~inside(trace, ops, K.ANNOTATION)
     return int(own[free].sum())
 
 
@@ -247,12 +259,9 @@ def _rows(trace: HostTrace, heavy: I64) -> int | None:
     return int(np.median(values)) if len(values) else None
 
 
-def _modules(trace: HostTrace, ops: I64, own: I64) -> dict[str, int]:
+def _modules(trace: HostTrace, ops: I64, own: I64) -> list[OpShare]:
     if not trace.has_stat(stat_names.HLO_MODULE):
-        return {}
+        return []
     module = trace.stat_strings(stat_names.HLO_MODULE)[ops]
-    unique, inverse = np.unique(module, return_inverse=True)
-    total = np.zeros(len(unique), np.int64)
-    np.add.at(total, inverse, own)
-    order = np.argsort(-total, kind="stable")[:8]
-    return {trace.strings[unique[at]]: int(total[at]) for at in order.tolist() if unique[at] > 0}
+    named = module > 0
+    return _by_text(trace, module[named], own[named], _MOST_MODULES)

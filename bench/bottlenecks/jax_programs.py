@@ -170,6 +170,47 @@ def host_sync(args: Args) -> None:
     train_jax(args, step)
 
 
+def op_by_op(args: Args) -> None:
+    """eager_dispatch: gradient and update run op by op."""
+    weights, x = [_dense(64, 64, 24)], jnp.ones((64, 64))
+    update = _update.__wrapped__ if args.slow else _update
+
+    def step(_: int) -> Weights:
+        weights[0] = update(weights[0], x)
+        return weights[0]
+
+    train_jax(args, step)
+
+
+def static_rate(args: Args) -> None:
+    """recompilation: the learning rate is a static argument."""
+    weights, x = [_dense(128, 256, 3)], jnp.ones((64, 128))
+
+    def move(weights: Weights, x: jax.Array, rate: float) -> Weights:
+        return [weight - rate * grad for weight, grad in zip(weights, jax.grad(_forward)(weights, x))]
+
+    update = jax.jit(move, static_argnums=2) if args.slow else jax.jit(move)
+
+    def step(number: int) -> Weights:
+        weights[0] = update(weights[0], x, 0.1 / (number + 1))
+        return weights[0]
+
+    train_jax(args, step)
+
+
+def arrays_to_file(args: Args) -> None:
+    """checkpoint_stall: the weights go to an .npz file inside each step."""
+    train, folder, x = _Trainer(512, 1024, 4), Path(scratch()), jnp.ones((32, 512))
+
+    def step(number: int) -> Weights:
+        weights = train(x)
+        if args.slow or number % 1000 == 0:
+            np.savez(folder / "weights.npz", *[np.asarray(weight) for weight in weights])
+        return weights
+
+    train_jax(args, step)
+
+
 if __name__ == "__main__":
     _args = switches()
     globals()[_args.program](_args)

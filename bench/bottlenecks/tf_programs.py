@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bench.bottlenecks.harness import switches, train_tf
+from bench.bottlenecks.harness import scratch, switches, train_tf
 
 Args = argparse.Namespace
 
@@ -200,6 +200,64 @@ def single_samples(args: Args) -> None:
             model.train_on_batch(x[at : at + size], y[at : at + size])
 
     train_tf(args, step)
+
+
+def weights_to_file(args: Args) -> None:
+    """checkpoint_stall: Keras writes all weights to a file after each step."""
+    model = keras.Sequential([keras.layers.Dense(512, activation="relu"), keras.layers.Dense(512), keras.layers.Dense(10)])
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    x, y = np.random.default_rng(0).standard_normal((128, 256), dtype=np.float32), np.zeros(128, np.int32)
+    path = scratch() + "/last.weights.h5"
+
+    def step(number: int) -> None:
+        model.train_on_batch(x, y)
+        if args.slow or number % 1000 == 0:
+            model.save_weights(path)
+
+    train_tf(args, step)
+
+
+def read_files(args: Args) -> None:
+    """input_file_read: tf.io.read_file opens a small file for each sample."""
+    folder, rng = scratch(), np.random.default_rng(0)
+    names = []
+    for at in range(512):
+        names.append(f"{folder}/{at}.raw")
+        rng.standard_normal(1024, dtype=np.float32).tofile(names[-1])
+    if args.slow:
+        data = tf.data.Dataset.from_tensor_slices(names).repeat()
+        data = data.map(lambda name: tf.ensure_shape(tf.io.decode_raw(tf.io.read_file(name), tf.float32), [1024]))
+        data = data.batch(256).prefetch(2)
+    else:
+        ready = np.stack([np.fromfile(name, np.float32) for name in names])
+        data = tf.data.Dataset.from_tensor_slices(ready).repeat().batch(256).prefetch(2)
+    _train_on(args, data, 1024, 128)
+
+
+def slow_callback(args: Args) -> None:
+    """python_overhead: a Keras callback works in Python after each batch."""
+    model = keras.Sequential([keras.layers.Dense(512, activation="relu"), keras.layers.Dense(512), keras.layers.Dense(10)])
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    x, y = np.random.default_rng(0).standard_normal((256, 256), dtype=np.float32), np.zeros(256, np.int32)
+
+    def step(number: int) -> None:
+        model.train_on_batch(x, y)
+        if args.slow or number % 1000 == 0:
+            sorted(str(at) for at in range(20_000))
+
+    train_tf(args, step)
+
+
+def repeated_table(args: Args) -> None:
+    """memory_churn: a large tensor is tiled and padded before a small part of it is used."""
+    weights, table = _dense(128, 256, 3), tf.random.normal((2000, 128))
+
+    @tf.function
+    def update(at: tf.Tensor) -> tf.Tensor:
+        rows = tf.tile(table, (50, 1)) if args.slow else table
+        return _update(weights, tf.pad(rows, ((0, 8), (0, 0)))[at : at + 256] if args.slow else rows[at : at + 256])
+
+    train_tf(args, lambda n: update(tf.constant(n)))
 
 
 if __name__ == "__main__":

@@ -41,14 +41,14 @@ class _Trainer:
 
 def items(args: Args) -> None:
     """host_sync: gradients are inspected element by element."""
-    train, x = _Trainer(_mlp(256, 512, 3)), torch.randn(256, 256)
+    train, x = _Trainer(_mlp(256, 256, 3)), torch.randn(128, 256)
 
     def step(number: int) -> None:
         train(x)
         if args.slow or number % 1000 == 0:
             for parameter in train.model.parameters():
-                for value in parameter.grad.flatten()[:600]:
-                    value.item()
+                for row in parameter.grad[:200]:
+                    row.norm().item()
 
     train_torch(args, step)
 
@@ -113,6 +113,59 @@ def python_report(args: Args) -> None:
             sum(a * b % 7 for a in range(400) for b in range(600))
 
     train_torch(args, step)
+
+
+def single_samples(args: Args) -> None:
+    """small_batch: the model is updated after each sample."""
+    train, x = _Trainer(_mlp(64, 64, 3)), torch.randn(64, 64)
+
+    def step(_: int) -> None:
+        for part in x.split(1 if args.slow else 64):
+            train(part)
+
+    train_torch(args, step)
+
+
+def looped_optimizer(args: Args) -> None:
+    """eager_dispatch: the optimizer loops over hundreds of small parameters."""
+    model = nn.ModuleList([nn.Linear(16, 16) for _ in range(200)])
+    kind = {"foreach": False} if args.slow else {"fused": True}
+    optimizer, x = torch.optim.AdamW(model.parameters(), 0.001, **kind), torch.randn(64, 16)
+    stacked = torch.nn.Linear(16, 16 * 200)
+
+    def step(_: int) -> None:
+        optimizer.zero_grad()
+        if args.slow:
+            sum(layer(x).square().mean() for layer in model).backward()
+        else:
+            stacked(x).square().mean().backward()
+        optimizer.step()
+
+    train_torch(args, step)
+
+
+def numpy_batches(args: Args) -> None:
+    """input_transfer: a large float64 array is converted in every step, only a part of it used."""
+    table, train = np.random.default_rng(0).standard_normal((100_000, 128)), _Trainer(_mlp(128, 512, 3))
+    ready = torch.tensor(table, dtype=torch.float32)
+
+    def step(number: int) -> None:
+        at = number % 100 * 256
+        train((torch.tensor(table, dtype=torch.float32) if args.slow else ready)[at : at + 256])
+
+    train_torch(args, step)
+
+
+def inline_batches(args: Args) -> None:
+    """input_python: the loop builds its batch from Python lists."""
+    texts = ["".join(random.choices("abcdefgh", k=140)) for _ in range(128)]
+    train = _Trainer(_mlp(128, 512, 3))
+
+    def batch() -> torch.Tensor:
+        return torch.tensor([[zlib.crc32(t[n : n + 3].encode()) % 512 for n in range(128)] for t in texts]).float()
+
+    ready = batch()
+    train_torch(args, lambda _: train(batch() if args.slow else ready) and None)
 
 
 class _Samples(torch.utils.data.Dataset[torch.Tensor]):

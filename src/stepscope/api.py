@@ -6,19 +6,21 @@ This is where finding, reading, caching and analysing come together; everything 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from stepscope.analysis.grouping import forest_columns, restore_forest
 from stepscope.analysis.registry import TOOLS, Tool, tool_named
 from stepscope.cache import Cache, cache_key
-from stepscope.errors import Problem, UnreadableError
+from stepscope.errors import Problem, StepscopeError, UnreadableError
 from stepscope.formats import store
 from stepscope.formats.session import HostFile, Session, find_session, pick_host
 
 if TYPE_CHECKING:
+    from stepscope.analysis.advice.tool import AdviceReport
+    from stepscope.analysis.advice.whatif import WhatIfReport
     from stepscope.model import HostTrace
     from stepscope.report import Report
 
@@ -141,13 +143,37 @@ class LoadedProfile:
             raise UnreadableError(
                 f"none of the {len(self._files)} hosts can be read", path=self.path, hint="; ".join(map(str, problems))
             )
-        return _with_problems(tool.merge(partials), problems, lost=len(self._files) - len(partials))
+        report = tool.finish(tool.merge(partials), self._read)
+        return _with_problems(report, problems, lost=len(self._files) - len(partials))
+
+    def whatif(self, remove: str, scale: float = 0.0) -> WhatIfReport:
+        """The step time with a part of the step removed or made faster.
+
+        Args:
+            remove: a class of advice, a category of the step breakdown, or the name of an op.
+            scale: how much of its time stays: 0 removes it, 0.5 halves it.
+
+        Raises:
+            UsageError: there is no such part, or the profile holds no steps.
+        """
+        from stepscope.analysis.advice.whatif import what_if
+
+        advice = cast("AdviceReport", self.report("advice"))
+        context = replace(advice.context, read=self._read)
+        return what_if(context, remove, scale, advice.hosts, advice.warnings)
+
+    def _read(self, tool_name: str) -> Mapping[str, Any] | None:
+        """A tool's result for another tool; None if there is no such tool or it cannot answer."""
+        try:
+            return self.report(tool_name).to_dict()
+        except StepscopeError:
+            return None
 
     def _partial(self, tool: Tool, file: HostFile) -> Any:
         """What one host contributes, from the cache if it is there."""
         import msgspec
 
-        key, name = _key(file), f"{tool.name}.partial"
+        key, name = _key(file), f"{tool.partial_of or tool.name}.partial"
         kept = self._cache.get_bytes(key, name)
         if kept is not None:
             try:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stepscope.analysis.spans import Spans
 from stepscope.analysis.stepping import steps_of
-from stepscope.analysis.work import inside
+from stepscope.analysis.work import inside, on_input_threads
 from stepscope.model import EventKind, HostTrace, Trait
 
 I64 = NDArray[np.int64]
@@ -110,13 +110,7 @@ def _ops_of_iterators(trace: HostTrace, iterators: NDArray[np.bool_]) -> I64:
     """Ops that belong to no step, on threads beside iterators: those of their functions."""
     if not iterators.any():
         return np.empty(0, np.int64)
-    return np.flatnonzero((trace.events.kind == K.OP) & ((steps_of(trace).label < 0) | _on_input_threads(trace)))
-
-
-def _on_input_threads(trace: HostTrace) -> NDArray[np.bool_]:
-    """Events on the threads of tf.data."""
-    serves = np.array(["tf_data" in trace.strings[name] for name in trace.lines.name.tolist()], np.bool_)
-    return serves[trace.events.line]
+    return np.flatnonzero((trace.events.kind == K.OP) & ((steps_of(trace).label < 0) | on_input_threads(trace)))
 
 
 _LOADERS = (("single", "_SingleProcessDataLoaderIter"), ("multi", "_MultiProcessingDataLoaderIter"))

@@ -84,7 +84,9 @@ _PYTHON_RULES: tuple[tuple[Activity, str], ...] = (
     (Activity.WAIT, r".*[ .](?:block_until_ready|try_to_block|synchronize)$"),
 )
 _PYTHON = tuple((activity, re.compile(pattern)) for activity, pattern in _PYTHON_RULES)
-_COPIES_IN = re.compile(r"(?:tf\.constant|convert_to_tensor)$")
+# Arguments that are copied in, and afterwards given back.
+_COPIES_IN = re.compile(r"(?:tf\.constant|convert_to_tensor|PythonRefManager::CollectGarbage)$")
+_SAVING_OP = re.compile(r"EagerLocalExecute: (?:SaveV2|MergeV2Checkpoints|RestoreV2|ShardedFilename|WriteFile)$")
 _SYNC_OP = re.compile(r"aten::(?:item|_local_scalar_dense|is_nonzero)$")
 _READS_FILE = re.compile(r".*[ .](?:fromfile|open|readinto|readlines?|read|read_array\w*|imread|mmap|load)$")
 _NATIVE = re.compile(r"\$(?:numpy|<unknown>|scipy|PIL|cv2|_imaging)\b|.*/(?:numpy|scipy|PIL|cv2|skimage)/")
@@ -248,7 +250,7 @@ def _by_name_of(
     trace: HostTrace, kind: NDArray[np.uint8], types: NDArray[np.integer], length: I64, activity: NDArray[np.uint8]
 ) -> None:
     """What only names tell: Python functions, ops that fetch a value, large constants that are copied."""
-    looked_at = np.isin(kind, (K.PYTHON_CALL, K.OP, K.OTHER))
+    looked_at = np.isin(kind, (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE))
     present = np.flatnonzero(np.bincount(types[looked_at], minlength=len(trace.event_types.name)))
     table = np.zeros(len(trace.event_types.name), np.uint8)
     for row in present.tolist():
@@ -263,6 +265,8 @@ def _from_name(name: str) -> int:
         return Activity.SYNC
     if _COPIES_IN.match(name):
         return Activity.TRANSFER
+    if _SAVING_OP.match(name):
+        return Activity.CHECKPOINT
     if not name.startswith("$") and "): " not in name:
         return 0
     return next((activity for activity, pattern in _PYTHON if pattern.match(name)), 0)
@@ -321,7 +325,8 @@ def _parts(loop: _Loop, helpers: _Helpers, steps: HostSteps, observed: Spans) ->
         if activity == Activity.SYNC:
             covered = covered - helpers.compute  # what is waited for would take its time anyway
         if activity == Activity.CHECKPOINT:
-            covered = _whole_saves(loop, covered, rest) | _saves_without_ops(loop, rest)
+            ops = loop.where((loop.activity == activity) & (loop.kind != K.PYTHON_CALL))
+            covered = covered | _whole_saves(loop, ops, rest) | _saves_without_ops(loop, rest)
         parts[activity] = rest & covered
         rest = rest - covered
     computing = helpers.compute

@@ -105,7 +105,7 @@ def _find(trace: HostTrace) -> WorkFacts:
     device = is_device_work(trace)
     threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
     ops = np.flatnonzero(threads & (steps.label >= 0) & (kind == K.OP))
-    ops = ops[~inside(trace, ops, K.INPUT_WAIT)]
+    ops = ops[~inside(trace, ops, K.INPUT_WAIT) & ~on_input_threads(trace)[ops]]
     sorts = _sorts(trace, ops)
     own = _self_ps(trace)[ops]
     moves = sorts["moves"]
@@ -177,6 +177,13 @@ def _outer(trace: HostTrace, rows: I64) -> Mask:
 
 def _outer_time(trace: HostTrace, rows: I64) -> int:
     return int(trace.events.duration_ps[rows[_outer(trace, rows)]].sum())
+
+
+def on_input_threads(trace: HostTrace) -> Mask:
+    """Events on the threads of tf.data, whichever step they work for."""
+    serves = np.array(["tf_data" in trace.strings[name] for name in trace.lines.name.tolist()], np.bool_)
+    found: Mask = serves[trace.events.line]
+    return found
 
 
 def inside(trace: HostTrace, rows: I64, kind: EventKind) -> Mask:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepscope.analysis.registry import TOOLS, Tool
+from stepscope.cli import whatif
 from stepscope.cli.show import OutputFormat, show_report, show_summary, working
 from stepscope.errors import OutputError, UsageError
 
@@ -66,7 +67,7 @@ def _root(
 def summary(path: ProfilePath, run: RunName = None, host: HostName = None) -> None:
     """Ten lines: the verdict, where the step goes, the top ops, the first advice."""
     with working() as progress:
-        report = _load(path, run, host, progress).overview()
+        report = load_profile(path, run, host, progress).overview()
     show_summary(report)
 
 
@@ -81,9 +82,9 @@ def _add_tool(tool: Tool) -> None:
         sort: Sort = None,
         where: Where = None,
     ) -> None:
-        _check_output(form, output)
+        check_output(form, output)
         with working() as progress:
-            report = _load(path, run, host, progress).report(tool.name).arranged(sort, where or ())
+            report = load_profile(path, run, host, progress).report(tool.name).arranged(sort, where or ())
         show_report(report, form, output, top)
 
     app.command(tool.name, help=f"{tool.summary[0].upper()}{tool.summary[1:]}.")(command)
@@ -91,6 +92,9 @@ def _add_tool(tool: Tool) -> None:
 
 for _tool in TOOLS:
     _add_tool(_tool)
+
+
+whatif.register(app)
 
 
 @app.command()
@@ -102,7 +106,7 @@ def doctor(
     """What is in a logdir, what is wrong with it and what to do; without LOGDIR, whether this machine can record."""
     from stepscope.doctor import examine_logdir, examine_machine
 
-    _check_output(form, output)
+    check_output(form, output)
     with working() as progress:
         report = examine_machine() if logdir is None else examine_logdir(logdir, progress)
     show_report(report, form, output, None)
@@ -121,12 +125,12 @@ def demo(
     typer.echo(f"training a small model under the profiler, into {folder}", err=True)
     path = train(folder, framework)
     with working() as progress:
-        report = _load(str(path), None, None, progress).overview()
+        report = load_profile(str(path), None, None, progress).overview()
     show_summary(report)
     typer.echo(f"\nthe profile is {path}\nmore: stepscope overview {folder}; stepscope steps {folder}")
 
 
-def _load(path: str, run: str | None, host: str | None, progress: Callable[[str], None]) -> LoadedProfile:
+def load_profile(path: str, run: str | None, host: str | None, progress: Callable[[str], None]) -> LoadedProfile:
     from stepscope.api import load
 
     if owns_process:
@@ -136,7 +140,7 @@ def _load(path: str, run: str | None, host: str | None, progress: Callable[[str]
     return load(path, run=run, host=host, progress=progress)
 
 
-def _check_output(form: OutputFormat, output: Path | None) -> None:
+def check_output(form: OutputFormat, output: Path | None) -> None:
     """Refuses what cannot be written before any work is done."""
     if form == OutputFormat.PARQUET and output is None and sys.stdout.isatty():
         raise UsageError("Parquet is not for a terminal", hint="give --output FILE")

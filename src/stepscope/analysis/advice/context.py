@@ -13,7 +13,8 @@ from stepscope.analysis.loop import Activity, LoopFacts
 from stepscope.analysis.work import WorkFacts
 
 MS = 10**9  # picoseconds
-RECORDED_PYTHON_CALL_PS = 900_000  # what recording one Python call costs; measured, see docs/advice.md
+# What recording one Python call costs at least: measured 0.45 to 1 us, see docs/advice.md.
+RECORDED_PYTHON_CALL_PS = 450_000
 
 # What of the step breakdown tells the same as an activity of the loop's thread.
 _CATEGORY: Mapping[Activity, str] = {

@@ -9,6 +9,9 @@ from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.rule import Advice, Interval, Row
 
 
+_MOST_RECORDING = 0.75  # of a part: what it would take without its recording is never taken to be less than the rest
+
+
 @dataclass(frozen=True)
 class Gain:
     """A predicted step time.
@@ -69,7 +72,7 @@ def without(
         recorded: Python calls fill the part, so that their recording made it longer than it is without a profiler.
     """
     period = context.period_ms
-    recording = min(context.recording_ms, removed_ms) if recorded else 0.0
+    recording = min(context.recording_ms, _MOST_RECORDING * removed_ms) if recorded else 0.0
     left = max(period - removed_ms, 0.0)
     text = f"{period:.2f} ms a step, less {removed_ms:.2f} ms of {what}"
     if recording >= 0.05 * period:

@@ -128,10 +128,6 @@ def _is_tiny(context: Context, work: WorkFacts, starts: float) -> bool:
     return starts < _FEWEST_STARTS and context.framework != "pytorch"
 
 
-def _short(context: Context, work: WorkFacts) -> float:
-    return (work.short_ps + work.short_in_programs_ps) / work.steps / MS
-
-
 def _fetching(context: Context, work: WorkFacts, overhead: float, confidence: float = 0.85) -> Advice:
     fetches = context.calls(Activity.SYNC)
     count = f"fetches {fetches:.0f} values from the device" if fetches else "dispatches single ops around a compiled step"
@@ -153,7 +149,7 @@ def _fetching(context: Context, work: WorkFacts, overhead: float, confidence: fl
 def _too_small(context: Context, work: WorkFacts, overhead: float, repeats: float) -> Advice:
     times = max(repeats, _REPEATS)
     in_programs = (1 - _LEFT_OF_SHORT) * work.short_in_programs_ps / work.steps / MS
-    removed = overhead * (1 - 1 / times) + in_programs
+    removed = (overhead + context.part_ms(Activity.INPUT)) * (1 - 1 / times) + in_programs
     how = f"the same work runs {repeats:.0f} times a step" if repeats >= _REPEATS else "its ops are tiny"
     return without(context, removed, "starting work and ops that are all overhead", recorded=True).advice(
         id="batch.small",
@@ -203,7 +199,7 @@ def _rows(context: Context) -> tuple[Row, ...]:
 
 RULE = Rule(
     id="dispatch",
-    threshold_percent=25.0,
+    threshold_percent=35.0,
     evaluate=_evaluate,
     yields_to=(
         "recompilation", "input_preprocessing", "input_python", "input_file_read", "input_no_prefetch",

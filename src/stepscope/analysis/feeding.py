@@ -31,7 +31,7 @@ class FeedFacts:
         has_prefetch: one of them hands elements over to another thread.
         in_parallel: one of them works on several elements at a time.
         iterators_ps: the longest call of all; `file_read_ps` the time of those that read files.
-        ops_ps: self time of ops that iterators run; `python_ps` that of ops which call Python.
+        ops_ps: time of ops that iterators run; `python_ps` that of ops which call Python, `reading_ps` which read files.
         threads: threads that run such ops.
         produced_ps: time in which elements are being made on the threads behind a hand-over.
         loader: "single", "multi" or "" for a PyTorch DataLoader in the training process, in workers, or none.
@@ -47,6 +47,7 @@ class FeedFacts:
     file_read_ps: int
     ops_ps: int
     python_ps: int
+    reading_ps: int
     threads: int
     produced_ps: int
     loader: str
@@ -77,9 +78,10 @@ def _find(trace: HostTrace) -> FeedFacts:
         has_prefetch=bool((events.kind == K.INPUT_HANDOVER).any()),
         in_parallel=bool(_named(trace, rows, _PARALLEL).any()),
         iterators_ps=int(events.duration_ps[iterators].max(initial=0)),
-        file_read_ps=int(events.duration_ps[reads].sum() + events.duration_ps[ops[reading]].sum()),
+        file_read_ps=int(events.duration_ps[reads].sum()),
         ops_ps=int(events.duration_ps[ops].sum()),
         python_ps=int(events.duration_ps[ops if generator.any() else ops[python]].sum()),
+        reading_ps=int(events.duration_ps[ops[reading]].sum()),
         threads=len(np.unique(events.line[ops])),
         produced_ps=Spans.of(start, start + events.duration_ps[handed]).total,
         loader=_loader_sort(trace),

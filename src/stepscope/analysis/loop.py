@@ -88,6 +88,9 @@ _PYTHON = tuple((activity, re.compile(pattern)) for activity, pattern in _PYTHON
 _COPIES_IN = re.compile(r"(?:tf\.constant|convert_to_tensor|PythonRefManager::CollectGarbage)$")
 _SAVING_OP = re.compile(r"EagerLocalExecute: (?:SaveV2|MergeV2Checkpoints|RestoreV2|ShardedFilename|WriteFile)$")
 _SYNC_OP = re.compile(r"aten::(?:item|_local_scalar_dense|is_nonzero)$")
+_SINGLE_OP = re.compile(r"EagerLocalExecute: ")
+_READS_VARIABLE = re.compile(r"EagerLocalExecute: (?:ReadVariableOp|Identity)$")
+_DETACH = re.compile(r"aten::detach$")
 _READS_FILE = re.compile(r".*[ .](?:fromfile|open|readinto|readlines?|read|read_array\w*|imread|mmap|load)$")
 _NATIVE = re.compile(r"\$(?:numpy|<unknown>|scipy|PIL|cv2|_imaging)\b|.*/(?:numpy|scipy|PIL|cv2|skimage)/")
 
@@ -327,6 +330,7 @@ def _parts(loop: _Loop, helpers: _Helpers, steps: HostSteps, observed: Spans) ->
         if activity == Activity.CHECKPOINT:
             ops = loop.where((loop.activity == activity) & (loop.kind != K.PYTHON_CALL))
             covered = covered | _whole_saves(loop, ops, rest) | _saves_without_ops(loop, rest)
+            covered = covered | _saves_after_reads(loop, rest)
         parts[activity] = rest & covered
         rest = rest - covered
     computing = helpers.compute
@@ -371,23 +375,47 @@ def _saves_without_ops(loop: _Loop, rest: Spans) -> Spans:
     ops = loop.outer(Activity.OP)
     if not len(ops):
         return Spans.of(loop.start[:0], loop.end[:0])
-    detach = np.array([loop.name(int(op)) == "aten::detach" for op in ops]) if _has_name(loop, "aten::detach") else None
-    if detach is None:
-        return Spans.of(loop.start[:0], loop.end[:0])
-    run = np.zeros(len(ops), np.int64)
-    for back in range(STATE_DICT_OPS):
-        run[back:] += detach[: len(ops) - back]
-    last = np.flatnonzero((run == STATE_DICT_OPS) & detach)
+    detach = _named_as(loop, _DETACH)[ops]
+    run = _run_lengths(detach)
+    last = np.flatnonzero(run >= STATE_DICT_OPS)
     gap_begin = loop.end[ops[last]]
     gap_end = np.append(loop.start[ops], loop.end.max())[last + 1]
     long = gap_end - gap_begin >= LONG_GAP_PS
-    first = loop.start[ops[np.maximum(last - STATE_DICT_OPS + 1, 0)]]
+    first = loop.start[ops[last - run[last] + 1]]
     return Spans.of(first[long], gap_end[long]) & rest
 
 
-def _has_name(loop: _Loop, name: str) -> bool:
-    present = np.flatnonzero(np.bincount(loop.type))
-    return any(loop.trace.strings[loop.trace.event_types.name[row]] == name for row in present.tolist())
+def _saves_after_reads(loop: _Loop, rest: Spans) -> Spans:
+    """What surrounds a burst of reads of variables and is mostly long gaps: Keras reads all, then writes without an op."""
+    ops = np.flatnonzero((loop.kind == K.EAGER_EXECUTE) & _named_as(loop, _SINGLE_OP))
+    reads = _named_as(loop, _READS_VARIABLE)[ops]
+    run = _run_lengths(reads)
+    first, last = np.flatnonzero(run == STATE_DICT_OPS), np.flatnonzero(run >= STATE_DICT_OPS)
+    if not len(last):
+        return Spans.of(loop.start[:0], loop.end[:0])
+    begin = np.concatenate([loop.start[ops[first - STATE_DICT_OPS + 1]], loop.start[ops[last]]])
+    end = np.concatenate([loop.end[ops[first]], loop.end[ops[last]]])
+    around = _whole_saves(loop, Spans.of(begin, end), rest)
+    busy = loop.where(loop.activity > 0)
+    idle = (around - busy).longer(LONG_GAP_PS)
+    mostly = idle.covered(around.start, around.end) >= 0.3 * (around.end - around.start)
+    return Spans(around.start[mostly], around.end[mostly])
+
+
+def _run_lengths(flags: Mask) -> I64:
+    """How many flags in a row are set up to each place."""
+    counted = np.cumsum(flags)
+    before: I64 = np.maximum.accumulate(np.where(flags, 0, counted))
+    return counted - before
+
+
+def _named_as(loop: _Loop, pattern: re.Pattern[str]) -> Mask:
+    """Which of the loop's events have such a name."""
+    table = np.zeros(len(loop.trace.event_types.name), np.bool_)
+    for row in np.flatnonzero(np.bincount(loop.type, minlength=1)).tolist():
+        table[row] = bool(pattern.match(loop.trace.strings[loop.trace.event_types.name[row]]))
+    found: Mask = table[loop.type]
+    return found
 
 
 # -- names and places --------------------------------------------------------------------------------------------
@@ -429,10 +457,7 @@ def _share(loop: _Loop, claimed: Spans, names: re.Pattern[str]) -> float | None:
     """Percent of the claimed time inside Python functions of such names; None if nothing is claimed."""
     if not claimed.total:
         return None
-    python = loop.kind == K.PYTHON_CALL
-    present = np.flatnonzero(np.bincount(loop.type[python], minlength=1))
-    wanted = [row for row in present.tolist() if names.match(loop.trace.strings[loop.trace.event_types.name[row]])]
-    inside = claimed & loop.where(python & np.isin(loop.type, wanted))
+    inside = claimed & loop.where((loop.kind == K.PYTHON_CALL) & _named_as(loop, names))
     return round(100.0 * inside.total / claimed.total, 2)
 
 

@@ -24,6 +24,7 @@ K = EventKind
 SHORT_OP_PS = 30_000_000  # an op of this length costs its dispatch about as much as its computation
 _MOST_OPS = 5
 _MOST_MODULES = 40
+_LEAST_TO_COMPARE = 4  # steps
 
 # Ops that only move or set data.  XLA names a fusion by the opcodes in it.
 _MOVES_TORCH = re.compile(
@@ -68,6 +69,8 @@ class WorkFacts:
         moves_ps: that of ops that only move or set data; `moves` lists the largest.
         casts_ps: time in conversions to another type or device.
         forward_ps, backward_ps: time of matrix products and convolutions forward and backward.
+        disturbed_ps: by how much ops take longer than in the best quarter of the steps, on the critical path: what
+            competes with them for the cores costs them that.
         no_grad_ps: forward time outside automatic differentiation, where the trace tells; else None.
         ops: outermost ops.
         short_ps: time of outermost ops shorter than SHORT_OP_PS that are dispatched one by one.
@@ -85,6 +88,7 @@ class WorkFacts:
     casts_ps: int
     forward_ps: int
     backward_ps: int
+    disturbed_ps: int
     no_grad_ps: int | None
     ops: int
     short_ps: int
@@ -113,17 +117,19 @@ def _find(trace: HostTrace) -> WorkFacts:
     in_backward = inside(trace, ops, K.BACKWARD)
     heavy = sorts["heavy"]
     backward = heavy & (sorts["gradient"] | in_backward)
+    compute_ps, self_ps = _compute(trace, ops, device), int(own.sum())
     length, compiled = trace.events.duration_ps[outer], _compiled(trace, outer)
     short = length < SHORT_OP_PS
     return WorkFacts(
         steps=len(steps.number),
-        compute_ps=_compute(trace, ops, device),
-        self_ps=int(own.sum()),
+        compute_ps=compute_ps,
+        self_ps=self_ps,
         moves_ps=int(own[moves].sum()),
         moves=_largest(trace, ops[moves], own[moves]),
         casts_ps=_outer_time(trace, ops[sorts["casts"]]),
         forward_ps=int(own[heavy & ~backward].sum()),
         backward_ps=int(own[backward].sum()),
+        disturbed_ps=int(_disturbed(trace, steps, ops, own) * min(compute_ps / self_ps, 1.0)) if self_ps else 0,
         no_grad_ps=_no_grad(trace, ops, own, in_backward),
         ops=len(outer),
         short_ps=int(length[short & ~compiled].sum()),
@@ -211,6 +217,27 @@ def _compute(trace: HostTrace, ops: I64, device: Mask) -> int:
     rows = working if len(working) else ops
     start = trace.events.start_ps[rows]
     return Spans.of(start, start + trace.events.duration_ps[rows]).total
+
+
+def _disturbed(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
+    """Self time beyond that in the best quarter of the steps, each op compared with the one in its place in other
+    steps: the n-th of its name."""
+    label = steps.label[ops].astype(np.int64)
+    types = trace.events.type[ops].astype(np.int64)
+    order = np.lexsort((trace.events.start_ps[ops], label, types))
+    group = types[order] * len(steps.number) + label[order]
+    begins = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if len(order) else np.empty(0, np.int64)
+    place = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))
+    key = types[order] * (int(place.max(initial=0)) + 1) + place
+    time = own[order]
+    sort = np.lexsort((time, key))
+    key, time = key[sort], time[sort]
+    first = np.flatnonzero(np.append(True, key[1:] != key[:-1])) if len(key) else np.empty(0, np.int64)
+    count = np.diff(np.append(first, len(key)))
+    several = count >= _LEAST_TO_COMPARE
+    best = time[first + count // 4]
+    total = np.add.reduceat(time, first) if len(first) else first
+    return int((total - best * count)[several].clip(min=0).sum())
 
 
 def _largest(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:

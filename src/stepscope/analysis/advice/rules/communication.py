@@ -36,8 +36,12 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(exposed) < (threshold if many or context.has_device else _FEW_MESSAGES_PERCENT):
         return None
     count = f" in {messages:.0f} messages a step" if messages else ""
-    bounds = [Bound(context.compute_ms, "the computation")]
-    return without(context, exposed, "communication that nothing hides", bounds).advice(
+    disturbed = context.disturbed_ms if many else 0.0
+    what = "communication that nothing hides"
+    if disturbed:
+        what += f" and {disturbed:.2f} ms by which it disturbs the computation"
+    bounds = [Bound(context.compute_ms - disturbed, "the computation")]
+    return without(context, exposed + disturbed, what, bounds).advice(
         id="communication.exposed",
         kind="communication_bound",
         title="Communicate in fewer, larger messages" if many else "Hide or shrink the communication",

@@ -15,8 +15,9 @@ from stepscope.analysis.loop import Activity
 from stepscope.analysis.work import WorkFacts
 
 _FEWEST_STARTS = 8.0  # a step: fewer are the usual course of a compiled step
-_FEW_STARTS_PERCENT = 40.0  # with fewer starts, the share from which even these are too small
+_FEW_STARTS_PERCENT = 60.0  # with fewer starts, the share from which even these are too small
 _FETCHES = 10.0  # values a step
+_FETCHES_OF_STARTS = 0.1  # optimizers fetch their step counts; where values are looked at, there are more fetches
 _REPEATS = 4.0  # of the same program, or of forward and backward, in a step
 _TINY_BATCH = 8
 _FEW_OPS = 300.0
@@ -70,7 +71,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     enough = threshold if starts >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
     if context.percent(overhead) < enough and not unfused:
         return None
-    if context.calls(Activity.SYNC) >= _FETCHES and not unfused:
+    if context.calls(Activity.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts) and not unfused:
         return _fetching(context, work, overhead)
     if _fetches_unseen(context, work):
         return _fetching(context, work, overhead, confidence=0.5)

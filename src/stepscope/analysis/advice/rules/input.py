@@ -88,7 +88,10 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(waits) < threshold:
         return None
     kind, why, confidence = _cause(context, waits, unnamed)
-    gain = without(context, waits, "waiting for input", _bounds(context, kind, waits), recorded=_in_python(context))
+    disturbed = context.disturbed_ms if _feed(context).threads else 0.0
+    what = "waiting for input" + (f" and {disturbed:.2f} ms of competing with it for the cores" if disturbed else "")
+    bounds = _bounds(context, kind, waits, disturbed)
+    gain = without(context, waits + disturbed, what, bounds, recorded=_in_python(context))
     actions = actions_for(context.framework, _ACTIONS[kind])
     return gain.advice(
         id=f"input.{kind.removeprefix('input_')}",
@@ -161,6 +164,8 @@ def _cause_in_iterators(context: Context, feed: FeedFacts, waits: float) -> tupl
     if feed.file_read_ps and 100.0 * feed.file_read_ps >= 0.8 * _MOST_OF * longest:
         share = min(100.0 * feed.file_read_ps / longest, 100.0)
         return "input_file_read", f"{share:.0f} % of the time of its stages reads files", 0.85
+    if feed.reading_ps and feed.reading_ps * 2 >= feed.ops_ps:
+        return "input_file_read", f"{100.0 * feed.reading_ps / feed.ops_ps:.0f} % of the time of its ops reads files", 0.8
     if not feed.has_prefetch:
         rest = context.period_ms - waits
         if waits <= _PREFETCH_SUFFICES * rest:
@@ -184,10 +189,10 @@ def _cause_in_python(context: Context) -> tuple[str, str, float]:
 _CALLS_PER_MS = 20.0  # Python calls per ms below which the time is spent in compiled code
 
 
-def _bounds(context: Context, kind: str, waits: float) -> list[Bound]:
+def _bounds(context: Context, kind: str, waits: float, disturbed: float) -> list[Bound]:
     """What becomes critical when the step no longer waits."""
     feed = _feed(context)
-    bounds = [Bound(context.compute_ms, "the computation")]
+    bounds = [Bound(context.compute_ms - disturbed, "the computation")]
     if kind == "input_no_prefetch":
         bounds.append(Bound(waits, "the input, now side by side with the step,"))
     if kind == "input_preprocessing" and feed.threads:

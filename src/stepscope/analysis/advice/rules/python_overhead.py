@@ -5,7 +5,9 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Bound, without
 from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
-from stepscope.analysis.loop import Activity
+from stepscope.analysis.loop import Activity, LoopFacts
+
+_SEVERAL = 5  # steps
 
 _ACTIONS = (
     "log, evaluate metrics and call callbacks every N steps, not in every step",
@@ -22,7 +24,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     loop = context.loop
     if loop is None:
         return _between(context, threshold)
-    idle = context.part_ms(Activity.PYTHON) - context.per_step(loop.after_moves_ps) / MS
+    idle = context.part_ms(Activity.PYTHON) - context.per_step(loop.after_moves_ps + _only_once(loop)) / MS
     if context.percent(idle) < threshold:
         return None
     named = [gap for gap in loop.gaps if gap.name]
@@ -41,6 +43,13 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rows=tuple(rows),
         intervals=tuple(_named(context.intervals(Activity.PYTHON))),
     )
+
+
+def _only_once(loop: LoopFacts) -> int:
+    """The longest stretch, where it outweighs all others together: what happened once says nothing of a step."""
+    longest = max((span.end_ps - span.start_ps for span in loop.spans.get("python", [])), default=0)
+    all_of_them = loop.activity_ps.get("python", 0)
+    return longest if loop.steps >= _SEVERAL and 2 * longest > all_of_them else 0
 
 
 def _named(places: tuple[Interval, ...]) -> list[Interval]:

@@ -109,7 +109,7 @@ def two_ranks(args: argparse.Namespace, work: Callable[[int, argparse.Namespace]
     """Runs `work` in two processes of one gloo group."""
     import torch.multiprocessing
 
-    meeting = "file://" + os.path.join(scratch(), "meet")
+    meeting = f"file://{scratch()}/meet"
     torch.multiprocessing.spawn(_rank, (work, args, meeting), nprocs=2)
 
 

@@ -7,6 +7,7 @@ import pickle
 import random
 import zlib
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import jax
@@ -22,7 +23,7 @@ Weights = list[jax.Array]
 def _dense(inputs: int, width: int, depth: int) -> Weights:
     rng = np.random.default_rng(0)
     sizes = [inputs] + [width] * depth
-    return [jnp.asarray(rng.standard_normal((a, b), dtype=np.float32) / a**0.5) for a, b in zip(sizes, sizes[1:])]
+    return [jnp.asarray(rng.standard_normal((a, b), dtype=np.float32) / a**0.5) for a, b in pairwise(sizes)]
 
 
 def _forward(weights: Weights, x: jax.Array) -> jax.Array:
@@ -34,7 +35,7 @@ def _forward(weights: Weights, x: jax.Array) -> jax.Array:
 @jax.jit
 def _update(weights: Weights, x: jax.Array) -> Weights:
     grads = jax.grad(_forward)(weights, x)
-    return [weight - 0.01 * grad for weight, grad in zip(weights, grads)]
+    return [weight - 0.01 * grad for weight, grad in zip(weights, grads, strict=True)]
 
 
 class _Trainer:
@@ -114,7 +115,7 @@ def pickled(args: Args) -> None:
 
     def save(number: int) -> None:
         if args.slow or number % 1000 == 0:
-            with open(folder / "weights.pickle", "wb") as file:
+            with (folder / "weights.pickle").open("wb") as file:
                 pickle.dump([np.asarray(weight) for weight in train.weights], file)
 
     train_jax(args, lambda _: train(x), between=save)
@@ -187,7 +188,7 @@ def static_rate(args: Args) -> None:
     weights, x = [_dense(128, 256, 3)], jnp.ones((64, 128))
 
     def move(weights: Weights, x: jax.Array, rate: float) -> Weights:
-        return [weight - rate * grad for weight, grad in zip(weights, jax.grad(_forward)(weights, x))]
+        return [weight - rate * grad for weight, grad in zip(weights, jax.grad(_forward)(weights, x), strict=True)]
 
     update = jax.jit(move, static_argnums=2) if args.slow else jax.jit(move)
 

@@ -6,7 +6,8 @@ import argparse
 import math
 import random
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import pairwise
 
 import keras
 import numpy as np
@@ -20,9 +21,7 @@ Args = argparse.Namespace
 def _dense(inputs: int, width: int, depth: int) -> list[tf.Variable]:
     rng = np.random.default_rng(0)
     sizes = [inputs] + [width] * depth
-    return [
-        tf.Variable(rng.standard_normal((a, b), dtype=np.float32) / math.sqrt(a)) for a, b in zip(sizes, sizes[1:])
-    ]
+    return [tf.Variable(rng.standard_normal((a, b), dtype=np.float32) / math.sqrt(a)) for a, b in pairwise(sizes)]
 
 
 def _update(weights: list[tf.Variable], x: tf.Tensor) -> tf.Tensor:
@@ -30,7 +29,7 @@ def _update(weights: list[tf.Variable], x: tf.Tensor) -> tf.Tensor:
         for weight in weights:
             x = tf.tanh(x @ weight)
         loss = tf.reduce_mean(x * x)
-    for weight, grad in zip(weights, tape.gradient(loss, weights)):
+    for weight, grad in zip(weights, tape.gradient(loss, weights), strict=True):
         weight.assign_sub(0.01 * grad)
     return loss
 
@@ -44,11 +43,16 @@ def py_function(args: Args) -> None:
     texts = ["".join(random.choices("abcdefgh", k=140)) for _ in range(512)]
     if args.slow:
         data = tf.data.Dataset.from_tensor_slices(texts).repeat()
-        data = data.map(
-            lambda t: tf.ensure_shape(
-                tf.py_function(lambda s: np.array(_trigrams(s.numpy().decode()), np.float32), [t], tf.float32), [128]
+        data = (
+            data.map(
+                lambda t: tf.ensure_shape(
+                    tf.py_function(lambda s: np.array(_trigrams(s.numpy().decode()), np.float32), [t], tf.float32),
+                    [128],
+                )
             )
-        ).batch(128).prefetch(2)
+            .batch(128)
+            .prefetch(2)
+        )
     else:
         ready = np.array([_trigrams(text) for text in texts], np.float32)
         data = tf.data.Dataset.from_tensor_slices(ready).repeat().batch(128).prefetch(2)
@@ -83,9 +87,11 @@ def eager_step(args: Args) -> None:
     """eager_dispatch: the step is no tf.function."""
     weights = _dense(64, 64, 24)
     x = tf.random.normal((64, 64))
-    update: Callable[[tf.Tensor], tf.Tensor] = lambda x: _update(weights, x)
-    if not args.slow:
-        update = tf.function(update)
+
+    def step(x: tf.Tensor) -> tf.Tensor:
+        return _update(weights, x)
+
+    update = step if args.slow else tf.function(step)
     train_tf(args, lambda _: update(x))
 
 
@@ -164,7 +170,7 @@ def frozen_twin(args: Args) -> None:
             loss = tf.reduce_mean(y * y)
             if args.slow:
                 loss += weight_of_twin * tf.reduce_mean(tf.stop_gradient(target))
-        for kernel, grad in zip(weights, tape.gradient(loss, weights)):
+        for kernel, grad in zip(weights, tape.gradient(loss, weights), strict=True):
             kernel.assign_sub(0.01 * grad)
         return loss
 
@@ -204,7 +210,9 @@ def single_samples(args: Args) -> None:
 
 def weights_to_file(args: Args) -> None:
     """checkpoint_stall: Keras writes all weights to a file after each step."""
-    model = keras.Sequential([keras.layers.Dense(512, activation="relu"), keras.layers.Dense(512), keras.layers.Dense(10)])
+    model = keras.Sequential(
+        [keras.layers.Dense(512, activation="relu"), keras.layers.Dense(512), keras.layers.Dense(10)]
+    )
     model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     x, y = np.random.default_rng(0).standard_normal((128, 256), dtype=np.float32), np.zeros(128, np.int32)
     path = scratch() + "/last.weights.h5"
@@ -236,7 +244,9 @@ def read_files(args: Args) -> None:
 
 def slow_callback(args: Args) -> None:
     """python_overhead: a Keras callback works in Python after each batch."""
-    model = keras.Sequential([keras.layers.Dense(512, activation="relu"), keras.layers.Dense(512), keras.layers.Dense(10)])
+    model = keras.Sequential(
+        [keras.layers.Dense(512, activation="relu"), keras.layers.Dense(512), keras.layers.Dense(10)]
+    )
     model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     x, y = np.random.default_rng(0).standard_normal((256, 256), dtype=np.float32), np.zeros(256, np.int32)
 

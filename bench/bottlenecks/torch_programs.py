@@ -69,7 +69,7 @@ def micro_batches(args: Args) -> None:
 def cell_by_hand(args: Args) -> None:
     """eager_dispatch: a recurrent cell is written out op by op."""
     cell, x = nn.GRU(32, 32), torch.randn(100, 8, 32)
-    weights = [p for p in cell.parameters()]
+    weights = list(cell.parameters())
 
     def by_hand() -> torch.Tensor:
         w_in, w_hid, b_in, b_hid = weights

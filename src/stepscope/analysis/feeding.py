@@ -31,7 +31,8 @@ class FeedFacts:
         has_prefetch: one of them hands elements over to another thread.
         in_parallel: one of them works on several elements at a time.
         iterators_ps: the longest call of all; `file_read_ps` the time of those that read files.
-        ops_ps: time of ops that iterators run; `python_ps` that of ops which call Python, `reading_ps` which read files.
+        ops_ps: time of ops that iterators run; `python_ps` that of ops which call Python, `reading_ps` of those which
+            read files.
         threads: threads that run such ops.
         produced_ps: time in which elements are being made on the threads behind a hand-over.
         loader: "single", "multi" or "" for a PyTorch DataLoader in the training process, in workers, or none.

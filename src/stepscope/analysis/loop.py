@@ -28,6 +28,7 @@ K = EventKind
 LONG_GAP_PS = 300_000_000  # dispatching one op leaves shorter gaps; longer ones are a program's own Python
 MOST_NAMES = 12
 MOST_SPANS = 3
+NEVER = np.iinfo(np.int64).max
 STATE_DICT_OPS = 4  # so many detached tensors in a row are a state_dict
 
 
@@ -356,7 +357,7 @@ def _whole_saves(loop: _Loop, found: Spans, rest: Spans) -> Spans:
         return found
     before = np.maximum(_last_at_or_before(work.end, found.start), _last_at_or_before(marks.start, found.start))
     after = np.minimum(_first_at_or_after(work.start, found.end), _first_at_or_after(marks.end, found.end))
-    return Spans.of(np.where(before > 0, before, found.start), np.where(after > 0, after, found.end)) & rest
+    return Spans.of(np.where(before > 0, before, found.start), np.where(after < NEVER, after, found.end)) & rest
 
 
 def _last_at_or_before(values: I64, limit: I64) -> I64:
@@ -367,7 +368,7 @@ def _last_at_or_before(values: I64, limit: I64) -> I64:
 def _first_at_or_after(values: I64, limit: I64) -> I64:
     at = np.searchsorted(values, limit, side="left")
     inside = at < len(values)
-    return np.where(inside, values[np.minimum(at, len(values) - 1)], limit) if len(values) else limit
+    return np.where(inside, values[np.minimum(at, len(values) - 1)], NEVER) if len(values) else np.full_like(limit, NEVER)
 
 
 def _saves_without_ops(loop: _Loop, rest: Spans) -> Spans:
@@ -386,7 +387,7 @@ def _saves_without_ops(loop: _Loop, rest: Spans) -> Spans:
 
 
 def _saves_after_reads(loop: _Loop, rest: Spans) -> Spans:
-    """What surrounds a burst of reads of variables and is mostly long gaps: Keras reads all, then writes without an op."""
+    """What surrounds a burst of reads of variables and is mostly long gaps: Keras reads all, and writes without ops."""
     ops = np.flatnonzero((loop.kind == K.EAGER_EXECUTE) & _named_as(loop, _SINGLE_OP))
     reads = _named_as(loop, _READS_VARIABLE)[ops]
     run = _run_lengths(reads)
@@ -462,7 +463,7 @@ def _share(loop: _Loop, claimed: Spans, names: re.Pattern[str]) -> float | None:
 
 
 def _fillers(loop: _Loop, gaps: Spans) -> list[Named]:
-    """The Python functions that fill long gaps: for each gap the longest call that begins in it and fills most of it."""
+    """The Python functions that fill long gaps: for each the longest call that begins in it and fills most of it."""
     python = np.flatnonzero(loop.kind == K.PYTHON_CALL)
     start, end = loop.start[python], loop.end[python]
     found: dict[str, Named] = {}
@@ -482,7 +483,8 @@ def _before_work(loop: _Loop, steps: HostSteps, gaps: Spans) -> int:
     """Long gaps before the first program or op of each step."""
     work = loop.start[np.isin(loop.activity, (Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER))]
     first = _first_at_or_after(np.sort(work), steps.start_ps)
-    return (gaps & Spans.of(steps.start_ps, np.minimum(first, steps.end_ps))).total
+    first = np.where(first < steps.end_ps, first, steps.start_ps)
+    return (gaps & Spans.of(steps.start_ps, first)).total
 
 
 def _after_moves(loop: _Loop, gaps: Spans) -> int:

@@ -6,6 +6,7 @@ Only work for the steps counts: threads that prepare input are left out.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,10 +37,10 @@ _MOVES_TF = re.compile(
     r"|AssignVariableOp|ResourceStridedSliceAssign|StridedSliceAssign|TensorScatterUpdate|BroadcastTo|DeepCopy|Reverse)$"
 )
 _XLA_WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
-_XLA_MOVES = frozenset(
-    "copy concatenate pad slice dynamic-update-slice dynamic-slice update reverse broadcast iota transpose bitcast"
-    " reshape dynamic start done".split()
-)
+_XLA_MOVES = frozenset({
+    "copy", "concatenate", "pad", "slice", "dynamic-update-slice", "dynamic-slice", "update", "reverse", "broadcast",
+    "iota", "transpose", "bitcast", "reshape", "dynamic", "start", "done",
+})  # fmt: skip
 _XLA_WRAPPING = frozenset({"fusion", "wrapped"})
 CASTS = re.compile(r"aten::(?:to|_to_copy)$|.*:Cast$")
 _HEAVY = re.compile(
@@ -144,7 +145,12 @@ def _sorts(trace: HostTrace, ops: I64) -> dict[str, Mask]:
     """Of which sorts each op is, by its name: bool of shape (ops,) each."""
     types = trace.events.type[ops]
     present = np.flatnonzero(np.bincount(types, minlength=1))
-    tests = {"moves": is_move, "casts": CASTS.match, "heavy": _HEAVY.match, "gradient": _GRADIENT.match}
+    tests: dict[str, Callable[[str], object]] = {
+        "moves": is_move,
+        "casts": CASTS.match,
+        "heavy": _HEAVY.match,
+        "gradient": _GRADIENT.match,
+    }
     tables = {sort: np.zeros(len(trace.event_types.name), np.bool_) for sort in tests}
     for row in present.tolist():
         name = trace.strings[trace.event_types.name[row]]

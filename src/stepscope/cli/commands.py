@@ -131,6 +131,7 @@ def demo(
 
 
 def load_profile(path: str, run: str | None, host: str | None, progress: Callable[[str], None]) -> LoadedProfile:
+    """Finds the profile that a command is about."""
     from stepscope.api import load
 
     if owns_process:

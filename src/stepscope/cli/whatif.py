@@ -24,7 +24,9 @@ def whatif(
     run: Annotated[str | None, typer.Option("--run", help="The session to look at; the newest if not given.")] = None,
     host: Annotated[str | None, typer.Option("--host", help="The host to look at; all hosts if not given.")] = None,
     form: Annotated[OutputFormat, typer.Option("--format", help="How to write the result.")] = OutputFormat.TABLE,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; stdout if not given.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write; stdout if not given.")
+    ] = None,
 ) -> None:
     """The step time if a part of the step were removed or faster, and why."""
     from stepscope.cli.commands import check_output, load_profile

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.rule import Advice, Interval, Row
 
-
 _MOST_RECORDING = 0.75  # of a part: what it would take without its recording is never taken to be less than the rest
 
 
@@ -34,7 +33,7 @@ class Gain:
     def advice(
         self,
         *,
-        id: str,
+        rule: str,
         kind: str,
         title: str,
         evidence: str,
@@ -46,7 +45,7 @@ class Gain:
     ) -> Advice:
         """Advice with this gain."""
         return Advice(
-            id=id, kind=kind, title=title, evidence=evidence, actions=actions, tool=tool, confidence=confidence,
+            id=rule, kind=kind, title=title, evidence=evidence, actions=actions, tool=tool, confidence=confidence,
             rows=rows, intervals=intervals, predicted_speedup=self.speedup, step_time_ms=round(self.now_ms, 3),
             predicted_step_time_ms=round(self.then_ms, 3), reasoning=self.reasoning,
         )  # fmt: skip

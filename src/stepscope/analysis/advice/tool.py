@@ -1,8 +1,8 @@
 """The tool `advice`: what to change first, with the evidence, the step time to expect, and where to look.
 
 It says what the overview says, and asks other tools for details: the slowest stage of a tf.data pipeline, tensor cores
-that stand idle, memory that is nearly full.  [Advice](../advice.md) explains each class, how a gain is predicted, and how
-often the advice is right.
+that stand idle, memory that is nearly full.  [Advice](../advice.md) explains each class and how a gain is predicted;
+[how often it is right](../advice-truth.md) is measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ FIELDS: tuple[Field, ...] = (
     Field("class", "text", "the class of the bottleneck", "str"),
     Field("title", "text", "what to do, in a few words", "str"),
     Field("evidence", "text", "the measured facts behind it", "str"),
-    Field("step_time_ms", "ms", "from one step to the next, without what the recording itself cost where that is known"),
+    Field(
+        "step_time_ms", "ms", "from one step to the next, without what the recording itself cost where that is known"
+    ),
     Field("predicted_step_time_ms", "ms", "the same if the cause vanished"),
     Field("predicted_speedup", "ratio", "the one over the other; unknown where it cannot be told"),
     Field("confidence", "0 to 1", "how sure the class is"),
@@ -57,10 +59,13 @@ class AdviceReport(Report):
         return {"verdict_text": self.verdict, "advice": list(self.rows)}
 
     def sections(self) -> Sequence[Section]:
-        """The verdict, then each item in words; the table holds the same for other programs."""
+        """The verdict, then each item in words; `main_table` holds the same for other programs."""
         told = [Prose(_head(row), tuple(_lines(row))) for row in self.rows]
-        table = Rows("Advice", FIELDS, tuple(_cells(row) for row in self.rows), empty="no steps, so nothing to advise")
-        return [Prose("Verdict", (self.verdict,)), *told, table]
+        return [Prose("Verdict", (self.verdict,)), *told]
+
+    def main_table(self) -> Rows:
+        """One row an item."""
+        return Rows("Advice", FIELDS, tuple(_cells(row) for row in self.rows), empty="no steps, so nothing to advise")
 
 
 def partial(trace: Any) -> Partial:

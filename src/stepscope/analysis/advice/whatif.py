@@ -18,7 +18,9 @@ from stepscope.errors import UsageError
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section
 
 FIELDS: tuple[Field, ...] = (
-    Field("step_time_ms", "ms", "from one step to the next, without what the recording itself cost where that is known"),
+    Field(
+        "step_time_ms", "ms", "from one step to the next, without what the recording itself cost where that is known"
+    ),
     Field("removed_ms", "ms", "how much of it goes away"),
     Field("predicted_step_time_ms", "ms", "what is left"),
     Field("predicted_speedup", "ratio", "now over then"),

@@ -4,7 +4,6 @@ from stepscope.analysis.advice.rules import (
     checkpoint,
     communication,
     dispatch,
-    input,
     launch,
     memory_churn,
     memory_limits,
@@ -14,11 +13,12 @@ from stepscope.analysis.advice.rules import (
     redundant_compute,
     straggler,
     transfer,
+    waiting,
 )
 
 RULES = (
     recompilation.RULE,
-    input.RULE,
+    waiting.RULE,
     transfer.RULE,
     checkpoint.RULE,
     python_overhead.RULE,

@@ -32,7 +32,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     where = context.intervals(Activity.CHECKPOINT)
     name = next((place.name for place in where if place.name), "")
     return without(context, saving, "saving", [Bound(context.compute_ms, "the computation")]).advice(
-        id="checkpoint.stall",
+        rule="checkpoint.stall",
         kind="checkpoint_stall",
         title="Save less often, or in the background",
         evidence=f"{context.percent(saving):.1f} % of the time of a step saves the model's state"

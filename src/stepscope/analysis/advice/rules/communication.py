@@ -13,7 +13,7 @@ _FEW_MESSAGES_PERCENT = 30.0  # what a few large messages may take: data paralle
 
 _ACTIONS: Actions = {
     "tensorflow": (
-        "reduce gradients together: strategy.run with optimizer.apply_gradients, or CommunicationOptions(bytes_per_pack=...)",
+        "reduce gradients together: tf.distribute.experimental.CommunicationOptions(bytes_per_pack=...)",
         "communicate in 16 bits",
     ),
     "jax": (
@@ -42,7 +42,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         what += f" and {disturbed:.2f} ms by which it disturbs the computation"
     bounds = [Bound(context.compute_ms - disturbed, "the computation")]
     return without(context, exposed + disturbed, what, bounds).advice(
-        id="communication.exposed",
+        rule="communication.exposed",
         kind="communication_bound",
         title="Communicate in fewer, larger messages" if many else "Hide or shrink the communication",
         evidence=f"{context.percent(exposed):.1f} % of the time of a step is collectives that no computation"

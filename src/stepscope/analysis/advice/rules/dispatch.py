@@ -15,6 +15,7 @@ from stepscope.analysis.loop import Activity
 from stepscope.analysis.work import WorkFacts
 
 _FEWEST_STARTS = 8.0  # a step: fewer are the usual course of a compiled step
+_FEWEST_TORCH_OPS = 100.0  # a step: PyTorch dispatches every op, also of a step that could hardly have fewer
 _FEW_STARTS_PERCENT = 60.0  # with fewer starts, the share from which even these are too small
 _FETCHES = 10.0  # values a step
 _FETCHES_OF_STARTS = 0.1  # optimizers fetch their step counts; where values are looked at, there are more fetches
@@ -78,7 +79,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     repeats = _repeats(context, work)
     if repeats >= _REPEATS or _is_tiny(context, work, starts):
         return _too_small(context, work, overhead, repeats)
-    if starts < _FEWEST_STARTS:
+    if starts < (_FEWEST_TORCH_OPS if context.framework == "pytorch" else _FEWEST_STARTS):
         return None
     return _one_by_one(context, work, overhead, starts, unfused)
 
@@ -131,10 +132,12 @@ def _is_tiny(context: Context, work: WorkFacts, starts: float) -> bool:
 
 def _fetching(context: Context, work: WorkFacts, overhead: float, confidence: float = 0.85) -> Advice:
     fetches = context.calls(Activity.SYNC)
-    count = f"fetches {fetches:.0f} values from the device" if fetches else "dispatches single ops around a compiled step"
+    count = (
+        f"fetches {fetches:.0f} values from the device" if fetches else "dispatches single ops around a compiled step"
+    )
     gain = without(context, overhead, "fetching values one by one", recorded=True)
     return gain.advice(
-        id="host.sync",
+        rule="host.sync",
         kind="host_sync",
         title="Fetch values rarely, and all at once",
         evidence=f"a step {count}, and {context.percent(overhead):.1f} % of its time goes to starting work and waiting"
@@ -153,7 +156,7 @@ def _too_small(context: Context, work: WorkFacts, overhead: float, repeats: floa
     removed = (overhead + context.part_ms(Activity.INPUT)) * (1 - 1 / times) + in_programs
     how = f"the same work runs {repeats:.0f} times a step" if repeats >= _REPEATS else "its ops are tiny"
     return without(context, removed, "starting work and ops that are all overhead", recorded=True).advice(
-        id="batch.small",
+        rule="batch.small",
         kind="small_batch",
         title="Give each call more to compute",
         evidence=f"{context.percent(overhead):.1f} % of the time of a step starts work instead of computing: {how}",
@@ -168,7 +171,7 @@ def _too_small(context: Context, work: WorkFacts, overhead: float, repeats: floa
 def _one_by_one(context: Context, work: WorkFacts, overhead: float, starts: float, unfused: bool) -> Advice:
     what = f"{starts:.0f} ops and programs are started one by one in a step"
     return _fused(context, work, overhead, unfused).advice(
-        id="eager.ops",
+        rule="eager.ops",
         kind="eager_dispatch",
         title="Compile the step instead of running it op by op",
         evidence=f"{what}, which takes {context.percent(overhead):.1f} % of its time",

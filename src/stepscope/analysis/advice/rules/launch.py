@@ -39,11 +39,15 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     removed = share * context.step_ms / 100
     iterators = any(host.feed.has_iterators for host in context.hosts)
     extra = (_CONTENTION,) if iterators and context.framework == "tensorflow" else ()
-    gain = without(context, removed, "time in which the device waits for the host", [Bound(context.compute_ms, "the device")])
+    gain = without(
+        context, removed, "time in which the device waits for the host", [Bound(context.compute_ms, "the device")]
+    )
     return gain.advice(
-        id="device.sync" if waits else "launch.bound",
+        rule="device.sync" if waits else "launch.bound",
         kind="host_sync" if waits else "eager_dispatch",
-        title="Stop waiting for the device within the step" if waits else "Launch fewer or larger pieces of device work",
+        title="Stop waiting for the device within the step"
+        if waits
+        else "Launch fewer or larger pieces of device work",
         evidence=f"{share:.1f} % of the step time the device waits for the host"
         + (f", which waits for it {syncs:.0f} times a step" if waits else ", which is busy launching work"),
         actions=_SYNC_ACTIONS if waits else (*actions_for(context.framework, _FEWER), *extra),

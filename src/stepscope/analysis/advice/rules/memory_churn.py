@@ -38,10 +38,10 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     top = work.moves[0]
     rows = tuple(Row("op-stats", op.name, round(op.self_ps / work.steps / MS, 3)) for op in work.moves[:3])
     return without(context, moves, "moving data and giving memory back").advice(
-        id="memory.churn",
+        rule="memory.churn",
         kind="memory_churn",
         title="Write in place instead of copying",
-        evidence=f"{context.percent(moves):.1f} % of the time of a step only moves or fills data, most of it {top.name}",
+        evidence=f"{context.percent(moves):.1f} % of a step's time only moves or fills data, most of it by {top.name}",
         actions=actions_for(context.framework, _ACTIONS),
         tool="memory-profile",
         confidence=0.85,

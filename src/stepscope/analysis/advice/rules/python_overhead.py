@@ -33,7 +33,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     rows = [Row("op-stats", gap.name, round(context.per_step(gap.total_ps) / MS, 3)) for gap in named[:3]]
     bounds = [Bound(context.compute_ms, "the computation")]
     return without(context, idle, "Python while nothing computes", bounds, recorded=bool(named)).advice(
-        id="python.gaps",
+        rule="python.gaps",
         kind="python_overhead",
         title="Shorten the Python between pieces of work",
         evidence=f"in {context.percent(idle):.1f} % of the time of a step Python runs and nothing computes{where}",

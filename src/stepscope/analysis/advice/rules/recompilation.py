@@ -42,7 +42,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         context, removed, "tracing, compiling and starting new programs",
         [Bound(min(context.compute_ms, context.period_ms - compiling), "the computation")], recorded=True,
     ).advice(
-        id="compile.again",
+        rule="compile.again",
         kind="recompilation",
         title="Stop tracing and compiling in every step",
         evidence=f"{context.percent(compiling):.1f} % of the time of a step traces or compiles programs"

@@ -29,7 +29,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(extra_ms) < threshold:
         return None
     return without(context, extra_ms, "forward computation without a backward pass").advice(
-        id="compute.redundant",
+        rule="compute.redundant",
         kind="redundant_compute",
         title="Leave out what the update does not need",
         evidence=f"{context.percent(extra_ms):.1f} % of the time of a step {what}",
@@ -51,8 +51,13 @@ def _extra(work: WorkFacts) -> tuple[int, str, float, str]:
         return work.no_grad_ps, "computes without gradients (torch.no_grad) while it trains", 0.75, "aten::addmm"
     if work.backward_ps and work.forward_ps > _SUSPICIOUS_FORWARD * work.backward_ps:
         extra = int(work.forward_ps - _USUAL_FORWARD * work.backward_ps)
-        text = f"computes forward what has no backward pass ({work.forward_ps / work.backward_ps:.1f} times the backward work)"
-        return extra, text, 0.7, "MatMul"
+        times = work.forward_ps / work.backward_ps
+        return (
+            extra,
+            f"computes what has no backward pass (forward work is {times:.1f} times the backward work)",
+            0.7,
+            "MatMul",
+        )
     return _beside_the_update(work)
 
 

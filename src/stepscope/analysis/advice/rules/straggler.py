@@ -30,7 +30,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     more = f"; it runs {ops:.0f} ops a step, the others {usual_ops:.0f}" if extra else "; all run the same ops"
     rows = tuple(Row("pod-viewer", host, round(time, 3)) for host, time in busy.items())
     return without(context, removed, what, [Bound(usual, "the work of the others")]).advice(
-        id="straggler",
+        rule="straggler",
         kind="straggler",
         title=f"Take work off {slow.host}",
         evidence=f"{slow.host} works {busy[slow.host]:.2f} ms in a step and the others {usual:.2f} ms, then they"

@@ -35,7 +35,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     what = "copies data in" if copies >= casts else "converts data to another type or device"
     bounds = [Bound(context.compute_ms - casts, "the computation")]
     return without(context, copies + casts, "copying data in", bounds).advice(
-        id="input.transfer",
+        rule="input.transfer",
         kind="input_transfer",
         title="Copy data in once, not in every step",
         evidence=f"{context.percent(copies + casts):.1f} % of the time of a step {what}",

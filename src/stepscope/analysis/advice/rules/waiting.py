@@ -49,7 +49,7 @@ _ACTIONS: dict[str, Actions] = {
         "tensorflow": (
             "replace tf.py_function, tf.numpy_function and from_generator by TensorFlow ops (tf.strings, tf.io, ...)",
             "or do that work once, offline, and store its result as TFRecord",
-            "if Python has to stay, run several of them: .interleave(make_dataset, num_parallel_calls=tf.data.AUTOTUNE)",
+            "if Python has to stay, run several: .interleave(make_dataset, num_parallel_calls=tf.data.AUTOTUNE)",
         ),
         "pytorch": (
             "do the work of __getitem__ once, before training, and keep tensors",
@@ -94,7 +94,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     gain = without(context, waits + disturbed, what, bounds, recorded=_in_python(context))
     actions = actions_for(context.framework, _ACTIONS[kind])
     return gain.advice(
-        id=f"input.{kind.removeprefix('input_')}",
+        rule=f"input.{kind.removeprefix('input_')}",
         kind=kind,
         title=_TITLES[kind],
         evidence=f"{context.percent(waits):.1f} % of the time of a step waits for input: {why}",
@@ -165,7 +165,11 @@ def _cause_in_iterators(context: Context, feed: FeedFacts, waits: float) -> tupl
         share = min(100.0 * feed.file_read_ps / longest, 100.0)
         return "input_file_read", f"{share:.0f} % of the time of its stages reads files", 0.85
     if feed.reading_ps and feed.reading_ps * 2 >= feed.ops_ps:
-        return "input_file_read", f"{100.0 * feed.reading_ps / feed.ops_ps:.0f} % of the time of its ops reads files", 0.8
+        return (
+            "input_file_read",
+            f"{100.0 * feed.reading_ps / feed.ops_ps:.0f} % of the time of its ops reads files",
+            0.8,
+        )
     if not feed.has_prefetch:
         rest = context.period_ms - waits
         if waits <= _PREFETCH_SUFFICES * rest:

@@ -89,7 +89,8 @@ def _small_trace() -> HostTrace:
 def _tool(tool: Tool, trace: HostTrace) -> list[str]:
     report = tool.merge([tool.partial(trace)])
     module = importlib.import_module(tool.module)
-    sections = [line for section in report.sections() for line in _section(section)]
+    tables = [section for section in report.sections() if not isinstance(section, Prose)] or [report.main_table()]
+    sections = [line for section in tables for line in _section(section)]
     return [
         NOTICE,
         f"# {tool.name}",

@@ -64,7 +64,7 @@ def test_overview_as_json_is_one_object_with_the_names_of_the_contract(logdir: P
         "cumulative_percent": 55.5556, "calls": 6,
     }  # fmt: skip
     advice = out["advice"][0]
-    assert {"id", "class", "title", "evidence", "predicted_speedup", "actions", "tool"} == advice.keys()
+    assert {"id", "class", "title", "evidence", "predicted_speedup", "actions", "tool"} <= advice.keys()
     assert advice["predicted_speedup"] == round(100 / 60, 2)
 
 

@@ -6,21 +6,23 @@ This is where finding, reading, caching and analysing come together; everything 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from stepscope.analysis.grouping import forest_columns, restore_forest
 from stepscope.analysis.registry import TOOLS, Tool, tool_named
 from stepscope.analysis.step_range import StepRange, choose, only_steps
 from stepscope.cache import Cache, cache_key
-from stepscope.errors import Problem, UnreadableError
+from stepscope.errors import Problem, StepscopeError, UnreadableError
 from stepscope.formats import store
 from stepscope.formats.session import HostFile, Session, find_session, pick_host
 from stepscope.shelf import TraceShelf
 
 if TYPE_CHECKING:
+    from stepscope.analysis.advice.tool import AdviceReport
+    from stepscope.analysis.advice.whatif import WhatIfReport
     from stepscope.model import HostTrace
     from stepscope.report import Report
 
@@ -170,7 +172,8 @@ class LoadedProfile:
             partials, problems = self._of_steps(files, tool, wanted)
         lost = any(problem.code != _OF_STEPS for problem in problems)
         problems = [*(p for p in self._session.problems if p.code not in _QUIET_PROBLEMS), *problems]
-        return _with_problems(tool.merge(partials), problems, lost)
+        report = tool.finish(tool.merge(partials), self._reader(host, wanted))
+        return _with_problems(report, problems, lost)
 
     def _of_hosts(self, files: Sequence[HostFile], ask: Callable[[HostFile], Any]) -> tuple[list[Any], list[Problem]]:
         """What `ask` answers for each host, and what is wrong with the hosts that cannot be read."""
@@ -203,11 +206,39 @@ class LoadedProfile:
         key = store.identity(file.path), file.host, rows
         return self.shelf.get(key, lambda: only_steps(self.trace(file.host), rows))
 
+    def whatif(self, remove: str, scale: float = 0.0) -> WhatIfReport:
+        """The step time with a part of the step removed or made faster.
+
+        Args:
+            remove: a class of advice, a category of the step breakdown, or the name of an op.
+            scale: how much of its time stays: 0 removes it, 0.5 halves it.
+
+        Raises:
+            UsageError: there is no such part, or the profile holds no steps.
+        """
+        from stepscope.analysis.advice.whatif import what_if
+
+        advice = cast("AdviceReport", self.report("advice"))
+        context = replace(advice.context, read=self._read)
+        return what_if(context, remove, scale, advice.hosts, advice.warnings)
+
+    def _reader(self, host: str | None, steps: StepRange | None) -> Callable[[str], Mapping[str, Any] | None]:
+        """Gives a tool the results of others for the same hosts and steps; None where one cannot answer."""
+        return lambda tool_name: self._read(tool_name, host, steps)
+
+    def _read(
+        self, tool_name: str, host: str | None = None, steps: StepRange | None = None
+    ) -> Mapping[str, Any] | None:
+        try:
+            return self.report(tool_name, host, steps).to_dict()
+        except StepscopeError:
+            return None
+
     def _partial(self, tool: Tool, file: HostFile) -> Any:
         """What one host contributes, from the cache if it is there."""
         import msgspec
 
-        key, name = _key(file), f"{tool.name}.partial"
+        key, name = _key(file), f"{tool.partial_of or tool.name}.partial"
         kept = self._cache.get_bytes(key, name)
         if kept is not None:
             try:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stepscope.analysis.device_steps import device_name
 from stepscope.analysis.grouping import is_device_work
-from stepscope.analysis.spans import union
+from stepscope.analysis.spans import Spans
 from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.report import Cell, Field
@@ -69,7 +69,7 @@ def device_uses(trace: HostTrace) -> list[DeviceUse]:
         end = np.clip(trace.events.start_ps[rows] + trace.events.duration_ps[rows], *window)
         if (end > start).any():
             size = window[1] - window[0]
-            busy = union(start, end).total_ps / size
+            busy = Spans.of(start, end).total / size
             filled = None if blocks is None else _filled(start, end, blocks[rows]) / size
             mean = None if occupancy is None else _weighted(occupancy[rows] / 100, end - start)
             found.append(DeviceUse(device_name(trace, device), size, busy, filled, mean))

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from stepscope.analysis.collectives import Collectives, collective_rows, collectives_of
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.origin import Origin, header, origin_of
-from stepscope.analysis.spans import Spans, joined, union
+from stepscope.analysis.spans import Spans
 from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
@@ -150,8 +150,8 @@ def partial(trace: HostTrace) -> Partial:
     steps = steps_of(trace)
     bounds = (int(anything.start[0]), int(anything.end[-1])) if len(anything.start) else (0, 0)
     begin, end = np.append(steps.start_ps, bounds[0]), np.append(steps.end_ps, bounds[1])
-    both = joined(compute, communication)
-    c, m, cm, w = (part.within(begin, end) for part in (compute, communication, both, anything))
+    both = compute | communication
+    c, m, cm, w = (part.covered(begin, end) for part in (compute, communication, both, anything))
     parts = np.stack([c, m, c + m - cm, cm - c, w - cm, end - begin - w], axis=1).tolist()
     numbers = [*steps.number.tolist(), -1]
     windows = [Window(*row) for row in zip(numbers, (end - begin).tolist(), parts, strict=True)]
@@ -170,7 +170,7 @@ def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans]:
 
     def spans(rows: I64) -> Spans:
         start = trace.events.start_ps[rows]
-        return union(start, start + trace.events.duration_ps[rows])
+        return Spans.of(start, start + trace.events.duration_ps[rows])
 
     return spans(computes), spans(collectives), spans(all_work)
 

@@ -27,7 +27,7 @@ from stepscope.analysis.attribution import attribute
 from stepscope.analysis.device_steps import device_name
 from stepscope.analysis.launches import StreamLaunches, launches_of_streams
 from stepscope.analysis.origin import Origin, header, origin_of
-from stepscope.analysis.spans import union
+from stepscope.analysis.spans import Spans
 from stepscope.model import HostTrace, LineKind
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, percent, round_ms
 
@@ -176,7 +176,7 @@ def partial(trace: HostTrace) -> Partial:
 def _device(trace: HostTrace, name: str, rows: I64) -> DeviceIdle:
     start = trace.events.start_ps[rows]
     end = start + trace.events.duration_ps[rows]
-    return DeviceIdle(name, int(end.max() - start.min()), union(start, end).total_ps)
+    return DeviceIdle(name, int(end.max() - start.min()), Spans.of(start, end).total)
 
 
 def _stream(trace: HostTrace, device: str, line: int, rows: I64, call: I64) -> StreamIdle:

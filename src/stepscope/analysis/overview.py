@@ -8,17 +8,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
-from stepscope.analysis.advice import Advice, Facts, advise
+from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.breakdown import CATEGORIES, MEANING
 from stepscope.analysis.environment import EnvironmentOfHost, Missing, environment_of
+from stepscope.analysis.facts import HostFacts, facts_of
 from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, between_shares, breakdown_of, steps_of_host
 from stepscope.analysis.profiling_cost import ProfilingCost, dearest, profiling_cost
 from stepscope.analysis.steps import step_warnings
 from stepscope.analysis.top_ops import OpTable, add_tables, device_ops, host_ops
 from stepscope.analysis.verdict import Verdict, judge
-from stepscope.model import EventKind, HostTrace, Trait
+from stepscope.model import HostTrace
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, percent, round_ms
 
 TOP_OPS = 10
@@ -73,16 +72,6 @@ _METRIC_FIELDS: tuple[Field, ...] = (
 
 
 @dataclass(frozen=True)
-class InputFacts:
-    """What the input iterators of a host did, in ps of their own events; zeros without iterators."""
-
-    iterators_ps: int
-    file_read_ps: int
-    has_iterators: bool
-    has_prefetch: bool
-
-
-@dataclass(frozen=True)
 class Partial:
     """What one host contributes."""
 
@@ -92,7 +81,7 @@ class Partial:
     on_host: OpTable
     compute_16bit_ps: int
     compute_32bit_ps: int
-    inputs: InputFacts
+    facts: HostFacts
     profiling: ProfilingCost | None
 
 
@@ -113,6 +102,7 @@ class OverviewReport(Report):
     top_ops: tuple[dict[str, Cell], ...]
     environment: dict[str, Cell]
     advice: tuple[Advice, ...]
+    context: Context
     missing: tuple[Missing, ...]
     step_rows: tuple[dict[str, Cell], ...]
     profiling: ProfilingCost | None
@@ -266,19 +256,8 @@ def partial(trace: HostTrace) -> Partial:
         on_host=host_ops(trace),
         compute_16bit_ps=parts.compute_16bit_ps,
         compute_32bit_ps=parts.compute_32bit_ps,
-        inputs=_inputs(trace),
+        facts=facts_of(trace),
         profiling=profiling_cost(trace),
-    )
-
-
-def _inputs(trace: HostTrace) -> InputFacts:
-    iterators = trace.events.kind == EventKind.ITERATOR
-    reads = iterators & ((trace.events.traits & np.uint8(Trait.FILE_READ)) != 0)
-    return InputFacts(
-        iterators_ps=int(trace.events.duration_ps[iterators].max(initial=0)),
-        file_read_ps=int(trace.events.duration_ps[reads].sum()),
-        has_iterators=bool(iterators.any()),
-        has_prefetch=bool((trace.events.kind == EventKind.INPUT_HANDOVER).any()),
     )
 
 
@@ -301,12 +280,24 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     placement = _placement(partials, on_device, on_host)
     first = (taking or hosts)[0]
     environment = _environment([part.environment for part in partials])
-    facts = _facts(partials, shares, verdict, placement, gap, str(environment["framework"]))
+    step_time, top_ops = _statistics([row.duration_ps for row in counted]), _top(on_device if has_device else on_host)
+    context = _context(
+        partials,
+        shares,
+        step_time["mean"],
+        verdict,
+        has_device,
+        placement,
+        gap,
+        str(environment["framework"] or ""),
+        top_ops,
+    )
+    advised = advise(context)
     return OverviewReport(
         hosts=tuple(part.host for part in hosts),
-        warnings=step_warnings(hosts, aligned),
+        warnings=(*step_warnings(hosts, aligned), *advised.warnings),
         partial=any(part.partial for part in hosts),
-        step_time_ms={**_statistics([row.duration_ps for row in counted]), "between_steps_percent": gap},
+        step_time_ms={**step_time, "between_steps_percent": gap},
         steps_source=first.source,
         steps_how=first.how,
         confidence=first.confidence,
@@ -314,9 +305,10 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         input_bound_percent=round(shares["input"], 4) if shares else None,
         verdict=verdict,
         placement=placement,
-        top_ops=_top(on_device if has_device else on_host),
+        top_ops=top_ops,
         environment=environment,
-        advice=advise(facts),
+        advice=advised.items,
+        context=context,
         missing=_missing(partials),
         step_rows=tuple(_step_row(aligned, at, row) for at, row in enumerate(slowest)),
         profiling=dearest([part.profiling for part in partials]),
@@ -416,28 +408,22 @@ def _missing(partials: Sequence[Partial]) -> tuple[Missing, ...]:
     return tuple(dict.fromkeys(item for part in partials for item in part.environment.missing))
 
 
-def _facts(
-    partials: Sequence[Partial],
-    shares: dict[str, float],
-    verdict: Verdict,
-    placement: dict[str, Cell],
-    gap: float | None,
-    framework: str,
-) -> Facts:
-    inputs = [part.inputs for part in partials if part.inputs.has_iterators]
+def _context(
+    partials: Sequence[Partial], shares: dict[str, float], step_ms: Cell, verdict: Verdict, has_device: bool,
+    placement: dict[str, Cell], gap: float | None, framework: str, top_ops: tuple[dict[str, Cell], ...],
+) -> Context:  # fmt: skip
+    """What the rules look at."""
     eager, narrow = placement["host_eager_percent"], placement["compute_16bit_percent"]
-    return Facts(
+    return Context(
+        hosts=tuple(part.facts for part in partials),
         shares=shares,
+        step_ms=_number(step_ms),
         verdict=verdict.name,
-        file_read_share=_file_read_share(inputs),
+        verdict_text=verdict.sentence,
+        has_device=has_device,
+        framework=framework,
         eager_percent=eager if isinstance(eager, float) else None,
         compute_16bit_percent=narrow if isinstance(narrow, float) else None,
-        between_steps_percent=gap,
-        has_prefetch=any(part.has_prefetch for part in inputs) if inputs else None,
-        framework=framework,
+        between_percent=gap,
+        top_ops=top_ops,
     )
-
-
-def _file_read_share(inputs: Sequence[InputFacts]) -> float | None:
-    total = sum(part.iterators_ps for part in inputs)
-    return percent(sum(part.file_read_ps for part in inputs), total) if total else None

@@ -6,7 +6,7 @@ Adding a tool is one module and one line in `TOOLS`.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +28,13 @@ class Tool:
         name: as on the command line.
         summary: one line for help texts and docs.
         module: where the tool lives, imported on first use.
+        partial_of: the tool whose partials it merges too, so that they are computed and kept once; its own if empty.
     """
 
     name: str
     summary: str
     module: str
+    partial_of: str = ""
 
     @property
     def method(self) -> str:
@@ -52,6 +54,16 @@ class Tool:
         """The report of all hosts; at least one partial."""
         report: Report = self._get("merge")(partials)
         return report
+
+    def finish(self, report: Report, read: Callable[[str], Mapping[str, Any] | None]) -> Report:
+        """The report with what the results of other tools add.  Few modules have a function of this name.
+
+        Args:
+            read: gives another tool's result as in JSON, None where it is not to be had.
+        """
+        finish = getattr(importlib.import_module(self.module), "finish", None)
+        finished: Report = finish(report, read) if finish else report
+        return finished
 
     @property
     def partial_type(self) -> type[Any]:
@@ -80,6 +92,12 @@ TOOLS: tuple[Tool, ...] = (
         "memory-profile", "how full each memory is, and what fills it at its peak", "stepscope.analysis.memory_profile"
     ),
     Tool("pod-viewer", "every step on every worker, and which worker is slowest", "stepscope.analysis.pod_viewer"),
+    Tool(
+        "advice",
+        "what to change first, with the evidence and the step time to expect",
+        "stepscope.analysis.advice.tool",
+        partial_of="overview",
+    ),
     Tool("tf-data", "which stage of a tf.data pipeline is slow, and what to change", "stepscope.analysis.tf_data"),
     Tool(
         "distributed",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepscope.analysis.registry import TOOLS, Tool
+from stepscope.cli import whatif
 from stepscope.cli.capture import add_capture
 from stepscope.cli.open import open_page, serve
 from stepscope.cli.run import add_run
@@ -74,7 +75,7 @@ def _root(
 def summary(path: ProfilePath, run: RunName = None, host: HostName = None) -> None:
     """Ten lines: the verdict, where the step goes, the top ops, the first advice."""
     with working() as progress:
-        report = _load(path, run, host, progress).overview()
+        report = load_profile(path, run, host, progress).overview()
     show_summary(report)
 
 
@@ -90,9 +91,9 @@ def _add_tool(tool: Tool) -> None:
         sort: Sort = None,
         where: Where = None,
     ) -> None:
-        _check_output(form, output)
+        check_output(form, output)
         with working() as progress:
-            report = _load(path, run, host, progress).report(tool.name, steps=steps).arranged(sort, where or ())
+            report = load_profile(path, run, host, progress).report(tool.name, steps=steps).arranged(sort, where or ())
         show_report(report, form, output, top)
 
     app.command(tool.name, help=f"{tool.summary[0].upper()}{tool.summary[1:]}.")(command)
@@ -103,6 +104,7 @@ for _tool in TOOLS:
 
 
 app.command("open")(open_page)
+whatif.register(app)
 
 
 @app.command()
@@ -114,7 +116,7 @@ def doctor(
     """What is in a logdir, what is wrong with it and what to do; without LOGDIR, whether this machine can record."""
     from stepscope.doctor import examine_logdir, examine_machine
 
-    _check_output(form, output)
+    check_output(form, output)
     with working() as progress:
         report = examine_machine() if logdir is None else examine_logdir(logdir, progress)
     show_report(report, form, output, None)
@@ -133,7 +135,7 @@ def demo(
     typer.echo(f"training a small model under the profiler, into {folder}", err=True)
     path = train(folder, framework)
     with working() as progress:
-        report = _load(str(path), None, None, progress).overview()
+        report = load_profile(str(path), None, None, progress).overview()
     show_summary(report)
     typer.echo(f"\nthe profile is {path}\nmore: stepscope open {folder}; stepscope overview {folder}")
     if sys.stdout.isatty() and not os.environ.get(DEMO_ONCE):
@@ -145,7 +147,8 @@ add_capture(app)
 add_run(app)
 
 
-def _load(path: str, run: str | None, host: str | None, progress: Callable[[str], None]) -> LoadedProfile:
+def load_profile(path: str, run: str | None, host: str | None, progress: Callable[[str], None]) -> LoadedProfile:
+    """Finds the profile that a command is about."""
     from stepscope.api import load
 
     spare_scipy()
@@ -162,7 +165,7 @@ def spare_scipy() -> None:
         sys.modules.setdefault("scipy", None)  # type: ignore[arg-type]
 
 
-def _check_output(form: OutputFormat, output: Path | None) -> None:
+def check_output(form: OutputFormat, output: Path | None) -> None:
     """Refuses what cannot be written before any work is done."""
     if form == OutputFormat.PARQUET and output is None and sys.stdout.isatty():
         raise UsageError("Parquet is not for a terminal", hint="give --output FILE")

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stepscope.kernels import (
-        critical, hlo, intervals, nesting, ops, pyramid, selection, stats, trace_json, wire,
+        critical,
+        hlo,
+        intervals,
+        nesting,
+        ops,
+        pyramid,
+        selection,
+        stats,
+        trace_json,
+        wire,
     )  # fmt: skip
 
 __all__ = ["critical", "hlo", "intervals", "nesting", "ops", "pyramid", "selection", "stats", "trace_json", "wire"]

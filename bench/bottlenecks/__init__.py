@@ -1,0 +1,1 @@
+"""Training programs with one bottleneck each, slow and fixed."""

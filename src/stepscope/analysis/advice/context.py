@@ -1,0 +1,141 @@
+"""What rules look at: the overview's figures, the facts of every host, and on demand the results of other tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from stepscope.analysis.advice.rule import Interval
+from stepscope.analysis.facts import HostFacts
+from stepscope.analysis.loop import Activity, LoopFacts
+from stepscope.analysis.work import WorkFacts
+
+MS = 10**9  # picoseconds
+# What recording one Python call costs at least: measured 0.45 to 1 us, see docs/advice.md.
+RECORDED_PYTHON_CALL_PS = 450_000
+
+_NOISE = 0.1  # of the computation: by so much its time varies without a cause
+
+# What of the step breakdown tells the same as an activity of the loop's thread.
+_CATEGORY: Mapping[Activity, str] = {
+    Activity.INPUT: "input",
+    Activity.COMPILE: "compilation",
+    Activity.COLLECTIVE: "device_collectives",
+}
+
+
+@dataclass(frozen=True)
+class Context:
+    """What rules look at.
+
+    Attributes:
+        hosts: the facts of every host.
+        shares: percent of the step time by category, as in the overview.
+        step_ms: mean step time; 0 if there are no steps.
+        verdict: the overview's verdict, with its sentence.
+        has_device: an accelerator took part.
+        top_ops: the overview's list.
+        read: gives another tool's merged result as in JSON, None where that is not to be had.
+    """
+
+    hosts: Sequence[HostFacts]
+    shares: Mapping[str, float]
+    step_ms: float
+    verdict: str
+    verdict_text: str
+    has_device: bool
+    framework: str
+    eager_percent: float | None
+    compute_16bit_percent: float | None
+    between_percent: float | None
+    top_ops: Sequence[Mapping[str, Any]] = ()
+    read: Callable[[str], Mapping[str, Any] | None] = field(default=lambda _: None)
+
+    @cached_property
+    def pace(self) -> HostFacts | None:
+        """The host that sets the pace: the one whose loop is busy longest without waiting for others."""
+        looped = [host for host in self.hosts if host.loop is not None]
+        return max(looped, key=lambda host: busy_ps(host.loop), default=None) if looped else None
+
+    @property
+    def loop(self) -> LoopFacts | None:
+        """The loop of the host that sets the pace."""
+        return self.pace.loop if self.pace else None
+
+    @property
+    def work(self) -> WorkFacts | None:
+        """The work of the host that sets the pace."""
+        return self.pace.work if self.pace else None
+
+    @property
+    def period_ms(self) -> float:
+        """Time from one step to the next, what lies between them included."""
+        loop = self.loop
+        return loop.observed_ps / loop.steps / MS if loop else self.step_ms
+
+    def part_ms(self, *activities: Activity) -> float:
+        """Time per step of activities.  Where a device computes meanwhile it counts for nothing."""
+        return sum(self._part_ms(activity) for activity in activities)
+
+    def _part_ms(self, activity: Activity) -> float:
+        category = _CATEGORY.get(activity)
+        copies = sum(host.copies_in_ps for host in self.hosts) / max(self._steps, 1) / MS
+        if (self.has_device or self.loop is None) and activity == Activity.TRANSFER:
+            return copies
+        if (self.has_device or self.loop is None) and category is not None:
+            whole = self.shares.get(category, 0.0) * self.step_ms / 100
+            return max(whole - copies, 0.0) if activity == Activity.INPUT else whole
+        return self.loop.activity_ps.get(activity.name.lower(), 0) / self.loop.steps / MS if self.loop else 0.0
+
+    @property
+    def _steps(self) -> int:
+        return sum(host.work.steps for host in self.hosts)
+
+    def percent(self, time_ms: float) -> float:
+        """A time per step as a share of the period."""
+        return 100.0 * time_ms / self.period_ms if self.period_ms > 0 else 0.0
+
+    def per_step(self, count_or_ps: float) -> float:
+        """A total of the loop, per step."""
+        return count_or_ps / self.loop.steps if self.loop else 0.0
+
+    def calls(self, activity: Activity) -> float:
+        """How often per step the loop's thread does something."""
+        return self.per_step(self.loop.calls.get(activity.name.lower(), 0)) if self.loop else 0.0
+
+    @property
+    def compute_ms(self) -> float:
+        """Time per step in which something computes."""
+        return self.work.compute_ps / max(self.work.steps, 1) / MS if self.work else 0.0
+
+    @property
+    def disturbed_ms(self) -> float:
+        """By how much the ops of a step take longer than in the best quarter of the steps, if that is worth saying."""
+        work = self.work
+        if work is None or self.has_device or work.disturbed_ps < _NOISE * work.compute_ps:
+            return 0.0
+        return work.disturbed_ps / max(work.steps, 1) / MS
+
+    @property
+    def recording_ms(self) -> float:
+        """What the recording of Python calls cost per step."""
+        return self.per_step(self.loop.python_calls) * RECORDED_PYTHON_CALL_PS / MS if self.loop else 0.0
+
+    def intervals(self, activity: Activity) -> tuple[Interval, ...]:
+        """The longest stretches of an activity."""
+        if self.pace is None or self.pace.loop is None:
+            return ()
+        spans = self.pace.loop.spans.get(activity.name.lower(), [])
+        return tuple(
+            Interval(self.pace.host, span.name, round(span.start_ps / MS, 6), round(span.end_ps / MS, 6))
+            for span in spans
+        )
+
+
+def busy_ps(loop: LoopFacts | None) -> float:
+    """Time per step in which a loop does not wait for other hosts."""
+    if loop is None:
+        return 0.0
+    return (loop.observed_ps - loop.activity_ps.get(Activity.COLLECTIVE.name.lower(), 0)) / loop.steps

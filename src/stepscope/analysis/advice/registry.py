@@ -1,0 +1,43 @@
+"""Which rules there are: those of this package, those that were registered, and those of other packages."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+
+from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.advice.rules import RULES
+from stepscope.errors import UsageError
+
+GROUP = "stepscope.rules"
+
+_registered: dict[str, Rule] = {}
+
+
+def register(rule: Rule) -> Rule:
+    """Adds a rule for the rest of the process.  A rule of the same id takes the place of the one before.
+
+    Raises:
+        UsageError: it is no rule, or its id is that of a rule of this package.
+    """
+    if not isinstance(rule, Rule):
+        raise UsageError(f"{rule!r} is no rule", hint="pass a stepscope.analysis.advice.Rule")
+    if any(rule.id == known.id for known in RULES):
+        raise UsageError(f"there is a rule {rule.id!r} already", hint="give the rule an id of its own")
+    _registered[rule.id] = rule
+    return rule
+
+
+def rules() -> tuple[tuple[Rule, ...], tuple[str, ...]]:
+    """All rules, and a warning for each entry point that gave none."""
+    found, warnings = list(RULES), []
+    for point in entry_points(group=GROUP):
+        try:
+            rule = point.load()
+        except Exception as error:
+            warnings.append(f"the rule {point.name!r} of {point.value} cannot be loaded: {error}")
+            continue
+        if isinstance(rule, Rule):
+            found.append(rule)
+        else:
+            warnings.append(f"the entry point {point.name!r} of {point.value} is no rule")
+    return (*found, *_registered.values()), tuple(warnings)

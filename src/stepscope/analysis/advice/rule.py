@@ -1,0 +1,130 @@
+"""What a rule is, and what it answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stepscope.analysis.advice.context import Context
+
+CLASSES: tuple[str, ...] = (
+    "input_preprocessing",
+    "input_file_read",
+    "input_no_prefetch",
+    "input_python",
+    "input_transfer",
+    "small_batch",
+    "recompilation",
+    "eager_dispatch",
+    "host_sync",
+    "python_overhead",
+    "checkpoint_stall",
+    "redundant_compute",
+    "memory_churn",
+    "straggler",
+    "communication_bound",
+    "low_precision",
+    "none",
+)
+_DOCS = "advice.md"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a tool that the evidence comes from.
+
+    Attributes:
+        tool: the tool's name.
+        key: what the row is found by: the name of an op, of a category, of a host.
+        value_ms: its time per step.
+    """
+
+    tool: str
+    key: str
+    value_ms: float
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A place in the trace that shows the evidence; times from the start of the host's session."""
+
+    host: str
+    name: str
+    start_ms: float
+    end_ms: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """One thing to change.
+
+    Attributes:
+        id: stable name of the advice.
+        kind: one of CLASSES (`class` in JSON).
+        title: what to do, in a few words.
+        evidence: the measured facts behind it.
+        predicted_speedup: step time now over the step time if the cause vanished; None if it cannot be told.
+        actions: what to do, most effective first.
+        tool: the tool that shows the details.
+        confidence: 0 to 1, how sure the rule is of the class.
+        step_time_ms: from one step to the next, now; without what the recording itself cost, if that can be told.
+        predicted_step_time_ms: the same if the cause vanished.
+        reasoning: how the prediction comes about.
+        rows, intervals: where the evidence is found.
+    """
+
+    id: str
+    kind: str
+    title: str
+    evidence: str
+    predicted_speedup: float | None
+    actions: tuple[str, ...]
+    tool: str
+    confidence: float = 0.8
+    step_time_ms: float | None = None
+    predicted_step_time_ms: float | None = None
+    reasoning: str = ""
+    rows: tuple[Row, ...] = ()
+    intervals: tuple[Interval, ...] = ()
+
+    @property
+    def docs(self) -> str:
+        """The section of the documentation that explains the class."""
+        return f"{_DOCS}#{self.kind}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The item as in JSON."""
+        item = asdict(self)
+        item["class"] = item.pop("kind")
+        return item | {
+            "docs": self.docs,
+            "actions": list(self.actions),
+            "rows": list(item["rows"]),
+            "intervals": list(item["intervals"]),
+        }
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule.
+
+    Attributes:
+        id: stable name; the advice's `id` begins with it.
+        needs: the tools whose results it reads, besides the overview.
+        threshold_percent: the share of the step from which it speaks; `evaluate` reads it from here.
+        evaluate: the rule itself: what it says of a run, None if it has nothing to say.
+        yields_to: classes of advice that explain the same time better: where one of them predicts at least half as
+            much, this rule's advice is left out.
+    """
+
+    id: str
+    threshold_percent: float
+    evaluate: Callable[[Context, float], Advice | None]
+    needs: tuple[str, ...] = ()
+    yields_to: tuple[str, ...] = ()
+
+    def __call__(self, context: Context) -> Advice | None:
+        """What the rule says of a run."""
+        return self.evaluate(context, self.threshold_percent)

@@ -1,0 +1,12 @@
+"""Picking the words for a framework."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Actions = Mapping[str, tuple[str, ...]]
+
+
+def actions_for(framework: str, actions: Actions) -> tuple[str, ...]:
+    """The actions for a framework, those under "" for any other."""
+    return actions.get(framework, actions.get("", ()))

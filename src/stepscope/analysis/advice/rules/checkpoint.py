@@ -1,0 +1,48 @@
+"""The loop stops to save its state."""
+
+from __future__ import annotations
+
+from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.loop import Activity
+
+_ACTIONS: Actions = {
+    "tensorflow": (
+        "save every few hundred steps: CheckpointManager(..., checkpoint_interval=N), ModelCheckpoint(save_freq=N)",
+        "write in the background: tf.train.CheckpointOptions(enable_async=True)",
+    ),
+    "jax": (
+        "save every few hundred steps: ocp.CheckpointManagerOptions(save_interval_steps=N)",
+        "write in the background: orbax.checkpoint.AsyncCheckpointer",
+    ),
+    "pytorch": (
+        "call torch.save every few hundred steps",
+        "write in the background: torch.distributed.checkpoint.async_save, or copy the state and save in a thread",
+    ),
+    "": ("save every few hundred steps, and in the background",),
+}
+
+
+def _evaluate(context: Context, threshold: float) -> Advice | None:
+    saving = context.part_ms(Activity.CHECKPOINT)
+    if context.percent(saving) < threshold:
+        return None
+    where = context.intervals(Activity.CHECKPOINT)
+    name = next((place.name for place in where if place.name), "")
+    return without(context, saving, "saving", [Bound(context.compute_ms, "the computation")]).advice(
+        rule="checkpoint.stall",
+        kind="checkpoint_stall",
+        title="Save less often, or in the background",
+        evidence=f"{context.percent(saving):.1f} % of the time of a step saves the model's state"
+        f"{f', in {name}' if name else ', after its parameters are collected (state_dict)'}",
+        actions=actions_for(context.framework, _ACTIONS),
+        tool="steps",
+        confidence=0.9 if name else 0.7,
+        rows=(Row("steps", "other", round(saving, 3)),),
+        intervals=where,
+    )
+
+
+RULE = Rule(id="checkpoint.stall", threshold_percent=5.0, evaluate=_evaluate, yields_to=("recompilation",))

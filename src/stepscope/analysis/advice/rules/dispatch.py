@@ -1,0 +1,212 @@
+"""The host spends its time starting work that is too small: single ops, tiny batches, or values fetched one by one.
+
+All three look alike on a timeline, so one rule decides between them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.gain import Bound, Gain, without
+from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.loop import Activity
+from stepscope.analysis.work import WorkFacts
+
+_FEWEST_STARTS = 8.0  # a step: fewer are the usual course of a compiled step
+_FEWEST_TORCH_OPS = 100.0  # a step: PyTorch dispatches every op, also of a step that could hardly have fewer
+_FEW_STARTS_PERCENT = 60.0  # with fewer starts, the share from which even these are too small
+_FETCHES = 10.0  # values a step
+_FETCHES_OF_STARTS = 0.1  # optimizers fetch their step counts; where values are looked at, there are more fetches
+_REPEATS = 4.0  # of the same program, or of forward and backward, in a step
+_TINY_BATCH = 8
+_FEW_OPS = 300.0
+_SINGLE_OP_PROGRAMS = 50.0  # programs a step with hardly more than one op each: nothing is compiled as a whole
+_OPS_OF_A_PROGRAM = 3.0
+_LEFT_OF_SHORT = 0.15  # of the time of an op that is all overhead, what stays when it works on more data
+_PRODUCT = re.compile(r"(?i).*(?:dot|matmul|conv|einsum|cholesky|scatter|gather|sort)")
+
+_COMPILE: Actions = {
+    "tensorflow": ("wrap the whole step in tf.function", "tf.function(jit_compile=True) fuses its ops"),
+    "jax": ("wrap the whole step, gradient and update included, in jax.jit", "use jax.lax.scan for loops in it"),
+    "pytorch": (
+        "torch.compile the model or the step",
+        "replace loops over elements, time steps or parameters by batched ops (nn.GRU, torch.vmap, foreach optimizers)",
+    ),
+    "": ("compile the step as a whole",),
+}
+_BATCH: Actions = {
+    "tensorflow": (
+        "use larger batches: Dataset.batch(n) with a larger n, fewer micro-batches",
+        "model.compile(steps_per_execution=N), or a tf.function that loops over several batches",
+    ),
+    "jax": ("use larger batches, or fewer micro-batches", "jax.lax.scan over several batches in one program"),
+    "pytorch": ("use larger batches, or accumulate gradients over fewer micro-batches", "torch.vmap over samples"),
+    "": ("use larger batches, or fewer micro-batches",),
+}
+_FETCH: Actions = {
+    "tensorflow": (
+        "compute all values inside the tf.function, stack them, and call .numpy() once every N steps",
+        "keep metrics as tf.keras.metrics, read them at the end of an epoch",
+    ),
+    "jax": (
+        "compute all values inside the jitted step, return them as one array, and fetch it every N steps",
+        "jax.device_get a whole tree at once instead of .item() and float() on each leaf",
+    ),
+    "pytorch": (
+        "stack all values into one tensor and call .tolist() once, every N steps",
+        "keep metrics as tensors; .item(), float(), bool() and printing wait for each value",
+    ),
+    "": ("fetch all values at once, every N steps",),
+}
+
+
+def _evaluate(context: Context, threshold: float) -> Advice | None:
+    work, loop = context.work, context.loop
+    if context.has_device or work is None or loop is None or not work.steps:
+        return None
+    starts = context.calls(Activity.PROGRAM) + context.calls(Activity.EAGER) + _torch_ops(context, work)
+    overhead = _overhead(context, work)
+    unfused = _single_ops(context, work)
+    enough = threshold if starts >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
+    if context.percent(overhead) < enough and not unfused:
+        return None
+    if context.calls(Activity.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts) and not unfused:
+        return _fetching(context, work, overhead)
+    if _fetches_unseen(context, work):
+        return _fetching(context, work, overhead, confidence=0.5)
+    repeats = _repeats(context, work)
+    if repeats >= _REPEATS or _is_tiny(context, work, starts):
+        return _too_small(context, work, overhead, repeats)
+    if starts < (_FEWEST_TORCH_OPS if context.framework == "pytorch" else _FEWEST_STARTS):
+        return None
+    return _one_by_one(context, work, overhead, starts, unfused)
+
+
+def _torch_ops(context: Context, work: WorkFacts) -> float:
+    return work.ops / work.steps if context.framework == "pytorch" else 0.0
+
+
+def _overhead(context: Context, work: WorkFacts) -> float:
+    """Time of a step in which work is started, and in which ops run that are all overhead."""
+    known = context.part_ms(
+        Activity.INPUT, Activity.CHECKPOINT, Activity.COMPILE, Activity.COLLECTIVE, Activity.TRANSFER, Activity.PYTHON
+    )
+    useful = context.compute_ms - work.short_ps / work.steps / MS
+    return max(context.period_ms - known - useful, 0.0)
+
+
+def _single_ops(context: Context, work: WorkFacts) -> bool:
+    """Whether the loop calls many programs of hardly more than one op."""
+    programs = context.calls(Activity.PROGRAM)
+    several = [module for module in work.modules if module.calls >= work.steps]
+    largest = max((module.self_ps for module in several), default=0)
+    spread = largest < 0.5 * work.self_ps
+    return programs >= _SINGLE_OP_PROGRAMS and spread and work.ops / work.steps / programs <= _OPS_OF_A_PROGRAM
+
+
+def _fetches_unseen(context: Context, work: WorkFacts) -> bool:
+    """TensorFlow records no fetch; but single ops after a compiled step that trains are there to look at values."""
+    eager = context.calls(Activity.EAGER)
+    return context.framework == "tensorflow" and eager >= 2 * _FETCHES and work.backward_ps > 0 and _repeats(
+        context, work
+    ) < _REPEATS  # fmt: skip
+
+
+def _repeats(context: Context, work: WorkFacts) -> float:
+    """How often a step runs the same program of several ops, or forward and backward."""
+    loop = context.loop
+    most = max((context.per_step(program.calls) for program in loop.programs), default=0.0) if loop else 0.0
+    programs = context.calls(Activity.PROGRAM)
+    if work.modules and programs and work.ops / work.steps / programs <= _OPS_OF_A_PROGRAM:
+        most = 0.0
+    return max(most, work.backward_passes / work.steps if work.backward_passes else 0.0)
+
+
+def _is_tiny(context: Context, work: WorkFacts, starts: float) -> bool:
+    if work.rows is not None:
+        return work.rows <= _TINY_BATCH and work.ops / work.steps <= _FEW_OPS
+    return starts < _FEWEST_STARTS and context.framework != "pytorch"
+
+
+def _fetching(context: Context, work: WorkFacts, overhead: float, confidence: float = 0.85) -> Advice:
+    fetches = context.calls(Activity.SYNC)
+    count = (
+        f"fetches {fetches:.0f} values from the device" if fetches else "dispatches single ops around a compiled step"
+    )
+    gain = without(context, overhead, "fetching values one by one", recorded=True)
+    return gain.advice(
+        rule="host.sync",
+        kind="host_sync",
+        title="Fetch values rarely, and all at once",
+        evidence=f"a step {count}, and {context.percent(overhead):.1f} % of its time goes to starting work and waiting"
+        " for it",
+        actions=actions_for(context.framework, _FETCH),
+        tool="op-stats",
+        confidence=confidence,
+        rows=_rows(context),
+        intervals=context.intervals(Activity.SYNC),
+    )
+
+
+def _too_small(context: Context, work: WorkFacts, overhead: float, repeats: float) -> Advice:
+    times = max(repeats, _REPEATS)
+    in_programs = (1 - _LEFT_OF_SHORT) * work.short_in_programs_ps / work.steps / MS
+    removed = (overhead + context.part_ms(Activity.INPUT)) * (1 - 1 / times) + in_programs
+    how = f"the same work runs {repeats:.0f} times a step" if repeats >= _REPEATS else "its ops are tiny"
+    return without(context, removed, "starting work and ops that are all overhead", recorded=True).advice(
+        rule="batch.small",
+        kind="small_batch",
+        title="Give each call more to compute",
+        evidence=f"{context.percent(overhead):.1f} % of the time of a step starts work instead of computing: {how}",
+        actions=actions_for(context.framework, _BATCH),
+        tool="op-stats",
+        confidence=0.8,
+        rows=_rows(context),
+        intervals=context.intervals(Activity.PROGRAM) or context.intervals(Activity.OP),
+    )
+
+
+def _one_by_one(context: Context, work: WorkFacts, overhead: float, starts: float, unfused: bool) -> Advice:
+    what = f"{starts:.0f} ops and programs are started one by one in a step"
+    return _fused(context, work, overhead, unfused).advice(
+        rule="eager.ops",
+        kind="eager_dispatch",
+        title="Compile the step instead of running it op by op",
+        evidence=f"{what}, which takes {context.percent(overhead):.1f} % of its time",
+        actions=actions_for(context.framework, _COMPILE),
+        tool="op-stats",
+        confidence=0.8,
+        rows=_rows(context),
+        intervals=context.intervals(Activity.EAGER) or context.intervals(Activity.PROGRAM),
+    )
+
+
+def _fused(context: Context, work: WorkFacts, overhead: float, unfused: bool) -> Gain:
+    """Without dispatch; programs of one op that are no products are fused into their neighbours too."""
+    if not unfused:
+        return without(context, overhead, "dispatching", recorded=True)
+    products = sum(module.self_ps for module in work.modules if _PRODUCT.match(module.name)) / work.steps / MS
+    removed = max(context.period_ms - products, 0.0)
+    return without(
+        context, removed, "dispatching, and of ops that a compiler fuses", [Bound(products, "what cannot be fused")],
+        recorded=True,
+    )  # fmt: skip
+
+
+def _rows(context: Context) -> tuple[Row, ...]:
+    loop = context.loop
+    named = (*loop.programs[:2], *loop.eager_ops[:2]) if loop else ()
+    return tuple(Row("op-stats", each.name, round(context.per_step(each.total_ps) / MS, 3)) for each in named)
+
+
+RULE = Rule(
+    id="dispatch",
+    threshold_percent=35.0,
+    evaluate=_evaluate,
+    yields_to=(
+        "recompilation", "input_preprocessing", "input_python", "input_file_read", "input_no_prefetch",
+        "checkpoint_stall", "straggler", "communication_bound",
+    ),
+)  # fmt: skip

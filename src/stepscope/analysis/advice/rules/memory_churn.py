@@ -1,0 +1,58 @@
+"""Large tensors are copied, joined or filled anew in every step."""
+
+from __future__ import annotations
+
+from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.gain import without
+from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.loop import Activity
+
+_ACTIONS: Actions = {
+    "tensorflow": (
+        "write into a tf.Variable in place (scatter_update, .assign of a slice) instead of tf.concat",
+        "allocate buffers once, before the loop",
+    ),
+    "jax": (
+        "donate what is replaced: jax.jit(..., donate_argnums=...), so that XLA writes in place",
+        "jax.lax.dynamic_update_slice or x.at[i].set(v) inside the jitted step instead of jnp.concatenate",
+    ),
+    "pytorch": (
+        "write into a preallocated tensor (x[i:j] = v, copy_, index_copy_) instead of torch.cat, clone or stack",
+        "keep a ring buffer instead of shifting",
+        "use in-place ops and optimizer.zero_grad(set_to_none=True)",
+    ),
+    "": ("write in place into memory that is allocated once",),
+}
+
+
+def _evaluate(context: Context, threshold: float) -> Advice | None:
+    work, loop = context.work, context.loop
+    if work is None or loop is None or context.has_device or not work.steps:
+        return None
+    moves = max(work.moves_ps - work.casts_ps, 0) / work.steps / MS
+    moves *= min(work.compute_ps / work.self_ps, 1.0) if work.self_ps else 1.0
+    moves += context.per_step(loop.after_moves_ps) / MS if work.moves_ps > 2 * work.casts_ps else 0.0
+    if context.percent(moves) < threshold or not work.moves:
+        return None
+    top = work.moves[0]
+    rows = tuple(Row("op-stats", op.name, round(op.self_ps / work.steps / MS, 3)) for op in work.moves[:3])
+    return without(context, moves, "moving data and giving memory back").advice(
+        rule="memory.churn",
+        kind="memory_churn",
+        title="Write in place instead of copying",
+        evidence=f"{context.percent(moves):.1f} % of a step's time only moves or fills data, most of it by {top.name}",
+        actions=actions_for(context.framework, _ACTIONS),
+        tool="memory-profile",
+        confidence=0.85,
+        rows=rows,
+        intervals=context.intervals(Activity.OP) if context.framework == "pytorch" else (),
+    )
+
+
+RULE = Rule(
+    id="memory.churn",
+    threshold_percent=20.0,
+    evaluate=_evaluate,
+    yields_to=("straggler", "recompilation", "eager_dispatch"),
+)

@@ -1,0 +1,93 @@
+"""The loop runs long stretches of Python while nothing computes."""
+
+from __future__ import annotations
+
+from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
+from stepscope.analysis.loop import Activity, LoopFacts
+
+_SEVERAL = 5  # steps
+
+_ACTIONS = (
+    "log, evaluate metrics and call callbacks every N steps, not in every step",
+    "compute metrics inside the compiled step, or with NumPy instead of loops over Python numbers",
+    "move what need not wait to another thread",
+)
+_TRACE_PYTHON = {
+    "tensorflow": "record Python calls to see what runs there: ProfilerOptions(python_tracer_level=1)",
+    "pytorch": "record Python calls to see what runs there: torch.profiler.profile(with_stack=True)",
+}
+
+
+def _evaluate(context: Context, threshold: float) -> Advice | None:
+    loop = context.loop
+    if loop is None:
+        return _between(context, threshold)
+    idle = context.part_ms(Activity.PYTHON) - context.per_step(loop.after_moves_ps + _only_once(loop)) / MS
+    if context.percent(idle) < threshold:
+        return None
+    named = [gap for gap in loop.gaps if gap.name]
+    where = f", most of it in {named[0].name.lstrip('$')}" if named else ""
+    hint = () if named else tuple(filter(None, (_TRACE_PYTHON.get(context.framework),)))
+    rows = [Row("op-stats", gap.name, round(context.per_step(gap.total_ps) / MS, 3)) for gap in named[:3]]
+    bounds = [Bound(context.compute_ms, "the computation")]
+    return without(context, idle, "Python while nothing computes", bounds, recorded=bool(named)).advice(
+        rule="python.gaps",
+        kind="python_overhead",
+        title="Shorten the Python between pieces of work",
+        evidence=f"in {context.percent(idle):.1f} % of the time of a step Python runs and nothing computes{where}",
+        actions=(*_call_sites(rows), *_ACTIONS, *hint),
+        tool="steps",
+        confidence=0.8 if named else 0.6,
+        rows=tuple(rows),
+        intervals=tuple(_named(context.intervals(Activity.PYTHON))),
+    )
+
+
+def _only_once(loop: LoopFacts) -> int:
+    """The longest stretch, where it outweighs all others together: what happened once says nothing of a step."""
+    longest = max((span.end_ps - span.start_ps for span in loop.spans.get("python", [])), default=0)
+    all_of_them = loop.activity_ps.get("python", 0)
+    return longest if loop.steps >= _SEVERAL and 2 * longest > all_of_them else 0
+
+
+def _named(places: tuple[Interval, ...]) -> list[Interval]:
+    return [place if place.name else Interval(place.host, "Python", place.start_ms, place.end_ms) for place in places]
+
+
+def _call_sites(rows: list[Row]) -> tuple[str, ...]:
+    return tuple(f"look at {row.key.lstrip('$')}: {row.value_ms:.2f} ms a step" for row in rows[:1])
+
+
+def _between(context: Context, threshold: float) -> Advice | None:
+    """Where the loop's thread is unknown, only the gaps between steps are."""
+    share = context.between_percent
+    if share is None or share < threshold or not context.step_ms:
+        return None
+    gap = context.step_ms * share / (100.0 - share) if share < 100.0 else 0.0
+    now = context.step_ms + gap
+    return Advice(
+        id="python.between-steps",
+        kind="python_overhead",
+        title="Shorten what the program does between steps",
+        evidence=f"{share:.1f} % of the time from the first step to the last lies between steps",
+        predicted_speedup=round(now / context.step_ms, 2),
+        actions=_ACTIONS,
+        tool="steps",
+        confidence=0.5,
+        step_time_ms=round(now, 3),
+        predicted_step_time_ms=round(context.step_ms, 3),
+        reasoning=f"{now:.2f} ms from step to step, less {gap:.2f} ms between them",
+    )
+
+
+RULE = Rule(
+    id="python.gaps",
+    threshold_percent=10.0,
+    evaluate=_evaluate,
+    yields_to=(
+        "recompilation", "checkpoint_stall", "input_python", "input_file_read", "input_preprocessing",
+        "input_no_prefetch", "straggler", "communication_bound", "memory_churn", "input_transfer",
+    ),
+)  # fmt: skip

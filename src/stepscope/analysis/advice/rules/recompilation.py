@@ -1,0 +1,64 @@
+"""The step is traced or compiled again and again."""
+
+from __future__ import annotations
+
+from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.loop import Activity
+
+_ACTIONS: Actions = {
+    "tensorflow": (
+        "pass changing numbers as tensors (tf.constant(x)), not as Python values: each new value is traced anew",
+        "declare @tf.function(input_signature=[...]), or reduce_retracing=True, where shapes change",
+        "keep shapes constant: .batch(n, drop_remainder=True), or pad",
+    ),
+    "jax": (
+        "keep shapes constant: pad, or bucket lengths into a few sizes",
+        "do not mark as static_argnums what changes; pass changing numbers as arrays",
+        "define jitted functions once, outside the loop: a new lambda is compiled anew",
+        "jax.config.update('jax_explain_cache_misses', True) names the argument that changed",
+    ),
+    "pytorch": (
+        "torch.compile(dynamic=True), or torch._dynamo.mark_dynamic(x, 0), where shapes change",
+        "pass changing numbers as tensors, not as Python values",
+        "TORCH_LOGS=recompiles names the guard that failed",
+    ),
+    "": ("keep shapes and Python arguments of the compiled step constant",),
+}
+
+
+def _evaluate(context: Context, threshold: float) -> Advice | None:
+    compiling = context.part_ms(Activity.COMPILE)
+    if context.percent(compiling) < threshold:
+        return None
+    # A program that is new runs slowly once more: it is instantiated, its graph optimized, its caches are cold.
+    around = context.part_ms(Activity.PROGRAM, Activity.RUNTIME, Activity.DISPATCH, Activity.WAIT)
+    removed = compiling + max(around - context.compute_ms, 0.0)
+    times = context.calls(Activity.COMPILE)
+    changed = _what_changed(context)
+    return without(
+        context, removed, "tracing, compiling and starting new programs",
+        [Bound(min(context.compute_ms, context.period_ms - compiling), "the computation")], recorded=True,
+    ).advice(
+        rule="compile.again",
+        kind="recompilation",
+        title="Stop tracing and compiling in every step",
+        evidence=f"{context.percent(compiling):.1f} % of the time of a step traces or compiles programs"
+        f"{f', {times:.1f} times a step' if times else ''}{changed}",
+        actions=actions_for(context.framework, _ACTIONS),
+        tool="steps",
+        confidence=0.95,
+        rows=(Row("steps", "compilation", round(compiling, 3)),),
+        intervals=context.intervals(Activity.COMPILE),
+    )  # fmt: skip
+
+
+def _what_changed(context: Context) -> str:
+    """Which program it is, as far as the trace names it."""
+    programs = context.loop.programs if context.loop else []
+    return f"; most of it in {programs[0].name}" if programs else ""
+
+
+RULE = Rule(id="compile.again", threshold_percent=8.0, evaluate=_evaluate)

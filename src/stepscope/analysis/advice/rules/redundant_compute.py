@@ -1,0 +1,82 @@
+"""A step computes what its update does not depend on."""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.gain import without
+from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.work import WorkFacts
+
+_USUAL_FORWARD = 0.6  # forward over backward work of a network that is trained: about a half, more for the first layer
+_SUSPICIOUS_FORWARD = 1.4
+_TRAINS = re.compile(r"(?i).*(?:train|update|grad|fit|optim|step)")
+
+_ACTIONS = (
+    "skip it where its result is not used: a loss with weight zero, a metric that nobody reads",
+    "evaluate every N steps instead of in every step",
+    "compute once, and keep, what does not change from step to step",
+)
+
+
+def _evaluate(context: Context, threshold: float) -> Advice | None:
+    work = context.work
+    if work is None or context.has_device or not work.steps:
+        return None
+    extra, what, confidence, key = _extra(work)
+    extra_ms = extra / work.steps / MS * _on_critical_path(work)
+    if context.percent(extra_ms) < threshold:
+        return None
+    return without(context, extra_ms, "forward computation without a backward pass").advice(
+        rule="compute.redundant",
+        kind="redundant_compute",
+        title="Leave out what the update does not need",
+        evidence=f"{context.percent(extra_ms):.1f} % of the time of a step {what}",
+        actions=_ACTIONS,
+        tool="op-stats",
+        confidence=confidence,
+        rows=(Row("op-stats", key, round(extra_ms, 3)),),
+    )
+
+
+def _on_critical_path(work: WorkFacts) -> float:
+    """Ops of several threads at a time add up to more than the time that they take."""
+    return min(work.compute_ps / work.self_ps, 1.0) if work.self_ps else 1.0
+
+
+def _extra(work: WorkFacts) -> tuple[int, str, float, str]:
+    """Time, what it is, how sure that is, and the row that shows it."""
+    if work.no_grad_ps is not None and work.backward_ps:
+        return work.no_grad_ps, "computes without gradients (torch.no_grad) while it trains", 0.75, "aten::addmm"
+    if work.backward_ps and work.forward_ps > _SUSPICIOUS_FORWARD * work.backward_ps:
+        extra = int(work.forward_ps - _USUAL_FORWARD * work.backward_ps)
+        times = work.forward_ps / work.backward_ps
+        return (
+            extra,
+            f"computes what has no backward pass (forward work is {times:.1f} times the backward work)",
+            0.7,
+            "MatMul",
+        )
+    return _beside_the_update(work)
+
+
+def _beside_the_update(work: WorkFacts) -> tuple[int, str, float, str]:
+    """Programs beside the one that trains: the one with the most ops a call, or with such a name."""
+    if len(work.modules) < 2 or len(work.modules) > _FEW_PROGRAMS:
+        return 0, "", 0.0, ""
+    main = max(work.modules, key=lambda module: (bool(_TRAINS.match(module.name)), module.calls))
+    beside = [module for module in work.modules if module is not main]
+    largest = beside[0]
+    text = f"runs {largest.name}, a program beside the one that trains ({main.name})"
+    return sum(module.self_ps for module in beside), text, 0.5, largest.name
+
+
+_FEW_PROGRAMS = 8  # more of them are single ops: then the step is not compiled as a whole
+
+RULE = Rule(
+    id="compute.redundant",
+    threshold_percent=15.0,
+    evaluate=_evaluate,
+    yields_to=("straggler", "memory_churn", "eager_dispatch", "host_sync", "recompilation", "small_batch"),
+)

@@ -1,0 +1,60 @@
+"""The same large data is copied or converted on its way into the step, again and again."""
+
+from __future__ import annotations
+
+from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.loop import Activity
+
+_ACTIONS: Actions = {
+    "tensorflow": (
+        "make a tf.constant or tf.Variable of it once, before the loop, and pass that",
+        "feed batches through tf.data with .prefetch(tf.data.AUTOTUNE) instead of NumPy arguments",
+        "keep it in the type that the step computes in, so that nothing is converted",
+    ),
+    "jax": (
+        "jax.device_put it once, before the loop, and pass the device array",
+        "keep it in the type that the step computes in: float64 NumPy arrays are converted on every call",
+        "put the next batch on the device while the step runs",
+    ),
+    "pytorch": (
+        "convert or move it once, before the loop: x = x.to(device, dtype)",
+        "DataLoader(pin_memory=True) and .to(device, non_blocking=True) for what changes with every batch",
+    ),
+    "": ("copy what does not change once, before the loop", "copy what changes while the step before runs"),
+}
+
+
+def _evaluate(context: Context, threshold: float) -> Advice | None:
+    copies = context.part_ms(Activity.TRANSFER)
+    casts = _casts(context)
+    if context.percent(copies + casts) < threshold:
+        return None
+    what = "copies data in" if copies >= casts else "converts data to another type or device"
+    bounds = [Bound(context.compute_ms - casts, "the computation")]
+    return without(context, copies + casts, "copying data in", bounds).advice(
+        rule="input.transfer",
+        kind="input_transfer",
+        title="Copy data in once, not in every step",
+        evidence=f"{context.percent(copies + casts):.1f} % of the time of a step {what}",
+        actions=actions_for(context.framework, _ACTIONS),
+        tool="op-stats",
+        confidence=0.8,
+        rows=(Row("op-stats", "copy to device" if copies >= casts else "aten::to", round(copies + casts, 3)),),
+        intervals=context.intervals(Activity.TRANSFER if copies >= casts else Activity.OP),
+    )
+
+
+def _casts(context: Context) -> float:
+    """Conversions on the host, with the time that giving back what they made takes."""
+    work, loop = context.work, context.loop
+    if context.has_device or work is None or loop is None or not work.casts_ps:
+        return 0.0
+    casts = work.casts_ps / work.steps / MS
+    moves_more = work.moves_ps > 2 * work.casts_ps
+    return casts if moves_more else casts + context.per_step(loop.after_moves_ps) / MS
+
+
+RULE = Rule(id="input.transfer", threshold_percent=10.0, evaluate=_evaluate, yields_to=("recompilation",))

@@ -1,0 +1,222 @@
+"""The step waits for its next batch: which stage makes it late?"""
+
+from __future__ import annotations
+
+from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
+from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.feeding import FeedFacts
+from stepscope.analysis.loop import Activity
+
+_MOST_OF = 50.0  # percent of the time of the input that makes one cause the cause
+# Without prefetching, input and computation take turns.  Up to this ratio of the two, turning them side by side helps
+# more than making the input faster does.
+_PREFETCH_SUFFICES = 2.0
+_OF_GAPS = 0.6  # of the long gaps that have to lie before the step's first work to be taken for input
+
+_TITLES = {
+    "input_file_read": "Read files ahead, in parallel and in larger pieces",
+    "input_no_prefetch": "Prepare the next batch while the step runs",
+    "input_python": "Take pure Python out of the input",
+    "input_preprocessing": "Make the preparation of input cheaper or more parallel",
+}
+_ACTIONS: dict[str, Actions] = {
+    "input_file_read": {
+        "tensorflow": (
+            "pack many small files into few large TFRecord files",
+            "read several files at once: .interleave(open_file, num_parallel_calls=tf.data.AUTOTUNE)",
+            "read ahead with .prefetch(tf.data.AUTOTUNE) at the end, and .cache() what fits into memory",
+        ),
+        "pytorch": (
+            "pack the samples into few large files (one .npy that is memory-mapped, WebDataset shards)",
+            "DataLoader(num_workers=4 or more, prefetch_factor=4, persistent_workers=True), so that reading overlaps",
+        ),
+        "": (
+            "pack the samples into few large files and read them in large pieces",
+            "read ahead in other threads (grain, tf.data, concurrent.futures)",
+        ),
+    },
+    "input_no_prefetch": {
+        "tensorflow": (
+            ".prefetch(tf.data.AUTOTUNE) at the end of the dataset",
+            "map(..., num_parallel_calls=tf.data.AUTOTUNE)",
+        ),
+        "pytorch": ("DataLoader(num_workers=4 or more, persistent_workers=True, prefetch_factor=2)",),
+        "": ("make the next batch in another thread while the step runs, and jax.device_put it there",),
+    },
+    "input_python": {
+        "tensorflow": (
+            "replace tf.py_function, tf.numpy_function and from_generator by TensorFlow ops (tf.strings, tf.io, ...)",
+            "or do that work once, offline, and store its result as TFRecord",
+            "if Python has to stay, run several: .interleave(make_dataset, num_parallel_calls=tf.data.AUTOTUNE)",
+        ),
+        "pytorch": (
+            "do the work of __getitem__ once, before training, and keep tensors",
+            "or spread it over processes: DataLoader(num_workers=4 or more, persistent_workers=True)",
+            "work on whole tensors in collate_fn instead of on one sample in Python",
+        ),
+        "": (
+            "do the work once, before training, and keep arrays",
+            "or spread it over processes (grain.DataLoader(worker_count=...), multiprocessing)",
+        ),
+    },
+    "input_preprocessing": {
+        "tensorflow": (
+            "batch first and map over whole batches: .batch(n).map(fn, num_parallel_calls=tf.data.AUTOTUNE)",
+            "map(..., num_parallel_calls=tf.data.AUTOTUNE)",
+            ".cache() what does not change, or prepare it offline",
+        ),
+        "pytorch": (
+            "DataLoader(num_workers=4 or more, persistent_workers=True), so that items are made while the step runs",
+            "transform whole batches at once (torchvision.transforms.v2 on a batch, on the device if there is one)",
+            "prepare what does not change offline",
+        ),
+        "": (
+            "prepare batches in other threads or processes while the step runs",
+            "transform inside the compiled step (jax.jit), where it can run on the device",
+            "prepare what does not change offline",
+        ),
+    },
+}
+
+
+def _evaluate(context: Context, threshold: float) -> Advice | None:
+    waits = context.part_ms(Activity.INPUT)
+    unnamed = _before_the_step(context)
+    waits += unnamed
+    if context.percent(waits) < threshold:
+        return None
+    kind, why, confidence = _cause(context, waits, unnamed)
+    disturbed = context.disturbed_ms if _feed(context).threads else 0.0
+    what = "waiting for input" + (f" and {disturbed:.2f} ms of competing with it for the cores" if disturbed else "")
+    bounds = _bounds(context, kind, waits, disturbed)
+    gain = without(context, waits + disturbed, what, bounds, recorded=_in_python(context))
+    actions = actions_for(context.framework, _ACTIONS[kind])
+    return gain.advice(
+        rule=f"input.{kind.removeprefix('input_')}",
+        kind=kind,
+        title=_TITLES[kind],
+        evidence=f"{context.percent(waits):.1f} % of the time of a step waits for input: {why}",
+        actions=(*_from_tf_data(context), *actions)[:4],
+        tool="tf-data" if _feed(context).has_iterators else "input-pipeline",
+        confidence=confidence,
+        rows=(Row("overview", "input", round(waits, 3)),),
+        intervals=_places(context, unnamed),
+    )
+
+
+def _places(context: Context, unnamed: float) -> tuple[Interval, ...]:
+    return context.intervals(Activity.PYTHON if unnamed else Activity.INPUT)
+
+
+def _feed(context: Context) -> FeedFacts:
+    """The input stages of the host that sets the pace, else of the first host."""
+    return (context.pace or context.hosts[0]).feed
+
+
+def _in_python(context: Context) -> bool:
+    loop = context.loop
+    return loop is not None and loop.input_from_python_ps > 0
+
+
+def _before_the_step(context: Context) -> float:
+    """Long gaps before a step's first work, where nothing else tells of input: the loop makes its batch there."""
+    loop = context.loop
+    if loop is None or context.has_device or _feed(context).has_iterators or _feed(context).loader:
+        return 0.0
+    gaps, before = context.part_ms(Activity.PYTHON), context.per_step(loop.before_program_ps) / MS
+    return before if gaps and before >= _OF_GAPS * gaps and context.percent(before) >= 5.0 else 0.0
+
+
+def _cause(context: Context, waits: float, unnamed: float) -> tuple[str, str, float]:
+    """Class, what speaks for it, and how sure that is."""
+    feed, loop = _feed(context), context.loop
+    if feed.loader:
+        return _cause_in_loader(context, feed, waits)
+    if feed.has_iterators:
+        return _cause_in_iterators(context, feed, waits)
+    if loop is not None and loop.input_from_python_ps:
+        return _cause_in_python(context)
+    if unnamed:
+        return "input_python", "Python runs before the first op or program of each step", 0.5
+    return "input_preprocessing", "nothing of how the input is made was recorded", 0.4
+
+
+def _cause_in_loader(context: Context, feed: FeedFacts, waits: float) -> tuple[str, str, float]:
+    if feed.loader == "multi":
+        return "input_preprocessing", "the workers of the DataLoader do not keep up", 0.6
+    ops = context.per_step(feed.loader_ops_ps) / MS
+    share = 100.0 * ops / waits if waits else 0.0
+    if share >= _MOST_OF:
+        return "input_preprocessing", f"{share:.0f} % of that is tensor ops in the training process", 0.8
+    if feed.unpickled > feed.made_tensors:
+        return "input_file_read", "the DataLoader unpickles its samples in the training process", 0.6
+    if feed.from_arrays > feed.made_tensors:
+        return "input_file_read", "its samples come as NumPy arrays, and what makes them is no op: files are read", 0.5
+    return "input_python", f"only {share:.0f} % of that is ops; the rest is Python in the training process", 0.8
+
+
+def _cause_in_iterators(context: Context, feed: FeedFacts, waits: float) -> tuple[str, str, float]:
+    if feed.ops_ps and feed.python_ps * 2 >= feed.ops_ps:
+        return "input_python", "the dataset calls Python for its elements", 0.9
+    longest = max(feed.iterators_ps, feed.produced_ps)
+    if feed.file_read_ps and 100.0 * feed.file_read_ps >= 0.8 * _MOST_OF * longest:
+        share = min(100.0 * feed.file_read_ps / longest, 100.0)
+        return "input_file_read", f"{share:.0f} % of the time of its stages reads files", 0.85
+    if feed.reading_ps and feed.reading_ps * 2 >= feed.ops_ps:
+        return (
+            "input_file_read",
+            f"{100.0 * feed.reading_ps / feed.ops_ps:.0f} % of the time of its ops reads files",
+            0.8,
+        )
+    if not feed.has_prefetch:
+        rest = context.period_ms - waits
+        if waits <= _PREFETCH_SUFFICES * rest:
+            return "input_no_prefetch", "no stage hands elements to another thread: input and step take turns", 0.9
+    return "input_preprocessing", "its stages make elements more slowly than the step uses them", 0.8
+
+
+def _cause_in_python(context: Context) -> tuple[str, str, float]:
+    loop = context.loop
+    reads = (loop.input_reads_files_percent or 0.0) if loop else 0.0
+    native = (loop.input_is_native_percent or 0.0) if loop else 0.0
+    name = context.intervals(Activity.INPUT)[0].name.lstrip("$") if context.intervals(Activity.INPUT) else "Python"
+    if reads >= _MOST_OF:
+        return "input_file_read", f"{reads:.0f} % of that reads files, in {name}", 0.85
+    calls = context.per_step(loop.python_calls) if loop else 0.0
+    if native >= _MOST_OF or calls < _CALLS_PER_MS * context.part_ms(Activity.INPUT):
+        return "input_preprocessing", f"{name} works on whole arrays in the loop's thread", 0.7
+    return "input_python", f"{name} runs in the loop's thread", 0.85
+
+
+_CALLS_PER_MS = 20.0  # Python calls per ms below which the time is spent in compiled code
+
+
+def _bounds(context: Context, kind: str, waits: float, disturbed: float) -> list[Bound]:
+    """What becomes critical when the step no longer waits."""
+    feed = _feed(context)
+    bounds = [Bound(context.compute_ms - disturbed, "the computation")]
+    if kind == "input_no_prefetch":
+        bounds.append(Bound(waits, "the input, now side by side with the step,"))
+    if kind == "input_preprocessing" and feed.threads:
+        work = context.work
+        own = work.self_ps / max(work.steps, 1) / MS if work else 0.0
+        total = own + context.per_step(feed.ops_ps) / MS
+        bounds.append(Bound(total / feed.threads, f"the work of input and step on {feed.threads} threads"))
+    return bounds
+
+
+def _from_tf_data(context: Context) -> tuple[str, ...]:
+    """What the tool tf-data says of the slowest stage."""
+    if not _feed(context).has_iterators:
+        return ()
+    found = context.read("tf-data")
+    bottleneck = (found or {}).get("bottleneck") or {}
+    suggestion = bottleneck.get("suggestion")
+    return (str(suggestion),) if suggestion else ()
+
+
+RULE = Rule(
+    id="input", threshold_percent=10.0, evaluate=_evaluate, needs=("tf-data",), yields_to=("recompilation", "straggler")
+)

@@ -1,0 +1,146 @@
+"""What if: the step time with a part of it removed or made faster, on the step's critical path.
+
+A part is a class of advice (`input_python`), a category of the step breakdown (`kernel_launch`), or an op by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.registry import rules
+from stepscope.analysis.advice.rule import CLASSES
+from stepscope.analysis.breakdown import CATEGORIES
+from stepscope.errors import UsageError
+from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section
+
+FIELDS: tuple[Field, ...] = (
+    Field(
+        "step_time_ms", "ms", "from one step to the next, without what the recording itself cost where that is known"
+    ),
+    Field("removed_ms", "ms", "how much of it goes away"),
+    Field("predicted_step_time_ms", "ms", "what is left"),
+    Field("predicted_speedup", "ratio", "now over then"),
+)
+_TABLE: tuple[Field, ...] = (
+    Field("part", "text", "what is removed or made faster", "str"),
+    Field("scale", "ratio", "how much of it stays: 0 removes it", "float"),
+    *FIELDS,
+    Field("reasoning", "text", "how the prediction comes about", "str"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhatIfReport(Report):
+    """The step time with a part removed or scaled.
+
+    Attributes:
+        part: what is removed: a class of advice, a category, or an op.
+        scale: how much of it stays, 0 or more.
+        figures: keys as in FIELDS.
+        reasoning: how the prediction comes about.
+    """
+
+    TOOL: ClassVar[str] = "whatif"
+
+    part: str
+    scale: float
+    figures: dict[str, Cell]
+    reasoning: str
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {"part": self.part, "scale": self.scale, **self.figures, "reasoning": self.reasoning}
+
+    def sections(self) -> Sequence[Section]:
+        """The figures and the reasoning."""
+        does = f"without {self.part}" if self.scale == 0 else f"with {self.part} at {self.scale:g} of its time"
+        return [Figures(f"A step {does}", FIELDS, self.figures), Prose("Reasoning", (self.reasoning,))]
+
+    def main_table(self) -> Rows:
+        """One row."""
+        row: dict[str, Cell] = {"part": self.part, "scale": self.scale, **self.figures, "reasoning": self.reasoning}
+        return Rows("What if", _TABLE, (row,))
+
+
+def what_if(
+    context: Context, remove: str, scale: float, hosts: tuple[str, ...] = (), warnings: tuple[str, ...] = ()
+) -> WhatIfReport:
+    """The step time with a part removed or scaled.
+
+    Args:
+        context: what is known of the run; its `read` has to know op-stats where an op is removed.
+        remove: a class of advice, a category of the breakdown, or an op's name.
+        scale: how much of the part's time stays; 0 removes it, 0.5 halves it, 2 doubles it.
+
+    Raises:
+        UsageError: there are no steps, no such part, or the scale is negative.
+    """
+    if not scale >= 0:
+        raise UsageError(f"--scale {scale:g} is negative", hint="0 removes the part, 0.5 halves it")
+    if context.period_ms <= 0:
+        raise UsageError("the profile holds no steps", hint="mark them; see `stepscope doctor`")
+    now, removed, why = _part(context, remove)
+    gone = removed * (1 - scale)
+    then = max(now - gone, 0.0)
+    text = why if scale == 0 else f"{why}; {scale:g} of it stays"
+    figures: dict[str, Cell] = {
+        "step_time_ms": round(now, 3),
+        "removed_ms": round(gone, 3),
+        "predicted_step_time_ms": round(then, 3),
+        "predicted_speedup": round(now / then, 2) if then > 0 else None,
+    }
+    return WhatIfReport(
+        hosts=hosts, warnings=warnings, partial=False, part=remove, scale=scale, figures=figures, reasoning=text
+    )
+
+
+def _part(context: Context, remove: str) -> tuple[float, float, str]:
+    """The step time now, how much of it the part takes on the critical path, and how that is known."""
+    if remove in CLASSES:
+        return _class(context, remove)
+    if remove in CATEGORIES:
+        share = context.shares.get(remove, 0.0)
+        time = share * context.step_ms / 100
+        return context.period_ms, time, f"{remove} takes {time:.2f} ms of a step where nothing more important happens"
+    return _op(context, remove)
+
+
+def _class(context: Context, remove: str) -> tuple[float, float, str]:
+    found = [advice for rule in rules()[0] if (advice := rule.evaluate(context, 0.0)) and advice.kind == remove]
+    known = [
+        (advice.step_time_ms, advice.predicted_step_time_ms, advice.reasoning)
+        for advice in found
+        if advice.step_time_ms is not None and advice.predicted_step_time_ms is not None
+    ]
+    if not known:
+        return context.period_ms, 0.0, f"no rule finds {remove} in this profile, so there is nothing to remove"
+    now, then, why = min(known, key=lambda each: each[1] or 0.0)
+    return now or 0.0, (now or 0.0) - (then or 0.0), why
+
+
+def _op(context: Context, remove: str) -> tuple[float, float, str]:
+    rows = (context.read("op-stats") or {}).get("rows") or ()
+    found = [row for row in rows if row["name"] == remove] or [row for row in rows if row["type"] == remove]
+    if not found:
+        close = [str(row["name"]) for row in rows if remove.lower() in str(row["name"]).lower()][:3]
+        hint = f"ops like it: {', '.join(close)}" if close else "names are those of `stepscope op-stats`"
+        raise UsageError(f"{remove!r} is no class of advice, no category and no op", hint=hint)
+    where = "device" if any(row["where"] == "device" for row in found) else "host"
+    time = _on_critical_path(context, rows, found, where)
+    text = f"{remove} takes {time:.2f} ms a step of the critical path of the {where}"
+    gain = without(context, time, remove, [Bound(max(context.compute_ms - time, 0.0), "the other computation")])
+    return gain.now_ms, gain.now_ms - gain.then_ms, f"{text}; {gain.reasoning}"
+
+
+def _on_critical_path(
+    context: Context, rows: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]], where: str
+) -> float:
+    """The part of the computing time of a step that is the ops' share of all self time: ops of several threads or
+    devices at a time add up to more than the time that passes."""
+    total = sum(row["total_self_us"] or 0.0 for row in rows if row["where"] == where)
+    own = sum(row["total_self_us"] or 0.0 for row in found if row["where"] == where)
+    return context.compute_ms * own / total if total else 0.0

@@ -1,0 +1,39 @@
+"""What advice is based on beyond the step breakdown, for one host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stepscope.analysis.breakdown import Rank
+from stepscope.analysis.feeding import FeedFacts, feed_of
+from stepscope.analysis.hosts import breakdown_of
+from stepscope.analysis.loop import LoopFacts, loop_of
+from stepscope.analysis.work import WorkFacts, work_of
+from stepscope.model import HostTrace
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """Facts about one host.
+
+    Attributes:
+        loop: how the loop's thread spends its time; None where no steps or no such thread were found.
+        copies_in_ps: time of all steps in which data is copied to a device and nothing more important happens.
+    """
+
+    host: str
+    loop: LoopFacts | None
+    work: WorkFacts
+    feed: FeedFacts
+    copies_in_ps: int
+
+
+def facts_of(trace: HostTrace) -> HostFacts:
+    """The facts about one host."""
+    return HostFacts(
+        host=trace.host,
+        loop=loop_of(trace),
+        work=work_of(trace),
+        feed=feed_of(trace),
+        copies_in_ps=int(breakdown_of(trace).per_step_ps[:, Rank.COPY_TO_DEVICE].sum()),
+    )

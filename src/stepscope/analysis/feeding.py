@@ -1,0 +1,139 @@
+"""How batches come to the loop: through which stages, and what takes the time in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.analysis.spans import Spans
+from stepscope.analysis.stepping import steps_of
+from stepscope.analysis.work import inside, on_input_threads
+from stepscope.model import EventKind, HostTrace, Trait
+
+I64 = NDArray[np.int64]
+K = EventKind
+
+_PYTHON_OP = re.compile(r".*:(?:Eager)?PyFunc\w*$|.*:NumpyFunction$")
+_READING_OP = re.compile(r".*:(?:ReadFile|WholeFileReader\w*|ReaderRead\w*|MatchingFiles)$")
+_GENERATOR = re.compile(r"Iterator::.*Generator")
+_PARALLEL = re.compile(r"Iterator::.*(?:Parallel\w+|MapAndBatch)")
+
+
+@dataclass(frozen=True)
+class FeedFacts:
+    """What the input stages of one host do during the capture, in ps.
+
+    Attributes:
+        has_iterators: input iterators (tf.data) were recorded.
+        has_prefetch: one of them hands elements over to another thread.
+        in_parallel: one of them works on several elements at a time.
+        iterators_ps: the longest call of all; `file_read_ps` the time of those that read files.
+        ops_ps: time of ops that iterators run; `python_ps` that of ops which call Python, `reading_ps` of those which
+            read files.
+        threads: threads that run such ops.
+        produced_ps: time in which elements are being made on the threads behind a hand-over.
+        loader: "single", "multi" or "" for a PyTorch DataLoader in the training process, in workers, or none.
+        loader_ops_ps: time of tensor ops inside the loader's calls.
+        made_tensors, from_arrays, unpickled: tensors that these calls make from Python numbers, from NumPy arrays
+            and from files.
+    """
+
+    has_iterators: bool
+    has_prefetch: bool
+    in_parallel: bool
+    iterators_ps: int
+    file_read_ps: int
+    ops_ps: int
+    python_ps: int
+    reading_ps: int
+    threads: int
+    produced_ps: int
+    loader: str
+    loader_ops_ps: int
+    made_tensors: int
+    from_arrays: int
+    unpickled: int
+
+
+def feed_of(trace: HostTrace) -> FeedFacts:
+    """How batches come to the loop of a host, computed once per trace."""
+    return trace.derived("feed", _find)
+
+
+def _find(trace: HostTrace) -> FeedFacts:
+    events = trace.events
+    iterators = events.kind == K.ITERATOR
+    reads = iterators & ((events.traits & np.uint8(Trait.FILE_READ)) != 0)
+    ops = _ops_of_iterators(trace, iterators)
+    python, reading = (_named(trace, ops, pattern) for pattern in (_PYTHON_OP, _READING_OP))
+    rows = np.flatnonzero(iterators)
+    generator = _named(trace, rows, _GENERATOR)
+    handed = iterators & ~_on_waiting_lines(trace)
+    start = events.start_ps[handed]
+    calls, made, arrays, pickled = _loader(trace)
+    return FeedFacts(
+        has_iterators=bool(iterators.any()),
+        has_prefetch=bool((events.kind == K.INPUT_HANDOVER).any()),
+        in_parallel=bool(_named(trace, rows, _PARALLEL).any()),
+        iterators_ps=int(events.duration_ps[iterators].max(initial=0)),
+        file_read_ps=int(events.duration_ps[reads].sum()),
+        ops_ps=int(events.duration_ps[ops].sum()),
+        python_ps=int(events.duration_ps[ops if generator.any() else ops[python]].sum()),
+        reading_ps=int(events.duration_ps[ops[reading]].sum()),
+        threads=len(np.unique(events.line[ops])),
+        produced_ps=Spans.of(start, start + events.duration_ps[handed]).total,
+        loader=_loader_sort(trace),
+        loader_ops_ps=calls,
+        made_tensors=made,
+        from_arrays=arrays,
+        unpickled=pickled,
+    )
+
+
+def _named(trace: HostTrace, rows: I64, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+    """Which of the events have a name that the pattern matches."""
+    types = trace.events.type[rows]
+    table = np.zeros(len(trace.event_types.name), np.bool_)
+    for row in np.flatnonzero(np.bincount(types, minlength=1)).tolist():
+        table[row] = bool(pattern.match(trace.strings[trace.event_types.name[row]]))
+    return table[types]
+
+
+def _on_waiting_lines(trace: HostTrace) -> NDArray[np.bool_]:
+    """Events on threads that wait for input: what iterators do there, the step waits for."""
+    waits = np.zeros(len(trace.lines), np.bool_)
+    waits[trace.events.line[trace.events.kind == K.INPUT_WAIT]] = True
+    return waits[trace.events.line]
+
+
+def _ops_of_iterators(trace: HostTrace, iterators: NDArray[np.bool_]) -> I64:
+    """Ops that belong to no step, on threads beside iterators: those of their functions."""
+    if not iterators.any():
+        return np.empty(0, np.int64)
+    return np.flatnonzero((trace.events.kind == K.OP) & ((steps_of(trace).label < 0) | on_input_threads(trace)))
+
+
+_LOADERS = (("single", "_SingleProcessDataLoaderIter"), ("multi", "_MultiProcessingDataLoaderIter"))
+
+
+def _loader_sort(trace: HostTrace) -> str:
+    waits = np.flatnonzero(trace.events.kind == K.INPUT_WAIT)[:1]
+    name = trace.name_of(int(waits[0])) if len(waits) else ""
+    return next((sort for sort, part in _LOADERS if part in name), "")
+
+
+def _loader(trace: HostTrace) -> tuple[int, int, int, int]:
+    """Op time inside a DataLoader's calls, and how many tensors they make of what."""
+    if not _loader_sort(trace):
+        return 0, 0, 0, 0
+    ops = np.flatnonzero(trace.events.kind == K.OP)
+    ops = ops[inside(trace, ops, K.INPUT_WAIT)]
+    start = trace.events.start_ps[ops]
+    time = Spans.of(start, start + trace.events.duration_ps[ops]).total
+    lifted, empty, rebuilt = (
+        int(_named(trace, ops, re.compile(rf"aten::{name}$")).sum()) for name in ("lift_fresh", "detach_", "set_")
+    )
+    return time, min(lifted, empty), max(lifted - empty, 0), rebuilt

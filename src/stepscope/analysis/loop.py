@@ -1,0 +1,500 @@
+"""What the training loop does: how the thread that runs it spends its time, and what work it asks for.
+
+The thread of the step marks is looked at from the first step's begin to the last one's end, between the steps too.
+Each instant belongs to one activity, the first in the order of `Activity` that covers it.  What nothing covers is a
+gap; a gap while other threads compute for the step is waiting for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.analysis.grouping import forest, is_device_work
+from stepscope.analysis.spans import Spans, outermost
+from stepscope.analysis.stepping import HostSteps, steps_of
+from stepscope.analysis.work import CASTS, is_move
+from stepscope.model import EventKind, HostTrace, LineKind, stat_names
+
+I64 = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+K = EventKind
+
+LONG_GAP_PS = 300_000_000  # dispatching one op leaves shorter gaps; longer ones are a program's own Python
+MOST_NAMES = 12
+MOST_SPANS = 3
+NEVER = np.iinfo(np.int64).max
+STATE_DICT_OPS = 4  # so many detached tensors in a row are a state_dict
+
+
+class Activity(IntEnum):
+    """What the loop's thread does; where several cover an instant the smallest number counts."""
+
+    INPUT = 1
+    CHECKPOINT = 2
+    COMPILE = 3
+    COLLECTIVE = 4
+    TRANSFER = 5
+    SYNC = 6
+    PROGRAM = 7  # a compiled function: tf.function, jax.jit
+    EAGER = 8  # a single op that is dispatched from Python
+    OP = 9  # an op that computes on this very thread
+    RUNTIME = 10  # calls of the framework that are none of these
+    WAIT = 11  # nothing here, while other threads or a device work for the step
+    DISPATCH = 12  # nothing, for a moment: Python between two calls
+    PYTHON = 13  # nothing, for long
+
+
+_OF_KIND: Mapping[EventKind, Activity] = {
+    K.INPUT_WAIT: Activity.INPUT,
+    K.CHECKPOINT: Activity.CHECKPOINT,
+    K.COMPILE: Activity.COMPILE,
+    K.COLLECTIVE_CALL: Activity.COLLECTIVE,
+    K.COPY_HOST_TO_DEVICE_CALL: Activity.TRANSFER,
+    K.SYNC: Activity.SYNC,
+    K.TRACED_FUNCTION: Activity.PROGRAM,
+    K.FUNCTION_RUN: Activity.PROGRAM,
+    K.EAGER_EXECUTE: Activity.EAGER,
+    K.OP: Activity.OP,
+    K.BACKWARD: Activity.OP,
+    K.EXECUTOR: Activity.OP,
+    K.GRAPH_LAUNCH: Activity.OP,
+    K.RUNTIME_CALL: Activity.RUNTIME,
+    K.OTHER: Activity.RUNTIME,
+}
+# Python functions that say by their name what they do.  The name is the part after the last blank.
+_TRAINS = r"(?!.*(?:train|test|eval|update|on_|optim|loss|backward|step))"
+_PYTHON_RULES: tuple[tuple[Activity, str], ...] = (
+    (
+        Activity.CHECKPOINT,
+        r".*[ .](?:\w*(?:save|checkpoint|ckpt|snapshot|serialize|savez)\w*|to_bytes)$|.*pickle\w* \w*dumps?$"
+        r"|.*(?:orbax|checkpoint)\w*/",
+    ),
+    (
+        Activity.INPUT,
+        rf"{_TRAINS}.*[ .](?:__next__|__getitem__|\w*collate\w*|\w*augment\w*|\w*token\w*|\w*preprocess\w*"
+        r"|\w*(?:batch|batches|dataset|loader|examples?|samples?|records?|images?|inputs?)|\w*(?:load|read|decode|fetch)_\w+)$"
+        r"|.*(?:torch/utils/data|/grain/|tensorflow_datasets)",
+    ),
+    (Activity.SYNC, r".*[ .](?:_value|item|_item|tolist|device_get|__float__|__int__|__bool__|__array__)$"),
+    (Activity.WAIT, r".*[ .](?:block_until_ready|try_to_block|synchronize)$"),
+)
+_PYTHON = tuple((activity, re.compile(pattern)) for activity, pattern in _PYTHON_RULES)
+# Arguments that are copied in, and afterwards given back.
+_COPIES_IN = re.compile(r"(?:tf\.constant|convert_to_tensor|PythonRefManager::CollectGarbage)$")
+_SAVING_OP = re.compile(r"EagerLocalExecute: (?:SaveV2|MergeV2Checkpoints|RestoreV2|ShardedFilename|WriteFile)$")
+_SYNC_OP = re.compile(r"aten::(?:item|_local_scalar_dense|is_nonzero)$")
+_SINGLE_OP = re.compile(r"EagerLocalExecute: ")
+_READS_VARIABLE = re.compile(r"EagerLocalExecute: (?:ReadVariableOp|Identity)$")
+_DETACH = re.compile(r"aten::detach$")
+_READS_FILE = re.compile(r".*[ .](?:fromfile|open|readinto|readlines?|read|read_array\w*|imread|mmap|load)$")
+_NATIVE = re.compile(r"\$(?:numpy|<unknown>|scipy|PIL|cv2|_imaging)\b|.*/(?:numpy|scipy|PIL|cv2|skimage)/")
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of the trace: what happens and when, in ps from the session's start."""
+
+    name: str
+    start_ps: int
+    end_ps: int
+
+
+@dataclass(frozen=True)
+class Named:
+    """Things of one name: how often, for how long altogether."""
+
+    name: str
+    calls: int
+    total_ps: int
+
+
+@dataclass(frozen=True)
+class LoopFacts:
+    """How the loop of one host spends its time, all steps together.
+
+    Attributes:
+        steps: how many.
+        observed_ps: from the first step's begin to the last one's end; what `activity_ps` adds up to.
+        activity_ps: time by activity, in lower case.
+        spans: the longest stretches of each activity.
+        calls: how many outermost events of each activity there are.
+        input_from_python_ps: the time of input that Python functions claim by their names.
+        input_reads_files, input_is_native: percent of that time in functions that read files, and in NumPy and the
+            like; None without such functions.
+        programs: compiled functions that the loop calls, by name; `eager_ops` those it dispatches one by one.
+        gaps: what Python functions fill long gaps, longest first.
+        python_calls: Python calls that were recorded on the thread, each of which the recording made slower.
+        before_program_ps: the part of the long gaps that lies before a step's first program, op or transfer.
+        after_moves_ps: the part that follows an op which moved or converted data: memory is given back.
+    """
+
+    steps: int
+    observed_ps: int
+    activity_ps: dict[str, int]
+    spans: dict[str, list[Span]]
+    calls: dict[str, int]
+    input_from_python_ps: int
+    input_reads_files_percent: float | None
+    input_is_native_percent: float | None
+    programs: list[Named]
+    eager_ops: list[Named]
+    gaps: list[Named]
+    python_calls: int
+    before_program_ps: int
+    after_moves_ps: int
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """The events of the loop's thread while it is observed, as columns."""
+
+    trace: HostTrace = field(repr=False)
+    kind: NDArray[np.uint8]
+    start: I64
+    end: I64
+    type: NDArray[np.integer]
+    activity: NDArray[np.uint8]
+
+    def name(self, event: int) -> str:
+        return self.trace.strings[self.trace.event_types.name[self.type[event]]]
+
+    def of(self, *activities: Activity) -> Spans:
+        return self.where(np.isin(self.activity, activities))
+
+    def where(self, chosen: Mask) -> Spans:
+        return Spans.of(self.start[chosen], self.end[chosen])
+
+    def outer(self, activity: Activity) -> I64:
+        """Events of an activity that lie in no other of it."""
+        rows = np.flatnonzero(self.activity == activity)
+        return rows[outermost(self.start[rows], self.end[rows])]
+
+
+def loop_of(trace: HostTrace) -> LoopFacts | None:
+    """How the loop of a host spends its time; None where no steps or no thread of the host were found."""
+    return trace.derived("loop", _find)
+
+
+def _find(trace: HostTrace) -> LoopFacts | None:
+    steps = steps_of(trace)
+    line = _loop_line(trace, steps)
+    if steps.source == "none" or line < 0:
+        return None
+    observed = Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
+    loop = _loop(trace, line, observed)
+    parts = _parts(loop, _helpers(trace, steps, line), steps, observed)
+    from_python = parts[Activity.INPUT] & loop.where((loop.kind == K.PYTHON_CALL) & (loop.activity == Activity.INPUT))
+    return LoopFacts(
+        steps=len(steps.number),
+        observed_ps=observed.total,
+        activity_ps={activity.name.lower(): spans.total for activity, spans in parts.items()},
+        spans={activity.name.lower(): _longest(loop, spans, activity) for activity, spans in parts.items()},
+        calls={activity.name.lower(): len(loop.outer(activity)) for activity in parts},
+        input_from_python_ps=from_python.total,
+        input_reads_files_percent=_share(loop, from_python, _READS_FILE),
+        input_is_native_percent=_share(loop, from_python, _NATIVE),
+        programs=_by_name(loop, loop.outer(Activity.PROGRAM)),
+        eager_ops=_by_name(loop, np.flatnonzero(loop.kind == K.EAGER_EXECUTE)),
+        gaps=_fillers(loop, parts[Activity.PYTHON]),
+        python_calls=int((loop.kind == K.PYTHON_CALL).sum()),
+        before_program_ps=_before_work(loop, steps, parts[Activity.PYTHON]),
+        after_moves_ps=_after_moves(loop, parts[Activity.PYTHON]),
+    )
+
+
+# -- the thread and its events -----------------------------------------------------------------------------------
+
+
+def _loop_line(trace: HostTrace, steps: HostSteps) -> int:
+    """The line of the step marks; without marks the thread that calls most programs and ops in steps."""
+    if steps.line >= 0 and trace.lines.kind[steps.line] == LineKind.THREAD:
+        return steps.line
+    calls = np.isin(trace.events.kind, (K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.RUNTIME_CALL, K.BACKWARD, K.PYTHON_CALL))
+    calls = calls | (trace.events.kind == K.OP)
+    lines = trace.events.line[calls & (steps.label >= 0)]
+    lines = lines[trace.lines.kind[lines] == LineKind.THREAD]
+    return int(np.bincount(lines).argmax()) if len(lines) else -1
+
+
+def _loop(trace: HostTrace, line: int, observed: Spans) -> _Loop:
+    rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+    start = trace.events.start_ps[rows]
+    end = start + forest(trace).extent_ps[rows]
+    inside = (end > observed.start[0]) & (start < observed.end[0])
+    kind, types = trace.events.kind[rows][inside], trace.events.type[rows][inside]
+    start, end = start[inside], end[inside]
+    activity = _by_kind()[kind]
+    activity[_single_programs(trace, rows)[inside]] = Activity.PROGRAM
+    _by_name_of(trace, kind, types, end - start, activity)
+    loop = _Loop(trace, kind, start, end, types, activity)
+    _drop_claims_on_programs(loop)
+    return loop
+
+
+def _by_kind() -> NDArray[np.uint8]:
+    table = np.zeros(256, np.uint8)
+    for kind, activity in _OF_KIND.items():
+        table[kind] = activity
+    return table
+
+
+def _single_programs(trace: HostTrace, rows: slice) -> Mask:
+    """Dispatches of a whole function rather than of one op."""
+    eager: Mask = trace.events.kind[rows] == K.EAGER_EXECUTE
+    return eager & (trace.stat_ints(stat_names.IS_FUNCTION)[rows] > 0) if eager.any() else eager
+
+
+def _by_name_of(
+    trace: HostTrace, kind: NDArray[np.uint8], types: NDArray[np.integer], length: I64, activity: NDArray[np.uint8]
+) -> None:
+    """What only names tell: Python functions, ops that fetch a value, large constants that are copied."""
+    looked_at = np.isin(kind, (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE))
+    present = np.flatnonzero(np.bincount(types[looked_at], minlength=len(trace.event_types.name)))
+    table = np.zeros(len(trace.event_types.name), np.uint8)
+    for row in present.tolist():
+        table[row] = _from_name(trace.strings[trace.event_types.name[row]])
+    told = table[types] * looked_at
+    told[(told == Activity.TRANSFER) & (length < LONG_GAP_PS)] = 0
+    activity[told > 0] = told[told > 0]
+
+
+def _from_name(name: str) -> int:
+    if _SYNC_OP.match(name):
+        return Activity.SYNC
+    if _COPIES_IN.match(name):
+        return Activity.TRANSFER
+    if _SAVING_OP.match(name):
+        return Activity.CHECKPOINT
+    if not name.startswith("$") and "): " not in name:
+        return 0
+    return next((activity for activity, pattern in _PYTHON if pattern.match(name)), 0)
+
+
+def _drop_claims_on_programs(loop: _Loop) -> None:
+    """A Python function that runs programs is no input, however it is called."""
+    claims = np.flatnonzero((loop.kind == K.PYTHON_CALL) & (loop.activity > 0))
+    if not len(claims):
+        return
+    work = loop.of(Activity.PROGRAM, Activity.EAGER, Activity.OP)
+    held = work.covered(loop.start[claims], loop.end[claims])
+    lost = claims[(held > 0.3 * (loop.end[claims] - loop.start[claims])) & (loop.activity[claims] != Activity.SYNC)]
+    loop.activity[lost] = 0
+
+
+# -- time by activity --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Helpers:
+    """What other threads and the devices do for the steps."""
+
+    compute: Spans
+    collective: Spans
+    compile: Spans
+    transfer: Spans
+    input: Spans
+
+
+def _helpers(trace: HostTrace, steps: HostSteps, line: int) -> _Helpers:
+    kind, start = trace.events.kind, trace.events.start_ps
+    end = start + forest(trace).extent_ps
+    other = (trace.events.line != line) & (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    device = is_device_work(trace)
+    working = other & (steps.label >= 0)
+    compute = (working & np.isin(kind, (K.OP, K.BACKWARD, K.EXECUTOR))) | (device & (kind != K.COLLECTIVE))
+    talking = (working & (kind == K.COLLECTIVE_CALL)) | (device & (kind == K.COLLECTIVE))
+    compiling = other & (kind == K.COMPILE)
+    copying = (working & (kind == K.COPY_HOST_TO_DEVICE_CALL)) | (device & (kind == K.COPY_HOST_TO_DEVICE))
+    waiting = working & (kind == K.INPUT_WAIT)
+    chosen = (compute & ~copying, talking, compiling, copying, waiting)
+    return _Helpers(*(Spans.of(start[each], end[each]) for each in chosen))
+
+
+def _parts(loop: _Loop, helpers: _Helpers, steps: HostSteps, observed: Spans) -> dict[Activity, Spans]:
+    """Every instant of the observed time under exactly one activity."""
+    parts: dict[Activity, Spans] = {}
+    rest = observed
+    for activity in (each for each in Activity if each <= Activity.RUNTIME):
+        covered = loop.of(activity)
+        if activity == Activity.INPUT:
+            covered = covered | helpers.input
+        if activity == Activity.COMPILE:
+            covered = covered | helpers.compile
+        if activity == Activity.SYNC:
+            covered = covered - helpers.compute  # what is waited for would take its time anyway
+        if activity == Activity.CHECKPOINT:
+            ops = loop.where((loop.activity == activity) & (loop.kind != K.PYTHON_CALL))
+            covered = covered | _whole_saves(loop, ops, rest) | _saves_without_ops(loop, rest)
+            covered = covered | _saves_after_reads(loop, rest)
+        parts[activity] = rest & covered
+        rest = rest - covered
+    computing = helpers.compute
+    parts[Activity.WAIT] = rest & computing
+    rest = rest - computing
+    for activity, covered in ((Activity.COLLECTIVE, helpers.collective), (Activity.TRANSFER, helpers.transfer)):
+        parts[activity] = parts[activity] | (rest & covered)
+        rest = rest - covered
+    parts[Activity.WAIT] = parts[Activity.WAIT] | (rest & loop.of(Activity.WAIT))
+    rest = rest - loop.of(Activity.WAIT)
+    parts[Activity.PYTHON] = rest.longer(LONG_GAP_PS)
+    parts[Activity.DISPATCH] = rest - parts[Activity.PYTHON]
+    return parts
+
+
+def _whole_saves(loop: _Loop, found: Spans, rest: Spans) -> Spans:
+    """A save is more than the ops that write: all from the program before it to the program or the input after it."""
+    if not len(found.start):
+        return found
+    work = loop.of(Activity.PROGRAM, Activity.INPUT)
+    marks = loop.where(loop.kind == K.STEP_MARK)
+    if not len(work.start):
+        return found
+    before = np.maximum(_last_at_or_before(work.end, found.start), _last_at_or_before(marks.start, found.start))
+    after = np.minimum(_first_at_or_after(work.start, found.end), _first_at_or_after(marks.end, found.end))
+    return Spans.of(np.where(before > 0, before, found.start), np.where(after < NEVER, after, found.end)) & rest
+
+
+def _last_at_or_before(values: I64, limit: I64) -> I64:
+    at = np.searchsorted(values, limit, side="right") - 1
+    return np.where(at >= 0, values[np.maximum(at, 0)], 0) if len(values) else np.zeros_like(limit)
+
+
+def _first_at_or_after(values: I64, limit: I64) -> I64:
+    at = np.searchsorted(values, limit, side="left")
+    inside = at < len(values)
+    return (
+        np.where(inside, values[np.minimum(at, len(values) - 1)], NEVER) if len(values) else np.full_like(limit, NEVER)
+    )
+
+
+def _saves_without_ops(loop: _Loop, rest: Spans) -> Spans:
+    """Long gaps right after a state_dict: PyTorch detaches every parameter, then writes without an op."""
+    ops = loop.outer(Activity.OP)
+    if not len(ops):
+        return Spans.of(loop.start[:0], loop.end[:0])
+    detach = _named_as(loop, _DETACH)[ops]
+    run = _run_lengths(detach)
+    last = np.flatnonzero(run >= STATE_DICT_OPS)
+    gap_begin = loop.end[ops[last]]
+    gap_end = np.append(loop.start[ops], loop.end.max())[last + 1]
+    long = gap_end - gap_begin >= LONG_GAP_PS
+    first = loop.start[ops[last - run[last] + 1]]
+    return Spans.of(first[long], gap_end[long]) & rest
+
+
+def _saves_after_reads(loop: _Loop, rest: Spans) -> Spans:
+    """What surrounds a burst of reads of variables and is mostly long gaps: Keras reads all, and writes without ops."""
+    ops = np.flatnonzero((loop.kind == K.EAGER_EXECUTE) & _named_as(loop, _SINGLE_OP))
+    reads = _named_as(loop, _READS_VARIABLE)[ops]
+    run = _run_lengths(reads)
+    first, last = np.flatnonzero(run == STATE_DICT_OPS), np.flatnonzero(run >= STATE_DICT_OPS)
+    if not len(last):
+        return Spans.of(loop.start[:0], loop.end[:0])
+    begin = np.concatenate([loop.start[ops[first - STATE_DICT_OPS + 1]], loop.start[ops[last]]])
+    end = np.concatenate([loop.end[ops[first]], loop.end[ops[last]]])
+    around = _whole_saves(loop, Spans.of(begin, end), rest)
+    busy = loop.where(loop.activity > 0)
+    idle = (around - busy).longer(LONG_GAP_PS)
+    mostly = idle.covered(around.start, around.end) >= 0.3 * (around.end - around.start)
+    return Spans(around.start[mostly], around.end[mostly])
+
+
+def _run_lengths(flags: Mask) -> I64:
+    """How many flags in a row are set up to each place."""
+    counted = np.cumsum(flags)
+    before: I64 = np.maximum.accumulate(np.where(flags, 0, counted))
+    return counted - before
+
+
+def _named_as(loop: _Loop, pattern: re.Pattern[str]) -> Mask:
+    """Which of the loop's events have such a name."""
+    table = np.zeros(len(loop.trace.event_types.name), np.bool_)
+    for row in np.flatnonzero(np.bincount(loop.type, minlength=1)).tolist():
+        table[row] = bool(pattern.match(loop.trace.strings[loop.trace.event_types.name[row]]))
+    found: Mask = table[loop.type]
+    return found
+
+
+# -- names and places --------------------------------------------------------------------------------------------
+
+
+def _longest(loop: _Loop, spans: Spans, activity: Activity) -> list[Span]:
+    order = np.argsort(spans.start - spans.end, kind="stable")[:MOST_SPANS]
+    found = []
+    for at in order.tolist():
+        start, end = int(spans.start[at]), int(spans.end[at])
+        found.append(Span(_name_in(loop, start, end, activity), start, end))
+    return found
+
+
+def _name_in(loop: _Loop, start: int, end: int, activity: Activity) -> str:
+    """The longest event of the activity inside a span; for spans that no event covers the longest Python call."""
+    inside = (loop.start >= start) & (loop.end <= end)
+    rows = np.flatnonzero(inside & (loop.activity == activity))
+    if not len(rows):
+        rows = np.flatnonzero(inside & (loop.kind == K.PYTHON_CALL))
+    return loop.name(int(rows[np.argmax(loop.end[rows] - loop.start[rows])])) if len(rows) else ""
+
+
+def _by_name(loop: _Loop, rows: I64) -> list[Named]:
+    types, inverse = np.unique(loop.type[rows], return_inverse=True)
+    calls = np.bincount(inverse, minlength=len(types))
+    total = np.zeros(len(types), np.int64)
+    np.add.at(total, inverse, loop.end[rows] - loop.start[rows])
+    names = loop.trace.event_types.name[types]
+    merged: dict[str, Named] = {}
+    for name, count, time in zip(names.tolist(), calls.tolist(), total.tolist(), strict=True):
+        text = loop.trace.strings[name]
+        known = merged.get(text, Named(text, 0, 0))
+        merged[text] = Named(text, known.calls + count, known.total_ps + time)
+    return sorted(merged.values(), key=lambda named: (-named.total_ps, named.name))[:MOST_NAMES]
+
+
+def _share(loop: _Loop, claimed: Spans, names: re.Pattern[str]) -> float | None:
+    """Percent of the claimed time inside Python functions of such names; None if nothing is claimed."""
+    if not claimed.total:
+        return None
+    inside = claimed & loop.where((loop.kind == K.PYTHON_CALL) & _named_as(loop, names))
+    return round(100.0 * inside.total / claimed.total, 2)
+
+
+def _fillers(loop: _Loop, gaps: Spans) -> list[Named]:
+    """The Python functions that fill long gaps: for each the longest call that begins in it and fills most of it."""
+    python = np.flatnonzero(loop.kind == K.PYTHON_CALL)
+    start, end = loop.start[python], loop.end[python]
+    found: dict[str, Named] = {}
+    for begin, stop in zip(gaps.start[:200].tolist(), gaps.end[:200].tolist(), strict=True):
+        low, high = np.searchsorted(start, begin - LONG_GAP_PS // 10), np.searchsorted(start, stop)
+        inside = np.minimum(end[low:high], stop) - np.maximum(start[low:high], begin)
+        best = int(np.argmax(inside)) if len(inside) else -1
+        if best < 0 or inside[best] < 0.3 * (stop - begin):
+            continue
+        name = loop.name(int(python[low + best]))
+        known = found.get(name, Named(name, 0, 0))
+        found[name] = Named(name, known.calls + 1, known.total_ps + int(inside[best]))
+    return sorted(found.values(), key=lambda named: -named.total_ps)[:MOST_NAMES]
+
+
+def _before_work(loop: _Loop, steps: HostSteps, gaps: Spans) -> int:
+    """Long gaps before the first program or op of each step."""
+    work = loop.start[np.isin(loop.activity, (Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER))]
+    first = _first_at_or_after(np.sort(work), steps.start_ps)
+    first = np.where(first < steps.end_ps, first, steps.start_ps)
+    return (gaps & Spans.of(steps.start_ps, first)).total
+
+
+def _after_moves(loop: _Loop, gaps: Spans) -> int:
+    """Long gaps that begin where an op that only moves data ends."""
+    ops = loop.outer(Activity.OP)
+    if not len(ops) or not len(gaps.start):
+        return 0
+    last = np.searchsorted(loop.start[ops], gaps.start, side="right") - 1
+    names = [loop.name(int(ops[at])) if at >= 0 else "" for at in last.tolist()]
+    follows = np.array([is_move(name) or bool(CASTS.match(name)) for name in names])
+    return int((gaps.end - gaps.start)[follows].sum())

@@ -1,0 +1,307 @@
+"""What the steps compute, by what sort of work it is: forward, backward, moving data, converting it, and how fine.
+
+Only work for the steps counts: threads that prepare input are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope import kernels
+from stepscope.analysis.grouping import forest, is_device_work
+from stepscope.analysis.spans import Spans, outermost
+from stepscope.analysis.stepping import HostSteps, steps_of
+from stepscope.model import EventKind, HostTrace, LineKind, stat_names
+
+I64 = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+K = EventKind
+
+SHORT_OP_PS = 30_000_000  # an op of this length costs its dispatch about as much as its computation
+_MOST_OPS = 5
+_MOST_MODULES = 40
+_LEAST_TO_COMPARE = 4  # steps
+
+# Ops that only move or set data.  XLA names a fusion by the opcodes in it.
+_MOVES_TORCH = re.compile(
+    r"aten::(?:cat|clone|copy_|roll|stack|fill_|zero_|repeat|flip|contiguous|constant_pad_nd|_index_put_impl_|index_put_"
+    r"|slice_scatter|index_copy_|resize_|tile|expand_copy|masked_scatter_)$"
+)
+_MOVES_TF = re.compile(
+    r".*:_?(?:Mkl)?(?:Concat(?:V2)?|Slice|StridedSlice|Tile|Pad(?:V2)?|MirrorPad|Pack|Roll|Copy|Snapshot|Fill|ZerosLike"
+    r"|AssignVariableOp|ResourceStridedSliceAssign|StridedSliceAssign|TensorScatterUpdate|BroadcastTo|DeepCopy|Reverse)$"
+)
+_XLA_WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
+_XLA_MOVES = frozenset({
+    "copy", "concatenate", "pad", "slice", "dynamic-update-slice", "dynamic-slice", "update", "reverse", "broadcast",
+    "iota", "transpose", "bitcast", "reshape", "dynamic", "start", "done",
+})  # fmt: skip
+_XLA_WRAPPING = frozenset({"fusion", "wrapped"})
+CASTS = re.compile(r"aten::(?:to|_to_copy)$|.*:Cast$")
+_HEAVY = re.compile(
+    r"aten::(?:(?:add|ba?dd?)?b?mm|addmv|mv|dot|linear|_?conv\w*|mkldnn_\w+|thnn_\w+|_scaled_dot\w+|einsum|matmul|baddbmm)"
+    r"|.*:_?(?:Mkl|MklNative)*(?:Fused)*(?:Batch)?(?:MatMul(?:V\d)?|Conv\dD\w*|DepthwiseConv\w*|Einsum|XlaDot\w*)"
+)
+_GRADIENT = re.compile(r"(?:.*/)?gradient|.*(?:Backprop|_backward|Grad)\b")
+
+
+@dataclass(frozen=True)
+class OpShare:
+    """One op, or all ops of one compiled program, and their self time in the steps."""
+
+    name: str
+    calls: int
+    self_ps: int
+
+
+@dataclass(frozen=True)
+class WorkFacts:
+    """The work of the steps of one host, all steps together, in ps.
+
+    Attributes:
+        steps: how many.
+        compute_ps: time in which at least one thread or device computes.
+        self_ps: self time of all ops, added up over threads.
+        moves_ps: that of ops that only move or set data; `moves` lists the largest.
+        casts_ps: time in conversions to another type or device.
+        forward_ps, backward_ps: time of matrix products and convolutions forward and backward.
+        disturbed_ps: by how much ops take longer than in the best quarter of the steps, on the critical path: what
+            competes with them for the cores costs them that.
+        no_grad_ps: forward time outside automatic differentiation, where the trace tells; else None.
+        ops: outermost ops.
+        short_ps: time of outermost ops shorter than SHORT_OP_PS that are dispatched one by one.
+        short_in_programs_ps: the same of ops in compiled programs and graphs.
+        backward_passes: how often backward work follows forward work.
+        rows: the median number of rows that matrix products work on, None if not recorded.
+        modules: compiled programs with their ops, where ops name their program, longest first.
+    """
+
+    steps: int
+    compute_ps: int
+    self_ps: int
+    moves_ps: int
+    moves: list[OpShare]
+    casts_ps: int
+    forward_ps: int
+    backward_ps: int
+    disturbed_ps: int
+    no_grad_ps: int | None
+    ops: int
+    short_ps: int
+    short_in_programs_ps: int
+    backward_passes: int
+    rows: int | None
+    modules: list[OpShare]
+
+
+def work_of(trace: HostTrace) -> WorkFacts:
+    """The work of a host's steps, computed once per trace."""
+    return trace.derived("work", _find)
+
+
+def _find(trace: HostTrace) -> WorkFacts:
+    steps = steps_of(trace)
+    kind = trace.events.kind
+    device = is_device_work(trace)
+    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    ops = np.flatnonzero(threads & (steps.label >= 0) & (kind == K.OP))
+    ops = ops[~inside(trace, ops, K.INPUT_WAIT) & ~on_input_threads(trace)[ops]]
+    sorts = _sorts(trace, ops)
+    own = _self_ps(trace)[ops]
+    moves = sorts["moves"]
+    outer = ops[_outer(trace, ops)]
+    in_backward = inside(trace, ops, K.BACKWARD)
+    heavy = sorts["heavy"]
+    backward = heavy & (sorts["gradient"] | in_backward)
+    compute_ps, self_ps = _compute(trace, ops, device), int(own.sum())
+    length, compiled = trace.events.duration_ps[outer], _compiled(trace, outer)
+    short = length < SHORT_OP_PS
+    return WorkFacts(
+        steps=len(steps.number),
+        compute_ps=compute_ps,
+        self_ps=self_ps,
+        moves_ps=int(own[moves].sum()),
+        moves=_largest(trace, ops[moves], own[moves]),
+        casts_ps=_outer_time(trace, ops[sorts["casts"]]),
+        forward_ps=int(own[heavy & ~backward].sum()),
+        backward_ps=int(own[backward].sum()),
+        disturbed_ps=int(_disturbed(trace, steps, ops, own) * min(compute_ps / self_ps, 1.0)) if self_ps else 0,
+        no_grad_ps=_no_grad(trace, ops, own, in_backward),
+        ops=len(outer),
+        short_ps=int(length[short & ~compiled].sum()),
+        short_in_programs_ps=int(length[short & compiled].sum()),
+        backward_passes=_passes(trace, steps, ops[heavy], backward[heavy]),
+        rows=_rows(trace, ops[heavy & ~backward]),
+        modules=_modules(trace, ops, own),
+    )
+
+
+def _sorts(trace: HostTrace, ops: I64) -> dict[str, Mask]:
+    """Of which sorts each op is, by its name: bool of shape (ops,) each."""
+    types = trace.events.type[ops]
+    present = np.flatnonzero(np.bincount(types, minlength=1))
+    tests: dict[str, Callable[[str], object]] = {
+        "moves": is_move,
+        "casts": CASTS.match,
+        "heavy": _HEAVY.match,
+        "gradient": _GRADIENT.match,
+    }
+    tables = {sort: np.zeros(len(trace.event_types.name), np.bool_) for sort in tests}
+    for row in present.tolist():
+        name = trace.strings[trace.event_types.name[row]]
+        for sort, test in tests.items():
+            tables[sort][row] = bool(test(name))
+    return {sort: table[types] for sort, table in tables.items()}
+
+
+def is_move(name: str) -> bool:
+    """Whether an op only moves or sets data.
+
+    >>> [is_move(name) for name in ("aten::cat", "concat:ConcatV2", "slice_concatenate_fusion.3", "add_copy_fusion")]
+    [True, True, True, False]
+    """
+    if name.startswith("aten::"):
+        return bool(_MOVES_TORCH.match(name))
+    if ":" in name:
+        return bool(_MOVES_TF.match(name))
+    words = set(_XLA_WORD.findall(name)) - _XLA_WRAPPING
+    return bool(words) and words <= _XLA_MOVES
+
+
+def _self_ps(trace: HostTrace) -> I64:
+    own = np.empty(len(trace.events), np.int64)
+    counts = trace.events.kind == K.OP
+    kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
+    return np.maximum(own, 0)
+
+
+def _outer(trace: HostTrace, rows: I64) -> Mask:
+    """Events that lie in no other of them on their line; rows are in the order of the trace."""
+    start, line = trace.events.start_ps[rows], trace.events.line[rows].astype(np.int64)
+    shift = line * (int(trace.events.start_ps.max(initial=0)) * 2 + 1)
+    return outermost(start + shift, start + trace.events.duration_ps[rows] + shift) if len(rows) else rows > 0
+
+
+def _outer_time(trace: HostTrace, rows: I64) -> int:
+    return int(trace.events.duration_ps[rows[_outer(trace, rows)]].sum())
+
+
+def on_input_threads(trace: HostTrace) -> Mask:
+    """Events on the threads of tf.data, whichever step they work for."""
+    serves = np.array(["tf_data" in trace.strings[name] for name in trace.lines.name.tolist()], np.bool_)
+    found: Mask = serves[trace.events.line]
+    return found
+
+
+def inside(trace: HostTrace, rows: I64, kind: EventKind) -> Mask:
+    """Which of the events have one of a kind around them."""
+    label = np.where(trace.events.kind == kind, 1, -1).astype(np.int32)
+    if not (label > 0).any():
+        return np.zeros(len(rows), np.bool_)
+    links = forest(trace)
+    no_cause = np.full(len(label), -1, np.int32)
+    kernels.nesting.spread(
+        label, links.parent, no_cause, np.zeros(len(label), np.uint8), np.empty(len(label) + 1, np.int32)
+    )
+    found: Mask = label[rows] > 0
+    return found
+
+
+def _compiled(trace: HostTrace, ops: I64) -> Mask:
+    """Ops of a compiled program: nobody dispatches them one by one."""
+    return (trace.stat_strings(stat_names.HLO_OP)[ops] > 0) | inside(trace, ops, K.EXECUTOR)
+
+
+def _compute(trace: HostTrace, ops: I64, device: Mask) -> int:
+    """Time of the devices' computation; without a device, of the ops on the host's threads."""
+    working = np.flatnonzero(device & np.isin(trace.events.kind, (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)))
+    rows = working if len(working) else ops
+    start = trace.events.start_ps[rows]
+    return Spans.of(start, start + trace.events.duration_ps[rows]).total
+
+
+def _disturbed(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
+    """Self time beyond that in the best quarter of the steps, each op compared with the one in its place in other
+    steps: the n-th of its name."""
+    label = steps.label[ops].astype(np.int64)
+    types = trace.events.type[ops].astype(np.int64)
+    order = np.lexsort((trace.events.start_ps[ops], label, types))
+    group = types[order] * len(steps.number) + label[order]
+    begins = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if len(order) else np.empty(0, np.int64)
+    place = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))
+    key = types[order] * (int(place.max(initial=0)) + 1) + place
+    time = own[order]
+    sort = np.lexsort((time, key))
+    key, time = key[sort], time[sort]
+    first = np.flatnonzero(np.append(True, key[1:] != key[:-1])) if len(key) else np.empty(0, np.int64)
+    count = np.diff(np.append(first, len(key)))
+    several = count >= _LEAST_TO_COMPARE
+    best = time[first + count // 4]
+    total = np.add.reduceat(time, first) if len(first) else first
+    return int((total - best * count)[several].clip(min=0).sum())
+
+
+def _largest(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:
+    return _by_text(trace, trace.event_names()[rows].astype(np.int64), own, _MOST_OPS)
+
+
+def _by_text(trace: HostTrace, texts: I64, own: I64, most: int) -> list[OpShare]:
+    unique, inverse = np.unique(texts, return_inverse=True)
+    total, calls = np.zeros(len(unique), np.int64), np.bincount(inverse, minlength=len(unique))
+    np.add.at(total, inverse, own)
+    order = np.argsort(-total, kind="stable")[:most]
+    return [OpShare(trace.strings[unique[at]], int(calls[at]), int(total[at])) for at in order.tolist()]
+
+
+def _no_grad(trace: HostTrace, ops: I64, own: I64, inside_backward: Mask) -> int | None:
+    """Time of forward ops that autograd did not number: those under `torch.no_grad`."""
+    if not trace.has_stat(stat_names.SEQUENCE_NUMBER):
+        return None
+    numbered = trace.stat_ints(stat_names.SEQUENCE_NUMBER)[ops] >= 0
+    free = ~numbered & ~inside_backward & ~_inside_numbered(trace, ops) & ~inside(trace, ops, K.ANNOTATION)
+    return int(own[free].sum())
+
+
+def _inside_numbered(trace: HostTrace, ops: I64) -> Mask:
+    """Ops that are a part of an op which autograd numbered."""
+    parent = forest(trace).parent
+    sequence = trace.stat_ints(stat_names.SEQUENCE_NUMBER)
+    found, above = np.zeros(len(ops), np.bool_), parent[ops]
+    while (going := (above >= 0) & ~found).any():
+        found |= going & (sequence[np.maximum(above, 0)] >= 0)
+        above = np.where(going & ~found, parent[np.maximum(above, 0)], -1)
+    return found
+
+
+def _passes(trace: HostTrace, steps: HostSteps, heavy: I64, backward: Mask) -> int:
+    """How often heavy work turns from forward to backward, on the threads that do both."""
+    order = np.argsort(trace.events.start_ps[heavy], kind="stable")
+    turned = backward[order]
+    return int((turned[1:] & ~turned[:-1]).sum()) if len(turned) else 0
+
+
+_DIMS = re.compile(r"\[(\d+),(\d+)[\],]")
+
+
+def _rows(trace: HostTrace, heavy: I64) -> int | None:
+    """The median of the first dimension of what heavy ops multiply."""
+    if not len(heavy) or not trace.has_stat(stat_names.INPUT_DIMS):
+        return None
+    texts, counts = np.unique(trace.stat_strings(stat_names.INPUT_DIMS)[heavy], return_counts=True)
+    found = [_DIMS.search(trace.strings[text]) for text in texts.tolist()]
+    known = [(int(match[1]), int(count)) for match, count in zip(found, counts, strict=True) if match]
+    values = np.repeat([rows for rows, _ in known], [count for _, count in known])
+    return int(np.median(values)) if len(values) else None
+
+
+def _modules(trace: HostTrace, ops: I64, own: I64) -> list[OpShare]:
+    if not trace.has_stat(stat_names.HLO_MODULE):
+        return []
+    module = trace.stat_strings(stat_names.HLO_MODULE)[ops]
+    named = module > 0
+    return _by_text(trace, module[named], own[named], _MOST_MODULES)

@@ -1,0 +1,559 @@
+"""Advice: each rule on a picture, the ranking, what-if by hand, and the programs whose bottleneck is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from draw import Sort, draw
+
+import stepscope
+from stepscope.analysis import advice as advising
+from stepscope.analysis import overview
+from stepscope.analysis.advice import CLASSES, Advice, Context, Rule, advise, register, registry, tool
+from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.rules import RULES
+from stepscope.analysis.advice.whatif import what_if
+from stepscope.errors import UsageError
+from stepscope.model import EventKind, HostTrace, Trait
+
+K = EventKind
+
+
+def context_of(*hosts: HostTrace) -> Context:
+    """What the rules see of a session."""
+    report = overview.merge([overview.partial(host) for host in hosts])
+    assert isinstance(report, overview.OverviewReport)
+    return report.context
+
+
+def advice_of(*hosts: HostTrace) -> list[tuple[str, float | None]]:
+    """Class and predicted speed-up of all advice, first things first."""
+    return [(item.kind, item.predicted_speedup) for item in advise(context_of(*hosts)).items]
+
+
+# -- every rule on a picture ---------------------------------------------------------------------------------------
+
+SORTS = {
+    "c": Sort(K.OP, "aten::cat"),
+    "d": Sort(K.OP, "aten::detach"),
+    "e": Sort(K.OP, "p:EagerPyFunc"),
+    "f": Sort(K.ITERATOR, "Iterator::Root::Prefetch::TFRecord", traits=Trait.FILE_READ),
+    "g": Sort(K.OP, "aten::mm", "Sequence number"),
+    "h": Sort(K.INPUT_HANDOVER, "PrefetchProduce"),
+    "l": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"),
+    "m": Sort(K.OP, "aten::mm", "Sequence number"),
+    "n": Sort(K.OP, "aten::mm"),
+    "p": Sort(K.PYTHON_CALL, "$metrics.py:7 rank"),
+    "s": Sort(K.PYTHON_CALL, "$utils.py:3 save_weights"),
+    "t": Sort(K.OP, "aten::to"),
+    "B": Sort(K.BACKWARD, "autograd::engine::evaluate_function: MmBackward0", "Sequence number"),
+    "V": Sort(K.COPY_HOST_TO_DEVICE_CALL, "DevicePut"),
+}
+DRAWN: dict[str, tuple[str, str, float | None]] = {
+    "waits of unknown cause": (
+        """
+        host main | M0--------M1--------
+        host main | I-----a---I-----a---
+        """,
+        "input_preprocessing", 2.5,
+    ),
+    "iterators that take turns with the step": (
+        """
+        host main | M0--------M1--------
+        host main | I---a-----I---a-----
+        host main | J--       J--
+        """,
+        "input_no_prefetch", 1.67,
+    ),
+    "files": (
+        """
+        host main   | M0--------M1--------
+        host main   | I-----a---I-----a---
+        host tf_data| h
+        host tf_data| f-------- f--------
+        """.replace("tf_data|", "tf_data |"),
+        "input_file_read", 2.5,
+    ),
+    "Python functions of a dataset": (
+        """
+        host main         | M0--------M1--------
+        host main         | I-----a---I-----a---
+        host main         | J--       J--
+        host tf_data_pool | e---      e---
+        """,
+        "input_python", 2.5,
+    ),
+    "a DataLoader in the training process": (
+        """
+        host main | M0--------M1--------
+        host main | l-----m1--l-----m2--
+        """,
+        "input_python", 2.5,
+    ),
+    "a DataLoader that transforms tensors": (
+        """
+        host main | M0--------M1--------
+        host main | l-----m1--l-----m2--
+        host main |  c---      c---
+        """,
+        "input_preprocessing", 2.5,
+    ),
+    "copies to the device": (
+        """
+        host main | M0--------M1--------
+        host main | V-----a---V-----a---
+        """,
+        "input_transfer", 2.5,
+    ),
+    "conversions": (
+        """
+        host main | M0--------M1--------
+        host main | t-----a---t-----a---
+        """,
+        "input_transfer", 2.5,
+    ),
+    "compilation": (
+        """
+        host main | M0--------M1--------
+        host main | F---------F---------
+        host main | X-----a---X-----a---
+        """,
+        "recompilation", 2.5,
+    ),
+    "a save": (
+        """
+        host main | M0--------M1--------
+        host main | a---s-----a---s-----
+        """,
+        "checkpoint_stall", 2.5,
+    ),
+    "Python in the step": (
+        """
+        host main | M0--------M1--------
+        host main | a---p-----a---p-----
+        """,
+        "python_overhead", 2.5,
+    ),
+    "Python between steps": (
+        """
+        host main | M0--      M1--      M2--
+        host main | a---p-----a---p-----a---
+        """,
+        "python_overhead", 2.0,  # 24 in three steps, 12 of it between them
+    ),
+    "collectives": (
+        """
+        host main | M0--------M1--------
+        host main | a---G-----a---G-----
+        """,
+        "communication_bound", 2.5,
+    ),
+    "work without gradients": (
+        """
+        host main | M0--------M1--------
+        host main | n---g1B1--n---g2B2--
+        host main |       n--       n--
+        """,
+        "redundant_compute", 1.67,
+    ),
+    "copies in memory": (
+        """
+        host main | M0--------M1--------
+        host main | a---c-----a---c-----
+        """,
+        "memory_churn", 2.5,
+    ),
+    "nothing": (
+        """
+        host main | M0--------M1--------
+        host main | a---------a---------
+        """,
+        "none", None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_what_a_rule_says_of_a_picture(name: str) -> None:
+    picture, kind, speedup = DRAWN[name]
+
+    assert advice_of(draw(picture, SORTS))[0] == (kind, speedup)
+
+
+def test_a_worker_with_more_work_of_the_same_sort_is_a_straggler() -> None:
+    slow = draw("host main | M0--------M1--------\nhost main | a--------Ga--------G", host="a")
+    fast = draw("host main | M0--------M1--------\nhost main | a---G-----a---G-----", host="b")
+
+    # 9 and 4 of 10: if both had 6.5, the step would take 7.5.
+    assert advice_of(slow, fast)[0] == ("straggler", 1.33)
+
+
+def test_a_worker_that_does_something_else_too_is_a_straggler() -> None:
+    slow = draw("host main | M0--------M1--------\nhost main | a---b----Ga---b----G", host="a")
+    fast = draw("host main | M0--------M1--------\nhost main | a---G-----a---G-----", host="b")
+
+    assert advice_of(slow, fast)[0] == ("straggler", 2.0)
+
+
+def test_workers_that_wait_equally_long_are_bound_by_communication() -> None:
+    hosts = [draw("host main | M0--------M1--------\nhost main | a---G-----a---G-----", host=name) for name in "ab"]
+
+    assert advice_of(*hosts)[0] == ("communication_bound", 2.5)
+
+
+# Steps in which so many things start that starting them is all there is.
+def test_a_program_that_runs_again_and_again_in_a_step_gets_too_little() -> None:
+    picture = f"host main | M0{'-' * 14}M1{'-' * 14}\nhost main | {'F' * 16}"
+
+    kinds = [kind for kind, _ in advice_of(draw(picture))]
+    assert kinds[0] == "small_batch"
+
+
+def test_single_ops_are_to_be_compiled() -> None:
+    sorts = {"z": Sort(K.EAGER_EXECUTE, "EagerExecute")}
+    picture = f"host main | M0{'-' * 18}M1{'-' * 18}\nhost main | {'z' * 40}"
+
+    assert advice_of(draw(picture, sorts))[0][0] == "eager_dispatch"
+
+
+def test_many_fetches_are_host_sync() -> None:
+    sorts = {"v": Sort(K.PYTHON_CALL, "$array.py:615 _value")}
+    picture = f"host main | M0{'-' * 22}M1{'-' * 22}\nhost main | {'Fv' * 24}"
+
+    assert advice_of(draw(picture, sorts))[0][0] == "host_sync"
+
+
+# -- thresholds ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("length", "said"), [(9, True), (10, True), (11, False)])
+def test_input_counts_from_a_tenth_of_the_step(length: int, said: bool) -> None:
+    picture = f"host main | M0{'-' * (length - 2)}\nhost main | Ia{'-' * (length - 2)}"
+
+    assert (advice_of(draw(picture))[0][0] != "none") == said
+
+
+@pytest.mark.parametrize(("length", "said"), [(20, True), (21, False)])
+def test_a_save_counts_from_a_twentieth_of_the_step(length: int, said: bool) -> None:
+    picture = f"host main | M0{'-' * (length - 2)}\nhost main | sa{'-' * (length - 2)}"
+
+    assert (advice_of(draw(picture, SORTS))[0][0] == "checkpoint_stall") == said
+
+
+def test_what_takes_less_than_three_percent_is_no_bottleneck() -> None:
+    context = context_of(draw("host main | M0--------\nhost main | a---------"))
+
+    def small(context: Context, _: float, percent: float) -> Advice:
+        return without(context, context.period_ms * percent / 100, "nothing much").advice(
+            rule="x", kind="python_overhead", title="", evidence="", actions=(), tool="steps", confidence=1.0
+        )
+
+    for percent, kinds in ((2.9, ["none"]), (3.1, ["python_overhead"])):
+        rule = Rule("x", 0.0, lambda context, threshold, percent=percent: small(context, threshold, percent))
+        assert [item.kind for item in advise(context, [rule]).items] == kinds
+
+
+# -- ranking -------------------------------------------------------------------------------------------------------
+
+
+def _rule(name: str, kind: str, gain_ms: float | None, yields_to: tuple[str, ...] = ()) -> Rule:
+    """A rule that always says the same."""
+    then = None if gain_ms is None else 10.0 - gain_ms
+    item = Advice(
+        id=name, kind=kind, title=name, evidence="", predicted_speedup=None, actions=(), tool="steps",
+        step_time_ms=10.0, predicted_step_time_ms=then,
+    )  # fmt: skip
+    return Rule(name, 0.0, lambda context, threshold: item, yields_to=yields_to)
+
+
+@pytest.fixture
+def healthy() -> Context:
+    return context_of(draw("host main | M0--------\nhost main | a---------"))
+
+
+def names(context: Context, *rules: Rule) -> list[str]:
+    """What is said, in order."""
+    return [item.id for item in advise(context, rules).items]
+
+
+def test_the_largest_gain_comes_first_and_unknown_gains_last(healthy: Context) -> None:
+    rules = (_rule("a", "host_sync", 1.0), _rule("b", "low_precision", None), _rule("c", "straggler", 4.0))
+
+    assert names(healthy, *rules) == ["c", "a", "b"]
+
+
+def test_advice_that_another_explains_is_left_out(healthy: Context) -> None:
+    small = _rule("small", "small_batch", 6.0, yields_to=("input_python",))
+
+    assert names(healthy, small, _rule("input", "input_python", 3.0)) == ["input"]
+    assert names(healthy, small, _rule("input", "input_python", 2.9)) == ["small", "input"]
+
+
+def test_a_rule_that_raises_is_a_warning_and_the_others_answer(healthy: Context) -> None:
+    def fails(context: Context, threshold: float) -> Advice | None:
+        raise ZeroDivisionError("no steps")
+
+    said = advise(healthy, [Rule("broken", 0.0, fails), _rule("a", "host_sync", 1.0)])
+
+    assert [item.id for item in said.items] == ["a"]
+    assert said.warnings == ("the rule 'broken' failed and was left out: ZeroDivisionError: no steps",)
+
+
+def test_a_healthy_run_is_told_what_bounds_it(healthy: Context) -> None:
+    (item,) = advise(healthy).items
+
+    assert (item.kind, item.predicted_speedup) == ("none", None)
+    assert item.evidence == (
+        "compute-bound: 100.0 % of the step time computes on the host; the largest op is a with 100.0 % of the op time"
+    )
+
+
+def test_a_profile_without_steps_gets_no_advice() -> None:
+    assert advice_of(draw("host main |")) == []
+
+
+def test_rules_have_names_of_their_own_and_classes_of_the_contract() -> None:
+    assert len({rule.id for rule in RULES}) == len(RULES)
+    assert all(kind in CLASSES for rule in RULES for kind in rule.yields_to)
+
+
+# -- rules of others -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_registered_rule_speaks_everywhere() -> None:
+    rule = register(_rule("acme.cable", "python_overhead", 9.0))
+    report = overview.merge([overview.partial(draw("host main | M0--------\nhost main | a---------"))])
+
+    assert rule in advising.rules()[0]
+    assert [item.id for item in report.advice] == ["acme.cable"]
+
+
+@pytest.mark.usefixtures("registered")
+def test_what_is_no_rule_or_takes_the_name_of_one_is_refused() -> None:
+    with pytest.raises(UsageError, match="is no rule"):
+        register("look busy")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="already"):
+        register(replace(_rule("a", "none", None), id=RULES[0].id))
+
+
+class _Point:
+    """An entry point."""
+
+    def __init__(self, name: str, found: Any) -> None:
+        self.name, self.value, self._found = name, f"acme:{name}", found
+
+    def load(self) -> Any:
+        if isinstance(self._found, Exception):
+            raise self._found
+        return self._found
+
+
+def test_entry_points_give_rules_and_bad_ones_give_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = _rule("acme.cable", "python_overhead", 9.0)
+    points = [_Point("good", rule), _Point("bad", ImportError("no acme")), _Point("text", "hello")]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "stepscope.rules" else [])
+
+    found, warnings = registry.rules()
+
+    assert found[-1] is rule
+    assert warnings == (
+        "the rule 'bad' of acme:bad cannot be loaded: no acme",
+        "the entry point 'text' of acme:text is no rule",
+    )
+
+
+# -- gain ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_gain_is_bounded_by_what_becomes_critical(healthy: Context) -> None:
+    free = without(healthy, 6.0, "waiting")
+    bound = without(healthy, 6.0, "waiting", [Bound(5.0, "the producer"), Bound(3.0, "the disk")])
+
+    assert (free.then_ms, free.speedup) == (4.0, 2.5)
+    assert (bound.then_ms, bound.speedup) == (5.0, 2.0)
+    assert bound.reasoning == "10.00 ms a step, less 6.00 ms of waiting; then the producer takes 5.00 ms: 5.00 ms"
+
+
+def test_nothing_becomes_slower_by_a_bound(healthy: Context) -> None:
+    assert without(healthy, 1.0, "x", [Bound(99.0, "y")]).then_ms == 10.0
+
+
+def test_the_cost_of_recording_python_calls_is_no_gain() -> None:
+    calls = " ".join(["p"] * 2)
+    context = context_of(draw(f"host main | M0--------\nhost main | a---- {calls}", SORTS))
+    loop = context.loop
+    assert loop is not None and context.pace is not None
+    slow = replace(context, hosts=[replace(context.pace, loop=replace(loop, python_calls=4000))])
+
+    gain = without(slow, 5.0, "Python", recorded=True)
+
+    assert (gain.now_ms, gain.then_ms) == (pytest.approx(10.0 - 4000 * 0.00045), 5.0)
+    assert "1.80 ms of it is the cost of recording Python calls" in gain.reasoning
+
+
+# -- what if -------------------------------------------------------------------------------------------------------
+
+STEPS = """
+    host main | M0--------M1--------
+    host main | I---a---b-I---a---b-
+"""
+
+
+def figures(remove: str, scale: float = 0.0, read: Mapping[str, Any] | None = None) -> tuple[Any, ...]:
+    """Now, removed, then and speed-up of a what-if on STEPS."""
+    context = replace(context_of(draw(STEPS)), read=lambda name: read if name == "op-stats" else None)
+    return tuple(what_if(context, remove, scale).figures.values())
+
+
+OPS = {
+    "rows": [
+        {"name": "a", "type": "a", "where": "host", "total_self_us": 8000.0},
+        {"name": "b", "type": "b", "where": "host", "total_self_us": 4000.0},
+    ]
+}
+
+
+def test_what_if_a_class_of_bottleneck_were_gone() -> None:
+    assert figures("input_preprocessing") == (10.0, 4.0, 6.0, 1.67)
+
+
+def test_what_if_half_of_it_were_gone() -> None:
+    assert figures("input_preprocessing", 0.5) == (10.0, 2.0, 8.0, 1.25)
+
+
+def test_what_if_it_took_twice_as_long() -> None:
+    assert figures("input_preprocessing", 2.0) == (10.0, -4.0, 14.0, 0.71)
+
+
+def test_what_if_a_category_were_gone() -> None:
+    assert figures("host_compute") == (10.0, 6.0, 4.0, 2.5)
+
+
+def test_what_if_an_op_were_gone() -> None:
+    assert figures("a", read=OPS) == (
+        10.0,
+        4.0,
+        6.0,
+        1.67,
+    )  # 8 of 12 of the op time, so 4 of the 6 that a step computes
+
+
+def test_what_if_a_class_that_is_not_there_were_gone() -> None:
+    assert figures("recompilation") == (10.0, 0.0, 10.0, 1.0)
+
+
+@pytest.mark.parametrize(("remove", "scale", "message"), [("c", 0.0, "no op"), ("a", -1.0, "negative")])
+def test_what_if_needs_a_part_and_a_scale(remove: str, scale: float, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        figures(remove, scale, read=OPS)
+
+
+def test_what_if_needs_steps() -> None:
+    with pytest.raises(UsageError, match="no steps"):
+        what_if(context_of(draw("host main |")), "input", 0.0)
+
+
+# -- the tool ------------------------------------------------------------------------------------------------------
+
+
+def test_the_tool_says_what_the_overview_says_and_asks_others_for_details() -> None:
+    picture, _, _ = DRAWN["iterators that take turns with the step"]
+    partial = tool.partial(draw(picture, SORTS))
+    asked = []
+
+    def read(name: str) -> Mapping[str, Any]:
+        asked.append(name)
+        return {"bottleneck": {"suggestion": "cache it"}}
+
+    report = tool.merge([partial])
+    finished = tool.finish(report, read)
+
+    assert [row["class"] for row in report.rows] == [item.kind for item in overview.merge([partial]).advice]
+    assert asked == ["tf-data"]
+    assert finished.rows[0]["actions"][0] == "cache it"
+
+
+def test_an_item_in_json() -> None:
+    report = tool.merge([tool.partial(draw(DRAWN["a save"][0], SORTS))])
+    (item,) = json.loads(json.dumps(report.to_dict()))["advice"]
+
+    assert item | {"actions": item["actions"][:1]} == {
+        "rank": 1,
+        "id": "checkpoint.stall",
+        "class": "checkpoint_stall",
+        "title": "Save less often, or in the background",
+        "evidence": "60.0 % of the time of a step saves the model's state, in $utils.py:3 save_weights",
+        "predicted_speedup": 2.5,
+        "actions": ["save every few hundred steps, and in the background"],
+        "tool": "steps",
+        "confidence": 0.9,
+        "step_time_ms": 10.0,
+        "predicted_step_time_ms": 4.0,
+        "reasoning": "10.00 ms a step, less 6.00 ms of saving: 4.00 ms",
+        "rows": [{"tool": "steps", "key": "other", "value_ms": 6.0}],
+        "intervals": [
+            {"host": "host", "name": "$utils.py:3 save_weights", "start_ms": 4.0, "end_ms": 10.0},
+            {"host": "host", "name": "$utils.py:3 save_weights", "start_ms": 14.0, "end_ms": 20.0},
+        ],
+        "docs": "advice.md#checkpoint_stall",
+    }
+
+
+def test_every_class_has_a_section_in_the_docs() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "advice.md").read_text(encoding="utf-8")
+
+    assert [kind for kind in CLASSES if f"\n### {kind}\n" not in page] == []
+
+
+# -- programs whose bottleneck is known ----------------------------------------------------------------------------
+
+EXPECTED = {
+    "tf_fit_augment": "input_preprocessing",
+    "tf_file_per_record": "input_file_read",
+    "tf_serial_decode": "input_no_prefetch",
+    "tf_micro_batches": "small_batch",
+    "tf_schedule_argument": "recompilation",
+    "tf_save_every_step": "checkpoint_stall",
+    "tf_convnet": "none",
+    "jax_table_argument": "input_transfer",
+    "jax_unjitted_step": "eager_dispatch",
+    "jax_gradient_stats": "host_sync",
+    "jax_python_report": "python_overhead",
+    "jax_dense": "none",
+    "torch_rank_zero_report": "straggler",
+    "torch_reduce_each_tensor": "communication_bound",
+    "torch_python_dataset": "input_python",
+    "torch_zero_weight_teacher": "redundant_compute",
+    "torch_memory_bank": "memory_churn",
+    "torch_transformer": "none",
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_first_advice_is_the_bottleneck_and_once_fixed_there_is_none(bottleneck_captures: Path, name: str) -> None:
+    slow, fixed = (stepscope.load(bottleneck_captures / name / variant).overview() for variant in ("slow", "fixed"))
+
+    assert slow.to_dict()["advice"][0]["class"] == EXPECTED[name]
+    assert [item["class"] for item in fixed.to_dict()["advice"]] == ["none"]
+
+
+def test_what_if_through_the_api(bottleneck_captures: Path) -> None:
+    profile = stepscope.load(bottleneck_captures / "torch_memory_bank" / "slow")
+
+    found = profile.whatif("aten::cat").to_dict()
+    half = profile.whatif("memory_churn", 0.5).to_dict()
+
+    assert found["removed_ms"] == pytest.approx(39.5, abs=0.5)
+    assert found["predicted_step_time_ms"] == pytest.approx(found["step_time_ms"] - found["removed_ms"], abs=0.01)
+    assert 1.5 < half["predicted_speedup"] < 1.8

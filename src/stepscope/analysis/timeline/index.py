@@ -98,6 +98,10 @@ class Window:
 
 def is_drawn(trace: HostTrace) -> Bool:
     """Events that have a place on the timeline: not sums of many occurrences, not values of counters."""
+    return trace.derived("timeline drawn", _is_drawn)
+
+
+def _is_drawn(trace: HostTrace) -> Bool:
     counters = trace.lines.kind == LineKind.COUNTERS
     drawn: Bool = (trace.events.kind != EventKind.AGGREGATE) & ~counters[trace.events.line]
     return drawn

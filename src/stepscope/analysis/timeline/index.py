@@ -6,7 +6,6 @@ about.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,8 +27,6 @@ Bool = NDArray[np.bool_]
 
 COARSEST = 56
 """The widest cell has 2^56 ps, twenty hours."""
-
-_building = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -108,9 +105,8 @@ def _is_drawn(trace: HostTrace) -> Bool:
 
 
 def index_of(trace: HostTrace) -> Index:
-    """The index of a trace, built once, also when several threads ask."""
-    with _building:
-        return trace.derived("timeline index", _build)
+    """The index of a trace, built once."""
+    return trace.derived("timeline index", _build)
 
 
 def _build(trace: HostTrace) -> Index:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from typing import Any
 
@@ -339,3 +341,17 @@ def test_an_empty_trace_is_a_trace() -> None:
     trace.check()
     assert (len(trace.events), len(trace.strings), trace.device_planes()) == (0, 1, [])
     assert trace.stat_ints(["id"]).tolist() == []
+
+
+def test_of_several_threads_one_derives_and_the_others_wait():
+    trace = TraceBuilder("host").build()
+    calls: list[int] = []
+    gate = threading.Barrier(4)
+
+    def derive(_: int) -> int:
+        gate.wait()
+        return trace.derived("key", lambda host: calls.append(1) or host.derived("inner", lambda _: len(calls)))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(derive, range(4))) == [1, 1, 1, 1]
+    assert calls == [1]

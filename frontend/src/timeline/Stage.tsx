@@ -289,7 +289,6 @@ class Frame {
       try {
         const answer = await model.source.arrows(begin, end, lines);
         model.arrows.value = answer.arrows;
-        model.hiddenArrows.value = answer.arrows.length ? 0 : answer.total;
       } catch {
         model.arrows.value = []; // the picture is whole without them
       }

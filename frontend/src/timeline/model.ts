@@ -32,7 +32,6 @@ export interface Hover {
 
 export type ArrowPair = readonly [ArrowEnd, ArrowEnd];
 
-/** Below this many events a pixel, arrows are asked for without a selection. */
 const SEARCH_BINS = 512;
 const GLIDE_MS = 140;
 const ZOOM_STEP = 0.72;
@@ -54,7 +53,6 @@ export class Model {
   readonly steps = signal<Steps | null>(null);
   readonly hover = signal<Hover | null>(null);
   readonly arrows = signal<readonly ArrowPair[]>([]);
-  readonly hiddenArrows = signal(0);
   readonly choices = signal<Choices>({ collapsed: new Set(), hidden: new Set(), pinned: [] });
   readonly layout = computed(() => layoutOf(this.tracks.groups, this.choices.value));
   readonly peaks = new Map<string, number>();

@@ -73,5 +73,5 @@ export function between(from: Span, to: Span, share: number): Span {
 /** The level whose cells are the finest that are at least a pixel wide; a cell of level e has 2^e ps. */
 export function levelFor(span: Span, width: number): number {
   const perPixel = Math.max(1, length(span) / Math.max(1, width));
-  return Math.ceil(Math.log2(perPixel) - 1e-9);
+  return Math.max(0, Math.ceil(Math.log2(perPixel) - 1e-9));
 }

@@ -84,7 +84,7 @@ export interface EventLinks {
 export type ArrowEnd = readonly [number, number, number, number, number];
 
 export interface Arrows {
-  readonly total: number;
+  readonly total: number | null;
   readonly arrows: readonly (readonly [ArrowEnd, ArrowEnd])[];
 }
 

@@ -48,6 +48,10 @@ function listen(): () => void {
     window.clearTimeout(timer);
     shown.value = null;
   };
+  // One that is about to be shown finds its place then; one that is shown would stay behind.
+  const scrolled = () => {
+    shown.value = null;
+  };
   const over = (event: Event) => {
     const target = (event.target as Element | null)?.closest?.("[data-hint], [data-hint-value]");
     window.clearTimeout(timer);
@@ -60,22 +64,22 @@ function listen(): () => void {
   const keys = (event: KeyboardEvent) => {
     if (event.key === "Escape") hide();
   };
-  const over2 = (event: Event) => {
+  const focused = (event: Event) => {
     // A click moves the focus; an explanation that pops up then would be in the way.
     if ((event.target as Element).matches?.(":focus-visible")) over(event);
   };
   document.addEventListener("mouseover", over);
-  document.addEventListener("focusin", over2);
+  document.addEventListener("focusin", focused);
   document.addEventListener("mousedown", hide);
   document.addEventListener("keydown", keys);
-  document.addEventListener("scroll", hide, true);
+  document.addEventListener("scroll", scrolled, true);
   return () => {
     hide();
     document.removeEventListener("mouseover", over);
-    document.removeEventListener("focusin", over2);
+    document.removeEventListener("focusin", focused);
     document.removeEventListener("mousedown", hide);
     document.removeEventListener("keydown", keys);
-    document.removeEventListener("scroll", hide, true);
+    document.removeEventListener("scroll", scrolled, true);
   };
 }
 

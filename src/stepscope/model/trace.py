@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -53,6 +54,7 @@ class HostTrace:
     recorder_messages: tuple[str, ...] = ()
     framework: str = ""
     _derived: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
+    _deriving: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False, compare=False)
 
     def check(self) -> None:
         """Raises ValueError unless every table is as declared and all rows link to rows that exist."""
@@ -172,9 +174,14 @@ class HostTrace:
     # -- derived columns -----------------------------------------------------------------------------------------
 
     def derived(self, key: str, compute: Callable[[HostTrace], T]) -> T:
-        """The result of `compute(self)`, computed once per trace and kept under `key`."""
+        """The result of `compute(self)`, computed once per trace and kept under `key`.
+
+        Of several threads one computes and the others wait; what is there already is had without waiting.
+        """
         if key not in self._derived:
-            self._derived[key] = compute(self)
+            with self._deriving:
+                if key not in self._derived:
+                    self._derived[key] = compute(self)
         return self._derived[key]  # type: ignore[return-value]
 
 

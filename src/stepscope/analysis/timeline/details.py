@@ -20,6 +20,9 @@ I64 = NDArray[np.int64]
 
 DEEPEST_STACK = 200
 MOST_PARTNERS = 50
+TOO_CROWDED = 50_000
+"""A window with more events has too many arrows to be of use, and counting them would take longer than drawing it."""
+
 LONGEST_TEXT = 4000
 """Characters of a stat that are shown; programs in a stat have megabytes."""
 
@@ -94,13 +97,13 @@ class Arrows:
     """Links between events in a window; `event[i]` was caused by `cause[i]`.
 
     Attributes:
-        cause, event: int64 of shape (n,), rows of the trace.
-        total: how many there are; if that is more than asked for, the arrays are empty.
+        cause, event: int64 of shape (n,), rows of the trace; empty if there are more than asked for.
+        total: how many there are, None if the window holds too many events to count them in passing.
     """
 
     cause: I64
     event: I64
-    total: int
+    total: int | None
 
 
 def spot_of(trace: HostTrace, event: int) -> Spot:
@@ -227,20 +230,26 @@ def arrows(trace: HostTrace, begin_ps: int, end_ps: int, lines: I64, most: int) 
     """
     if end_ps <= begin_ps:
         raise UsageError(f"no window of time: {begin_ps} to {end_ps} ps")
-    events, causes = trace.derived("timeline effects", _by_cause)
     shown = np.zeros(len(trace.lines), np.bool_)
     shown[lines[trace.lines.kind[lines] != LineKind.COUNTERS]] = True
-    parts = [np.empty(0, np.int64)]
-    for line in np.flatnonzero(shown).tolist():
-        first, last = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
-        low, high = first + np.searchsorted(trace.events.start_ps[first:last], [begin_ps, end_ps])
-        caused = low + np.flatnonzero(forest(trace).cause[low:high] >= 0)
+    ranges = [_starting(trace, line, begin_ps, end_ps) for line in np.flatnonzero(shown).tolist()]
+    none = np.empty(0, np.int64)
+    if sum(high - low for low, high in ranges) > TOO_CROWDED:
+        return Arrows(none, none, None)
+    events, causes = trace.derived("timeline effects", _by_cause)
+    parts = [none]
+    for low, high in ranges:
         left, right = np.searchsorted(causes, [low, high])
-        parts += [caused, events[left:right].astype(np.int64)]
+        parts += [low + np.flatnonzero(forest(trace).cause[low:high] >= 0), events[left:right].astype(np.int64)]
     rows = np.unique(np.concatenate(parts))
     cause = forest(trace).cause[rows].astype(np.int64)
     both = shown[trace.events.line[rows]] & shown[trace.events.line[cause]]
     total = int(both.sum())
-    if total > most:
-        both[:] = False
-    return Arrows(cause[both], rows[both], total)
+    return Arrows(cause[both], rows[both], total) if total <= most else Arrows(none, none, total)
+
+
+def _starting(trace: HostTrace, line: int, begin_ps: int, end_ps: int) -> tuple[int, int]:
+    """The range of a line's events that start in a window."""
+    first, last = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
+    low, high = np.searchsorted(trace.events.start_ps[first:last], [begin_ps, end_ps])
+    return first + int(low), first + int(high)

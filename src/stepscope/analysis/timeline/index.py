@@ -6,7 +6,6 @@ about.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,8 +27,6 @@ Bool = NDArray[np.bool_]
 
 COARSEST = 56
 """The widest cell has 2^56 ps, twenty hours."""
-
-_building = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -98,15 +95,18 @@ class Window:
 
 def is_drawn(trace: HostTrace) -> Bool:
     """Events that have a place on the timeline: not sums of many occurrences, not values of counters."""
+    return trace.derived("timeline drawn", _is_drawn)
+
+
+def _is_drawn(trace: HostTrace) -> Bool:
     counters = trace.lines.kind == LineKind.COUNTERS
     drawn: Bool = (trace.events.kind != EventKind.AGGREGATE) & ~counters[trace.events.line]
     return drawn
 
 
 def index_of(trace: HostTrace) -> Index:
-    """The index of a trace, built once, also when several threads ask."""
-    with _building:
-        return trace.derived("timeline index", _build)
+    """The index of a trace, built once."""
+    return trace.derived("timeline index", _build)
 
 
 def _build(trace: HostTrace) -> Index:

@@ -1,0 +1,162 @@
+import { describe, expect, it } from "vitest";
+import { fromAddress, toAddress } from "./address";
+import { collapsedAtFirst, itemAt, layoutOf, ROW } from "./layout";
+import { brief, cut } from "./names";
+import { sliceAt } from "./slices";
+import { duration, moment, ticksOf } from "./ticks";
+import { grouped, requestsFor } from "./tiles";
+import { around, clamp, levelFor, pan, toTime, toX, zoomAt } from "./viewport";
+import { decodeWindow, type GroupInfo, type LaneSlices, type TrackInfo } from "./wire";
+
+const WHOLE = { begin: 0, end: 1e12 };
+
+describe("the window", () => {
+  it("keeps the time under the cursor while zooming", () => {
+    const before = { begin: 2e11, end: 6e11 };
+    const after = zoomAt(before, 1000, 250, 0.5, WHOLE);
+    expect(toTime(after, 1000, 250)).toBeCloseTo(toTime(before, 1000, 250), 0);
+    expect(after.end - after.begin).toBeCloseTo(2e11, 0);
+  });
+  it("turns pixels into times and back", () => expect(toX(WHOLE, 500, toTime(WHOLE, 500, 123))).toBeCloseTo(123));
+  it("does not leave the trace by more than a little", () => {
+    expect(pan({ begin: 0, end: 1e11 }, 1000, -1e6, WHOLE).begin).toBeGreaterThanOrEqual(-0.02 * 1e12);
+    expect(pan({ begin: 0, end: 1e11 }, 1000, 1e6, WHOLE).end).toBeLessThanOrEqual(1.02 * 1e12);
+  });
+  it("is never narrower than a nanosecond", () => expect(zoomAt({ begin: 0, end: 2000 }, 100, 50, 1e-9, WHOLE)).toEqual({ begin: 500, end: 1500 }));
+  it("leaves room around what it fits", () => expect(around({ begin: 4e11, end: 5e11 }, WHOLE, 0.5)).toEqual({ begin: 3.5e11, end: 5.5e11 }));
+  it("is not wider than the trace", () => expect(clamp({ begin: -1e13, end: 1e13 }, WHOLE).end).toBeLessThanOrEqual(1.04e12));
+  it.each([[1000, 1000, 0], [1024, 1, 10], [1025, 1, 11], [2 ** 30, 512, 21]])("of %d ps in %d px has level %d", (length, width, level) =>
+    expect(levelFor({ begin: 0, end: length }, width)).toBe(level));
+});
+
+describe("ticks", () => {
+  it("stand at round times with their unit", () =>
+    expect(ticksOf({ begin: 0, end: 5e9 }, 500).ticks.map((tick) => tick.label)).toEqual(["0 ms", "1 ms", "2 ms", "3 ms", "4 ms", "5 ms"]));
+  it("show the digits that tell neighbours apart", () =>
+    expect(ticksOf({ begin: 2e9, end: 2.002e9 }, 250).ticks.map((tick) => tick.label)).toEqual(["2.000 ms", "2.001 ms", "2.002 ms"]));
+  it.each([[0, "0 ns"], [350, "0.350 ns"], [12_345_678, "12.35 µs"], [1_070_000_000, "1.070 ms"], [2.5e12, "2.500 s"]])("write %d ps as %s", (ps, text) =>
+    expect(duration(ps)).toBe(text));
+  it("write a moment to the nanosecond", () => expect(moment(2_101_479_014_000)).toBe("2,101.479014 ms"));
+});
+
+const lane: LaneSlices = {
+  level: 0,
+  begin: 1000,
+  unit: 10,
+  start: Int32Array.of(0, 10, 20),
+  end: Int32Array.of(5, 10, 30),
+  busy: Float32Array.of(50, 0, 100),
+  count: Int32Array.of(1, 1, 3),
+  type: Int32Array.of(0, 0, 0),
+  event: Int32Array.of(0, 1, 2),
+  kind: Uint8Array.of(2, 2, 2),
+};
+
+describe("hits", () => {
+  it.each([[1000, 0], [1049, 0], [1100, 1], [1104, 1], [1075, -1], [1200, 2], [1305, 2], [2000, -1]])("at %d ps is slice %d", (time, at) =>
+    expect(sliceAt(lane, time, 10)).toBe(at));
+});
+
+const track = (id: string, rows: number): TrackInfo => ({ id, name: id, detail: "", kind: "thread", line: Number(id.slice(1)), rows, events: 9, main: false, unit: "", highest: null, lowest: null });
+const group = (id: string, kind: GroupInfo["kind"], tracks: TrackInfo[], groups: GroupInfo[] = []): GroupInfo => ({ id, name: id, detail: "", kind, tracks, groups, empty: [], lanes: 1 });
+const GROUPS = [group("p0", "device", [track("t0", 1)]), group("p1", "host", [track("t1", 3)], [group("p1.2", "pool", [track("t2", 2)])])];
+
+describe("the layout", () => {
+  const choices = { collapsed: new Set<string>(), hidden: new Set<string>(), pinned: [] as string[] };
+  it("lists what is open", () => expect(layoutOf(GROUPS, choices).items.map((item) => item.id)).toEqual(["p0", "t0", "p1", "t1", "p1.2", "t2"]));
+  it("leaves out what is hidden or in something collapsed", () =>
+    expect(layoutOf(GROUPS, { ...choices, collapsed: new Set(["p1"]), hidden: new Set(["t0"]) }).items.map((item) => item.id)).toEqual(["p0", "p1"]));
+  it("finds the row at a height", () => {
+    const { items } = layoutOf(GROUPS, choices);
+    const top = items.find((item) => item.id === "t1")?.top ?? -1;
+    expect(itemAt(items, top + ROW * 2 + 3)).toMatchObject({ item: { id: "t1" }, lane: 2 });
+    expect(itemAt(items, 1e6)).toBeNull();
+  });
+  it("pins what there is and ignores what there is not", () => expect(layoutOf(GROUPS, { ...choices, pinned: ["t1", "t77"] }).pinnedItems.map((item) => item.id)).toEqual(["t1"]));
+  it("collapses pools at first", () => expect([...collapsedAtFirst(GROUPS)]).toEqual(["p1.2"]));
+});
+
+describe("the address", () => {
+  const home = { begin: 0, end: 9e12 };
+  it("gives back what was put into it", () => {
+    const shown = {
+      span: { begin: 1_234_567_000, end: 2_000_000_001 },
+      home,
+      selected: 5,
+      find: "a,b&c",
+      regex: true,
+      choices: { collapsed: new Set(["p0"]), hidden: new Set(["t1"]), pinned: ["t0"] },
+      marks: [{ begin: 1e9, end: 2e9 }],
+    };
+    const params = Object.fromEntries(Object.entries(toAddress(shown, GROUPS)).flatMap(([key, value]) => (value === null ? [] : [[key, value]])));
+    expect(fromAddress(params, home, GROUPS)).toEqual(shown);
+  });
+  it("is empty for the first view", () => {
+    const first = fromAddress({}, home, GROUPS);
+    expect(Object.values(toAddress(first, GROUPS)).every((value) => value === null)).toBe(true);
+  });
+  it("takes nonsense for nothing", () => expect(fromAddress({ begin: "x", end: "1", selected: "-3" }, home, GROUPS)).toMatchObject({ span: home, selected: null }));
+});
+
+describe("requests", () => {
+  it("join the rows of a track", () => expect(grouped(["t3.0", "t3.1", "t3.2", "t4.0", "p1.2", "t3.5", "c0"])).toEqual(["t3.0-2", "t4.0", "p1.2", "t3.5", "c0"]));
+  it("go for what is on the screen first", () => {
+    const want = (id: string, urgent: boolean, tries = 0) => ({ id, urgent, tries, level: 3, index: 1 });
+    const found = requestsFor([want("t1.0", false), want("t2.0", true, 1), want("t3.0", true)]);
+    expect(found.map((request) => request.ids)).toEqual([["t3.0"], ["t2.0"], ["t1.0"]]);
+  });
+});
+
+describe("names", () => {
+  it.each([
+    ["aten::conv2d", "conv2d"],
+    ["model.py(12): forward", "forward"],
+    ["net/dense/MatMul", "MatMul"],
+    ["void at::native::copy_kernel<float>(int)", "copy_kernel"],
+    ["ProfilerStep#6", "ProfilerStep#6"],
+  ])("of %s come down to %s", (name, short) => expect(brief(name)).toBe(short));
+  it("are cut to what has room, or left out", () => expect([cut("elementwise", 8), cut("elementwise", 3)]).toEqual(["element…", ""]));
+});
+
+/** The bytes of an answer, as the server packs them. */
+function packed(columns: readonly (readonly [string, string, Int32Array | Float32Array | Uint8Array])[]): ArrayBuffer {
+  const head = { begin_ps: 8, level: 3, cells: 2, unit_ps: 1, columns: columns.map(([name, type, data]) => [name, type, data.length]) };
+  const text = new TextEncoder().encode(JSON.stringify(head));
+  const size = text.length + ((8 - ((text.length + 4) % 8)) % 8);
+  const bytes = new Uint8Array(4 + size + columns.reduce((sum, [, , data]) => sum + data.byteLength, 0)).fill(32);
+  new DataView(bytes.buffer).setUint32(0, size, true);
+  bytes.set(text, 4);
+  let at = 4 + size;
+  for (const [, , data] of columns) {
+    bytes.set(new Uint8Array(data.buffer), at);
+    at += data.byteLength;
+  }
+  return bytes.buffer;
+}
+
+describe("an answer", () => {
+  it("is read from its bytes, row by row and group by group", () => {
+    const int = (...values: number[]) => Int32Array.from(values);
+    const answer = decodeWindow(
+      packed([
+        ["row_line", "i4", int(3, 3)],
+        ["row_lane", "i4", int(0, 1)],
+        ["row_level", "i4", int(3, 4)],
+        ["row_begin", "i4", int(0, 1, 3)],
+        ["start", "i4", int(0, 1, 5)],
+        ["end", "i4", int(9, 2, 7)],
+        ["busy_ps", "f4", Float32Array.of(9, 1, 2)],
+        ["count", "i4", int(1, 1, 4)],
+        ["type", "i4", int(0, 1, 2)],
+        ["event", "i4", int(10, 11, 12)],
+        ["load", "f4", Float32Array.of(0, 0.5, 1, 0.25)],
+        ["kind", "u1", Uint8Array.of(2, 2, 32)],
+      ]),
+    );
+    expect([...answer.lanes.keys()]).toEqual(["3.0", "3.1"]);
+    expect([...(answer.lanes.get("3.1")?.event ?? [])]).toEqual([11, 12]);
+    expect(answer.lanes.get("3.1")).toMatchObject({ level: 4, begin: 8, unit: 1 });
+    expect(answer.loads.map((load) => [...load])).toEqual([[0, 0.5], [1, 0.25]]);
+    expect(answer.counters).toEqual([]);
+  });
+});

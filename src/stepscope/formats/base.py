@@ -31,6 +31,8 @@ class Format:
             in the match, names the host.
         reader: `module:function`, imported when the first file is read; called with the file's bytes, the name to use
             in messages, and the host's name.  It raises UnreadableError if there is nothing to be had from the file.
+        in_folders: files of this name that lie in a folder are taken for profiles; False for names that other things
+            have as well.
         takes_pieces: the reader also takes an iterator over the file's pieces, so that a large file need not be in
             memory as a whole.
     """
@@ -39,6 +41,7 @@ class Format:
     summary: str
     pattern: str
     reader: str
+    in_folders: bool = True
     takes_pieces: bool = False
 
     @cached_property
@@ -85,6 +88,13 @@ FORMATS: tuple[Format, ...] = (
         summary="what a capture of Stepscope had flushed when its job was killed (*.xplane.pb.partial)",
         pattern=r"(?:(?P<host>.*)\.)?xplane\.pb\.partial",
         reader="stepscope.formats.spool.reader:read",
+    ),
+    Format(
+        name="torch-memory",
+        summary="memory snapshot (*.pickle), written by torch.cuda.memory._dump_snapshot; give the file itself",
+        pattern=r"(?P<host>.+)\.(?:pickle|pkl)",
+        reader="stepscope.formats.torch_memory:read",
+        in_folders=False,
     ),
 )
 

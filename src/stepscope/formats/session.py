@@ -152,6 +152,8 @@ def sniff(prefix: bytes) -> Format | None:
     content = _inflated(prefix)
     if content.lstrip()[:1] in (b"{", b"["):
         return _format_named("kineto")
+    if content.startswith(b"\x80") and (b"device_traces" in content or b"segments" in content[:_PICKLE_HEAD]):
+        return _format_named("torch-memory")
     return _format_named("xspace") if _begins_as_xspace(content) else None
 
 
@@ -199,7 +201,7 @@ _NOT_SPANNED: tuple[int, str] = (-1, "")
 
 def _candidates(root: str, folder: store.Folder, problems: list[Problem]) -> list[_Candidate]:
     """The sessions whose files lie in one folder; adds to `problems` what had to be left out."""
-    claimed = [(entry, fmt) for entry in folder.files if (fmt := format_of(entry.name))]
+    claimed = [(entry, fmt) for entry in folder.files if (fmt := format_of(entry.name)) and fmt.in_folders]
     found = _without_packed_copies(_described(claimed, problems))
     spaces = [file for file in found if file.format.name != "kineto"]
     traces = [file for file in found if file.format.name == "kineto"]
@@ -398,6 +400,7 @@ def _local_digits(moment_ns: int) -> tuple[str, str]:
 
 # ---- content ---------------------------------------------------------------------------------------------------------
 
+_PICKLE_HEAD = 256  # the first key of a memory snapshot stands here
 _XPLANE_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x2A, 0x32})
 _XSPACE_TAGS = frozenset({0x0A, 0x12, 0x1A, 0x22})
 
@@ -532,7 +535,7 @@ def _no_profile(root: str, walk: store.Walk, problems: list[Problem]) -> NotFoun
     depth = max(folder.depth for folder in walk.folders)
     where = f"{_count(len(walk.folders), 'folder')} with {_count(walk.file_count, 'file')}"
     where += f", {_count(depth, 'level')} deep" if depth else ""
-    wanted = " or ".join(fmt.summary for fmt in FORMATS)
+    wanted = " or ".join(fmt.summary for fmt in FORMATS if fmt.in_folders)
     census = _census(entry.name for folder in walk.folders for entry in folder.files)
     instead = f"; there are instead: {census}" if census else ""
     reason = f"no profile in {where}; looked for {wanted}{instead}"
@@ -584,10 +587,15 @@ def _nearby(path: str) -> list[str]:
             walk = store.walk(folder, max_depth=5, max_entries=3000, max_folders=200)
         except InputError:
             continue
-        found = [listed.path for listed in walk.folders if any(format_of(entry.name) for entry in listed.files)]
+        found = [listed.path for listed in walk.folders if any(_is_profile(entry.name) for entry in listed.files)]
         if found:
             return list(dict.fromkeys(map(_logdir_of, found)))
     return []
+
+
+def _is_profile(name: str) -> bool:
+    fmt = format_of(name)
+    return fmt is not None and fmt.in_folders
 
 
 def _logdir_of(folder: str) -> str:

@@ -1,0 +1,42 @@
+"""A PyTorch DataLoader with and without worker processes: the tools beside the loop's own clock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch_programs
+
+import stepscope
+
+if TYPE_CHECKING:
+    from framework_captures import FrameworkCapture
+
+
+def loader_waits(capture: FrameworkCapture) -> tuple[list[str], list[float]]:
+    """Names of the loaders, and the wait for each batch in ms, as the trace holds them."""
+    trace = stepscope.load(capture.logdir).trace()
+    waits = [row for row in range(len(trace.events)) if trace.name_of(row).startswith("enumerate(DataLoader)#")]
+    outer = [row for row in waits if trace.events.duration_ps[row] > 0]
+    return [trace.name_of(row) for row in outer], [int(trace.events.duration_ps[row]) / 1e9 for row in outer]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_wait_for_each_batch_is_that_of_the_loop_s_clock(workers: int, request: pytest.FixtureRequest) -> None:
+    fixture = "torch_loader_workers_capture" if workers else "torch_loader_alone_capture"
+    capture: FrameworkCapture = request.getfixturevalue(fixture)
+
+    names, waits = loader_waits(capture)
+
+    process = "MultiProcessing" if workers else "SingleProcess"
+    assert all(f"_{process}DataLoaderIter" in name for name in names)
+    assert len(waits) == torch_programs.ACTIVE
+    assert waits == pytest.approx(list(capture.step_ms), abs=2.0, rel=0.1)
+
+
+def test_a_loader_without_workers_binds_the_steps(torch_loader_alone_capture: FrameworkCapture) -> None:
+    report: dict[str, Any] = stepscope.load(torch_loader_alone_capture.logdir).input_pipeline().to_dict()
+
+    assert (report["verdict"], report["level"]) == ("input_bound", "highly")
+    waited = sum(step["input_ms"] for step in report["steps"])
+    assert waited == pytest.approx(sum(torch_loader_alone_capture.step_ms), rel=0.1, abs=2.0)

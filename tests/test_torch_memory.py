@@ -1,0 +1,151 @@
+"""Memory snapshots of PyTorch: what becomes of them, and that nothing in a pickle is ever executed."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stepscope
+from stepscope.errors import UnreadableError
+from stepscope.formats.session import find_sessions, sniff
+from stepscope.formats.torch_memory import read
+
+MIB = 1 << 20
+
+
+def frames(*names: str) -> list[dict[str, Any]]:
+    return [{"filename": name.split(":")[0], "line": int(name.split(":")[1]), "name": "f"} for name in names]
+
+
+def entry(action: str, address: int, size: int, time_us: int | None, *stack: str) -> dict[str, Any]:
+    made = {"action": action, "addr": address, "size": size, "stream": 0, "frames": frames(*stack)}
+    return made if time_us is None else made | {"time_us": time_us}
+
+
+def block(address: int, size: int, state: str = "active_allocated", *stack: str) -> dict[str, Any]:
+    return {"address": address, "size": size, "requested_size": size - 8, "state": state, "frames": frames(*stack)}
+
+
+def snapshot(*entries: dict[str, Any], blocks: tuple[dict[str, Any], ...] = (), pool: int = 0) -> dict[str, Any]:
+    segment = {"device": 0, "address": 0, "total_size": pool, "blocks": list(blocks), "segment_type": "large"}
+    return {"segments": [segment], "device_traces": [list(entries)], "allocator_settings": {"PYTORCH": ""}}
+
+
+# 2 MiB of weights are older than the history.  An activation of 3 MiB comes and goes, one of 4 MiB stays.
+HISTORY = snapshot(
+    entry("segment_alloc", 0, 4 * MIB, 1_000_100),
+    entry("alloc", 100, 3 * MIB, 1_000_200, "/opt/site-packages/torch/nn/linear.py:3", "net.py:12"),
+    entry("free_requested", 100, 3 * MIB, 1_000_300),
+    entry("free_completed", 100, 3 * MIB, 1_000_400),
+    entry("alloc", 100, 4 * MIB, 1_000_500, "net.py:20"),
+    blocks=(block(100, 4 * MIB), block(900, 2 * MIB, "active_allocated", "init.py:7"), block(950, MIB, "inactive")),
+    pool=10 * MIB,
+)
+
+
+def memory(path: Path) -> dict[str, Any]:
+    [found] = stepscope.load(path).memory_profile().to_dict()["memories"]
+    return dict(found)
+
+
+def saved(folder: Path, value: object, name: str = "snapshot.pickle") -> Path:
+    path = folder / name
+    path.write_bytes(pickle.dumps(value))
+    return path
+
+
+def test_a_snapshot_in_the_memory_tool(tmp_path: Path) -> None:
+    found = memory(saved(tmp_path, HISTORY))
+
+    assert (found["id"], found["allocations"], found["deallocations"]) == ("cuda:0", 3, 1)
+    assert [(row["time_ms"], row["event"], row["in_use_bytes"]) for row in found["timeline"]] == [
+        (0, "allocation", 2 * MIB),
+        (0.1, "allocation", 5 * MIB),
+        (0.3, "deallocation", 2 * MIB),
+        (0.4, "allocation", 6 * MIB),
+    ]
+    assert found["peak"]["heap_bytes"] == 6 * MIB
+    assert {row["op"]: row["allocated_bytes"] for row in found["breakdown"] if row["op"]}.items() >= {
+        "net.py(20): f": 4 * MIB,
+        "init.py(7): f": 2 * MIB,
+    }.items()
+
+
+def test_the_pool_is_that_of_the_segments() -> None:
+    trace = read(pickle.dumps(HISTORY), "x", "h")
+    assert trace.stat_ints(("Total Reserved",)).tolist() == [6 * MIB] + [10 * MIB] * 3
+    assert trace.start_unix_ns == 1_000_100_000
+    assert trace.problems == ()
+
+
+def test_older_snapshots_without_times_keep_their_order() -> None:
+    old = snapshot(entry("alloc", 1, 512, None, "a.py:1"), entry("free_completed", 1, 512, None))
+    trace = read(pickle.dumps(old), "x", "h")
+    assert trace.stat_ints(("Bytes",), 0).tolist() == [512, -512]
+    assert trace.stat_ints(("Total Allocated",)).tolist() == [512, 0]
+    assert [problem.code for problem in trace.problems] == ["no-time"]
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_every_protocol_is_read(protocol: int) -> None:
+    trace = read(pickle.dumps(HISTORY, protocol), "x", "h")
+    assert len(trace.events) == 4
+
+
+class Evil:
+    def __reduce__(self) -> Any:
+        return os.system, ("touch executed",)
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_nothing_in_a_pickle_is_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: int) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnreadableError, match=r"asks for \w+\.system, which is not looked up"):
+        read(pickle.dumps({"segments": [Evil()], "device_traces": []}, protocol), "x", "h")
+    assert not Path("executed").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "cannot be read"),
+        (b"no pickle", "cannot be read"),
+        (pickle.dumps(HISTORY)[:-20], "cannot be read"),
+        (pickle.dumps({"weights": [1]}), "holds no memory snapshot"),
+        (pickle.dumps([1, 2]), "holds no memory snapshot"),
+        (b"\x80\x04\x8c\x01xQ.", "refers to something outside itself"),
+    ],
+    ids=["empty", "text", "cut", "other", "list", "persistent"],
+)
+def test_what_is_no_snapshot_is_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(UnreadableError, match=reason):
+        read(data, "x", "h")
+
+
+def test_hostile_values_are_left_out() -> None:
+    odd = {
+        "segments": [None, {"device": 10**9, "total_size": -1}, {"device": 0, "blocks": ["x", {"state": "inactive"}]}],
+        "device_traces": [[None, {"action": "alloc", "addr": 1 << 200, "size": "?", "time_us": 5, "frames": 7}], 3],
+    }
+    trace = read(pickle.dumps(odd), "x", "h")
+    assert trace.stat_ints(("Bytes",)).tolist() == [0]
+
+
+def test_pickles_in_a_folder_are_left_alone(tmp_path: Path) -> None:
+    """A folder of weights is no folder of profiles."""
+    saved(tmp_path, HISTORY)
+    (tmp_path / "a.pt.trace.json").write_text('{"traceEvents": [{"ph": "X", "name": "a", "ts": 1, "dur": 1}]}')
+    [session] = find_sessions(tmp_path)
+    assert session.hosts == ("a",)
+
+
+def test_a_snapshot_is_known_by_its_content(tmp_path: Path) -> None:
+    path = saved(tmp_path, HISTORY, "dump")
+    assert memory(path)["allocations"] == 3
+    fmt = sniff(path.read_bytes())
+    assert fmt is not None
+    assert fmt.name == "torch-memory"

@@ -255,6 +255,15 @@ def test_a_capture_without_events_is_repeated_and_then_says_why(jobs, tmp_path):
     assert not list(tmp_path.rglob("*.xplane.pb"))
 
 
+def test_a_job_that_does_nothing_gives_no_profile(tmp_path, monkeypatch):
+    monkeypatch.setenv("STEPSCOPE_TRACER", "host")
+
+    outcome = captured(tmp_path, f"localhost:{server.start(0)}", duration_ms=50, attempts=1)
+
+    assert outcome.workers[0].cause == Cause.EMPTY
+    assert "it may be waiting, compiling or at its end; capture longer" in outcome.workers[0].detail
+
+
 def test_a_capture_that_is_cancelled_before_it_begins_asks_nobody(jobs, tmp_path):
     cancel = threading.Event()
     cancel.set()

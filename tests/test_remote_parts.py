@@ -21,6 +21,7 @@ from stepscope.capture.remote.failures import failure_of
 from stepscope.capture.remote.handlers import wanted_of
 from stepscope.capture.remote.monitor import Load, watch
 from stepscope.capture.remote.xspace import has_events
+from stepscope.capture.tracers.system import PLANE as SYSTEM_PLANE
 from stepscope.cli import capture as command
 from stepscope.cli.main import run
 from stepscope.errors import CaptureError, UsageError
@@ -88,6 +89,7 @@ SPACES = {
     "event": (part(1, LINE), True),
     "second plane": (part(1, b"") + part(1, part(3, b"") + LINE), True),
     "event of nothing": (part(2, LINE), False),
+    "samples of the system": (part(1, part(2, SYSTEM_PLANE.encode()) + LINE), False),
     "noise": (NOISE + part(1, NOISE + part(3, NOISE + EVENT)), True),
     "cut in a number": (b"\xff", False),
     "unknown wire type": (b"\x0f" + part(1, LINE), False),

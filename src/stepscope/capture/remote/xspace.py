@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-_PLANES, _LINES, _EVENTS = 1, 3, 4  # XSpace.planes, XPlane.lines, XLine.events
+from stepscope.capture.tracers.system import PLANE as SYSTEM_PLANE
+
+_PLANES, _NAME, _LINES, _EVENTS = 1, 2, 3, 4  # XSpace.planes, XPlane.name, XPlane.lines, XLine.events
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_SYSTEM = SYSTEM_PLANE.encode()
 
 
 def has_events(space: bytes) -> bool:
     """True if any line of any plane holds an event; what cannot be read holds none.
+
+    The samples of the system do not count: they are there even if the program did nothing.
 
     >>> has_events(b"")
     False
@@ -18,6 +23,7 @@ def has_events(space: bytes) -> bool:
         return any(
             True
             for plane in _parts(memoryview(space), _PLANES)
+            if bytes(next(_parts(plane, _NAME), b"")) != _SYSTEM
             for line in _parts(plane, _LINES)
             for _ in _parts(line, _EVENTS)
         )

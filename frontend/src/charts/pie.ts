@@ -13,7 +13,12 @@ export interface Slice {
   readonly text: string;
 }
 
+/** Slices thinner than this share would vanish between the lines that part them. */
+const PARTED_FROM = 0.01;
+
 export function ring(slices: readonly Slice[], palette: Palette): EChartsCoreOption {
+  const whole = slices.reduce((sum, slice) => sum + slice.value, 0);
+  const border = (slice: Slice) => (slice.value < PARTED_FROM * whole ? { borderWidth: 0 } : {});
   return {
     ...base(palette),
     tooltip: {
@@ -35,7 +40,7 @@ export function ring(slices: readonly Slice[], palette: Palette): EChartsCoreOpt
         label: { show: false },
         emphasis: { scale: true, scaleSize: 3 },
         itemStyle: { borderColor: palette.surface, borderWidth: 1.5 },
-        data: slices.map((slice) => ({ name: slice.name, value: slice.value, itemStyle: { color: slice.colour } })),
+        data: slices.map((slice) => ({ name: slice.name, value: slice.value, itemStyle: { color: slice.colour, ...border(slice) } })),
       },
     ],
   };

@@ -1,6 +1,5 @@
 """What profiling cost: the steps inside a capture against those before it, as Stepscope measured them.
 
-
 A capture keeps both medians in its profile, since the steps before it are in no trace.
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +220,7 @@ def test_steps_shorter_than_can_be_shown_are_judged_all_the_same() -> None:
 
 def test_a_damaged_trace_says_so() -> None:
     trace = draw("host main | M0---")
-    damaged = HostTrace(**{**vars(trace), "partial": True, "recorder_messages": ("dropped 12 events",), "_derived": {}})
+    damaged = replace(trace, partial=True, recorder_messages=("dropped 12 events",), _derived={})
     report = report_of(damaged)
 
     assert report.to_dict()["partial"] is True

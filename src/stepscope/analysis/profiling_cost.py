@@ -1,4 +1,4 @@
-"""What profiling cost: steps inside a capture against those before it, as Stepscope measured them while it recorded.
+"""What profiling cost: the steps inside a capture against those before it, as Stepscope measured them.
 
 A capture keeps both medians in its profile, since the steps before it are in no trace.
 """

@@ -215,11 +215,10 @@ class Watcher:
 
     def _end(self, source: Source, another_follows: bool) -> None:
         self._counts[source] = self._counts.get(source, 0) + 1
-        if not self._is_best(source):
-            return
         if not self._is_planned():
             self._second_thoughts -= 1
             self.active = self._second_thoughts > 0
+        if not self._is_best(source) or not self._is_planned():
             return
         self._drop_window()
         self._cancel_timer()
@@ -267,8 +266,9 @@ class Watcher:
         self._captured(f"{count} steps captured, number {first} to {first + count - 1} of the {name}")
         self._plan(None)
         # A small function may have been called often before the first call of the training step.
-        self._second_thoughts = _STALE_STEPS if self._best and self._best.rank == CALLS else 0
-        self.active = self._second_thoughts > 0
+        doubtful = self._best is not None and self._best.rank == CALLS and not self._requested
+        self._second_thoughts = _STALE_STEPS if doubtful else 0
+        self.active = doubtful
 
     def _captured(self, outcome: str) -> None:
         self.outcome = outcome

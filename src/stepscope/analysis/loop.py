@@ -368,7 +368,9 @@ def _last_at_or_before(values: I64, limit: I64) -> I64:
 def _first_at_or_after(values: I64, limit: I64) -> I64:
     at = np.searchsorted(values, limit, side="left")
     inside = at < len(values)
-    return np.where(inside, values[np.minimum(at, len(values) - 1)], NEVER) if len(values) else np.full_like(limit, NEVER)
+    return (
+        np.where(inside, values[np.minimum(at, len(values) - 1)], NEVER) if len(values) else np.full_like(limit, NEVER)
+    )
 
 
 def _saves_without_ops(loop: _Loop, rest: Spans) -> Spans:

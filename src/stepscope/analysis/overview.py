@@ -271,7 +271,15 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     environment = _environment([part.environment for part in partials])
     step_time, top_ops = _statistics([row.duration_ps for row in counted]), _top(on_device if has_device else on_host)
     context = _context(
-        partials, shares, step_time["mean"], verdict, has_device, placement, gap, str(environment["framework"] or ""), top_ops
+        partials,
+        shares,
+        step_time["mean"],
+        verdict,
+        has_device,
+        placement,
+        gap,
+        str(environment["framework"] or ""),
+        top_ops,
     )
     advised = advise(context)
     return OverviewReport(

@@ -208,7 +208,7 @@ def test_workers_that_wait_equally_long_are_bound_by_communication() -> None:
 
 # Steps in which so many things start that starting them is all there is.
 def test_a_program_that_runs_again_and_again_in_a_step_gets_too_little() -> None:
-    picture = f"host main | M0{'-' * 14}M1{'-' * 14}\nhost main | {'F' * 16}"
+    picture = f"host main | M0{'-' * 14}M1{'-' * 14}\nhost main | {'F' * 32}"
 
     kinds = [kind for kind, _ in advice_of(draw(picture))]
     assert kinds[0] == "small_batch"

@@ -63,7 +63,7 @@ def _is_explained(rule: Rule, advice: Advice, said: list[tuple[Rule, Advice]]) -
 
 def _nothing(context: Context) -> Advice:
     """What bounds a run in which nothing stands out."""
-    top = context.top_ops[0] if context.top_ops else None
+    top = next((op for op in context.top_ops if op["self_percent"] is not None), None)
     largest = f"; the largest op is {top['name']} with {top['self_percent']:.1f} % of the op time" if top else ""
     rows = (Row("op-stats", str(top["name"]), 0.0),) if top else ()
     return Advice(

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from draw import Sort, draw, traces
-from hypothesis import given
+from hypothesis import given, settings
 
 import stepscope
 from stepscope.analysis import critical_path
@@ -135,6 +135,7 @@ def test_figures_are_means_over_steps_and_hosts():
     }  # fmt: skip
 
 
+@settings(max_examples=200, deadline=None)
 @given(traces())
 def test_every_moment_of_a_step_is_given_to_one_part(trace: HostTrace) -> None:
     found = critical_path.partial(trace)

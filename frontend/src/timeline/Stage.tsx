@@ -188,14 +188,18 @@ class Frame {
       canvas.addEventListener("pointerleave", () => this.leave(), { signal });
     }
     tracks.addEventListener("dblclick", () => this.doubleClick(), { signal });
-    const stop = effect(() => {
+    const stopDrawing = effect(() => {
       for (const each of [model.span, model.selected, model.links, model.region, model.marks, model.found, model.steps, model.arrows, theme, palette]) void each.value;
       this.redraw();
+    });
+    const stopAsking = effect(() => {
+      for (const each of [model.span, model.layout]) void each.value;
       this.askForArrows();
     });
     this.resize();
     return () => {
-      stop();
+      stopDrawing();
+      stopAsking();
       abort.abort();
       sizes.disconnect();
       cancelAnimationFrame(this.pending);
@@ -223,6 +227,7 @@ class Frame {
   private scrolled(): void {
     this.model.scrollTop = this.scroll?.scrollTop ?? 0;
     this.redraw();
+    this.askForArrows();
   }
 
   private draw(): void {

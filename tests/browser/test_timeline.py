@@ -1,0 +1,205 @@
+"""The timeline in a real browser: it opens, keys and mouse move it, and what it says is what the trace holds."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from browsing import HOSTILE, PageServer
+from draw import MS
+
+from stepscope.analysis.timeline import search
+from stepscope.model import HostTrace
+
+CORPUS = ("tf-gpu-multi-worker", "jax-mi300x-conv", "tpu-inference", "torch-v100-resnet50-workers0")
+WIDTH = 248  # of the labels at the left
+
+
+def show(page: Any, server: PageServer, run: str, **params: str) -> None:
+    """Opens the timeline of a session and waits until all of it is drawn."""
+    query = urllib.parse.urlencode({"session": server.session(run), **params})
+    page.goto(f"{server.address}#/timeline?{query}")
+    page.wait_for_selector(".tl-tracks", timeout=60_000)
+    page.wait_for_load_state("networkidle")
+
+
+def trace_of(server: PageServer, run: str) -> HostTrace:
+    opened = server.site.opened(server.session(run))
+    return opened.trace(opened.listed.session.hosts[0])
+
+
+def param(page: Any, name: str) -> str | None:
+    """A parameter of the page's address."""
+    query = urllib.parse.parse_qs(page.evaluate("() => location.hash.split('?')[1] ?? ''"))
+    return query.get(name, [None])[0]
+
+
+def until(page: Any, holds: Callable[[], bool]) -> None:
+    """Waits until something holds; the address follows the picture after a moment."""
+    for _ in range(100):
+        if holds():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("it never came to hold")
+
+
+def window(page: Any) -> tuple[float, float]:
+    """The window in ms, once the address tells it."""
+    until(page, lambda: param(page, "begin") is not None)
+    return float(param(page, "begin") or "nan"), float(param(page, "end") or "nan")
+
+
+def colours(page: Any, selector: str) -> int:
+    """How many different colours a canvas shows."""
+    return page.evaluate(  # type: ignore[no-any-return]
+        """selector => {
+            const canvas = document.querySelector(selector);
+            const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+            const seen = new Set();
+            for (let at = 0; at < data.length; at += 4 * 7) {
+                seen.add(data[at] << 16 | data[at + 1] << 8 | data[at + 2]);
+            }
+            return seen.size;
+        }""",
+        selector,
+    )
+
+
+@pytest.mark.parametrize("run", CORPUS)
+def test_it_opens_on_real_profiles_and_draws_them(page, page_server, corpus, run):
+    show(page, page_server, run)
+    page.wait_for_timeout(300)
+
+    assert page.locator(".tl-label").count() >= 3
+    assert colours(page, ".tl-tracks") > 10
+    assert colours(page, ".tl-overview") > 3
+
+
+def test_a_link_shows_the_same_picture_again(page, page_server):
+    show(page, page_server, "drawn", begin="2", end="12", find="kernel", pinned="t0")
+
+    until(page, lambda: "4" in page.locator(".tl-count").inner_text())
+    assert page.locator(".tl-pinned .tl-label").count() == 1
+    assert (param(page, "begin"), param(page, "end"), param(page, "find")) == ("2", "12", "kernel")
+
+
+@pytest.mark.parametrize(
+    ("key", "grows", "moves"), [("w", -1, 0), ("s", 1, 0), ("a", 0, -1), ("d", 0, 1), ("ArrowRight", 0, 1)]
+)
+def test_keys_zoom_and_move(page, page_server, key, grows, moves):
+    show(page, page_server, "drawn", begin="10", end="20")
+
+    page.keyboard.press(key)
+    until(page, lambda: window(page) != (10.0, 20.0))
+    page.wait_for_timeout(400)  # the end of the glide
+    begin, end = window(page)
+
+    assert (end - begin > 10.001) - (end - begin < 9.999) == grows
+    if moves:
+        assert (begin > 10) - (begin < 10) == moves
+
+
+def test_the_wheel_zooms_at_the_cursor_and_dragging_pans(page, page_server):
+    show(page, page_server, "drawn", begin="10", end="20")
+    box = page.locator(".tl-tracks").bounding_box()
+
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 60)
+    page.mouse.wheel(0, -300)
+    until(page, lambda: window(page) != (10.0, 20.0))
+    begin, end = window(page)
+    assert end - begin < 10
+    assert begin + (end - begin) / 4 == pytest.approx(12.5, abs=0.05)
+
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 4 - 200, box["y"] + 60, steps=4)
+    page.mouse.up()
+    until(page, lambda: window(page)[0] > begin)
+    moved = window(page)
+    assert moved[0] - begin == pytest.approx((end - begin) * 200 / box["width"], rel=0.05)
+
+
+def test_search_counts_all_and_walks_them_in_order(page, page_server, page_problems):
+    show(page, page_server, "drawn")
+    trace = trace_of(page_server, "drawn")
+    expected = search.find(trace, "kernel").rows.tolist()
+
+    page.keyboard.press("/")
+    page.keyboard.type("kernel")
+    until(page, lambda: page.locator(".tl-count").inner_text() == str(len(expected)))
+    walked = []
+    for number in range(1, 3):
+        page.keyboard.press("Enter")
+        until(page, lambda number=number: page.locator(".tl-count").inner_text() == f"{number} of {len(expected)}")
+        until(page, lambda: param(page, "selected") not in (None, *walked))
+        walked.append(param(page, "selected"))
+
+    assert [int(event) for event in walked] == expected[:2]
+
+
+def test_details_are_those_of_the_trace(page, page_server):
+    trace = trace_of(page_server, "drawn")
+    kernel = int(search.find(trace, "kernel").rows[1])
+    show(page, page_server, "drawn", selected=str(kernel))
+    page.wait_for_selector(".tl-details")
+    until(page, lambda: "Caused by" in page.locator(".tl-flows").inner_text())
+
+    facts = dict(
+        page.locator(".tl-facts > div").evaluate_all(
+            "rows => rows.map(row => [...row.children].map(cell => cell.textContent))"
+        )
+    )
+    assert page.locator(".tl-details h2").inner_text() == "kernel"
+    assert facts["Start"] == f"{trace.events.start_ps[kernel] / MS:.6f} ms"
+    assert facts["Duration"] == f"{trace.events.duration_ps[kernel] / MS:.3f} ms"
+    assert facts["Step"] == "train 1"
+    assert page.locator(".tl-flows .tl-spot-name").first.inner_text() == "launch"
+
+
+def test_a_dragged_selection_adds_up_and_a_click_selects(page, page_server):
+    show(page, page_server, "drawn", begin="0", end="30")
+    box = page.locator(".tl-tracks").bounding_box()
+
+    page.keyboard.down("Shift")
+    page.mouse.move(box["x"] + 40, box["y"] + 80)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 40, box["y"] + 90, steps=4)
+    page.mouse.up()
+    page.keyboard.up("Shift")
+    page.wait_for_selector(".tl-table tbody tr")
+    names = page.locator(".tl-table tbody td:first-child").all_inner_texts()
+    assert {"kernel", "launch", "IteratorGetNext"} <= set(names)
+
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".tl-pane", state="detached")
+
+
+def test_collapse_hide_and_pin_are_in_the_address(page, page_server):
+    show(page, page_server, "drawn")
+    group = page.locator(".tl-group", has_text="Host threads")
+
+    group.locator(".tl-fold").click()
+    until(page, lambda: param(page, "collapsed") is not None)
+    gpu = page.locator(".tl-group", has_text="GPU 0")
+    gpu.hover()
+    gpu.get_by_role("button", name="Hide GPU 0").click()
+    until(page, lambda: param(page, "hidden") is not None)
+    page.get_by_role("button", name="Show 1 hidden").click()
+    until(page, lambda: param(page, "hidden") is None)
+
+
+def test_hosts_are_chosen_here_where_there_are_several(page, page_server):
+    show(page, page_server, "two-hosts")
+
+    page.locator(".tl-host select").select_option("two")
+    until(page, lambda: param(page, "host") == "two")
+    page.wait_for_selector(".tl-tracks")
+
+
+def test_hostile_names_are_shown_as_text(page, page_server):
+    show(page, page_server, "hostile", selected="1")
+    page.wait_for_selector(".tl-details h2")
+
+    assert HOSTILE[:20] in page.locator(".tl-details h2").inner_text()
+    assert page.evaluate("() => window.hostile") is None

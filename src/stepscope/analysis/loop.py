@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,6 +161,12 @@ class _Loop:
     end: I64
     type: NDArray[np.integer]
     activity: NDArray[np.uint8]
+
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """The names that occur, by event type."""
+        present = np.flatnonzero(np.bincount(self.type, minlength=1))
+        return {row: self.trace.strings[self.trace.event_types.name[row]] for row in present.tolist()}
 
     def name(self, event: int) -> str:
         return self.trace.strings[self.trace.event_types.name[self.type[event]]]
@@ -415,9 +422,9 @@ def _run_lengths(flags: Mask) -> I64:
 def _named_as(loop: _Loop, pattern: re.Pattern[str]) -> Mask:
     """Which of the loop's events have such a name."""
     table = np.zeros(len(loop.trace.event_types.name), np.bool_)
-    for row in np.flatnonzero(np.bincount(loop.type, minlength=1)).tolist():
-        table[row] = bool(pattern.match(loop.trace.strings[loop.trace.event_types.name[row]]))
-    found: Mask = table[loop.type]
+    for row, name in loop.names.items():
+        table[row] = bool(pattern.match(name))
+    found: Mask = table[loop.type] if table.any() else np.zeros(len(loop.type), np.bool_)
     return found
 
 
@@ -435,10 +442,12 @@ def _longest(loop: _Loop, spans: Spans, activity: Activity) -> list[Span]:
 
 def _name_in(loop: _Loop, start: int, end: int, activity: Activity) -> str:
     """The longest event of the activity inside a span; for spans that no event covers the longest Python call."""
-    inside = (loop.start >= start) & (loop.end <= end)
-    rows = np.flatnonzero(inside & (loop.activity == activity))
+    first, last = np.searchsorted(loop.start, (start, end))
+    near = slice(int(first), int(last))
+    inside = loop.end[near] <= end
+    rows = first + np.flatnonzero(inside & (loop.activity[near] == activity))
     if not len(rows):
-        rows = np.flatnonzero(inside & (loop.kind == K.PYTHON_CALL))
+        rows = first + np.flatnonzero(inside & (loop.kind[near] == K.PYTHON_CALL))
     return loop.name(int(rows[np.argmax(loop.end[rows] - loop.start[rows])])) if len(rows) else ""
 
 

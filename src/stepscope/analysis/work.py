@@ -130,7 +130,7 @@ def _find(trace: HostTrace) -> WorkFacts:
         casts_ps=_outer_time(trace, ops[sorts["casts"]]),
         forward_ps=int(own[heavy & ~backward].sum()),
         backward_ps=int(own[backward].sum()),
-        disturbed_ps=int(_disturbed(trace, steps, ops, own) * min(compute_ps / self_ps, 1.0)) if self_ps else 0,
+        disturbed_ps=0 if device.any() or not self_ps else _lost(trace, steps, ops, own, compute_ps / self_ps),
         no_grad_ps=_no_grad(trace, ops, own, in_backward),
         ops=len(outer),
         short_ps=int(length[short & ~compiled].sum()),
@@ -223,6 +223,11 @@ def _compute(trace: HostTrace, ops: I64, device: Mask) -> int:
     rows = working if len(working) else ops
     start = trace.events.start_ps[rows]
     return Spans.of(start, start + trace.events.duration_ps[rows]).total
+
+
+def _lost(trace: HostTrace, steps: HostSteps, ops: I64, own: I64, on_critical_path: float) -> int:
+    """What ops lose to competitors, as far as it makes steps longer; with a device, ops on the host rarely do."""
+    return int(_disturbed(trace, steps, ops, own) * min(on_critical_path, 1.0))
 
 
 def _disturbed(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:

@@ -24,7 +24,11 @@ ALLOWED: dict[str, set[str]] = {
     "report": {"errors"},
     "analysis": {"errors", "model", "kernels", "report"},
     "cache": {"errors"},
-    "capture": {"errors", "model", "formats"},
+    "capture": {"errors", "model", "formats", "autostart"},  # profiled children are started with `-m` autostart
+    "autostart": {"capture"},
+    "keras": {"capture"},
+    "lightning": {"capture"},
+    "huggingface": {"capture"},
     "shelf": {"model"},
     "api": {"errors", "model", "formats", "report", "analysis", "cache", "shelf"},
     "stepscope": {"errors", "capture", "api"},

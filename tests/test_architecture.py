@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "report": {"errors"},
     "analysis": {"errors", "model", "kernels", "report"},
     "cache": {"errors"},
-    "capture": {"errors", "model", "formats", "autostart"},  # profiled children are started with `-m` autostart
+    "capture": {"errors", "model", "formats"},
     "autostart": {"capture"},
     "keras": {"capture"},
     "lightning": {"capture"},
@@ -79,6 +79,9 @@ CONFINED: dict[str, set[str]] = {
     "jax": {"capture", "demo"},
     "torch": {"capture", "demo"},
 }
+
+# A constant, a group of entry points, and what is started as a program with `-m`.
+NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.autostart"}
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numba", "numpy", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}
@@ -159,7 +162,7 @@ def is_allowed(found: Import) -> bool:
     room, top = room_of(found.module), found.target.partition(".")[0]
     if top != "stepscope":
         return room in CONFINED.get(top, {room})
-    if found.target in ("stepscope.__version__", "stepscope.rules"):  # a constant, and a group of entry points
+    if found.target in NAMED_ONLY:
         return True
     return room_of(found.target) in ALLOWED[room] | {room}
 

@@ -376,7 +376,7 @@ def test_a_folder_without_profiles_tells_what_was_looked_for_where_and_what_is_t
     assert problem.path == str(tmp_path / "alone" / "here")
     assert problem.reason == (
         "no profile in 2 folders with 6 files, 1 level deep; "
-        f"looked for {FORMATS[0].summary} or {FORMATS[1].summary}; there are instead: "
+        f"looked for {' or '.join(each.summary for each in FORMATS if each.in_folders)}; there are instead: "
         "3 *.json, 2 TensorBoard events (events.out.tfevents*), 1 without an ending"
     )
     assert "stepscope run SCRIPT" in (problem.hint or "")

@@ -177,8 +177,8 @@ function paintLoad(ctx: CanvasRenderingContext2D, scene: Scene, pieces: readonly
     if (!tile.load) continue;
     const first = Math.max(0, Math.floor((Math.max(begin, span.begin) - tile.begin) / tile.cell));
     const last = Math.min(tile.load.length, Math.ceil((Math.min(end, span.end) - tile.begin) / tile.cell));
-    const left = Math.max(toX(span, width, begin), -2);
-    const right = Math.min(toX(span, width, end), width + 2);
+    const left = Math.round(Math.max(toX(span, width, begin), -2));
+    const right = Math.round(Math.min(toX(span, width, end), width + 2));
     ctx.moveTo(Math.max(left, toX(span, width, tile.begin + first * tile.cell)), y + height);
     for (let cell = first; cell < last; cell += 1) {
       const top = y + height - Math.min(1, (tile.load[cell] as number) / peak) * height;
@@ -195,7 +195,7 @@ function paintCounter(ctx: CanvasRenderingContext2D, scene: Scene, track: TrackI
   const low = Math.min(0, track.lowest ?? 0);
   const high = Math.max(track.highest ?? 1, low + 1e-9);
   const bottom = top + COUNTER - GAP;
-  const tall = COUNTER - GAP - 6;
+  const tall = COUNTER - GAP - 15; // the highest value is written above
   const yOf = (value: number) => bottom - ((value - low) / (high - low)) * tall;
   const line = CATEGORY_COLOUR.host_compute;
   ctx.fillStyle = mix(line, scene.palette.surface, 0.72);
@@ -204,8 +204,9 @@ function paintCounter(ctx: CanvasRenderingContext2D, scene: Scene, track: TrackI
   for (const { tile, begin, end } of model.tiles.pieces(track.id, span, width)) {
     const values = tile.counter;
     if (!values || !values.cell.length) continue;
-    const left = Math.max(0, toX(span, width, begin));
-    const right = Math.min(width, toX(span, width, end));
+    // Whole pixels, or a seam would show where tiles meet.
+    const left = Math.round(Math.max(0, toX(span, width, begin)));
+    const right = Math.round(Math.min(width, toX(span, width, end)));
     const shape = new Path2D();
     const edge = new Path2D();
     let last: number | null = null;
@@ -237,7 +238,7 @@ function paintCounter(ctx: CanvasRenderingContext2D, scene: Scene, track: TrackI
   ctx.font = `500 10px ${FONT}`;
   ctx.fillStyle = scene.palette.muted;
   ctx.textAlign = "right";
-  ctx.fillText(track.unit === "bytes" ? bytes(high) : high.toLocaleString("en-US", { maximumSignificantDigits: 4 }), width - 6, top + 9);
+  ctx.fillText(track.unit === "bytes" ? bytes(high) : high.toLocaleString("en-US", { maximumSignificantDigits: 4 }), width - 6, top + 8);
   ctx.textAlign = "left";
 }
 

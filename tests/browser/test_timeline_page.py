@@ -14,7 +14,6 @@ from stepscope.analysis.timeline import search
 from stepscope.model import HostTrace
 
 CORPUS = ("tf-gpu-multi-worker", "jax-mi300x-conv", "tpu-inference", "torch-v100-resnet50-workers0")
-WIDTH = 248  # of the labels at the left
 
 
 def show(page: Any, server: PageServer, run: str, **params: str) -> None:

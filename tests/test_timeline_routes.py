@@ -1,0 +1,137 @@
+"""The timeline's routes: what an answer holds, how large it may be, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from browsing import DRAWN, store_profile
+from draw import draw
+from werkzeug.test import Client
+
+from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
+from stepscope.web.app import App
+from stepscope.web.catalogue import Root
+from stepscope.web.site import Site, SiteOptions
+from stepscope.web.timeline import MOST_BYTES
+
+
+def crowded(lines: int = 12, events: int = 3_000) -> HostTrace:
+    """Many threads, each with something in every pixel."""
+    builder = TraceBuilder("crowded")
+    plane = builder.plane("/host:CPU", PlaneKind.HOST)
+    for number in range(lines):
+        line = builder.line(plane, f"thread {number}")
+        for at in range(events):
+            line.event(f"e{at % 7}", 1_000 * at, 1_500 if at % 2 else 400, EventKind.OP)
+    return builder.build()
+
+
+class Timeline:
+    """One session's routes."""
+
+    def __init__(self, folder: Any, trace: HostTrace) -> None:
+        store_profile(folder, "r", trace)
+        self.client = Client(App(Site(SiteOptions([Root(str(folder))]))))
+        (session,) = self.client.get("/api/sessions").json["sessions"]
+        self.root = f"/api/sessions/{session['id']}/timeline"
+
+    def get(self, path: str, **query: object) -> Any:
+        return self.client.get(f"{self.root}/{path}", query_string=query)
+
+    def window(self, **query: object) -> tuple[dict[str, Any], dict[str, np.ndarray], int]:
+        """Header, columns and size of an answer."""
+        answer = self.get("window", **query)
+        assert answer.status_code == 200, answer.text
+        data = answer.data
+        size = int.from_bytes(data[:4], "little")
+        head = json.loads(data[4 : 4 + size])
+        columns, at = {}, 4 + size
+        for name, kind, length in head["columns"]:
+            columns[name] = np.frombuffer(data, f"<{kind}", length, at)
+            at += columns[name].nbytes
+        assert at == len(data)
+        return head, columns, len(data)
+
+
+@pytest.fixture
+def drawn(tmp_path) -> Timeline:
+    return Timeline(tmp_path, draw(DRAWN))
+
+
+def test_no_answer_is_larger_than_the_most_and_none_leaves_an_event_out(tmp_path):
+    timeline = Timeline(tmp_path, crowded())
+    every = ",".join(f"t{line}" for line in range(12))
+
+    _, columns, size = timeline.window(begin=0, end=3_001_000, width=3_000, tracks=f"{every},p0")
+
+    assert size <= MOST_BYTES
+    assert columns["count"].sum() == 12 * 3_000
+    assert len(set(columns["row_line"].tolist())) == 12
+
+
+def test_a_window_tells_the_times_of_its_slices(drawn):
+    head, columns, _ = drawn.window(begin=0, end=7 * 10**9, width=700, tracks="t0.0")
+
+    start = head["begin_ps"] + head["unit_ps"] * columns["start"].astype(np.int64)
+    assert columns["row_lane"].tolist() == [0]
+    assert columns["count"].tolist() == [1]
+    assert abs(int(start[0])) <= head["unit_ps"]
+    assert columns["busy_ps"].tolist() == [8e9]
+
+
+def test_groups_and_counters_come_in_cells(drawn):
+    head, columns, _ = drawn.window(begin=0, end=32 * 10**9, width=64, tracks="p0")
+
+    assert len(columns["load"]) == head["cells"]
+    assert 0 < columns["load"].max() <= 2
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "status"),
+    [
+        ("window", {"begin": 0, "end": 9, "width": 10, "tracks": "t99"}, 404),
+        ("window", {"begin": 9, "end": 9, "width": 10, "tracks": "t0"}, 400),
+        ("window", {"begin": "x", "end": 9, "width": 10, "tracks": "t0"}, 400),
+        ("window", {"begin": 0, "end": 9, "width": 10**6, "tracks": "t0"}, 400),
+        ("window", {"begin": 0, "end": 10**9, "width": 4096, "tracks": ",".join(["p0"] * 50)}, 400),
+        ("window", {"begin": 0, "end": 9, "width": 10, "tracks": "../etc"}, 404),
+        ("events/999999", {}, 404),
+        ("search", {"text": "(", "regex": 1}, 400),
+        ("search", {"text": ""}, 400),
+        ("selection", {"begin": 5, "end": 4}, 400),
+        ("tracks", {"host": "nobody"}, 404),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_sentence(drawn, path, query, status):
+    answer = drawn.get(path, **query)
+
+    assert answer.status_code == status
+    assert answer.json["error"]
+
+
+def test_search_gives_the_place_and_where_the_others_are(drawn):
+    answer = drawn.get("search", text="kernel", bins=8, direction="next", from_ps=-1).json
+
+    assert answer["total"] == sum(answer["bins"]) == 4
+    assert (answer["place"]["number"], answer["place"]["spot"]["name"]) == (1, "kernel")
+
+
+def test_names_come_in_pages(drawn):
+    tracks = drawn.get("tracks").json
+    names = drawn.get("names/0").json["names"]
+
+    assert len(names) == tracks["types"]
+    assert {"kernel", "launch"} <= set(names)
+    assert drawn.get("names/7").json["names"] == []
+
+
+def test_steps_arrows_links_and_sums_are_there(drawn):
+    assert drawn.get("steps").json["number"] == [0, 1, 2, 3]
+    assert drawn.get("arrows", begin=0, end=10**12).json["total"] == 4
+    assert drawn.get("selection", begin=0, end=10**12, tracks="p0").json["events"] > 8
+    kernel = drawn.get("search", text="kernel", direction="next", from_ps=0).json["place"]["spot"]["event"]
+    assert drawn.get(f"events/{kernel}/links").json["cause"]["name"] == "launch"
+    assert dict(drawn.get(f"events/{kernel}").json["stats"])["correlation_id"] == 1

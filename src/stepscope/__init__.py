@@ -29,15 +29,18 @@ if TYPE_CHECKING:
     from stepscope.api import load
     from stepscope.capture import (
         Profile,
+        Profiler,
         ProfilerOptions,
         Trace,
         annotate,
         client,
         last_error,
+        schedule,
         server,
         start,
         step,
         stop,
+        warmup,
     )
     from stepscope.errors import StepscopeError
 

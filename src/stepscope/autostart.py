@@ -1,26 +1,14 @@
-"""`python -m stepscope.autostart SCRIPT ARGS...`: runs a script or, after -m, a module as Python would, and captures it
-as the environment asks (STEPSCOPE_LOGDIR and its like).  For launchers, which start one such process a rank."""
+"""`python -m stepscope.autostart [-m] SCRIPT ARGS...`: runs a script or a module as Python would, and captures it.
 
-from __future__ import annotations
+What it captures the environment says, STEPSCOPE_LOGDIR and its like.  It is for launchers, which start one such process
+for each rank.
+"""
 
 import sys
 
-from stepscope.capture.auto.autostart import arm_from_environment, disarm
-from stepscope.capture.auto.run import WRONG_USAGE, Program, end_process
+from stepscope.capture.auto.__main__ import main
 
-
-def main(words: list[str]) -> None:
-    """Runs the program and ends this process as Python would have."""
-    as_module = words[:1] == ["-m"]
-    target, *arguments = words[as_module:] or [""]
-    if not target:
-        print("usage: python -m stepscope.autostart [-m] SCRIPT [ARGS...]", file=sys.stderr)
-        sys.exit(WRONG_USAGE)
-    arm_from_environment()
-    end_process(Program(target, arguments, as_module).run())
-
+__all__ = ["main"]
 
 if __name__ == "__main__":
     main(sys.argv[1:])
-
-__all__ = ["arm_from_environment", "disarm", "main"]

@@ -24,6 +24,7 @@ from stepscope.capture.report import report
 
 _FLAGS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 _SPAWN = "from multiprocessing"
+_US = "stepscope.capture.auto"
 _ORIGINAL: dict[str, Any] = {}
 
 
@@ -92,12 +93,12 @@ def _with_us(args: Any, executable: object) -> Any:
 
 
 def with_us(words: Sequence[str]) -> list[str]:
-    """The command line of a Python that runs a script or a module, with `-m stepscope.autostart` before these.
+    """The command line of a Python that runs a script or a module, with Stepscope before these.
 
     >>> with_us(["python", "-u", "train.py", "--steps", "3"])
-    ['python', '-u', '-m', 'stepscope.autostart', 'train.py', '--steps', '3']
+    ['python', '-u', '-m', 'stepscope.capture.auto', 'train.py', '--steps', '3']
     >>> with_us(["python", "-m", "train"])
-    ['python', '-m', 'stepscope.autostart', '-m', 'train']
+    ['python', '-m', 'stepscope.capture.auto', '-m', 'train']
     >>> with_us(["python", "-c", "pass"])
     ['python', '-c', 'pass']
     """
@@ -105,7 +106,7 @@ def with_us(words: Sequence[str]) -> list[str]:
     while place < len(words) and words[place].startswith("-") and words[place] not in ("-m", "-c", "-"):
         place += 2 if words[place] in _FLAGS_WITH_VALUE else 1
     rest = list(words[place:])
-    nothing_to_run = not rest or rest[0] in ("-c", "-") or rest[:2] == ["-m", "stepscope.autostart"]
-    if nothing_to_run or (rest[0] == "-m" and rest[1:2] == ["stepscope"]):
+    has_us = rest[:1] == ["-m"] and rest[1:2] and rest[1].split(".")[0] == "stepscope"
+    if not rest or rest[0] in ("-c", "-") or has_us:
         return list(words)
-    return [*words[:place], "-m", "stepscope.autostart", *rest]
+    return [*words[:place], "-m", _US, *rest]

@@ -8,12 +8,14 @@ from typing import Any
 
 from stepscope.capture.callbacks.batches import BatchCallback
 
+_HOME = "transformers.trainer_callback"
+
 
 def _trainer_callback() -> type[Any]:
     """The trainer's base class, which has all the hooks that it calls; none where `transformers` is not installed."""
-    if importlib.util.find_spec("transformers") is None:
+    if importlib.util.find_spec(_HOME.partition(".")[0]) is None:
         return object
-    base: type[Any] = importlib.import_module("transformers.trainer_callback").TrainerCallback
+    base: type[Any] = importlib.import_module(_HOME).TrainerCallback
     return base
 
 

@@ -1,0 +1,109 @@
+"""Why a page is empty: what is in a logdir, what is missing in it, and how to record that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import PurePath
+
+from stepscope.analysis.overview import OverviewReport
+from stepscope.analysis.registry import TOOLS
+from stepscope.api import LoadedProfile, load
+from stepscope.doctor.report import Check, DoctorReport, worst_first
+from stepscope.errors import InputError, StepscopeError
+from stepscope.formats.session import Session, find_sessions
+from stepscope.report import Cell
+
+MOST_SESSIONS = 20  # looked into, newest first
+
+
+def examine_logdir(logdir: str, progress: Callable[[str], None] | None = None) -> DoctorReport:
+    """What is in a logdir, what is wrong with it, and what to do.  Answers also where there is nothing at all."""
+    try:
+        sessions = find_sessions(logdir)
+    except InputError as error:
+        problem = error.problem
+        return worst_first([Check("profiles", "problem", problem.reason, problem.hint or "")])
+    checks, rows = [_place(sessions[0]), *_empty_pages(sessions[0], progress)], []
+    for session in sessions[:MOST_SESSIONS]:
+        found, row = _examine_session(session, progress)
+        checks += found
+        rows.append(row)
+    if len(sessions) > MOST_SESSIONS:
+        checks.append(Check("sessions", "note", f"only the newest {MOST_SESSIONS} of {len(sessions)} were looked into"))
+    return worst_first(checks, sessions[0].hosts, rows)
+
+
+def _examine_session(session: Session, progress: Callable[[str], None] | None) -> tuple[list[Check], dict[str, Cell]]:
+    checks = [Check(session.run, "note", str(problem), problem.hint or "") for problem in session.problems]
+    steps: int | None = None
+    source: str | None = None
+    try:
+        report = _loaded(session, progress).report("overview")
+    except InputError as error:
+        checks.append(Check(session.run, "problem", error.problem.reason, error.problem.hint or ""))
+    else:
+        assert isinstance(report, OverviewReport)
+        checks += _examine_overview(session.run, report)
+        count = report.step_time_ms["count"]
+        steps, source = (count if isinstance(count, int) else None), report.steps_source
+    states = {check.state for check in checks}
+    sizes = [file.size for file in session.files if file.size is not None]
+    row: dict[str, Cell] = {
+        "run": session.run,
+        "hosts": len(session.files),
+        "size_mb": round(sum(sizes) / 1e6, 3),
+        "format": ", ".join(sorted({file.format.name for file in session.files})),
+        "state": next((state for state in ("problem", "note") if state in states), "ok"),
+        "steps": steps,
+        "steps_source": source,
+    }
+    return checks, row
+
+
+def _loaded(session: Session, progress: Callable[[str], None] | None) -> LoadedProfile:
+    return load(session.files[0].path if len(session.files) == 1 else session.path, progress=progress)
+
+
+def _place(session: Session) -> Check:
+    """Whether TensorBoard and XProf find the newest session: they look at one depth only, Stepscope at any."""
+    folder = PurePath(session.files[0].path).parent
+    if folder.parts[-3:-1] == ("plugins", "profile"):
+        return Check("place", "ok", f"the newest session lies in plugins/profile/{session.run}")
+    if not any(file.path.endswith(".xplane.pb") for file in session.files):
+        return Check("place", "ok", f"the newest session lies in {folder}")
+    remedy = (
+        f"for TensorBoard, move its files to LOGDIR/plugins/profile/{folder.name or 'RUN'}/; Stepscope needs no move"
+    )
+    return Check("place", "note", f"{folder} is not where TensorBoard and XProf look", remedy)
+
+
+def _empty_pages(session: Session, progress: Callable[[str], None] | None) -> list[Check]:
+    """The pages of the newest session on which there is nothing, and why."""
+    try:
+        profile = _loaded(session, progress)
+    except InputError:  # told with the session
+        return []
+    checks = []
+    for tool in TOOLS:
+        try:
+            report = profile.report(tool.name)
+        except StepscopeError as error:
+            checks.append(Check(f"page {tool.name}", "problem", error.problem.reason, error.problem.hint or ""))
+            continue
+        if not report.main_table().rows:
+            checks.append(Check(f"page {tool.name}", "note", *_reason(report.warnings)))
+    return checks
+
+
+def _reason(warnings: tuple[str, ...]) -> tuple[str, str]:
+    """Why a page is empty, and what to do: tools say both in one sentence, with a colon or semicolon between."""
+    why, _, remedy = re.sub(r"[:;] ", "\n", warnings[-1], count=1).partition("\n") if warnings else ("", "", "")
+    return f"empty: {why or 'nothing of its kind was recorded'}", remedy
+
+
+def _examine_overview(run: str, report: OverviewReport) -> list[Check]:
+    state = "problem" if report.partial else "note"
+    checks = [Check(run, state, warning) for warning in report.warnings]
+    checks += [Check(run, "note", f"not recorded: {item.what}", item.remedy) for item in report.missing]
+    return checks or [Check(run, "ok", report.verdict.sentence)]

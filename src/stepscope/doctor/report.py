@@ -1,0 +1,74 @@
+"""What `stepscope doctor` answers with: findings, each with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from stepscope.report import Cell, Field, Prose, Report, Rows, Section
+
+CHECK_FIELDS: tuple[Field, ...] = (
+    Field("check", "text", "what was looked at", "str"),
+    Field("state", "text", "`ok`, `note` or `problem`", "str"),
+    Field("found", "text", "what was found", "str"),
+    Field("remedy", "text", "what to do about it; empty if nothing", "str"),
+)
+SESSION_FIELDS: tuple[Field, ...] = (
+    Field("run", "text", "the session's name", "str"),
+    Field("hosts", "count", "hosts that recorded it", "int"),
+    Field("size_mb", "MB", "size of its files together"),
+    Field("format", "text", "format of its files", "str"),
+    Field("state", "text", "`ok`, `note` or `problem`", "str"),
+    Field("steps", "count", "complete steps; unknown if the session cannot be read", "int"),
+    Field("steps_source", "text", "how the steps were found", "str"),
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finding: what was looked at, whether it is fine, and what to do."""
+
+    check: str
+    state: str
+    found: str
+    remedy: str = ""
+
+    def row(self) -> dict[str, Cell]:
+        """The finding as a table row."""
+        return {"check": self.check, "state": self.state, "found": self.found, "remedy": self.remedy}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorReport(Report):
+    """What was found; the worst first."""
+
+    TOOL: ClassVar[str] = "doctor"
+
+    checks: tuple[Check, ...]
+    sessions: tuple[dict[str, Cell], ...] = ()
+
+    def body(self) -> dict[str, Any]:
+        """The report's own part of the JSON object."""
+        return {"checks": [check.row() for check in self.checks], "sessions": list(self.sessions)}
+
+    def sections(self) -> Sequence[Section]:
+        """The sessions, the findings, and what to do."""
+        rows = tuple(check.row() for check in self.checks)
+        remedies = tuple(f"{check.check}: {check.remedy}" for check in self.checks if check.remedy)
+        found = tuple(Field(f.name, f.unit, f.doc, f.kind) for f in CHECK_FIELDS if f.name != "remedy")
+        parts: list[Section] = [Rows("Sessions", SESSION_FIELDS, self.sessions)] if self.sessions else []
+        return [*parts, Rows("Findings", found, rows), Prose("What to do", remedies or ("nothing: all is well",))]
+
+    def main_table(self) -> Rows:
+        """The findings with their remedies."""
+        return Rows("Findings", CHECK_FIELDS, tuple(check.row() for check in self.checks))
+
+
+def worst_first(
+    checks: Sequence[Check], hosts: tuple[str, ...] = (), sessions: Sequence[dict[str, Cell]] = ()
+) -> DoctorReport:
+    """The report of all findings."""
+    order = {"problem": 0, "note": 1, "ok": 2}
+    worst = sorted(checks, key=lambda check: order[check.state])
+    return DoctorReport(hosts=hosts, warnings=(), partial=False, checks=tuple(worst), sessions=tuple(sessions))

@@ -80,7 +80,8 @@ def test_hosts_add_up():
 
 def test_without_a_device_there_is_nothing_to_wait_for():
     found = report(draw("host main | a--"))
-    assert (found.rows, found.findings) == ((), ("the host never waits for a device",))
+    assert found.rows == ()
+    assert found.findings[0].startswith("no calls that wait for a device: where a GPU took part, record")
     assert found.warnings == ("no device works in this profile, so there is nothing to wait for",)
 
 

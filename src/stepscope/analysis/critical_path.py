@@ -173,7 +173,9 @@ class CriticalPathReport(Report):
         return Rows("On the path", ROW_FIELDS, self.rows, _EMPTY)
 
 
-_EMPTY = "no steps: the profile holds no events that take time"
+_EMPTY = (
+    "no work in any step: record with ProfilerOptions(host_tracer_level=2) and, on a GPU or TPU, device_tracer_level=1"
+)
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

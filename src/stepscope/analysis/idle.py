@@ -147,7 +147,10 @@ class IdleReport(Report):
         ]
 
 
-_EMPTY = "no streams of a GPU: there is nothing that could stand idle"
+_EMPTY = (
+    "no streams of a GPU, so there is nothing that could stand idle: where a GPU took part, record it with "
+    "ProfilerOptions(device_tracer_level=1)"
+)
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

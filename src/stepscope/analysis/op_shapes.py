@@ -52,7 +52,7 @@ SITE_FIELDS: tuple[Field, ...] = (
     Field("call_site", "text", "the line of the program", "str"),
     *_TIME_FIELDS,
 )
-_EMPTY = "no ops were recorded on the host"
+_EMPTY = "no ops were recorded on the host: record with ProfilerOptions(host_tracer_level=2)"
 _NO_LINES = "no Python calls were recorded"
 
 

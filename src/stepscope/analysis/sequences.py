@@ -49,7 +49,10 @@ OP_FIELDS: tuple[Field, ...] = (
 )
 STREAM_FIELDS: tuple[Field, ...] = _FIGURES
 _EMPTY = "no op launches two kernels or more"
-_NONE = "no sequence of kernels is repeated"
+_NONE = (
+    "no sequence of kernels is repeated: where a GPU took part, record several steps with "
+    "ProfilerOptions(device_tracer_level=1)"
+)
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,9 @@ FIELDS: tuple[Field, ...] = (
     Field("max_us", "us", "the longest"),
     Field("step_percent", "percent", "total time as a share of the time of all steps"),
 )
-_EMPTY = "the host never waits for a device"
+_EMPTY = (
+    "no calls that wait for a device: where a GPU took part, record the host with ProfilerOptions(host_tracer_level=2)"
+)
 
 
 @dataclass(frozen=True)

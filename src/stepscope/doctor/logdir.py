@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import PurePath
 
@@ -91,15 +90,15 @@ def _empty_pages(session: Session, progress: Callable[[str], None] | None) -> li
         except StepscopeError as error:
             checks.append(Check(f"page {tool.name}", "problem", error.problem.reason, error.problem.hint or ""))
             continue
-        if not report.main_table().rows:
-            checks.append(Check(f"page {tool.name}", "note", *_reason(report.warnings)))
+        if missing := report.why_empty():
+            checks.append(Check(f"page {tool.name}", "note", *_reason(missing)))
     return checks
 
 
-def _reason(warnings: tuple[str, ...]) -> tuple[str, str]:
-    """Why a page is empty, and what to do: tools say both in one sentence, with a colon or semicolon between."""
-    why, _, remedy = re.sub(r"[:;] ", "\n", warnings[-1], count=1).partition("\n") if warnings else ("", "", "")
-    return f"empty: {why or 'nothing of its kind was recorded'}", remedy
+def _reason(missing: str) -> tuple[str, str]:
+    """Why a page is empty, and what to do: tools say both in one sentence, with a colon between."""
+    why, _, remedy = missing.partition(": ")
+    return f"empty: {why}", remedy
 
 
 def _examine_overview(run: str, report: OverviewReport) -> list[Check]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.analysis.attribution import names_of, number_pairs
 from stepscope.analysis.call_sites import call_sites, site_text
-from stepscope.analysis.grouping import forest, is_device_work
+from stepscope.analysis.grouping import enclosing, is_device_work
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace, LineKind
@@ -142,9 +142,7 @@ def _waiting_calls(trace: HostTrace) -> I64:
 
 
 def _outer_ops(trace: HostTrace, rows: I64) -> I64:
-    out = np.empty(len(trace.events), np.int64)
-    kernels.nesting.outermost(forest(trace).parent, np.isin(trace.events.kind, _OPS), out)
-    outer: I64 = out[rows]
+    outer: I64 = enclosing(trace, np.isin(trace.events.kind, _OPS))[rows]
     return outer
 
 

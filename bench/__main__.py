@@ -72,9 +72,7 @@ def _rounds(options: argparse.Namespace) -> str:
 
 def _warm_up(profile: BenchProfile, small: BenchProfile, limits: Limits) -> None:
     """Reads the file into the page cache and lets Stepscope compile its kernels."""
-    with profile.path.open("rb") as file:
-        while file.read(1 << 24):
-            pass
+    profiles.read_once(profile)
     Stepscope().cold(small.path, limits)
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from bench.measures import Measure, first_call, wall
 from bench.process import REPOSITORY, Limits, Sample, run_worker
-from bench.profiles import BenchProfile, folder, shared_file
+from bench.profiles import BenchProfile, folder, read_once, shared_file
 from bench.report import Measured, Section, render, take_turns
 from bench.tools import Stepscope
 
@@ -72,7 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for events in (ONCE,) if options.quick else (ONCE, LARGE, TWICE):
         profile = obtain(events, options.base)
         print(f"{profile.events:,} events, {profile.bytes / 1e6:,.0f} MB: {profile.path}", file=sys.stderr, flush=True)
-        wanted = _measures(profile, small, other, limits)[: 1 if events == TWICE else 2]
+        read_once(profile)
+        # The largest trace tells how time and memory grow; HTA would take minutes for each round of it.
+        wanted = _measures(profile, small, other, limits) if events != TWICE else _growing(profile, small, limits)
         sections.append(Section(profile, [take_turns(each, options.rounds or ROUNDS[events]) for each in wanted]))
     page = render(sections, limits, _rounds(options), "python -m bench.kineto", _versions(sections))
     options.output.write_text(page if options.quick else f"{page}\n{_growth(sections)}\n")
@@ -146,6 +148,10 @@ def _measures(profile: BenchProfile, small: BenchProfile, other: Hta | None, lim
             wall,
         ),
     ]
+
+
+def _growing(profile: BenchProfile, small: BenchProfile, limits: Limits) -> list[Measure]:
+    return _measures(profile, small, None, limits)[:1]
 
 
 def _of_stepscope(section: Section) -> list[Sample]:

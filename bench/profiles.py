@@ -66,6 +66,13 @@ def obtain(events: int, source: Path | None = None) -> BenchProfile:
     return BenchProfile(home / made["path"], made["bytes"], made["events"], made["repetitions"], made["base"])
 
 
+def read_once(profile: BenchProfile) -> None:
+    """Brings the file into the page cache."""
+    with profile.path.open("rb") as file:
+        while file.read(1 << 24):
+            pass
+
+
 def _build(home: Path, events: int, source: Path | None) -> None:
     from bench import build, synthetic
 

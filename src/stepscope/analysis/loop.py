@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope.analysis.columns import named, of_kinds, on_threads, type_names
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.spans import Spans, outermost
 from stepscope.analysis.stepping import HostSteps, steps_of
@@ -162,24 +163,30 @@ class _Loop:
     type: NDArray[np.integer]
     activity: NDArray[np.uint8]
 
-    @cached_property
-    def names(self) -> dict[int, str]:
-        """The names that occur, by event type."""
-        present = np.flatnonzero(np.bincount(self.type, minlength=1))
-        return {row: self.trace.strings[self.trace.event_types.name[row]] for row in present.tolist()}
-
     def name(self, event: int) -> str:
         return self.trace.strings[self.trace.event_types.name[self.type[event]]]
 
+    @cached_property
+    def _by_activity(self) -> list[I64]:
+        """The events of each activity, in order of time."""
+        order = np.argsort(self.activity, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(self.activity, minlength=max(Activity) + 1))[:-1])
+
+    def rows(self, *activities: Activity) -> I64:
+        """The events of some activities, in order of time."""
+        found = [self._by_activity[activity] for activity in activities]
+        return found[0] if len(found) == 1 else np.sort(np.concatenate(found))
+
     def of(self, *activities: Activity) -> Spans:
-        return self.where(np.isin(self.activity, activities))
+        rows = self.rows(*activities)
+        return Spans.of(self.start[rows], self.end[rows])
 
     def where(self, chosen: Mask) -> Spans:
         return Spans.of(self.start[chosen], self.end[chosen])
 
     def outer(self, activity: Activity) -> I64:
         """Events of an activity that lie in no other of it."""
-        rows = np.flatnonzero(self.activity == activity)
+        rows = self.rows(activity)
         return rows[outermost(self.start[rows], self.end[rows])]
 
 
@@ -222,8 +229,10 @@ def _loop_line(trace: HostTrace, steps: HostSteps) -> int:
     """The line of the step marks; without marks the thread that calls most programs and ops in steps."""
     if steps.line >= 0 and trace.lines.kind[steps.line] == LineKind.THREAD:
         return steps.line
-    calls = np.isin(trace.events.kind, (K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.RUNTIME_CALL, K.BACKWARD, K.PYTHON_CALL))
-    calls = calls | (trace.events.kind == K.OP)
+    calls = of_kinds(
+        trace.events.kind,
+        (K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.RUNTIME_CALL, K.BACKWARD, K.PYTHON_CALL, K.OP),
+    )
     lines = trace.events.line[calls & (steps.label >= 0)]
     lines = lines[trace.lines.kind[lines] == LineKind.THREAD]
     return int(np.bincount(lines).argmax()) if len(lines) else -1
@@ -239,9 +248,7 @@ def _loop(trace: HostTrace, line: int, observed: Spans) -> _Loop:
     activity = _by_kind()[kind]
     activity[_single_programs(trace, rows)[inside]] = Activity.PROGRAM
     _by_name_of(trace, kind, types, end - start, activity)
-    loop = _Loop(trace, kind, start, end, types, activity)
-    _drop_claims_on_programs(loop)
-    return loop
+    return _without_claims_on_programs(_Loop(trace, kind, start, end, types, activity))
 
 
 def _by_kind() -> NDArray[np.uint8]:
@@ -261,11 +268,10 @@ def _by_name_of(
     trace: HostTrace, kind: NDArray[np.uint8], types: NDArray[np.integer], length: I64, activity: NDArray[np.uint8]
 ) -> None:
     """What only names tell: Python functions, ops that fetch a value, large constants that are copied."""
-    looked_at = np.isin(kind, (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE))
-    present = np.flatnonzero(np.bincount(types[looked_at], minlength=len(trace.event_types.name)))
+    looked_at = of_kinds(kind, (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE))
     table = np.zeros(len(trace.event_types.name), np.uint8)
-    for row in present.tolist():
-        table[row] = _from_name(trace.strings[trace.event_types.name[row]])
+    for row, name in type_names(trace, types[looked_at]).items():
+        table[row] = _from_name(name)
     told = table[types] * looked_at
     told[(told == Activity.TRANSFER) & (length < LONG_GAP_PS)] = 0
     activity[told > 0] = told[told > 0]
@@ -283,18 +289,26 @@ def _from_name(name: str) -> int:
     return next((activity for activity, pattern in _PYTHON if pattern.match(name)), 0)
 
 
-def _drop_claims_on_programs(loop: _Loop) -> None:
+def _without_claims_on_programs(loop: _Loop) -> _Loop:
     """A Python function that runs programs is no input, however it is called."""
     claims = np.flatnonzero((loop.kind == K.PYTHON_CALL) & (loop.activity > 0))
     if not len(claims):
-        return
+        return loop
     work = loop.of(Activity.PROGRAM, Activity.EAGER, Activity.OP)
     held = work.covered(loop.start[claims], loop.end[claims])
     lost = claims[(held > 0.3 * (loop.end[claims] - loop.start[claims])) & (loop.activity[claims] != Activity.SYNC)]
-    loop.activity[lost] = 0
+    activity = loop.activity.copy()
+    activity[lost] = 0
+    return replace(loop, activity=activity)
 
 
 # -- time by activity --------------------------------------------------------------------------------------------
+
+
+# What other threads do that matters to the loop.
+_HELPING = (
+    K.OP, K.BACKWARD, K.EXECUTOR, K.COLLECTIVE_CALL, K.COMPILE, K.COPY_HOST_TO_DEVICE_CALL, K.INPUT_WAIT,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -309,17 +323,18 @@ class _Helpers:
 
 
 def _helpers(trace: HostTrace, steps: HostSteps, line: int) -> _Helpers:
-    kind, start = trace.events.kind, trace.events.start_ps
-    end = start + forest(trace).extent_ps
-    other = (trace.events.line != line) & (trace.lines.kind == LineKind.THREAD)[trace.events.line]
-    device = is_device_work(trace)
-    working = other & (steps.label >= 0)
-    compute = (working & np.isin(kind, (K.OP, K.BACKWARD, K.EXECUTOR))) | (device & (kind != K.COLLECTIVE))
+    other = (trace.events.line != line) & on_threads(trace) & of_kinds(trace.events.kind, _HELPING)
+    rows = np.flatnonzero(other | is_device_work(trace))
+    kind, device, working = trace.events.kind[rows], ~other[rows], steps.label[rows] >= 0
+    compiling = ~device & (kind == K.COMPILE)
+    working &= ~device & ~compiling
     talking = (working & (kind == K.COLLECTIVE_CALL)) | (device & (kind == K.COLLECTIVE))
-    compiling = other & (kind == K.COMPILE)
     copying = (working & (kind == K.COPY_HOST_TO_DEVICE_CALL)) | (device & (kind == K.COPY_HOST_TO_DEVICE))
     waiting = working & (kind == K.INPUT_WAIT)
-    chosen = (compute & ~copying, talking, compiling, copying, waiting)
+    compute = (working | device) & ~talking & ~copying & ~waiting
+    start = trace.events.start_ps[rows]
+    end = start + forest(trace).extent_ps[rows]
+    chosen = (compute, talking, compiling, copying, waiting)
     return _Helpers(*(Spans.of(start[each], end[each]) for each in chosen))
 
 
@@ -385,7 +400,9 @@ def _saves_without_ops(loop: _Loop, rest: Spans) -> Spans:
     ops = loop.outer(Activity.OP)
     if not len(ops):
         return Spans.of(loop.start[:0], loop.end[:0])
-    detach = _named_as(loop, _DETACH)[ops]
+    detach = named(loop.trace, loop.type[ops], _DETACH.match)
+    if not detach.any():
+        return Spans.of(loop.start[:0], loop.end[:0])
     run = _run_lengths(detach)
     last = np.flatnonzero(run >= STATE_DICT_OPS)
     gap_begin = loop.end[ops[last]]
@@ -397,8 +414,9 @@ def _saves_without_ops(loop: _Loop, rest: Spans) -> Spans:
 
 def _saves_after_reads(loop: _Loop, rest: Spans) -> Spans:
     """What surrounds a burst of reads of variables and is mostly long gaps: Keras reads all, and writes without ops."""
-    ops = np.flatnonzero((loop.kind == K.EAGER_EXECUTE) & _named_as(loop, _SINGLE_OP))
-    reads = _named_as(loop, _READS_VARIABLE)[ops]
+    ops = np.flatnonzero(loop.kind == K.EAGER_EXECUTE)
+    ops = ops[named(loop.trace, loop.type[ops], _SINGLE_OP.match)]
+    reads = named(loop.trace, loop.type[ops], _READS_VARIABLE.match)
     run = _run_lengths(reads)
     first, last = np.flatnonzero(run == STATE_DICT_OPS), np.flatnonzero(run >= STATE_DICT_OPS)
     if not len(last):
@@ -417,15 +435,6 @@ def _run_lengths(flags: Mask) -> I64:
     counted = np.cumsum(flags)
     before: I64 = np.maximum.accumulate(np.where(flags, 0, counted))
     return counted - before
-
-
-def _named_as(loop: _Loop, pattern: re.Pattern[str]) -> Mask:
-    """Which of the loop's events have such a name."""
-    table = np.zeros(len(loop.trace.event_types.name), np.bool_)
-    for row, name in loop.names.items():
-        table[row] = bool(pattern.match(name))
-    found: Mask = table[loop.type] if table.any() else np.zeros(len(loop.type), np.bool_)
-    return found
 
 
 # -- names and places --------------------------------------------------------------------------------------------
@@ -469,7 +478,9 @@ def _share(loop: _Loop, claimed: Spans, names: re.Pattern[str]) -> float | None:
     """Percent of the claimed time inside Python functions of such names; None if nothing is claimed."""
     if not claimed.total:
         return None
-    inside = claimed & loop.where((loop.kind == K.PYTHON_CALL) & _named_as(loop, names))
+    calls = np.flatnonzero(loop.kind == K.PYTHON_CALL)
+    calls = calls[named(loop.trace, loop.type[calls], names.match)]
+    inside = claimed & Spans.of(loop.start[calls], loop.end[calls])
     return round(100.0 * inside.total / claimed.total, 2)
 
 
@@ -492,8 +503,8 @@ def _fillers(loop: _Loop, gaps: Spans) -> list[Named]:
 
 def _before_work(loop: _Loop, steps: HostSteps, gaps: Spans) -> int:
     """Long gaps before the first program or op of each step."""
-    work = loop.start[np.isin(loop.activity, (Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER))]
-    first = _first_at_or_after(np.sort(work), steps.start_ps)
+    work = loop.start[loop.rows(Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER)]
+    first = _first_at_or_after(work, steps.start_ps)
     first = np.where(first < steps.end_ps, first, steps.start_ps)
     return (gaps & Spans.of(steps.start_ps, first)).total
 
@@ -504,6 +515,6 @@ def _after_moves(loop: _Loop, gaps: Spans) -> int:
     if not len(ops) or not len(gaps.start):
         return 0
     last = np.searchsorted(loop.start[ops], gaps.start, side="right") - 1
-    names = [loop.name(int(ops[at])) if at >= 0 else "" for at in last.tolist()]
-    follows = np.array([is_move(name) or bool(CASTS.match(name)) for name in names])
+    moves = named(loop.trace, loop.type[ops], lambda name: is_move(name) or CASTS.match(name))
+    follows = (last >= 0) & moves[last]
     return int((gaps.end - gaps.start)[follows].sum())

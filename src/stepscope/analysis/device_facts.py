@@ -38,7 +38,9 @@ _LAYOUT = re.compile(
     r"|SwapDimension\dAnd\d|ShuffleInTensor|SubTensorOpWith(?:Cast|Scalar)\w*1d|tensorTransform)"
 )
 # Kernels that only copy or join: what PyTorch's contiguous(), clone() and cat() run, and XLA's copies.
-_COPIES = re.compile(r".*(?:direct_copy_kernel|CatArrayBatchedCopy)|(?:copy|concatenate|slice)(?:[-_](?:start|done|fusion))*(?:\.\d+)?$")
+_COPIES = re.compile(
+    r".*(?:direct_copy_kernel|CatArrayBatchedCopy)|(?:copy|concatenate|slice)(?:[-_](?:start|done|fusion))*(?:\.\d+)?$"
+)
 _COMPUTES_TOO = re.compile(r"(?i).*(?:gemm|_dot|convolution|conv2d|conv3d|attention|softmax|reduce|norm|fmha)")
 _PRODUCT = re.compile(
     r"(?i).*(?:gemm|gemv|_dot|convolution|convolve|conv\dd|[dw]grad|winograd|scudnn|xmma|cutlass|matmul|attention|fmha|Cijk_)"
@@ -112,7 +114,7 @@ def device_facts_of(trace: HostTrace) -> DeviceFacts | None:
 
 def _find(trace: HostTrace) -> DeviceFacts | None:
     steps, device = steps_of(trace), is_device_work(trace)
-    if steps.source == "none" and not len(steps.number) or not device.any():
+    if not len(steps.number) or not device.any():
         return None
     whole = Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
     rows = np.flatnonzero(device)
@@ -167,7 +169,7 @@ def _sorts(trace: HostTrace, rows: I64) -> tuple[Mask, Mask]:
 
 def _is_layout(name: str) -> bool:
     """
-    >>> [_is_layout(name) for name in ("void cudnn::ops::nchwToNhwcKernel<float>()", "input_transpose_fusion", "gemm_fusion_dot")]
+    >>> [_is_layout(name) for name in ("void cudnn::ops::nchwToNhwcKernel<float>()", "input_transpose_fusion", "dot_0")]
     [True, True, False]
     """
     text = _short(name)
@@ -185,7 +187,7 @@ def _is_copy(name: str) -> bool:
 
 def _is_product(name: str) -> bool:
     """
-    >>> [_is_product(name) for name in ("volta_sgemm_64x64_nt", "void cudnn::detail::dgrad_engine<float>()", "add_fusion")]
+    >>> [_is_product(name) for name in ("volta_sgemm_64x64_nt", "void dgrad_engine<float>()", "add_fusion")]
     [True, True, False]
     """
     return bool(_PRODUCT.match(_short(name)))

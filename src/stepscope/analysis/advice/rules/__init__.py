@@ -23,6 +23,7 @@ RULES = (
     transfer.RULE,
     checkpoint.RULE,
     python_overhead.RULE,
+    python_overhead.ON_DEVICE,
     dispatch.RULE,
     device_idle.LAUNCHES,
     device_idle.WAITS,
@@ -34,5 +35,6 @@ RULES = (
     redundant_compute.RULE,
     memory_churn.RULE,
     memory_limits.RULE,
+    memory_limits.ALLOCATING,
     precision.RULE,
 )

@@ -15,6 +15,7 @@ from stepscope.analysis.loop import Activity
 _MANY_KERNELS = 50.0  # a step: fewer do not keep a host busy
 _MANY_GAPS = 20.0  # a step: launching leaves a gap before many kernels, other causes leave few
 _MOST_COMPILED = 0.5  # of the kernels: they come with programs, which launch them without Python
+_OF_PROGRAMS = 35.0  # percent of the step that starting programs has to take
 _LARGEST_GAP = 0.5  # of all idle time: then it is not launching that makes it
 _BUSY_INPUT = 0.5  # of the steps' time: that much work on one thread of the input competes for the cores
 
@@ -39,9 +40,7 @@ _LARGER: Actions = {
     "pytorch": ("use larger batches", "keep inputs and outputs of the graph in place, so that it is replayed at once"),
     "": ("use larger batches", "run several steps in one program"),
 }
-_PRIVATE_THREADS = (
-    "keep threads of the input away from those that launch: set TF_GPU_THREAD_MODE=gpu_private (and TF_GPU_THREAD_COUNT)"
-)
+_PRIVATE_THREADS = "keep threads of the input away from those that launch: set TF_GPU_THREAD_MODE=gpu_private (and TF_GPU_THREAD_COUNT)"
 _SYNC: Actions = {
     "tensorflow": (
         "call .numpy() and print losses every N steps, not in every step",
@@ -62,8 +61,10 @@ _SYNC: Actions = {
 
 def _launching(context: Context, threshold: float) -> Advice | None:
     device = context.device
-    if device is None or not device.marked or device.kernels < _MANY_KERNELS * device.steps:
+    if device is None or not device.marked:
         return None
+    if device.kernels < _MANY_KERNELS * device.steps:
+        return _starting_programs(context, device)
     idle = _left_to_launching(context, device)
     if context.percent(idle) < threshold or device.gaps < _MANY_GAPS * device.steps:
         return None
@@ -92,6 +93,26 @@ def _launching(context: Context, threshold: float) -> Advice | None:
     )
 
 
+def _starting_programs(context: Context, device: DeviceFacts) -> Advice | None:
+    """Compiled programs of few kernels: the host needs longer to start one than the device to run it."""
+    calls = context.calls(Activity.PROGRAM)
+    idle = min(_left_to_launching(context, device), _of_loop(context, Activity.PROGRAM, Activity.RUNTIME))
+    if not calls or device.compiled < _MOST_COMPILED * device.kernels or context.percent(idle) < _OF_PROGRAMS:
+        return None
+    return without(context, idle, "starting programs", [_busy(device)]).advice(
+        rule="launch.programs",
+        kind="small_batch",
+        title="Give each launch more to compute",
+        evidence=f"the device stands idle for {context.percent(idle):.1f} % of the time of a step while the host starts"
+        f" {calls:.1f} programs, which keep the device busy for {device.busy_ps / device.steps / MS:.2f} ms",
+        actions=actions_for(context.framework, _LARGER),
+        tool="idle",
+        confidence=0.5,
+        rows=_rows(device, device.calls[:2]),
+        intervals=context.intervals(Activity.PROGRAM),
+    )
+
+
 def _left_to_launching(context: Context, device: DeviceFacts) -> float:
     """Idle time per step that nothing else explains, on average over all gaps but the longest."""
     once = device.longest_gap_ps if device.longest_gap_ps * device.steps > device.idle_ps else 0
@@ -106,7 +127,9 @@ def _left_to_launching(context: Context, device: DeviceFacts) -> float:
 
 def _of_loop(context: Context, *activities: Activity) -> float:
     loop = context.loop
-    return sum(context.per_step(loop.activity_ps.get(each.name.lower(), 0)) for each in activities) / MS if loop else 0.0
+    return (
+        sum(context.per_step(loop.activity_ps.get(each.name.lower(), 0)) for each in activities) / MS if loop else 0.0
+    )
 
 
 def _contention(context: Context) -> bool:
@@ -129,7 +152,9 @@ def _waiting(context: Context, threshold: float) -> Advice | None:
         return None
     once = not device.marked or (bool(blocked) and blocked[0].calls < device.steps)
     how = (
-        f"in {blocked[0].name}" if blocked else f"after the host has waited for it, {device.syncs / device.steps:.0f} times a step"
+        f"in {blocked[0].name}"
+        if blocked
+        else f"after the host has waited for it, {device.syncs / device.steps:.0f} times a step"
     )
     seldom = "; that is not in every step, so look whether it matters at all" if once else ""
     return without(context, idle, "idle time around waits for the device", [_busy(device)]).advice(

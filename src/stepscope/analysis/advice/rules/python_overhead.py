@@ -21,9 +21,16 @@ _TRACE_PYTHON = {
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
-    loop = context.loop
-    if loop is None:
+    if context.loop is None:
         return _between(context, threshold)
+    return None if context.has_device else _gaps(context, context.loop, threshold)
+
+
+def _evaluate_on_device(context: Context, threshold: float) -> Advice | None:
+    return _gaps(context, context.loop, threshold) if context.loop is not None and context.has_device else None
+
+
+def _gaps(context: Context, loop: LoopFacts, threshold: float) -> Advice | None:
     idle = context.part_ms(Activity.PYTHON) - context.per_step(loop.after_moves_ps + _only_once(loop)) / MS
     if context.percent(idle) < threshold:
         return None
@@ -82,12 +89,16 @@ def _between(context: Context, threshold: float) -> Advice | None:
     )
 
 
+_EXPLAINED_BY = (
+    "recompilation", "checkpoint_stall", "input_python", "input_file_read", "input_preprocessing",
+    "input_no_prefetch",
+)  # fmt: skip
+
 RULE = Rule(
     id="python.gaps",
     threshold_percent=10.0,
     evaluate=_evaluate,
-    yields_to=(
-        "recompilation", "checkpoint_stall", "input_python", "input_file_read", "input_preprocessing",
-        "input_no_prefetch", "straggler", "communication_bound", "memory_churn", "input_transfer",
-    ),
-)  # fmt: skip
+    yields_to=(*_EXPLAINED_BY, "straggler", "communication_bound", "memory_churn", "input_transfer"),
+)
+# Where a device works, its collectives and copies are not what fills a gap on the host.
+ON_DEVICE = Rule(id="python.device-idle", threshold_percent=10.0, evaluate=_evaluate_on_device, yields_to=_EXPLAINED_BY)

@@ -154,7 +154,7 @@ def _sorts(trace: HostTrace, ops: I64) -> dict[str, Mask]:
     bits, known = np.zeros(len(trace.event_types.name), np.uint8), dict[str, int]()
     for row, name in type_names(trace, types).items():
         # Of ops that TensorFlow names `name:Type` only the type tells, and there are few.
-        key = name if "::" in name else name[name.rfind(":") :]
+        key = name if "::" in name else name[max(name.rfind(":"), 0) :]
         if key not in known:
             known[key] = sum(bool(test(name)) << at for at, test in enumerate(_SORTS.values()))
         bits[row] = known[key]

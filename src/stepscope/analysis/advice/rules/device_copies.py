@@ -106,8 +106,8 @@ def _pageable(context: Context, threshold: float) -> Advice | None:
         rule="input.pageable",
         kind="input_transfer",
         title="Copy batches from pinned memory, while the step before runs",
-        evidence=f"in {context.percent(time):.1f} % of the time of a step the device waits for copies out of memory that"
-        f" is not pinned, {device.pageable / device.steps:.0f} of them a step",
+        evidence=f"in {context.percent(time):.1f} % of the time of a step the device waits for copies out of memory"
+        f" that is not pinned, {device.pageable / device.steps:.0f} of them a step",
         actions=actions_for(context.framework, _PINNED),
         tool="kernel-stats",
         confidence=0.7,

@@ -40,7 +40,7 @@ _LARGER: Actions = {
     "pytorch": ("use larger batches", "keep inputs and outputs of the graph in place, so that it is replayed at once"),
     "": ("use larger batches", "run several steps in one program"),
 }
-_PRIVATE_THREADS = "keep threads of the input away from those that launch: set TF_GPU_THREAD_MODE=gpu_private (and TF_GPU_THREAD_COUNT)"
+_PRIVATE_THREADS = "keep threads of the input away from those that launch: TF_GPU_THREAD_MODE=gpu_private"
 _SYNC: Actions = {
     "tensorflow": (
         "call .numpy() and print losses every N steps, not in every step",

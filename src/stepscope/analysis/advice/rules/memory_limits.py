@@ -93,8 +93,8 @@ def _allocating(context: Context, threshold: float) -> Advice | None:
         rule="memory.driver-calls",
         kind="memory_churn",
         title="Take memory from the driver once",
-        evidence=f"the device stands idle for {context.percent(idle):.1f} % of the time of a step in {count:.0f} calls such as"
-        f" {calls[0].name}",
+        evidence=f"the device stands idle for {context.percent(idle):.1f} % of the time of a step in {count:.0f} calls"
+        f" such as {calls[0].name}",
         actions=actions_for(context.framework, _HOLES),
         tool="memory-profile",
         confidence=0.75,

@@ -42,8 +42,11 @@ _COPIES = re.compile(
     r".*(?:direct_copy_kernel|CatArrayBatchedCopy)|(?:copy|concatenate|slice)(?:[-_](?:start|done|fusion))*(?:\.\d+)?$"
 )
 _COMPUTES_TOO = re.compile(r"(?i).*(?:gemm|_dot|convolution|conv2d|conv3d|attention|softmax|reduce|norm|fmha)")
-_PRODUCT = re.compile(
-    r"(?i).*(?:gemm|gemv|_dot|convolution|convolve|conv\dd|[dw]grad|winograd|scudnn|xmma|cutlass|matmul|attention|fmha|Cijk_)"
+# Products and convolutions whose names say that they take 32 bits; those that say nothing are not counted.
+_WIDE_PRODUCT = re.compile(
+    r".*(?:sgemm|sgemv|scudnn|s1688(?:gemm|fprop|dgrad|wgrad)|tf32|f32f32|Cijk_\w+?_SB_)"
+    r"|(?i:.*(?:gemm|gemv|convol|conv\dd|[dw]grad|winograd|xmma|cutlass|matmul|attention|fmha)).*<(?:float|f32)\b"
+    r"|%(?:dot|convolution)[\w.\-]* = f32\["
 )
 _PAGEABLE = re.compile(r"(?i).*\(pageable|.*kind_src:pageable")
 _XLA_OP = re.compile(r"%([\w.\-]+) = ")
@@ -64,6 +67,7 @@ class DeviceFacts:
 
     Attributes:
         steps: how many; `marked` is False where the whole capture counts as one.
+        observed_ps: from the first step's begin to the last one's end.
         busy_ps: time with work on a device.
         work_ps: all pieces of work added up, which is more where devices or streams work at a time.
         kernels: pieces of computation; `short_kernels` of them last less than SHORT_KERNEL_PS.
@@ -71,8 +75,10 @@ class DeviceFacts:
         layout_ps: time of kernels that only bring data into another order; `layout` lists the largest.
         copying_ps: the same of those that copy or join data, copies inside a device included; `copying` lists them.
         wide_products_ps: time of matrix products and convolutions in 32 bits or more; `wide_products` lists them.
-        pageable_ps: time of copies to a device out of memory that is not pinned; `pageable` tells how many.
-        collectives: pieces of communication; `collective_ps` their median length.
+        pageable: copies to a device out of memory that is not pinned; `exposed_pageable_ps` is the time in which they
+            are all that a device does.
+        collectives: pieces of communication; `collective_ps` their median length, `exposed_collectives_ps` the time in
+            which they are all that a device does.
         idle_ps: time without work on any device between the first step's begin and the last one's end.
         short_gaps_ps: the part of it in gaps shorter than SHORT_GAP_PS; `gaps` tells how many gaps there are.
         longest_gap_ps: the longest gap.
@@ -83,6 +89,7 @@ class DeviceFacts:
 
     steps: int
     marked: bool
+    observed_ps: int
     busy_ps: int
     work_ps: int
     kernels: int
@@ -94,10 +101,11 @@ class DeviceFacts:
     copying: list[Share]
     wide_products_ps: int
     wide_products: list[Share]
-    pageable_ps: int
     pageable: int
+    exposed_pageable_ps: int
     collectives: int
     collective_ps: int
+    exposed_collectives_ps: int
     idle_ps: int
     short_gaps_ps: int
     gaps: int
@@ -129,11 +137,12 @@ def _find(trace: HostTrace) -> DeviceFacts | None:
     layout &= computes
     copying = (copying & computes & ~layout) | (kind == K.COPY_DEVICE_TO_DEVICE)
     pageable = (kind == K.COPY_HOST_TO_DEVICE) & _from_pageable(trace, rows)
-    wide = computes & ~narrow & ~layout & ~copying & named(trace, trace.events.type[rows], _is_product)
+    wide = computes & ~narrow & ~layout & ~copying & named(trace, trace.events.type[rows], _is_wide_product)
     busy = Spans.of(*_times(trace, rows)) & whole
     return DeviceFacts(
         steps=len(steps.number),
         marked=steps.source != "none",
+        observed_ps=whole.total,
         busy_ps=busy.total,
         work_ps=int(length.sum()),
         kernels=int(computes.sum()),
@@ -145,10 +154,11 @@ def _find(trace: HostTrace) -> DeviceFacts | None:
         copying=_largest(trace, rows[copying]),
         wide_products_ps=int(length[wide].sum()),
         wide_products=_largest(trace, rows[wide]),
-        pageable_ps=int(length[pageable].sum()),
         pageable=int(pageable.sum()),
+        exposed_pageable_ps=_exposed(trace, rows, pageable, whole),
         collectives=int(talks.sum()),
         collective_ps=int(np.median(length[talks])) if talks.any() else 0,
+        exposed_collectives_ps=_exposed(trace, rows, talks, whole),
         **_idle(trace, whole - busy),
     )
 
@@ -156,6 +166,13 @@ def _find(trace: HostTrace) -> DeviceFacts | None:
 def _times(trace: HostTrace, rows: I64) -> tuple[I64, I64]:
     start = trace.events.start_ps[rows]
     return start, start + trace.events.duration_ps[rows]
+
+
+def _exposed(trace: HostTrace, rows: I64, chosen: Mask, whole: Spans) -> int:
+    """Time in which some of the work is all that the devices do."""
+    if not chosen.any():
+        return 0
+    return ((Spans.of(*_times(trace, rows[chosen])) - Spans.of(*_times(trace, rows[~chosen]))) & whole).total
 
 
 # -- what runs on the devices --------------------------------------------------------------------------------------
@@ -185,12 +202,12 @@ def _is_copy(name: str) -> bool:
     return bool(_COPIES.match(text)) and not _COMPUTES_TOO.match(text)
 
 
-def _is_product(name: str) -> bool:
+def _is_wide_product(name: str) -> bool:
     """
-    >>> [_is_product(name) for name in ("volta_sgemm_64x64_nt", "void dgrad_engine<float>()", "add_fusion")]
+    >>> [_is_wide_product(name) for name in ("volta_sgemm_64x64", "void dgrad<float, 5>()", "gemm_fusion_dot")]
     [True, True, False]
     """
-    return bool(_PRODUCT.match(_short(name)))
+    return bool(_WIDE_PRODUCT.match(name))
 
 
 def _short(name: str) -> str:

@@ -21,8 +21,6 @@ class HostFacts:
         loop: how the loop's thread spends its time; None where no steps or no such thread were found.
         device: what its devices do, None where none works.
         copies_in_ps: time of all steps in which data is copied to a device and nothing more important happens.
-        collectives_ps: the same of collectives.
-        steps_ps: the time of all steps.
     """
 
     host: str
@@ -31,20 +29,15 @@ class HostFacts:
     feed: FeedFacts
     device: DeviceFacts | None
     copies_in_ps: int
-    collectives_ps: int
-    steps_ps: int
 
 
 def facts_of(trace: HostTrace) -> HostFacts:
     """The facts about one host."""
-    parts = breakdown_of(trace).per_step_ps
     return HostFacts(
         host=trace.host,
         loop=loop_of(trace),
         work=work_of(trace),
         feed=feed_of(trace),
         device=device_facts_of(trace),
-        copies_in_ps=int(parts[:, Rank.COPY_TO_DEVICE].sum()),
-        collectives_ps=int(parts[:, [Rank.COLLECTIVE, Rank.HOST_COLLECTIVE]].sum()),
-        steps_ps=int(parts.sum()),
+        copies_in_ps=int(breakdown_of(trace).per_step_ps[:, Rank.COPY_TO_DEVICE].sum()),
     )

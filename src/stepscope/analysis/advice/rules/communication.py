@@ -69,8 +69,8 @@ def _exposed(context: Context) -> float:
     """Time of collectives that every host spends: what one host spends beyond that is waiting for another."""
     looped = [host.loop for host in context.hosts if host.loop is not None]
     if context.has_device:
-        devices = [(host.collectives_ps, host.device.steps) for host in context.hosts if host.device is not None]
-        return min((exposed / steps / MS for exposed, steps in devices), default=0.0)
+        devices = [host.device for host in context.hosts if host.device is not None]
+        return min((each.exposed_collectives_ps / each.steps / MS for each in devices), default=0.0)
     if not looped:
         return context.part_ms(Activity.COLLECTIVE)
     return min(loop.activity_ps.get("collective", 0) / loop.steps / MS for loop in looped)

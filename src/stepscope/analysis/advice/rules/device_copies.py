@@ -97,9 +97,7 @@ def _pageable(context: Context, threshold: float) -> Advice | None:
     if device is None or not device.pageable:
         return None
     waits = [call for call in device.calls if "memcpy" in call.name.lower()]
-    idle = sum(call.total_ps for call in waits)
-    time = max(sum(host.copies_in_ps for host in context.hosts if host.device is device), idle) / device.steps / MS
-    time = min(time, (device.pageable_ps + idle) / device.steps / MS)
+    time = (device.exposed_pageable_ps + sum(call.total_ps for call in waits)) / device.steps / MS
     if context.percent(time) < threshold:
         return None
     return without(context, time, "copying from memory that is not pinned").advice(
@@ -133,6 +131,9 @@ def _rows(device: DeviceFacts, work: list[Share]) -> tuple[Row, ...]:
     return tuple(Row("kernel-stats", each.name, round(each.total_ps / device.steps / MS, 3)) for each in work[:3])
 
 
-LAYOUTS = Rule(id="layout.transposes", threshold_percent=4.0, evaluate=_layouts)
-COPIES = Rule(id="memory.device-copies", threshold_percent=10.0, evaluate=_copies)
+# Where the host launches too slowly, a device that has less to do waits for longer.
+_LAUNCHING = ("eager_dispatch", "small_batch")
+
+LAYOUTS = Rule(id="layout.transposes", threshold_percent=4.0, evaluate=_layouts, yields_to=_LAUNCHING)
+COPIES = Rule(id="memory.device-copies", threshold_percent=10.0, evaluate=_copies, yields_to=_LAUNCHING)
 PAGEABLE = Rule(id="input.pageable", threshold_percent=3.0, evaluate=_pageable, yields_to=("input_transfer",))

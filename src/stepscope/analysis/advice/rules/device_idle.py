@@ -66,7 +66,8 @@ def _launching(context: Context, threshold: float) -> Advice | None:
     if device.kernels < _MANY_KERNELS * device.steps:
         return _starting_programs(context, device)
     idle = _left_to_launching(context, device)
-    if context.percent(idle) < threshold or device.gaps < _MANY_GAPS * device.steps:
+    of_one_gap = device.longest_gap_ps * device.steps >= _LARGEST_GAP * device.idle_ps and not _happens_once(device)
+    if context.percent(idle) < threshold or device.gaps < _MANY_GAPS * device.steps or of_one_gap:
         return None
     kernels = device.kernels / device.steps
     compiled = device.compiled >= _MOST_COMPILED * device.kernels
@@ -115,7 +116,7 @@ def _starting_programs(context: Context, device: DeviceFacts) -> Advice | None:
 
 def _left_to_launching(context: Context, device: DeviceFacts) -> float:
     """Idle time per step that nothing else explains, on average over all gaps but the longest."""
-    once = device.longest_gap_ps if device.longest_gap_ps * device.steps > device.idle_ps else 0
+    once = device.longest_gap_ps if _happens_once(device) else 0
     if once >= _LARGEST_GAP * device.idle_ps:
         return 0.0
     idle = (device.idle_ps - once - device.after_sync_ps) / device.steps / MS
@@ -123,6 +124,11 @@ def _left_to_launching(context: Context, device: DeviceFacts) -> float:
         context, Activity.CHECKPOINT, Activity.PYTHON
     )
     return max(idle - others, 0.0)
+
+
+def _happens_once(device: DeviceFacts) -> bool:
+    """Whether the longest gap is too long to be found in every step."""
+    return device.longest_gap_ps * device.steps > device.idle_ps
 
 
 def _of_loop(context: Context, *activities: Activity) -> float:
@@ -156,12 +162,13 @@ def _waiting(context: Context, threshold: float) -> Advice | None:
         if blocked
         else f"after the host has waited for it, {device.syncs / device.steps:.0f} times a step"
     )
+    of_a_step = " of a step" if device.marked else ""
     seldom = "; that is not in every step, so look whether it matters at all" if once else ""
     return without(context, idle, "idle time around waits for the device", [_busy(device)]).advice(
         rule="device.sync",
         kind="host_sync",
         title="Stop waiting for the device within the step",
-        evidence=f"the device stands idle for {context.percent(idle):.1f} % of the time of a step {how}{seldom}",
+        evidence=f"the device stands idle for {context.percent(idle):.1f} % of the time{of_a_step} {how}{seldom}",
         actions=actions_for(context.framework, _SYNC),
         tool="syncs",
         confidence=0.3 if once else 0.7,

@@ -63,4 +63,10 @@ def _tensor_cores(context: Context) -> str:
     )
 
 
-RULE = Rule(id="precision.low", threshold_percent=25.0, evaluate=_evaluate, needs=("kernel-stats",))
+RULE = Rule(
+    id="precision.low",
+    threshold_percent=25.0,
+    evaluate=_evaluate,
+    needs=("kernel-stats",),
+    yields_to=("eager_dispatch", "small_batch"),  # a device that waits for launches gains nothing by being faster
+)

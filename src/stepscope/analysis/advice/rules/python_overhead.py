@@ -23,14 +23,16 @@ _TRACE_PYTHON = {
 def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.loop is None:
         return _between(context, threshold)
-    return None if context.has_device else _gaps(context, context.loop, threshold)
+    return None if context.has_device else _gaps(context, context.loop, threshold, "python.gaps")
 
 
 def _evaluate_on_device(context: Context, threshold: float) -> Advice | None:
-    return _gaps(context, context.loop, threshold) if context.loop is not None and context.has_device else None
+    if context.loop is None or not context.has_device:
+        return None
+    return _gaps(context, context.loop, threshold, "python.device-idle")
 
 
-def _gaps(context: Context, loop: LoopFacts, threshold: float) -> Advice | None:
+def _gaps(context: Context, loop: LoopFacts, threshold: float, rule: str) -> Advice | None:
     idle = context.part_ms(Activity.PYTHON) - context.per_step(loop.after_moves_ps + _only_once(loop)) / MS
     if context.percent(idle) < threshold:
         return None
@@ -40,7 +42,7 @@ def _gaps(context: Context, loop: LoopFacts, threshold: float) -> Advice | None:
     rows = [Row("op-stats", gap.name, round(context.per_step(gap.total_ps) / MS, 3)) for gap in named[:3]]
     bounds = [Bound(context.compute_ms, "the computation")]
     return without(context, idle, "Python while nothing computes", bounds, recorded=bool(named)).advice(
-        rule="python.gaps",
+        rule=rule,
         kind="python_overhead",
         title="Shorten the Python between pieces of work",
         evidence=f"in {context.percent(idle):.1f} % of the time of a step Python runs and nothing computes{where}",

@@ -58,7 +58,7 @@ def _busy_ms(context: Context, host: HostFacts) -> float | None:
         return busy_ps(host.loop) / MS if host.loop is not None else None
     if host.device is None or not host.device.marked:
         return None
-    return (host.steps_ps - host.collectives_ps) / host.device.steps / MS
+    return (host.device.observed_ps - host.device.exposed_collectives_ps) / host.device.steps / MS
 
 
 RULE = Rule(id="straggler", threshold_percent=15.0, evaluate=_evaluate)

@@ -24,7 +24,7 @@ _MOST_NAMES = 5
 _MOST_SHAPES = 3
 _PROGRAM_COMPILERS = re.compile(r"(?:Cpu|Gpu|Tpu)Compiler::(?:RunBackend|CompileToBackendResult)$|XlaCompile")
 _FRAME = "entire_frame_compile"
-_GRAPH = re.compile(r"(?:a_)?(?:_+inference_)(.+?)_+\d+(?:__XlaMustCompile.*)?$")
+_GRAPH = re.compile(r"a?_+inference_(.+?)_+\d+(?:__XlaMustCompile.*)?$")
 _PRODUCT = re.compile(r"aten::(?:linear|addmm|mm|bmm|matmul|conv\w*|embedding|_scaled_dot\w+)$")
 
 

@@ -93,6 +93,7 @@ _SYNC_OP = re.compile(r"aten::(?:item|_local_scalar_dense|is_nonzero)$")
 _SINGLE_OP = re.compile(r"EagerLocalExecute: ")
 _READS_VARIABLE = re.compile(r"EagerLocalExecute: (?:ReadVariableOp|Identity)$")
 _DETACH = re.compile(r"aten::detach$")
+_PYTHON_CODE = re.compile(r"\$.*\.py:\d+ |.*\.py\(\d+\): ")
 _READS_FILE = re.compile(r".*[ .](?:fromfile|open|readinto|readlines?|read|read_array\w*|imread|mmap|load)$")
 _NATIVE = re.compile(r"\$(?:numpy|<unknown>|scipy|PIL|cv2|_imaging)\b|.*/(?:numpy|scipy|PIL|cv2|skimage)/")
 
@@ -116,6 +117,20 @@ class Named:
 
 
 @dataclass(frozen=True)
+class Recorded:
+    """What recording an activity cost time for.
+
+    Attributes:
+        events: what was recorded besides Python calls.
+        python_calls: Python calls; `python_ps` the time in which Python code itself ran under the eyes of a recorder.
+    """
+
+    events: int
+    python_calls: int
+    python_ps: int
+
+
+@dataclass(frozen=True)
 class LoopFacts:
     """How the loop of one host spends its time, all steps together.
 
@@ -133,6 +148,7 @@ class LoopFacts:
         python_calls: Python calls that were recorded on the thread, each of which the recording made slower.
         before_program_ps: the part of the long gaps that lies before a step's first program, op or transfer.
         after_moves_ps: the part that follows an op which moved or converted data: memory is given back.
+        recorded: by activity, what of it was recorded.
     """
 
     steps: int
@@ -149,6 +165,7 @@ class LoopFacts:
     python_calls: int
     before_program_ps: int
     after_moves_ps: int
+    recorded: dict[str, Recorded]
 
 
 @dataclass(frozen=True)
@@ -212,6 +229,7 @@ def _find(trace: HostTrace) -> LoopFacts | None:
         python_calls=int((loop.kind == K.PYTHON_CALL).sum()),
         before_program_ps=_before_work(loop, steps, parts[Activity.PYTHON]),
         after_moves_ps=_after_moves(loop, parts[Activity.PYTHON]),
+        recorded=_recorded(loop, parts),
     )
 
 
@@ -426,6 +444,33 @@ def _named_as(loop: _Loop, pattern: re.Pattern[str]) -> Mask:
         table[row] = bool(pattern.match(name))
     found: Mask = table[loop.type] if table.any() else np.zeros(len(loop.type), np.bool_)
     return found
+
+
+# -- what was recorded -------------------------------------------------------------------------------------------
+
+
+def _recorded(loop: _Loop, parts: Mapping[Activity, Spans]) -> dict[str, Recorded]:
+    """Events by the activity in which they begin."""
+    python = loop.kind == K.PYTHON_CALL
+    running = _running_python(loop, python)
+    order = np.argsort(np.concatenate([spans.start for spans in parts.values()]))
+    starts = np.concatenate([spans.start for spans in parts.values()])[order]
+    owner = np.repeat(np.arange(len(parts)), [len(spans.start) for spans in parts.values()])[order]
+    at = np.searchsorted(starts, loop.start, side="right") - 1
+    of = owner[np.maximum(at, 0)] if len(starts) else np.zeros(len(at), np.int64)
+    calls, events = (np.bincount(of[chosen], minlength=len(parts)).tolist() for chosen in (python, ~python))
+    return {
+        activity.name.lower(): Recorded(events[row], calls[row], (spans & running).total)
+        for row, (activity, spans) in enumerate(parts.items())
+    }
+
+
+def _running_python(loop: _Loop, python: Mask) -> Spans:
+    """When recorded Python code itself runs, rather than what it calls."""
+    if not python.any():
+        return Spans.of(loop.start[:0], loop.end[:0])
+    code = python & _named_as(loop, _PYTHON_CODE)
+    return loop.where(code) - loop.where(~code & (loop.kind != K.STEP_MARK))
 
 
 # -- names and places --------------------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope.analysis.columns import inside, named
 from stepscope.analysis.spans import Spans
 from stepscope.analysis.stepping import steps_of
-from stepscope.analysis.work import inside, on_input_threads
+from stepscope.analysis.work import on_input_threads
 from stepscope.model import EventKind, HostTrace, Trait
 
 I64 = NDArray[np.int64]
@@ -95,11 +96,7 @@ def _find(trace: HostTrace) -> FeedFacts:
 
 def _named(trace: HostTrace, rows: I64, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
     """Which of the events have a name that the pattern matches."""
-    types = trace.events.type[rows]
-    table = np.zeros(len(trace.event_types.name), np.bool_)
-    for row in np.flatnonzero(np.bincount(types, minlength=1)).tolist():
-        table[row] = bool(pattern.match(trace.strings[trace.event_types.name[row]]))
-    return table[types]
+    return named(trace, trace.events.type[rows], pattern.match)
 
 
 def _on_waiting_lines(trace: HostTrace) -> NDArray[np.bool_]:
@@ -113,7 +110,8 @@ def _ops_of_iterators(trace: HostTrace, iterators: NDArray[np.bool_]) -> I64:
     """Ops that belong to no step, on threads beside iterators: those of their functions."""
     if not iterators.any():
         return np.empty(0, np.int64)
-    return np.flatnonzero((trace.events.kind == K.OP) & ((steps_of(trace).label < 0) | on_input_threads(trace)))
+    ops = np.flatnonzero(trace.events.kind == K.OP)
+    return ops[(steps_of(trace).label[ops] < 0) | on_input_threads(trace, ops)]
 
 
 _LOADERS = (("single", "_SingleProcessDataLoaderIter"), ("multi", "_MultiProcessingDataLoaderIter"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import Context
-from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.gain import Bound, calm, without
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop import Activity
@@ -40,7 +40,8 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     changed = _what_changed(context)
     return without(
         context, removed, "tracing, compiling and starting new programs",
-        [Bound(min(context.compute_ms, context.period_ms - compiling), "the computation")], recorded=True,
+        [Bound(min(context.compute_ms, context.period_ms - compiling) * calm(context), "the computation")],
+        (Activity.COMPILE, Activity.PROGRAM, Activity.RUNTIME), competes=True,
     ).advice(
         rule="compile.again",
         kind="recompilation",

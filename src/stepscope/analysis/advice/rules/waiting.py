@@ -88,10 +88,12 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(waits) < threshold:
         return None
     kind, why, confidence = _cause(context, waits, unnamed)
-    disturbed = context.disturbed_ms if _feed(context).threads else 0.0
-    what = "waiting for input" + (f" and {disturbed:.2f} ms of competing with it for the cores" if disturbed else "")
-    bounds = _bounds(context, kind, waits, disturbed)
-    gain = without(context, waits + disturbed, what, bounds, recorded=_in_python(context))
+    parts = (Activity.PYTHON if unnamed else Activity.INPUT,)
+    if kind == "input_python" and _feed(context).has_iterators:
+        # Python in other threads holds the interpreter's lock: what looks like Python of the loop waits for it.
+        parts = (Activity.INPUT, Activity.PYTHON)
+        waits += context.part_ms(Activity.PYTHON)
+    gain = without(context, waits, "waiting for input", _bounds(context, kind, waits), parts, competes=True)
     actions = actions_for(context.framework, _ACTIONS[kind])
     return gain.advice(
         rule=f"input.{kind.removeprefix('input_')}",
@@ -113,11 +115,6 @@ def _places(context: Context, unnamed: float) -> tuple[Interval, ...]:
 def _feed(context: Context) -> FeedFacts:
     """The input stages of the host that sets the pace, else of the first host."""
     return (context.pace or context.hosts[0]).feed
-
-
-def _in_python(context: Context) -> bool:
-    loop = context.loop
-    return loop is not None and loop.input_from_python_ps > 0
 
 
 def _before_the_step(context: Context) -> float:
@@ -193,13 +190,12 @@ def _cause_in_python(context: Context) -> tuple[str, str, float]:
 _CALLS_PER_MS = 20.0  # Python calls per ms below which the time is spent in compiled code
 
 
-def _bounds(context: Context, kind: str, waits: float, disturbed: float) -> list[Bound]:
+def _bounds(context: Context, kind: str, waits: float) -> list[Bound]:
     """What becomes critical when the step no longer waits."""
-    feed = _feed(context)
-    bounds = [Bound(context.compute_ms - disturbed, "the computation")]
+    feed, bounds = _feed(context), []
     if kind == "input_no_prefetch":
         bounds.append(Bound(waits, "the input, now side by side with the step,"))
-    if kind == "input_preprocessing" and feed.threads:
+    if kind in ("input_preprocessing", "input_no_prefetch") and feed.threads:
         work = context.work
         own = work.self_ps / max(work.steps, 1) / MS if work else 0.0
         total = own + context.per_step(feed.ops_ps) / MS

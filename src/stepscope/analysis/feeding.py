@@ -35,6 +35,7 @@ class FeedFacts:
         ops_ps: time of ops that iterators run; `python_ps` that of ops which call Python, `reading_ps` of those which
             read files.
         threads: threads that run such ops.
+        events: what was recorded on the input thread with most events.
         produced_ps: time in which elements are being made on the threads behind a hand-over.
         loader: "single", "multi" or "" for a PyTorch DataLoader in the training process, in workers, or none.
         loader_ops_ps: time of tensor ops inside the loader's calls.
@@ -51,6 +52,7 @@ class FeedFacts:
     python_ps: int
     reading_ps: int
     threads: int
+    events: int
     produced_ps: int
     loader: str
     loader_ops_ps: int
@@ -85,6 +87,7 @@ def _find(trace: HostTrace) -> FeedFacts:
         python_ps=int(events.duration_ps[ops if generator.any() else ops[python]].sum()),
         reading_ps=int(events.duration_ps[ops[reading]].sum()),
         threads=len(np.unique(events.line[ops])),
+        events=_most_events(trace, handed, ops),
         produced_ps=Spans.of(start, start + events.duration_ps[handed]).total,
         loader=_loader_sort(trace),
         loader_ops_ps=calls,
@@ -97,6 +100,12 @@ def _find(trace: HostTrace) -> FeedFacts:
 def _named(trace: HostTrace, rows: I64, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
     """Which of the events have a name that the pattern matches."""
     return named(trace, trace.events.type[rows], pattern.match)
+
+
+def _most_events(trace: HostTrace, handed: NDArray[np.bool_], ops: I64) -> int:
+    """Events of input stages on the thread that has most of them: what recording them cost, the slowest stage paid."""
+    lines = np.concatenate([trace.events.line[handed], trace.events.line[ops]])
+    return int(np.bincount(lines).max()) if len(lines) else 0
 
 
 def _on_waiting_lines(trace: HostTrace) -> NDArray[np.bool_]:

@@ -29,6 +29,7 @@ K = EventKind
 
 _OF_STARTS = 10  # percent of the kernels, from the shortest, that take no longer than it takes to start one
 LONG_GAP_PS = 300_000_000  # dispatching one op leaves shorter gaps; longer ones are a program's own Python
+NEAR_FETCH_PS = 1_000_000_000  # from one fetched value to the next, where a program looks at many
 MOST_NAMES = 12
 MOST_SPANS = 3
 NEVER = np.iinfo(np.int64).max
@@ -524,7 +525,7 @@ def _fetches(loop: _Loop) -> Spans:
     """Fetches of values, each from the end of the one before it where that is near; from its own begin else."""
     rows = loop.outer(Activity.SYNC)
     start, end = loop.start[rows], loop.end[rows]
-    near = start[1:] - end[:-1] < LONG_GAP_PS
+    near = start[1:] - end[:-1] < NEAR_FETCH_PS
     return Spans.of(np.concatenate([start[:1], np.where(near, end[:-1], start[1:])]), end)
 
 

@@ -84,17 +84,21 @@ def recording_ms(context: Context, *activities: Activity) -> float:
     return context.per_step(events + python) / MS + (0.0 if activities else _helpers_ms(context))
 
 
+def events_ms(context: Context, events: float) -> float:
+    """What recording so many events, of all steps together, cost in a step."""
+    return context.per_step(events * _event_ps(context)) / MS
+
+
 def recorded_ops_ms(context: Context) -> float:
     """What recording made the computation of a step longer, on threads of the host: an op records itself before it
     begins and after it ends, so only the ops inside it make it longer."""
     here = (Activity.OP, Activity.SYNC) if context.framework == "pytorch" else (Activity.OP,)
-    outside = context.per_step(context.work.ops if context.work else 0) * _event_ps(context) / MS
+    outside = events_ms(context, context.work.ops if context.work else 0)
     return max(recording_ms(context, *here) - outside, 0.0) + _helpers_ms(context)
 
 
 def _helpers_ms(context: Context) -> float:
-    events = context.loop.helper_events if context.loop else 0
-    return context.per_step(events * _event_ps(context)) * on_critical_path(context) / MS
+    return events_ms(context, context.loop.helper_events if context.loop else 0) * on_critical_path(context)
 
 
 def _event_ps(context: Context) -> int:
@@ -140,6 +144,7 @@ def without(
     bounds: Sequence[Bound] = (),
     parts: Sequence[Activity] = (),
     competes: bool = False,
+    recorded_ms: float = 0.0,
 ) -> Gain:
     """The step without a part of its critical path.
 
@@ -149,14 +154,16 @@ def without(
         bounds: what may become critical then.
         parts: the activities that the part consists of; what recording them cost goes with them.
         competes: the part takes cores, memory or caches from what stays, which is faster without it.
+        recorded_ms: what recording cost threads that the part waits for.
     """
     period = context.period_ms
     left = max(period - removed_ms, 0.0)
     eased = calm(context) if competes else 1.0
     critical = max((Bound(left * eased, ""), _others(context, parts), *bounds), key=lambda bound: bound.ms)
     critical = Bound(min(critical.ms, period), critical.why)
-    gone = min(recording_ms(context, *parts), _MOST_RECORDING * removed_ms) if parts else 0.0
-    stays = min(max(recording_ms(context) - gone, 0.0), _MOST_RECORDING * left)
+    inside = recording_ms(context, *parts) if parts else 0.0
+    gone = min(inside + recorded_ms, _MOST_RECORDING * removed_ms)
+    stays = min(max(recording_ms(context) - inside, 0.0), _MOST_RECORDING * left)
     now = period - gone - stays
     then = min(critical.ms * (1 - stays / left) if left else critical.ms, now)
     return Gain(now, then, _reasoning(period, removed_ms, what, critical, eased, gone + stays, then))

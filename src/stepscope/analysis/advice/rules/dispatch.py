@@ -8,15 +8,7 @@ from __future__ import annotations
 import re
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import (
-    Bound,
-    Gain,
-    on_critical_path,
-    recorded_ops_ms,
-    recording_ms,
-    with_only,
-    without,
-)
+from stepscope.analysis.advice.gain import Gain, on_critical_path, recorded_ops_ms, recording_ms, with_only
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop import Activity
@@ -35,12 +27,8 @@ _OPS_OF_A_PROGRAM = 3.0
 # Of what a short op takes, the part that grows with its data: rows / (rows + _HALF_BUSY_ROWS), or if they are unknown
 _WORK_OF_SHORT = 0.15
 _HALF_BUSY_ROWS = 32
-_GRAPH_NODE_PS = 3_000_000  # what running one op of a graph costs besides its kernel
+_GRAPH_NODE_PS = 1_500_000  # what running one op of a graph costs besides its kernel
 _UNTOUCHED = (Activity.INPUT, Activity.CHECKPOINT, Activity.COMPILE, Activity.COLLECTIVE, Activity.TRANSFER)
-# What starting work consists of.
-_STARTING = (
-    Activity.SYNC, Activity.PROGRAM, Activity.EAGER, Activity.OP, Activity.RUNTIME, Activity.DISPATCH, Activity.PYTHON,
-)  # fmt: skip
 _PRODUCT = re.compile(r"(?i).*(?:dot|matmul|conv|einsum|cholesky|scatter|gather|sort)")
 
 _COMPILE: Actions = {
@@ -250,11 +238,7 @@ def _fused(context: Context, work: WorkFacts, overhead: float, unfused: bool) ->
         nodes = context.calls(Activity.EAGER) * _GRAPH_NODE_PS + context.per_step(kernels)
         return with_only(context, _left(context, work) + nodes / MS, "dispatching")
     products = sum(module.self_ps for module in work.modules if _PRODUCT.match(module.name)) / work.steps / MS
-    removed = max(context.period_ms - products, 0.0)
-    return without(
-        context, removed, "dispatching, and of ops that a compiler fuses", [Bound(products, "what cannot be fused")],
-        _STARTING,
-    )  # fmt: skip
+    return with_only(context, products, "dispatching, and of ops that a compiler fuses")
 
 
 def _rows(context: Context) -> tuple[Row, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.gain import Bound, events_ms, without
 from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.feeding import FeedFacts
@@ -93,7 +93,9 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         # Python in other threads holds the interpreter's lock: what looks like Python of the loop waits for it.
         parts = (Activity.INPUT, Activity.PYTHON)
         waits += context.part_ms(Activity.PYTHON)
-    gain = without(context, waits, "waiting for input", _bounds(context, kind, waits), parts, competes=True)
+    recorded = events_ms(context, _feed(context).events)
+    bounds = _bounds(context, kind, max(waits - recorded, 0.0))
+    gain = without(context, waits, "waiting for input", bounds, parts, competes=True, recorded_ms=recorded)
     actions = actions_for(context.framework, _ACTIONS[kind])
     return gain.advice(
         rule=f"input.{kind.removeprefix('input_')}",
@@ -198,7 +200,7 @@ def _bounds(context: Context, kind: str, waits: float) -> list[Bound]:
     if kind in ("input_preprocessing", "input_no_prefetch") and feed.threads:
         work = context.work
         own = work.self_ps / max(work.steps, 1) / MS if work else 0.0
-        total = own + context.per_step(feed.ops_ps) / MS
+        total = own + max(context.per_step(feed.ops_ps) / MS - events_ms(context, feed.events), 0.0)
         bounds.append(Bound(total / feed.threads, f"the work of input and step on {feed.threads} threads"))
     return bounds
 

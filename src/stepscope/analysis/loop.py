@@ -353,14 +353,14 @@ _HELPING = (
 
 @dataclass(frozen=True)
 class _Helpers:
-    """What other threads and the devices do for the steps."""
+    """What other threads and the devices do for the steps; `events` counts what the threads compute with."""
 
+    events: int
     compute: Spans
     collective: Spans
     compile: Spans
     transfer: Spans
     input: Spans
-    events: int
 
 
 def _helpers(trace: HostTrace, steps: HostSteps, line: int) -> _Helpers:
@@ -376,8 +376,8 @@ def _helpers(trace: HostTrace, steps: HostSteps, line: int) -> _Helpers:
     start = trace.events.start_ps[rows]
     end = start + forest(trace).extent_ps[rows]
     chosen = (compute, talking, compiling, copying, waiting)
-    spans = (Spans.of(start[each], end[each]) for each in chosen)
-    return _Helpers(*spans, events=int((working & compute & ~device).sum()))
+    spans = [Spans.of(start[each], end[each]) for each in chosen]
+    return _Helpers(int((working & compute & ~device).sum()), *spans)
 
 
 def _parts(loop: _Loop, helpers: _Helpers, steps: HostSteps, observed: Spans) -> dict[Activity, Spans]:

@@ -10,6 +10,7 @@ from stepscope.analysis.advice.rule import Advice, Interval, Row
 from stepscope.analysis.loop import Activity
 
 _MOST_RECORDING = 0.75  # of a part: what it would take without its recording is never taken to be less than the rest
+_MEASURABLE = 0.01  # of the step
 _WORTH_SAYING = 0.05  # of the step
 _NOISE = 0.07  # of the computation: by so much its time varies without a cause
 # What recording one event costs: PyTorch's with shapes and memory, the others' with their metadata.
@@ -130,7 +131,7 @@ def with_only(context: Context, left_ms: float, what: str) -> Gain:
         what: what was removed, in words.
     """
     period = context.period_ms
-    recording = min(recording_ms(context), _MOST_RECORDING * period)
+    recording = _worth(min(recording_ms(context), _MOST_RECORDING * period), period)
     critical = max(Bound(left_ms, ""), _others(context, ()), key=lambda bound: bound.ms)
     now = period - recording
     then = min(critical.ms, now)
@@ -162,11 +163,16 @@ def without(
     critical = max((Bound(left * eased, ""), _others(context, parts), *bounds), key=lambda bound: bound.ms)
     critical = Bound(min(critical.ms, period), critical.why)
     inside = recording_ms(context, *parts) if parts else 0.0
-    gone = min(inside + recorded_ms, _MOST_RECORDING * removed_ms)
-    stays = min(max(recording_ms(context) - inside, 0.0), _MOST_RECORDING * left)
+    gone = _worth(min(inside + recorded_ms, _MOST_RECORDING * removed_ms), period)
+    stays = _worth(min(max(recording_ms(context) - inside, 0.0), _MOST_RECORDING * left), period)
     now = period - gone - stays
     then = min(critical.ms * (1 - stays / left) if left else critical.ms, now)
     return Gain(now, then, _reasoning(period, removed_ms, what, critical, eased, gone + stays, then))
+
+
+def _worth(recording: float, period: float) -> float:
+    """What recording cost; nothing where it is less than anyone could measure."""
+    return recording if recording >= _MEASURABLE * period else 0.0
 
 
 def _others(context: Context, parts: Sequence[Activity]) -> Bound:

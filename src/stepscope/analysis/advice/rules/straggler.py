@@ -31,13 +31,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     extra = ops > _MORE_OPS * usual_ops or _outside_of_ops(slow, others) >= _MOSTLY * behind
     removed = behind if extra else busy[slow.host] - statistics.fmean(busy.values())
     what = f"work that only {slow.host} does" if extra else f"what {slow.host} has more than its share"
-    more = (
-        f"; it runs {ops:.0f} ops a step, the others {usual_ops:.0f}"
-        if extra
-        else "; it does more besides"
-        if ops <= _MORE_OPS * usual_ops and extra
-        else "; all run the same ops"
-    )
+    more = _besides(ops, usual_ops, extra)
     rows = tuple(Row("pod-viewer", host, round(time, 3)) for host, time in busy.items())
     return without(context, removed, what, [Bound(usual, "the work of the others")]).advice(
         rule="straggler",
@@ -54,6 +48,12 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         confidence=0.9,
         rows=rows,
     )  # fmt: skip
+
+
+def _besides(ops: float, usual_ops: float, extra: bool) -> str:
+    if ops > _MORE_OPS * usual_ops:
+        return f"; it runs {ops:.0f} ops a step, the others {usual_ops:.0f}"
+    return "; what it does more is no op: Python, saving or input" if extra else "; all run the same ops"
 
 
 def _outside_of_ops(slow: HostFacts, others: Sequence[HostFacts]) -> float:

@@ -88,7 +88,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(waits) < threshold:
         return None
     kind, why, confidence = _cause(context, waits, unnamed)
-    parts = (Activity.PYTHON if unnamed else Activity.INPUT,)
+    parts: tuple[Activity, ...] = (Activity.PYTHON if unnamed else Activity.INPUT,)
     if kind == "input_python" and _feed(context).has_iterators:
         # Python in other threads holds the interpreter's lock: what looks like Python of the loop waits for it.
         parts = (Activity.INPUT, Activity.PYTHON)

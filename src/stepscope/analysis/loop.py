@@ -207,8 +207,11 @@ class _Loop:
 
     def rows(self, *activities: Activity) -> I64:
         """The events of some activities, in order of time."""
-        found = [self._by_activity[activity] for activity in activities]
-        return found[0] if len(found) == 1 else np.sort(np.concatenate(found))
+        if len(activities) == 1:
+            return self._by_activity[activities[0]]
+        wanted = np.zeros(max(Activity) + 1, np.bool_)
+        wanted[list(activities)] = True
+        return np.flatnonzero(wanted[self.activity])
 
     def of(self, *activities: Activity) -> Spans:
         rows = self.rows(*activities)
@@ -269,11 +272,8 @@ def _loop_line(trace: HostTrace, steps: HostSteps) -> int:
     """The line of the step marks; without marks the thread that calls most programs and ops in steps."""
     if steps.line >= 0 and trace.lines.kind[steps.line] == LineKind.THREAD:
         return steps.line
-    calls = of_kinds(
-        trace.events.kind,
-        (K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.RUNTIME_CALL, K.BACKWARD, K.PYTHON_CALL, K.OP),
-    )
-    lines = trace.events.line[calls & (steps.label >= 0)]
+    calls = np.flatnonzero(of_kinds(trace.events.kind, _CALLING))
+    lines = trace.events.line[calls[steps.label[calls] >= 0]]
     lines = lines[trace.lines.kind[lines] == LineKind.THREAD]
     return int(np.bincount(lines).argmax()) if len(lines) else -1
 
@@ -345,6 +345,8 @@ def _without_claims_on_programs(loop: _Loop) -> _Loop:
 # -- time by activity --------------------------------------------------------------------------------------------
 
 
+# What the thread of a loop does.
+_CALLING = (K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.RUNTIME_CALL, K.BACKWARD, K.PYTHON_CALL, K.OP)
 # What other threads do that matters to the loop.
 _HELPING = (
     K.OP, K.BACKWARD, K.EXECUTOR, K.COLLECTIVE_CALL, K.COMPILE, K.COPY_HOST_TO_DEVICE_CALL, K.INPUT_WAIT,

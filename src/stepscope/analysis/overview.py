@@ -246,7 +246,11 @@ def _advice_line(advice: Advice) -> str:
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one host contributes."""
+    """What one host contributes; the tool `advice` asks for the same."""
+    return trace.derived("overview", _partial)
+
+
+def _partial(trace: HostTrace) -> Partial:
     steps = steps_of_host(trace)
     parts = breakdown_of(trace)
     return Partial(

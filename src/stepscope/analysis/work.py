@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.columns import inside, named, of_kinds, on_threads
+from stepscope.analysis.columns import inside, named, of_kinds, on_threads, type_names
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.spans import Spans, outermost
 from stepscope.analysis.stepping import HostSteps, steps_of
@@ -160,25 +160,18 @@ def _find(trace: HostTrace) -> WorkFacts:
 def _sorts(trace: HostTrace, ops: I64) -> dict[str, Mask]:
     """Of which sorts each op is, by its name: bool of shape (ops,) each."""
     types = trace.events.type[ops]
-    # Of ops that TensorFlow names `name:Type` only the type tells, and there are few.
-    found = {sort: named(trace, types, _of_type(test)) for sort, test in _SORTS.items()}
-    found["gradient"] = found["heavy"].copy()
-    heavy = types[found["heavy"]]
-    found["gradient"][found["heavy"]] = named(trace, heavy, _GRADIENT.match)
-    return found
-
-
-def _of_type(test: Callable[[str], object]) -> Callable[[str], bool]:
-    """A test of names that asks `test` but once for each type of op."""
-    known: dict[str, bool] = {}
-
-    def answer(name: str) -> bool:
-        key = name[name.rfind(":") :] if ":" in name and "::" not in name else name
+    bits, known = np.zeros(len(trace.event_types.name), np.uint8), dict[str, int]()
+    for row, name in type_names(trace, types).items():
+        # Of ops that TensorFlow names `name:Type` only the type tells, and there are few.
+        key = name if "::" in name else name[max(name.rfind(":"), 0) :]
         if key not in known:
-            known[key] = bool(test(name))
-        return known[key]
-
-    return answer
+            known[key] = sum(bool(test(name)) << at for at, test in enumerate(_SORTS.values()))
+        bits[row] = known[key]
+    of_op = bits[types]
+    found: dict[str, Mask] = {sort: (of_op >> at & 1).astype(np.bool_) for at, sort in enumerate(_SORTS)}
+    found["gradient"] = found["heavy"].copy()
+    found["gradient"][found["heavy"]] = named(trace, types[found["heavy"]], _GRADIENT.match)
+    return found
 
 
 def is_move(name: str) -> bool:

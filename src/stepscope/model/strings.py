@@ -55,10 +55,8 @@ class Strings:
 
     def texts(self, rows: NDArray[np.integer]) -> list[str]:
         """The texts of many rows, none of which is -1; quicker than one by one."""
-        view, bounds = (
-            memoryview(self.blob),
-            zip(self.offsets[rows].tolist(), self.offsets[rows + 1].tolist(), strict=True),
-        )
+        view = self.blob.data
+        bounds = zip(self.offsets[rows].tolist(), self.offsets[rows + 1].tolist(), strict=True)
         return [str(view[begin:end], "utf-8", "replace") for begin, end in bounds]
 
     def find(self, text: str | bytes) -> int:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from stepscope.analysis.advice.rule import Interval
+from stepscope.analysis.device_facts import DeviceFacts
 from stepscope.analysis.facts import HostFacts
 from stepscope.analysis.loop import Activity, LoopFacts
 from stepscope.analysis.work import WorkFacts
@@ -64,6 +65,12 @@ class Context:
     def work(self) -> WorkFacts | None:
         """The work of the host that sets the pace."""
         return self.pace.work if self.pace else None
+
+    @property
+    def device(self) -> DeviceFacts | None:
+        """What the devices do on the host that sets the pace; on the first host with devices if that one has none."""
+        paced = (self.pace,) if self.pace else ()
+        return next((host.device for host in (*paced, *self.hosts) if host.device is not None), None)
 
     @property
     def period_ms(self) -> float:

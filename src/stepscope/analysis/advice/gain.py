@@ -164,7 +164,9 @@ def without(
     critical = Bound(min(critical.ms, period), critical.why)
     inside = recording_ms(context, *parts) if parts else 0.0
     gone = _worth(min(inside + recorded_ms, _MOST_RECORDING * removed_ms), period)
-    stays = _worth(min(max(recording_ms(context) - inside, 0.0), _MOST_RECORDING * left), period)
+    # With a device the host records while the device works on, so what stays is not longer by it.
+    rest = 0.0 if context.has_device else max(recording_ms(context) - inside, 0.0)
+    stays = _worth(min(rest, _MOST_RECORDING * left), period)
     now = period - gone - stays
     then = min(critical.ms * (1 - stays / left) if left else critical.ms, now)
     return Gain(now, then, _reasoning(period, removed_ms, what, critical, eased, gone + stays, then))
@@ -176,7 +178,10 @@ def _worth(recording: float, period: float) -> float:
 
 
 def _others(context: Context, parts: Sequence[Activity]) -> Bound:
-    """The other workers, who do not get faster by it: their work without the same activities."""
+    """The other workers, who do not get faster by it: their work without the same activities.  With devices the loops
+    of the hosts do not tell how long a worker works."""
+    if context.has_device:
+        return Bound(0.0, "")
     rest = [
         (
             host.host,

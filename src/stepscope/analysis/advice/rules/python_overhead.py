@@ -21,9 +21,18 @@ _TRACE_PYTHON = {
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
-    loop = context.loop
-    if loop is None:
+    if context.loop is None:
         return _between(context, threshold)
+    return None if context.has_device else _gaps(context, context.loop, threshold, "python.gaps")
+
+
+def _evaluate_on_device(context: Context, threshold: float) -> Advice | None:
+    if context.loop is None or not context.has_device:
+        return None
+    return _gaps(context, context.loop, threshold, "python.device-idle")
+
+
+def _gaps(context: Context, loop: LoopFacts, threshold: float, rule: str) -> Advice | None:
     idle = context.part_ms(Activity.PYTHON) - context.per_step(loop.after_moves_ps + _only_once(loop)) / MS
     if context.percent(idle) < threshold:
         return None
@@ -32,7 +41,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     hint = () if named else tuple(filter(None, (_TRACE_PYTHON.get(context.framework),)))
     rows = [Row("op-stats", gap.name, round(context.per_step(gap.total_ps) / MS, 3)) for gap in named[:3]]
     return without(context, idle, "Python while nothing computes", parts=(Activity.PYTHON,)).advice(
-        rule="python.gaps",
+        rule=rule,
         kind="python_overhead",
         title="Shorten the Python between pieces of work",
         evidence=f"in {context.percent(idle):.1f} % of the time of a step Python runs and nothing computes{where}",
@@ -81,12 +90,16 @@ def _between(context: Context, threshold: float) -> Advice | None:
     )
 
 
+_EXPLAINED_BY = (
+    "recompilation", "checkpoint_stall", "input_python", "input_file_read", "input_preprocessing",
+    "input_no_prefetch",
+)  # fmt: skip
+
 RULE = Rule(
     id="python.gaps",
     threshold_percent=10.0,
     evaluate=_evaluate,
-    yields_to=(
-        "recompilation", "checkpoint_stall", "input_python", "input_file_read", "input_preprocessing",
-        "input_no_prefetch", "straggler", "communication_bound", "memory_churn", "input_transfer",
-    ),
-)  # fmt: skip
+    yields_to=(*_EXPLAINED_BY, "straggler", "communication_bound", "memory_churn", "input_transfer"),
+)
+# Where a device works, its collectives and copies are not what fills a gap on the host.
+ON_DEVICE = Rule(id="python.device-idle", threshold_percent=10.0, evaluate=_evaluate_on_device, yields_to=_EXPLAINED_BY)

@@ -27,7 +27,9 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 K = EventKind
 
+_OF_STARTS = 10  # percent of the kernels, from the shortest, that take no longer than it takes to start one
 LONG_GAP_PS = 300_000_000  # dispatching one op leaves shorter gaps; longer ones are a program's own Python
+NEAR_FETCH_PS = 1_000_000_000  # from one fetched value to the next, where a program looks at many
 MOST_NAMES = 12
 MOST_SPANS = 3
 NEVER = np.iinfo(np.int64).max
@@ -94,6 +96,11 @@ _SYNC_OP = re.compile(r"aten::(?:item|_local_scalar_dense|is_nonzero)$")
 _SINGLE_OP = re.compile(r"EagerLocalExecute: ")
 _READS_VARIABLE = re.compile(r"EagerLocalExecute: (?:ReadVariableOp|Identity)$")
 _DETACH = re.compile(r"aten::detach$")
+_EAGER_KERNEL = re.compile(r"KernelAndDeviceFunc::Run$")
+_PYTHON_CODE = re.compile(r"\$.*\.py:\d+ |.*\.py\(\d+\): ")
+# What stands between detached parameters that are copied out of the framework, one by one.
+_COPIES_OUT = re.compile(r"aten::(?:to|resolve_conj|resolve_neg|alias|cpu)$")
+_GETS_GRADIENT = re.compile(r"torch::autograd::AccumulateGrad$")
 _READS_FILE = re.compile(r".*[ .](?:fromfile|open|readinto|readlines?|read|read_array\w*|imread|mmap|load)$")
 _NATIVE = re.compile(r"\$(?:numpy|<unknown>|scipy|PIL|cv2|_imaging)\b|.*/(?:numpy|scipy|PIL|cv2|skimage)/")
 
@@ -117,6 +124,22 @@ class Named:
 
 
 @dataclass(frozen=True)
+class Recorded:
+    """What recording an activity cost time for.
+
+    Attributes:
+        events: what was recorded besides Python calls.
+        python_calls: Python calls.
+        python_ps: time in which Python code itself ran while calls were recorded; of gaps only, since elsewhere its
+            frames stay around what it waits for.
+    """
+
+    events: int
+    python_calls: int
+    python_ps: int
+
+
+@dataclass(frozen=True)
 class LoopFacts:
     """How the loop of one host spends its time, all steps together.
 
@@ -134,6 +157,11 @@ class LoopFacts:
         python_calls: Python calls that were recorded on the thread, each of which the recording made slower.
         before_program_ps: the part of the long gaps that lies before a step's first program, op or transfer.
         after_moves_ps: the part that follows an op which moved or converted data: memory is given back.
+        recorded: by activity, what of it was recorded.
+        helper_events: what was recorded of the work of other threads for the steps.
+        eager_kernels_ps: of the ops that are dispatched one by one, the time in their kernels beyond their start.
+        fetches_ps: time of bursts of fetched values, and of all that the thread does between two of a burst;
+            `fetches_recorded` what of that was recorded.
     """
 
     steps: int
@@ -150,6 +178,11 @@ class LoopFacts:
     python_calls: int
     before_program_ps: int
     after_moves_ps: int
+    recorded: dict[str, Recorded]
+    helper_events: int
+    eager_kernels_ps: int
+    fetches_ps: int
+    fetches_recorded: int
 
 
 @dataclass(frozen=True)
@@ -205,7 +238,9 @@ def _find(trace: HostTrace) -> LoopFacts | None:
         return None
     observed = Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
     loop = _loop(trace, line, observed)
-    parts = _parts(loop, _helpers(trace, steps, line), steps, observed)
+    helpers = _helpers(trace, steps, line)
+    parts = _parts(loop, helpers, steps, observed)
+    fetches = _fetches(loop)
     from_python = parts[Activity.INPUT] & loop.where((loop.kind == K.PYTHON_CALL) & (loop.activity == Activity.INPUT))
     return LoopFacts(
         steps=len(steps.number),
@@ -222,6 +257,11 @@ def _find(trace: HostTrace) -> LoopFacts | None:
         python_calls=int((loop.kind == K.PYTHON_CALL).sum()),
         before_program_ps=_before_work(loop, steps, parts[Activity.PYTHON]),
         after_moves_ps=_after_moves(loop, parts[Activity.PYTHON]),
+        recorded=_recorded(loop, parts),
+        helper_events=helpers.events,
+        eager_kernels_ps=_eager_kernels(loop),
+        fetches_ps=(fetches & observed).total,
+        fetches_recorded=int((fetches.covered(loop.start, loop.start + 1) > 0).sum()),
     )
 
 
@@ -315,8 +355,9 @@ _HELPING = (
 
 @dataclass(frozen=True)
 class _Helpers:
-    """What other threads and the devices do for the steps."""
+    """What other threads and the devices do for the steps; `events` counts what the threads compute with."""
 
+    events: int
     compute: Spans
     collective: Spans
     compile: Spans
@@ -337,7 +378,8 @@ def _helpers(trace: HostTrace, steps: HostSteps, line: int) -> _Helpers:
     start = trace.events.start_ps[rows]
     end = start + forest(trace).extent_ps[rows]
     chosen = (compute, talking, compiling, copying, waiting)
-    return _Helpers(*(Spans.of(start[each], end[each]) for each in chosen))
+    spans = [Spans.of(start[each], end[each]) for each in chosen]
+    return _Helpers(int((working & compute & ~device).sum()), *spans)
 
 
 def _parts(loop: _Loop, helpers: _Helpers, steps: HostSteps, observed: Spans) -> dict[Activity, Spans]:
@@ -400,13 +442,26 @@ def _first_at_or_after(values: I64, limit: I64) -> I64:
 def _saves_without_ops(loop: _Loop, rest: Spans) -> Spans:
     """Long gaps right after a state_dict: PyTorch detaches every parameter, then writes without an op."""
     ops = loop.outer(Activity.OP)
+    copied = ops[~named(loop.trace, loop.type[ops], _COPIES_OUT.match)]
+    return _gaps_after_detached(loop, ops, STATE_DICT_OPS, rest) | _gaps_after_detached(
+        loop, copied, max(STATE_DICT_OPS, _parameters(loop)), rest
+    )
+
+
+def _parameters(loop: _Loop) -> int:
+    """How many parameters get a gradient in a step."""
+    gradients = named(loop.trace, loop.type, _GETS_GRADIENT.match) & (loop.kind == K.OP)
+    return round(int(gradients.sum()) / max(int((loop.kind == K.STEP_MARK).sum()), 1))
+
+
+def _gaps_after_detached(loop: _Loop, ops: I64, least: int, rest: Spans) -> Spans:
     if not len(ops):
         return Spans.of(loop.start[:0], loop.end[:0])
     detach = named(loop.trace, loop.type[ops], _DETACH.match)
     if not detach.any():
         return Spans.of(loop.start[:0], loop.end[:0])
     run = _run_lengths(detach)
-    last = np.flatnonzero(run >= STATE_DICT_OPS)
+    last = np.flatnonzero(run >= least)
     gap_begin = loop.end[ops[last]]
     gap_end = np.append(loop.start[ops], loop.end.max())[last + 1]
     long = gap_end - gap_begin >= LONG_GAP_PS
@@ -437,6 +492,51 @@ def _run_lengths(flags: Mask) -> I64:
     counted = np.cumsum(flags)
     before: I64 = np.maximum.accumulate(np.where(flags, 0, counted))
     return counted - before
+
+
+# -- what was recorded -------------------------------------------------------------------------------------------
+
+
+def _recorded(loop: _Loop, parts: Mapping[Activity, Spans]) -> dict[str, Recorded]:
+    """Events by the activity in which they begin."""
+    python = loop.kind == K.PYTHON_CALL
+    running = _running_python(loop, python)
+    order = np.argsort(np.concatenate([spans.start for spans in parts.values()]))
+    starts = np.concatenate([spans.start for spans in parts.values()])[order]
+    owner = np.repeat(np.arange(len(parts)), [len(spans.start) for spans in parts.values()])[order]
+    at = np.searchsorted(starts, loop.start, side="right") - 1
+    of = owner[np.maximum(at, 0)] if len(starts) else np.zeros(len(at), np.int64)
+    calls, events = (np.bincount(of[chosen], minlength=len(parts)).tolist() for chosen in (python, ~python))
+    return {
+        activity.name.lower(): Recorded(
+            events[row], calls[row], (spans & running).total if activity >= Activity.DISPATCH else 0
+        )
+        for row, (activity, spans) in enumerate(parts.items())
+    }
+
+
+def _eager_kernels(loop: _Loop) -> int:
+    """Time of kernels that TensorFlow runs on the loop's thread; no other framework records them like this."""
+    kernels = loop.rows(Activity.RUNTIME)
+    kernels = kernels[named(loop.trace, loop.type[kernels], _EAGER_KERNEL.match)]
+    length = loop.end[kernels] - loop.start[kernels]
+    return int((length - np.percentile(length, _OF_STARTS)).clip(min=0).sum()) if len(length) else 0
+
+
+def _fetches(loop: _Loop) -> Spans:
+    """Fetches of values, each from the end of the one before it where that is near; from its own begin else."""
+    rows = loop.outer(Activity.SYNC)
+    start, end = loop.start[rows], loop.end[rows]
+    near = start[1:] - end[:-1] < NEAR_FETCH_PS
+    return Spans.of(np.concatenate([start[:1], np.where(near, end[:-1], start[1:])]), end)
+
+
+def _running_python(loop: _Loop, python: Mask) -> Spans:
+    """When recorded Python code itself runs, rather than what it calls."""
+    if not python.any():
+        return Spans.of(loop.start[:0], loop.end[:0])
+    code = python & named(loop.trace, loop.type, _PYTHON_CODE.match)
+    return loop.where(code) - loop.where(~code & (python | (loop.activity > 0)))
 
 
 # -- names and places --------------------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ Mask = NDArray[np.bool_]
 K = EventKind
 
 SHORT_OP_PS = 30_000_000  # an op of this length costs its dispatch about as much as its computation
+_START_PS = SHORT_OP_PS // 2
+_RECORDED_OP_PS = 700_000  # what recording one op inside another makes the outer one longer
 _MOST_OPS = 5
 _MOST_MODULES = 40
 _LEAST_TO_COMPARE = 4  # steps
@@ -48,6 +50,9 @@ _HEAVY = re.compile(
     r"aten::(?:(?:add|ba?dd?)?b?mm|addmv|mv|dot|linear|_?conv\w*|mkldnn_\w+|thnn_\w+|_scaled_dot\w+|einsum|matmul|baddbmm)"
     r"|.*:_?(?:Mkl|MklNative)*(?:Fused)*(?:Batch)?(?:MatMul(?:V\d)?|Conv\dD\w*|DepthwiseConv\w*|Einsum|XlaDot\w*)"
 )
+# XLA on CPUs gives most products to libraries, which build a graph for each when it first runs.
+_PREPARED = re.compile(r"(?:ynn|onednn)_")
+_PLAIN_PRODUCT = re.compile(r"dot(?:\.|$)")
 _GRADIENT = re.compile(r"(?:.*/)?gradient|.*(?:Backprop|_backward|Grad)\b")
 
 
@@ -84,6 +89,10 @@ class WorkFacts:
         ops: outermost ops.
         short_ps: time of outermost ops shorter than SHORT_OP_PS that are dispatched one by one.
         short_in_programs_ps: the same of ops in compiled programs and graphs.
+        start_ps, start_in_programs_ps: what of the outermost ops their mere start costs, as far as `_START_PS` goes;
+            what recording the ops inside them costs is left out.
+        first_runs_ps: by how much products in programs that run in one step only take longer than others there:
+            libraries prepare them when they first run, which they would not do again.
         backward_passes: how often backward work follows forward work.
         rows: the median number of rows that matrix products work on, None if not recorded.
         modules: compiled programs with their ops, where ops name their program, longest first.
@@ -102,6 +111,9 @@ class WorkFacts:
     ops: int
     short_ps: int
     short_in_programs_ps: int
+    start_ps: int
+    start_in_programs_ps: int
+    first_runs_ps: int
     backward_passes: int
     rows: int | None
     modules: list[OpShare]
@@ -128,6 +140,7 @@ def _find(trace: HostTrace) -> WorkFacts:
     compute_ps, self_ps = _compute(trace, ops, device), int(own.sum())
     length, compiled = trace.events.duration_ps[outer], _compiled(trace, outer)
     short = length < SHORT_OP_PS
+    start = np.clip(length - _RECORDED_OP_PS * _events_inside(trace, outer), 0, _START_PS)
     return WorkFacts(
         steps=len(steps.number),
         compute_ps=compute_ps,
@@ -142,6 +155,9 @@ def _find(trace: HostTrace) -> WorkFacts:
         ops=len(outer),
         short_ps=int(length[short & ~compiled].sum()),
         short_in_programs_ps=int(length[short & compiled].sum()),
+        start_ps=int(start[~compiled].sum()),
+        start_in_programs_ps=int(start[compiled].sum()),
+        first_runs_ps=int(_first_runs(trace, steps, ops, own) * min(compute_ps / max(self_ps, 1), 1.0)),
         backward_passes=_passes(trace, steps, ops[heavy], backward[heavy]),
         rows=_rows(trace, ops[heavy & ~backward]),
         modules=_modules(trace, ops, own),
@@ -193,6 +209,15 @@ def _outer(trace: HostTrace, rows: I64) -> Mask:
     return outermost(start + shift, start + trace.events.duration_ps[rows] + shift) if len(rows) else rows > 0
 
 
+def _events_inside(trace: HostTrace, outer: I64) -> I64:
+    """How many events of its line begin in each of some events of the trace."""
+    start, line = trace.events.start_ps, trace.events.line.astype(np.int64)
+    shift = line * (int(start.max(initial=0)) * 2 + 1)
+    ends = start[outer] + trace.events.duration_ps[outer] + shift[outer]
+    found: I64 = np.searchsorted(start + shift, ends) - outer - 1
+    return np.maximum(found, 0)
+
+
 def _outer_time(trace: HostTrace, rows: I64) -> int:
     return int(trace.events.duration_ps[rows[_outer(trace, rows)]].sum())
 
@@ -241,6 +266,19 @@ def _disturbed(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
     best = time[first + count // 4]
     total = np.add.reduceat(time, first) if len(first) else first
     return int((total - best * count)[several].clip(min=0).sum())
+
+
+def _first_runs(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
+    """Self time of products that a library prepares, beyond that of products which XLA compiles itself."""
+    if not trace.has_stat(stat_names.PROGRAM_ID):
+        return 0
+    program = trace.stat_ints(stat_names.PROGRAM_ID)[ops]
+    pairs = np.unique(np.stack([program, steps.label[ops]]), axis=1)
+    values, in_steps = np.unique(pairs[0], return_counts=True)
+    new = np.isin(program, values[in_steps == 1])
+    types = trace.events.type[ops]
+    prepared, plain = (new & named(trace, types, names.match) for names in (_PREPARED, _PLAIN_PRODUCT))
+    return int((own[prepared] - np.median(own[plain])).clip(min=0).sum()) if plain.any() else 0
 
 
 def _largest(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop import Activity
@@ -36,12 +36,8 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(exposed) < (threshold if many or context.has_device else _FEW_MESSAGES_PERCENT):
         return None
     count = f" in {messages:.0f} messages a step" if messages else ""
-    disturbed = context.disturbed_ms if many else 0.0
-    what = "communication that nothing hides"
-    if disturbed:
-        what += f" and {disturbed:.2f} ms by which it disturbs the computation"
-    bounds = [Bound(context.compute_ms - disturbed, "the computation")]
-    return without(context, exposed + disturbed, what, bounds).advice(
+    gain = without(context, exposed, "communication that nothing hides", parts=(Activity.COLLECTIVE,), competes=many)
+    return gain.advice(
         rule="communication.exposed",
         kind="communication_bound",
         title="Communicate in fewer, larger messages" if many else "Hide or shrink the communication",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
 from stepscope.analysis.loop import Activity, LoopFacts
 
@@ -40,8 +40,7 @@ def _gaps(context: Context, loop: LoopFacts, threshold: float, rule: str) -> Adv
     where = f", most of it in {named[0].name.lstrip('$')}" if named else ""
     hint = () if named else tuple(filter(None, (_TRACE_PYTHON.get(context.framework),)))
     rows = [Row("op-stats", gap.name, round(context.per_step(gap.total_ps) / MS, 3)) for gap in named[:3]]
-    bounds = [Bound(context.compute_ms, "the computation")]
-    return without(context, idle, "Python while nothing computes", bounds, recorded=bool(named)).advice(
+    return without(context, idle, "Python while nothing computes", parts=(Activity.PYTHON,)).advice(
         rule=rule,
         kind="python_overhead",
         title="Shorten the Python between pieces of work",

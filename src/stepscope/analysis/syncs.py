@@ -37,7 +37,7 @@ K = EventKind
 
 MOST_ROWS = 2000  # kept per host
 _OPS = (K.OP, K.BACKWARD, K.COLLECTIVE_CALL)
-_BLOCKING_COPY = re.compile(r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$")
+BLOCKING_COPY = re.compile(r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$")
 _READS_A_VALUE = re.compile(r"aten::(?:item|_local_scalar_dense|is_nonzero)$")
 _REASONS = (
     ("reads a value", r"aten::(?:item|_local_scalar_dense|is_nonzero|equal|allclose)$"),
@@ -196,7 +196,7 @@ def _waiting_calls(trace: HostTrace) -> I64:
     calls = np.flatnonzero(threads & (kind == K.RUNTIME_CALL))
     types = trace.events.type[calls]
     names = trace.event_types.name
-    block = [at for at in np.unique(types).tolist() if _BLOCKING_COPY.match(trace.strings[names[at]])]
+    block = [at for at in np.unique(types).tolist() if BLOCKING_COPY.match(trace.strings[names[at]])]
     return np.union1d(np.flatnonzero(threads & (kind == K.SYNC)), calls[np.isin(types, block)])
 
 

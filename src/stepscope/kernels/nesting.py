@@ -134,3 +134,19 @@ def outermost(parent, counts, out):  # type: ignore[no-untyped-def]
     for event in range(len(parent)):
         above = out[parent[event]] if parent[event] >= 0 else -1
         out[event] = above if above >= 0 else event if counts[event] else -1
+
+
+@njit(cache=True, nogil=True)
+def around(kind, parent, bit_of_kind, out):  # type: ignore[no-untyped-def]
+    """Which kinds each event is of or has around it, one bit each.
+
+    Args:
+        kind: uint8 of shape (events,).
+        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
+        bit_of_kind: uint8 of shape (256,).
+        out: uint8 of shape (events,), receives the bits.
+    """
+    for event in range(len(kind)):
+        above = parent[event]
+        bits = bit_of_kind[kind[event]]
+        out[event] = bits | out[above] if above >= 0 else bits

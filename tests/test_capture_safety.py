@@ -370,3 +370,37 @@ with profiler.Profile(logdir):
     assert status == 0, complaints
     cost = load(logdir).overview().to_dict()["profiling_cost_percent"]
     assert cost == pytest.approx(100, abs=60)  # twice as long, as far as a busy machine lets a step sleep
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_step_thread_neither_stops_nor_converts_nor_writes(framework, logdir):
+    script = """
+from stepscope.capture import running
+workers = {}
+def watched(owner, name):
+    work = getattr(owner, name)
+    def watching(*words, **named):
+        workers[name] = threading.current_thread().name
+        return work(*words, **named)
+    setattr(owner, name, watching)
+watched(running.Capture, "take"); watched(running.Capture, "collect"); watched(files, "_store"); watched(os, "fsync")
+train()
+before = set(sys.modules)
+profiler.start(logdir)
+for i in range(3):
+    with profiler.step(i): train()
+profiler.stop(wait=False)
+for thread in threading.enumerate():
+    if thread.name == "stepscope-export": thread.join()
+print(sorted(workers.items()))
+heavy = ("numba", "llvmlite", "pyarrow", "msgspec", "torch._inductor", "torch._dynamo", "stepscope.kernels")
+print([name for name in heavy if name in set(sys.modules) - before])
+"""
+    status, said, complaints = run(framework, script, logdir)
+
+    assert status == 0, complaints
+    workers, loaded = said.splitlines()[-2:]
+    jobs = ["_store", "collect", "fsync", "take"]
+    assert workers == str([(job, "stepscope-export") for job in jobs]), complaints
+    assert loaded == "[]", "these take seconds to import or to compile, and the program waits meanwhile"
+    assert steps_in(the_profile(logdir)) == [0, 1, 2]

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import aside_jobs
@@ -112,8 +113,7 @@ def recording():
     """What PyTorch recorded: an op in step 7."""
 
     def export(path):
-        with open(path, "w") as file:
-            file.write(TRACE)
+        Path(path).write_text(TRACE)
 
     made = TorchRecording(SimpleNamespace(export_chrome_trace=export))
     yield made

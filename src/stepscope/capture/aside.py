@@ -92,7 +92,7 @@ def _python() -> str:
     Raises:
         UnableError: what runs is a program with a Python inside, which would start once more.
     """
-    name = os.path.basename(sys.executable or "").lower()
+    name = Path(sys.executable or "").name.lower()
     if getattr(sys, "frozen", False) or not re.match(r"(python|pypy)[\d.]*w?(\.exe)?$", name):
         raise UnableError(f"{sys.executable or 'this program'} is no Python interpreter")
     return sys.executable
@@ -101,7 +101,7 @@ def _python() -> str:
 def _paths() -> list[str]:
     """Where that Python finds what this one has imported, after its own library."""
     ours = str(Path(__file__).resolve().parents[2])
-    return list(dict.fromkeys([ours, *(path for path in sys.path if os.path.isabs(path))]))
+    return list(dict.fromkeys([ours, *(path for path in sys.path if Path(path).is_absolute())]))
 
 
 def _environment() -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from stepscope.analysis import overview
 from stepscope.analysis.registry import TOOLS
-from stepscope.analysis.timeline.tracks import groups_of
+from stepscope.analysis.timeline.load import prepare
 from stepscope.api import MEMORY_OF_FILE, LoadedProfile
 from stepscope.cache import Cache
 from stepscope.errors import InputError, StepscopeError
@@ -233,7 +233,7 @@ class OpenSession:
         for host in self.hosts:
             if self.profile.is_decoded(host) and not self._is_closed.is_set():
                 with self._turns.background():
-                    groups_of(self.profile.trace(host))
+                    prepare(self.profile.trace(host))
 
 
 class _Turns:

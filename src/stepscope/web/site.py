@@ -23,6 +23,8 @@ MOST_OPEN = 8
 MOST_WAITING = 4
 """Requests that may wait for a session to be ready; each holds a thread of the server."""
 
+_PATIENCE_SECONDS = 60.0
+
 DEFAULT_TRACE_BYTES = 2 << 30
 
 
@@ -114,7 +116,8 @@ class Site:
         for listed in newest:
             if self.options.opens_newest and not self._opened and not store.is_remote(listed.session.path):
                 with suppress(Refused):  # it was deleted in this moment
-                    self.opened(listed.id)
+                    self.opened(listed.id).wait(_PATIENCE_SECONDS)
+        warm_up(FIRST_TOOL)
 
     def close(self) -> None:
         """Ends what goes on in the background."""

@@ -22,7 +22,7 @@ from werkzeug import Request
 from stepscope.analysis.stepping import steps_of
 from stepscope.analysis.timeline import details, index, search, selection, tracks
 from stepscope.analysis.timeline.counters import counter_window, counters_of
-from stepscope.analysis.timeline.load import load
+from stepscope.analysis.timeline.load import load, prepare
 from stepscope.model import EventKind, HostTrace
 from stepscope.web.answers import Answer, Refused, binary_answer, json_answer
 from stepscope.web.routes import Route, whole_number
@@ -51,6 +51,7 @@ _COUNTER = re.compile(r"c(?P<number>\d{1,9})")
 def get_tracks(site: Site, request: Request, session: str) -> Answer:
     """The tree of tracks, and the span of the trace."""
     trace = _trace(site, request, session)
+    prepare(trace)
     drawn = index.is_drawn(trace)
     return json_answer({
         "host": trace.host,

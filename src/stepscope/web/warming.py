@@ -22,14 +22,12 @@ def warm_up(first_tool: str, formats: Iterable[str] = ()) -> None:
 
     Args:
         first_tool: the tool that is asked first.
-        formats: names of the formats that will be read first.
+        formats: names of the formats that will be read; all if there are none.
     """
+    wanted = set(formats) or {kind.name for kind in FORMATS}
     try:
         for kind in FORMATS:
-            kind.load_reader()
-        expected = set(formats)
-        for kind in sorted(FORMATS, key=lambda kind: kind.name not in expected):
-            if kind.name in _SAMPLES:
+            if kind.name in wanted and kind.name in _SAMPLES:
                 trace = kind.read(_SAMPLES[kind.name](), f"a sample of {kind.name}", "sample")
                 tool_named(first_tool).partial(trace)
                 _draw(trace)

@@ -21,6 +21,14 @@ const KNOWN: readonly { readonly name: string; readonly label: string; readonly 
   { name: "memory-profile", label: "Memory", key: "m" },
   { name: "pod-viewer", label: "Hosts", key: "h" },
   { name: "tf-data", label: "tf.data", key: "d" },
+  { name: "advice", label: "Advice", key: "a" },
+  { name: "distributed", label: "Distributed", key: "r" },
+  { name: "idle", label: "Idle", key: "l" },
+  { name: "critical-path", label: "Crit. path", key: "p" },
+  { name: "modules", label: "Modules", key: "u" },
+  { name: "op-shapes", label: "Shapes", key: "x" },
+  { name: "syncs", label: "Syncs", key: "y" },
+  { name: "sequences", label: "Sequences", key: "q" },
 ];
 
 const TIMELINE = { name: "timeline", title: "Timeline", summary: "every event of every thread and device over time" };

@@ -8,6 +8,7 @@ import { setParams } from "../router";
 import { Card, FigureRow } from "../ui/basics";
 import type { Slice } from "../charts/pie";
 import { Ring } from "./Ring";
+import { LAUNCH_LABELS } from "./labels";
 import { JoinedCard, useJoined } from "./joined";
 import type { Row } from "./reports";
 import { TableCard } from "./sections";
@@ -61,19 +62,7 @@ function FactsCard({ sections }: { sections: readonly Section[] }) {
     <Card title="Tensor cores" note="of the time of all kernels">
       <FigureRow section={figuresTitled(sections, "Tensor cores")} labels={{ uses_percent: "On tensor cores", eligible_percent: "Eligible", eligible_unused_percent: "Eligible, not used", unknown_percent: "Unknown" }} />
       <h3>Launches</h3>
-      <FigureRow
-        section={figuresTitled(sections, "Launches")}
-        labels={{
-          short_kernels_percent: "Short kernels",
-          short_kernels_time_percent: "Their time",
-          cheaper_than_launch_percent: "Shorter than a launch",
-          launch_call_us: "Mean launch call",
-          launch_delay_us: "Mean launch delay",
-          gap_us: "Mean gap",
-          gaps_percent: "Time in gaps",
-          gaps_late_percent: "Gaps by late launches",
-        }}
-      />
+      <FigureRow section={figuresTitled(sections, "Launches")} labels={LAUNCH_LABELS} />
     </Card>
   );
 }

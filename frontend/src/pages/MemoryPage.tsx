@@ -1,6 +1,6 @@
 /** How full a memory is over time, and what fills it at its peak. */
 import { useMemo } from "preact/hooks";
-import { tables, tableTitled, type Cell, type Field, type Report, type Section, type TableSection, type ToolAnswer } from "../api";
+import { tableTitled, type Cell, type Field, type Report, type Section, type TableSection, type ToolAnswer } from "../api";
 import { Chart } from "../charts/Chart";
 import { MEMORY_COLOUR, memoryOverTime, type MemoryEvent } from "../charts/memory";
 import { palette } from "../design/theme";
@@ -107,16 +107,9 @@ const LABELS: Readonly<Record<string, string>> = {
   fragmentation_percent: "Fragmentation at the peak",
 };
 
-/** Of figures that are in the report and in none of its tables. */
-const MEANING: Readonly<Record<string, string>> = {
-  in_use_bytes: "stack and heap together at the moment of the capture when most was in use",
-  stack_bytes: "reserved for the stack at the peak",
-  reserved_bytes: "what the framework's allocator held of the device at the peak, in use or not",
-};
-
 function PeakFigures({ memory, sections }: { memory: Memory; sections: readonly Section[] }) {
-  const fields = tables(sections).flatMap((section) => section.fields);
-  const field = (name: string): Field => fields.find((each) => each.name === name) ?? { name, unit: "bytes", doc: MEANING[name] ?? "", kind: "int" };
+  const declared = (title: string, name: string): Field | undefined => tableTitled(sections, title)?.fields.find((each) => each.name === name);
+  const field = (name: string): Field => declared("Peak of each", name) ?? declared("Memories", name) ?? { name, unit: "bytes", doc: "", kind: "int" };
   const own = ["allocations", "deallocations", "capacity_bytes", "peak_heap_bytes"] as const;
   const atPeak = ["in_use_bytes", "time_ms", "stack_bytes", "heap_bytes", "free_bytes", "reserved_bytes", "fragmentation_percent"];
   return (

@@ -23,6 +23,10 @@ export interface TableProps {
   links?: (row: number) => readonly RowLink[];
   /** The colour of a mark before a row's first text, if rows have one. */
   mark?: (row: number) => string | null;
+  /** How deep a row stands in a tree; its name is moved to the right so far. */
+  indent?: (row: number) => number;
+  /** Whether a value is good or bad news; it is coloured so. */
+  tone?: (row: number, field: string) => "good" | "bad" | null;
   /** Columns shown at first; all that hold anything if not given. */
   columns?: readonly string[];
   /** How high the table may grow: `page` fills the window, `short` shows a dozen rows. */
@@ -35,6 +39,7 @@ export interface TableProps {
 
 const ROW = 30;
 const SPARE = 12;
+const INDENT = 14;
 
 export function Table(props: TableProps) {
   const { id, data, title, height = "short", plain = false } = props;
@@ -206,7 +211,7 @@ function Grid(props: GridProps) {
               }}
             >
               {fields.map((field, column) => (
-                <BodyCell key={field.name} field={field} value={data.columns[field.name]?.[row] ?? null} text={(formats[column] as (v: Cell) => string)(data.columns[field.name]?.[row] ?? null)} bar={bars[column] as boolean} mark={column === marked ? (props.mark?.(row) ?? null) : null} />
+                <BodyCell key={field.name} field={field} value={data.columns[field.name]?.[row] ?? null} text={(formats[column] as (v: Cell) => string)(data.columns[field.name]?.[row] ?? null)} bar={bars[column] as boolean} mark={column === marked ? (props.mark?.(row) ?? null) : null} depth={column === marked ? (props.indent?.(row) ?? 0) : 0} tone={props.tone?.(row, field.name) ?? null} />
               ))}
             </div>
           );
@@ -224,7 +229,7 @@ function characterWidth(): number {
 
 /** The column that names a row: there the mark stands. */
 function nameColumn(fields: readonly Field[]): number {
-  const named = fields.findIndex((field) => field.kind === "str" && /^(name|kernel|op)$/.test(field.name));
+  const named = fields.findIndex((field) => field.kind === "str" && /^(name|kernel|op|module|call)$/.test(field.name));
   return named < 0 ? fields.findIndex((field) => field.kind === "str") : named;
 }
 
@@ -242,16 +247,27 @@ function HeadCell({ field, sort, onSort }: { field: Field; sort: Sort | null; on
   );
 }
 
-function BodyCell({ field, value, text, bar, mark }: { field: Field; value: Cell; text: string; bar: boolean; mark: string | null }) {
+interface BodyCellProps {
+  field: Field;
+  value: Cell;
+  text: string;
+  bar: boolean;
+  mark: string | null;
+  depth: number;
+  tone: "good" | "bad" | null;
+}
+
+function BodyCell({ field, value, text, bar, mark, depth, tone }: BodyCellProps) {
   const number = typeof value === "number";
   const share = bar && number ? Math.max(0, Math.min(100, value)) : null;
   return (
     <div
-      class={`cell ${alignment(field)} ${isKnown(value) ? "" : "unknown"} ${share === null ? "" : "bar"}`}
+      class={`cell ${alignment(field)} ${isKnown(value) ? "" : "unknown"} ${share === null ? "" : "bar"} ${tone ?? ""}`}
       role="gridcell"
       {...(share === null ? {} : { style: { "--share": `${share}%` } as Record<string, string> })}
-      {...(number && !Number.isInteger(value) ? hint(fieldLabel(field), "", exact(value, field.unit)) : {})}
+      {...(number ? hint(fieldLabel(field), field.doc, exact(value, field.unit)) : {})}
     >
+      {depth > 0 && <span class="indent" style={{ width: `${depth * INDENT}px` }} />}
       {mark && <span class="swatch" style={{ background: mark }} />}
       {field.kind === "str" && typeof value === "string" ? <LongName text={value} /> : text}
     </div>

@@ -48,7 +48,7 @@ export function stackedColumns(columns: readonly Column[], look: ColumnsLook): E
   const many = columns.length > 60;
   return {
     ...base(palette),
-    grid: { left: 8, right: look.mean_ms != null && columns.length > 1 ? 92 : 16, top: 26, bottom: look.zoom && many ? 46 : look.xName ? 20 : 4, containLabel: true },
+    grid: { left: 8, right: look.mean_ms != null && columns.length > 1 ? 92 : 16, top: 26, bottom: look.zoom && many ? 46 : look.xName ? 22 : 4, containLabel: true },
     tooltip: {
       ...tooltip(palette),
       trigger: "axis",
@@ -61,8 +61,8 @@ export function stackedColumns(columns: readonly Column[], look: ColumnsLook): E
       ...axis(palette),
       name: look.xName,
       nameLocation: "middle",
-      nameGap: 24,
-      axisLabel: { color: palette.muted, fontSize: 11, lineHeight: 15, hideOverlap: true, ...(columns.length <= 10 ? { interval: 0, width: 110, overflow: "break" } : {}) },
+      nameGap: columns.some((column) => column.label.includes("\n")) ? 40 : 24,
+      axisLabel: { color: palette.muted, fontSize: 11, lineHeight: 15, hideOverlap: true, ...(columns.length <= 10 && columns.some((column) => column.label.length > 8) ? { interval: 0, width: 110, overflow: "break" } : {}) },
       nameTextStyle: { color: palette.muted, fontSize: 11 },
       axisLine: { show: true, lineStyle: { color: palette.strong } },
       splitLine: { show: false },

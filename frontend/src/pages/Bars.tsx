@@ -11,8 +11,6 @@ import { LongName } from "../ui/basics";
 export interface BarPart extends Part {
   /** What the part means. */
   readonly doc: string;
-  /** A second colour for what is two things at once. */
-  readonly over?: string;
 }
 
 export interface StackedRow {
@@ -23,10 +21,6 @@ export interface StackedRow {
   readonly href?: string | null;
   /** Where the link leads, in words. */
   readonly leads?: string;
-}
-
-function fill(part: BarPart): string {
-  return part.over ? `repeating-linear-gradient(135deg, ${part.colour} 0 5px, ${part.over} 5px 10px)` : part.colour;
 }
 
 /** A part is written into its bar if its share of the longest bar leaves room for it. */
@@ -52,8 +46,8 @@ export function StackedBars({ label, rows, parts }: { label: string; rows: reado
                 const share = percent((100 * ms) / total(row));
                 return (
                   ms > 0 && (
-                    <span key={part.key} class="stacked-part" style={{ width: `${(100 * ms) / longest}%`, background: fill(part), color: inkOn(part.colour) }} {...hint(`${part.label} · ${row.label}`, part.doc, `${ms} ms, ${share}`)}>
-                      {!part.over && ms >= WRITTEN_FROM * longest && duration(ms)}
+                    <span key={part.key} class="stacked-part" style={{ width: `${(100 * ms) / longest}%`, background: part.colour, color: inkOn(part.colour) }} {...hint(`${part.label} · ${row.label}`, part.doc, `${ms} ms, ${share}`)}>
+                      {ms >= WRITTEN_FROM * longest && duration(ms)}
                     </span>
                   )
                 );
@@ -75,7 +69,7 @@ export function StackedBars({ label, rows, parts }: { label: string; rows: reado
           const sum = rows.reduce((all, row) => all + (row.parts[part.key] ?? 0), 0);
           return (
             <li key={part.key} tabIndex={0} data-part={part.key} data-value={sum} {...hint(part.label, part.doc, `${sum} ms`)}>
-              <span class="swatch" style={{ background: fill(part) }} />
+              <span class="swatch" style={{ background: part.colour }} />
               {part.label}
               {rows.length === 1 && <span class="muted">{duration(sum)}</span>}
             </li>

@@ -49,12 +49,15 @@ function Distributed({ report, sections }: ToolAnswer<DistributedReport>) {
         />
       </Card>
       <StepsOfRanks report={report} parts={parts} />
-      <TableCard section={ranks} tool="distributed" id="ranks" plain height="all" />
+      <TableCard section={ranks} tool="distributed" id="ranks" plain height="all" columns={RANK_COLUMNS} />
       <TableCard section={collectives} tool="distributed" id="collectives" main links={(row) => collectiveLinks(String(collectives?.columns?.["operation"]?.[row] ?? ""))} />
       <TableCard section={tableTitled(sections, "Steps by rank")} tool="distributed" id="steps" />
     </>
   );
 }
+
+/** The others are in the bars above. */
+const RANK_COLUMNS = ["rank", "host", "compute_ms", "communication_ms", "exposed_ms", "overlap_percent", "idle_ms", "waiting_ms", "waiting_percent", "held_up_ms", "last_count"];
 
 function rankName(row: Row): string {
   return row["rank"] === null ? String(row["host"]) : `Rank ${row["rank"]}`;
@@ -75,7 +78,7 @@ function partsOfTime(fields: readonly Field[], surface: string): BarPart[] {
   const { device_compute, device_collectives, device_to_device, other } = CATEGORY_COLOUR;
   return [
     { key: "compute_ms", label: "Compute alone", colour: device_compute, doc: `${docOf(fields, "compute_ms")}; here without what communication overlaps` },
-    { key: "overlap_ms", label: "Overlapped communication", colour: device_compute, over: device_collectives, doc: docOf(fields, "overlap_ms") },
+    { key: "overlap_ms", label: "Overlapped communication", colour: mix(device_compute, device_collectives, 0.5), doc: docOf(fields, "overlap_ms") },
     { key: "exposed_ms", label: "Exposed communication", colour: device_collectives, doc: docOf(fields, "exposed_ms") },
     { key: "other_work_ms", label: "Other work", colour: device_to_device, doc: docOf(fields, "other_work_ms") },
     { key: "idle_ms", label: "Idle", colour: mix(other, surface, 0.55), doc: docOf(fields, "idle_ms") },

@@ -32,7 +32,7 @@ function Input({ report, sections }: ToolAnswer<InputReport>) {
   return (
     <>
       <Summary report={report} sections={sections} />
-      <div class="two">
+      <div class="two uneven">
         <DeviceSide report={report} />
         <div class="stack">
           <HostSide report={report} sections={sections} />

@@ -27,9 +27,16 @@ function Modules({ report, sections }: ToolAnswer<ModulesReport>) {
   return (
     <>
       {rows.length > 0 && <IcicleCard rows={rows} unassigned_us={report.unassigned_device_us} />}
-      <TableCard section={tableTitled(sections, "Modules")} tool="modules" id="modules" main height="page" indent={(row) => rows[row]?.depth ?? 0} links={(row) => links(rows[row])} />
+      <TableCard section={tableTitled(sections, "Modules")} tool="modules" id="modules" main height="page" columns={usual(rows)} indent={(row) => rows[row]?.depth ?? 0} links={(row) => links(rows[row])} />
     </>
   );
+}
+
+/** Without a backward pass in the trace, or without a device, those columns are zeros. */
+function usual(rows: readonly ModuleRow[]): string[] {
+  const hidden = ["id", "parent", "depth"];
+  const zero = (name: string) => name.endsWith("_us") && rows.every((row) => (row as unknown as Record<string, unknown>)[name] === 0);
+  return Object.keys(rows[0] ?? {}).filter((name) => !hidden.includes(name) && !zero(name));
 }
 
 function links(row: ModuleRow | undefined) {

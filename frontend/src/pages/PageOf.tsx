@@ -60,7 +60,7 @@ function Explained({ tool, missing }: { tool: string; missing: string }) {
   return (
     <>
       <header class="page-head">
-        <h1>{entry?.label}</h1>
+        <h1>{entry?.heading}</h1>
         <p class="page-summary">{sentence(entry?.summary ?? "")}</p>
       </header>
       <Empty title="This profile has nothing for this page">

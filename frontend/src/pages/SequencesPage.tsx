@@ -15,7 +15,7 @@ export default function SequencesPage() {
 }
 
 const MOST_CHAINS = 6;
-const ARROW = " → ";
+const ARROW = " -> ";
 
 function Sequences({ sections }: ToolAnswer<Report>) {
   const ofOps = tableTitled(sections, "Kernels of one op");
@@ -74,14 +74,26 @@ function Chains({ table }: { table: TableSection | null }) {
   );
 }
 
+/** The same kernel several times running is written once. */
+function runs(names: readonly string[]): { name: string; times: number }[] {
+  const found: { name: string; times: number }[] = [];
+  for (const name of names) {
+    const last = found.at(-1);
+    if (last?.name === name) last.times += 1;
+    else found.push({ name, times: 1 });
+  }
+  return found;
+}
+
 function Chain({ names }: { names: readonly string[] }) {
   return (
     <ul class="chain">
-      {names.map((name, index) => {
+      {runs(names).map(({ name, times }, index) => {
         const colour = CATEGORY_COLOUR[categoryOf(name)];
         return (
           <li key={index} style={{ background: colour, color: inkOn(colour) }} data-hint-value={name}>
             {name.split("<")[0]}
+            {times > 1 && ` × ${times}`}
           </li>
         );
       })}

@@ -7,7 +7,7 @@ import { Card, Segmented } from "../ui/basics";
 import { RankedBars, type RankedRow } from "./Bars";
 import type { Row } from "./reports";
 import { TableCard } from "./sections";
-import { shapesText } from "./shapes";
+import { shapesText, shortPath } from "./names";
 import { ToolPage } from "./ToolPage";
 
 interface ShapesReport extends Report {
@@ -45,15 +45,18 @@ function Shapes({ report, sections, by }: ToolAnswer<ShapesReport> & { by: "shap
   return (
     <>
       <Largest rows={rows} table={table} by={by} />
-      <TableCard key={by} section={table} tool="op-shapes" id={by === "shape" ? "shapes" : "lines"} main height="page" columns={usual(table)} />
+      <TableCard key={by} section={table} tool="op-shapes" id={by === "shape" ? "shapes" : "lines"} main height="page" columns={usual(table)} texts={TEXTS} />
     </>
   );
 }
 
-/** Types are beside the shapes in the row's details; without devices their columns are zeros. */
+const TEXTS = { input_shapes: shapesText, call_site: shortPath };
+const IN_DETAILS = ["input_types", "host_total_us", "device_total_us"];
+
+/** What is less asked for is in the row's details; without devices their columns are zeros. */
 function usual(table: TableSection | null): string[] {
   const zero = (name: string) => name.includes("device") && (table?.columns?.[name] ?? [null]).every((value) => value === 0);
-  return (table?.fields ?? []).map((field) => field.name).filter((name) => name !== "input_types" && !zero(name));
+  return (table?.fields ?? []).map((field) => field.name).filter((name) => !IN_DETAILS.includes(name) && !zero(name));
 }
 
 function Largest({ rows, table, by }: { rows: readonly Row[]; table: TableSection | null; by: "shape" | "line" }) {
@@ -74,7 +77,7 @@ function bar(row: Row, index: number, measure: string, by: "shape" | "line"): Ra
   return {
     key: String(index),
     label: name,
-    note: by === "shape" ? shapesText(String(row["input_shapes"] ?? "")) : String(row["call_site"] ?? ""),
+    note: by === "shape" ? shapesText(String(row["input_shapes"] ?? "")) : shortPath(String(row["call_site"] ?? "")),
     ms: Number(row[measure]) / 1e3,
     percent: measure === "device_self_us" && typeof row["percent"] === "number" ? row["percent"] : null,
     colour: CATEGORY_COLOUR[categoryOf(name.replace(/^aten::/, ""), measure === "device_self_us" ? "device" : "host")],

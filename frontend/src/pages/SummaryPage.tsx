@@ -4,6 +4,7 @@ import { figuresTitled, tableTitled, type Figures, type Section, type ToolAnswer
 import { categoryOf, CATEGORY_COLOUR } from "../design/colours";
 import { duration } from "../format";
 import { linkTo } from "../router";
+import { frameworkName } from "../frame/SessionPicker";
 import { Card, Code, FigureRow, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { useStepLinks } from "./intervals";
@@ -116,8 +117,13 @@ function AdviceCards({ report }: { report: OverviewReport }) {
   );
 }
 
+/** `pytorch` as PyTorch writes itself. */
+function withName(section: Figures | null): Figures | null {
+  return section && { ...section, values: { ...section.values, framework: frameworkName(section.values["framework"]) || null } };
+}
+
 function EnvironmentCard({ sections }: { sections: readonly Section[] }) {
-  const environment = figuresTitled(sections, "Environment");
+  const environment = withName(figuresTitled(sections, "Environment"));
   const placement = figuresTitled(sections, "Placement");
   return (
     <Card title="Environment">

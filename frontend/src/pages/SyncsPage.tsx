@@ -5,6 +5,7 @@ import { findInTimeline } from "../links";
 import { Card } from "../ui/basics";
 import { RankedBars } from "./Bars";
 import { Findings } from "./Findings";
+import { shortPath } from "./names";
 import type { Row } from "./reports";
 import { TableCard } from "./sections";
 import { ToolPage } from "./ToolPage";
@@ -18,6 +19,7 @@ export default function SyncsPage() {
   return <ToolPage<SyncsReport> tool="syncs">{(answer) => <Syncs {...answer} />}</ToolPage>;
 }
 
+const TEXTS = { call_site: shortPath };
 const MOST_BARS = 10;
 
 function Syncs({ report, sections }: ToolAnswer<SyncsReport>) {
@@ -32,6 +34,7 @@ function Syncs({ report, sections }: ToolAnswer<SyncsReport>) {
         tool="syncs"
         id="syncs"
         main
+        texts={TEXTS}
         links={(row) => {
           const call = table?.columns?.["call"]?.[row];
           return typeof call === "string" ? [{ label: "Find this call in the timeline", href: findInTimeline(call) }] : [];
@@ -50,8 +53,8 @@ function Longest({ rows, field }: { rows: readonly Row[]; field: Field }) {
         field={field}
         rows={longest.map((row, index) => ({
           key: String(index),
-          label: String(row["call_site"] ?? row["op"] ?? row["call"]),
-          note: [row["call_site"] || row["op"] ? row["call"] : null, row["reason"], `${Number(row["count"]).toLocaleString("en-US")} times`].filter(Boolean).join(" · "),
+          label: shortPath(String(row["call_site"] ?? row["op"] ?? row["call"])),
+          note: [row["call_site"] || row["op"] ? row["call"] : null, row["reason"], row["count"] === 1 ? "once" : `${Number(row["count"]).toLocaleString("en-US")} times`].filter(Boolean).join(" · "),
           ms: Number(row["total_us"]) / 1e3,
           percent: typeof row["step_percent"] === "number" ? row["step_percent"] : null,
           colour: CATEGORY_COLOUR.output,

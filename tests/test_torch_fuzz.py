@@ -15,7 +15,7 @@ from stepscope.errors import StepscopeError, UnreadableError
 from stepscope.formats.kineto import read
 
 Event = dict[str, Any]
-TURNS = 150
+TURNS = 60
 HOSTILE: tuple[Any, ...] = (
     None, -1, 0, 1 << 31, 1 << 63, 1 << 70, -(1 << 63), 1e308, -1e308, float("nan"), float("inf"), 1e-300,
     "", "0", "-7", "\ud83d", "\x00", "x" * 5000, [], [[]], {}, {"a": {"b": 1}}, True, [1, None, "x"],
@@ -158,9 +158,7 @@ def test_a_file_that_is_still_being_written_grows_between_two_looks(tmp_path: Pa
         path.write_text(text[:end])
         report = stepscope.load(str(tmp_path)).steps()
         said = any("still being written" in warning for warning in report.warnings)
-        seen.append(
-            (len(report.to_dict()["rows"]), report.partial, any("still being written" in w for w in report.warnings))
-        )
+        seen.append((len(report.to_dict()["rows"]), report.partial, said))
 
     assert seen == [(1, True, True), (2, True, True), (3, False, False)]
 

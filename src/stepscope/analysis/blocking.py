@@ -7,12 +7,13 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope.analysis.columns import named, on_threads
 from stepscope.analysis.spans import spans_of
-from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model import EventKind, HostTrace
 
 I64 = NDArray[np.int64]
 
-_BLOCKING_COPY = re.compile(r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$")
+BLOCKING_COPY = re.compile(r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$")
 
 
 def blocking_calls(trace: HostTrace) -> I64:
@@ -21,13 +22,10 @@ def blocking_calls(trace: HostTrace) -> I64:
 
 
 def _blocking_calls(trace: HostTrace) -> I64:
-    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
-    kind = trace.events.kind
+    threads, kind = on_threads(trace), trace.events.kind
     calls = np.flatnonzero(threads & (kind == EventKind.RUNTIME_CALL))
-    types = trace.events.type[calls]
-    names = trace.event_types.name
-    block = [at for at in np.unique(types).tolist() if _BLOCKING_COPY.match(trace.strings[names[at]])]
-    return np.union1d(np.flatnonzero(threads & (kind == EventKind.SYNC)), calls[np.isin(types, block)])
+    copies = calls[named(trace, trace.events.type[calls], BLOCKING_COPY.match)]
+    return np.union1d(np.flatnonzero(threads & (kind == EventKind.SYNC)), copies)
 
 
 def without_waits(trace: HostTrace, rows: I64, start: I64, end: I64) -> tuple[I64, I64, I64]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.columns import named, of_kinds, on_threads
+from stepscope.analysis.columns import named, of_kinds, on_threads, stat_texts
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.spans import Spans
@@ -136,7 +136,7 @@ def _find(trace: HostTrace) -> DeviceFacts | None:
     layout, copying = _sorts(trace, rows)
     layout &= computes
     copying = (copying & computes & ~layout) | (kind == K.COPY_DEVICE_TO_DEVICE)
-    pageable = (kind == K.COPY_HOST_TO_DEVICE) & _from_pageable(trace, rows)
+    pageable = _from_pageable(trace, rows)
     wide = computes & ~narrow & ~layout & ~copying & named(trace, trace.events.type[rows], _is_wide_product)
     busy = Spans.of(*_times(trace, rows)) & whole
     return DeviceFacts(
@@ -216,13 +216,12 @@ def _short(name: str) -> str:
 
 
 def _from_pageable(trace: HostTrace, rows: I64) -> Mask:
-    """Copies whose name or details say that their source is not pinned."""
-    told = named(trace, trace.events.type[rows], _PAGEABLE.match)
-    if not trace.has_stat(stat_names.COPY_DETAILS):
-        return told
-    texts, inverse = np.unique(trace.stat_strings(stat_names.COPY_DETAILS)[rows], return_inverse=True)
+    """Copies to a device whose name or details say that their source is not pinned."""
+    copies = np.flatnonzero(trace.events.kind[rows] == K.COPY_HOST_TO_DEVICE)
+    texts, inverse = np.unique(stat_texts(trace, rows[copies], stat_names.COPY_DETAILS), return_inverse=True)
     details = np.array([bool(_PAGEABLE.match(trace.strings[text])) for text in texts.tolist()], np.bool_)
-    found: Mask = told | details[inverse]
+    found = np.zeros(len(rows), np.bool_)
+    found[copies] = named(trace, trace.events.type[rows[copies]], _PAGEABLE.match) | details[inverse]
     return found
 
 
@@ -238,13 +237,7 @@ def _largest(trace: HostTrace, rows: I64) -> list[Share]:
     types, inverse = np.unique(trace.events.type[rows], return_inverse=True)
     total, calls = np.zeros(len(types), np.int64), np.bincount(inverse, minlength=len(types))
     np.add.at(total, inverse, trace.events.duration_ps[rows])
-    merged: dict[str, Share] = {}
-    names = trace.strings.texts(trace.event_types.name[types])
-    for name, count, time in zip(names, calls.tolist(), total.tolist(), strict=True):
-        text = brief(_short(name))
-        known = merged.get(text, Share(text, 0, 0))
-        merged[text] = Share(text, known.calls + count, known.total_ps + time)
-    return sorted(merged.values(), key=lambda share: (-share.total_ps, share.name))[:_MOST_NAMES]
+    return _merged(trace, types, calls, total)
 
 
 # -- what the host does meanwhile ----------------------------------------------------------------------------------
@@ -272,9 +265,19 @@ def _idle(trace: HostTrace, idle: Spans) -> dict[str, Any]:
 
 def _idle_calls(trace: HostTrace, calls: I64, idle_ps: I64) -> list[Share]:
     """The calls into the runtime while the devices stand idle, by name."""
-    names, inverse = np.unique(trace.event_names()[calls], return_inverse=True)
-    total = np.zeros(len(names), np.int64)
-    np.add.at(total, inverse, idle_ps)
-    count = np.bincount(inverse[idle_ps > 0], minlength=len(names))
-    order = np.argsort(-total, kind="stable")[:_MOST_NAMES].tolist()
-    return [Share(trace.strings[names[at]], int(count[at]), int(total[at])) for at in order if total[at]]
+    types = trace.events.type[calls[idle_ps > 0]]
+    total = np.bincount(types, weights=idle_ps[idle_ps > 0])
+    order = np.argsort(-total, kind="stable")[: 4 * _MOST_NAMES]  # several types may have one name
+    return _merged(trace, order, np.bincount(types)[order], total[order].astype(np.int64))
+
+
+def _merged(trace: HostTrace, types: NDArray[np.integer], calls: I64, total: I64) -> list[Share]:
+    """Event types as shares, those of one name together."""
+    merged: dict[str, Share] = {}
+    names = trace.strings.texts(trace.event_types.name[types])
+    for name, count, time in zip(names, calls.tolist(), total.tolist(), strict=True):
+        text = brief(_short(name))
+        known = merged.get(text, Share(text, 0, 0))
+        merged[text] = Share(text, known.calls + count, known.total_ps + time)
+    largest = sorted(merged.values(), key=lambda share: (-share.total_ps, share.name))[:_MOST_NAMES]
+    return [share for share in largest if share.total_ps]

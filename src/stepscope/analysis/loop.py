@@ -28,6 +28,7 @@ Mask = NDArray[np.bool_]
 K = EventKind
 
 _OF_STARTS = 10  # percent of the kernels, from the shortest, that take no longer than it takes to start one
+SEVERAL_STEPS = 5  # from here on it tells something that a gap has no counterpart in any other step
 LONG_GAP_PS = 300_000_000  # dispatching one op leaves shorter gaps; longer ones are a program's own Python
 NEAR_FETCH_PS = 1_000_000_000  # from one fetched value to the next, where a program looks at many
 MOST_NAMES = 12
@@ -408,9 +409,33 @@ def _parts(loop: _Loop, helpers: _Helpers, steps: HostSteps, observed: Spans) ->
         rest = rest - covered
     parts[Activity.WAIT] = parts[Activity.WAIT] | (rest & loop.of(Activity.WAIT))
     rest = rest - loop.of(Activity.WAIT)
-    parts[Activity.PYTHON] = rest.longer(LONG_GAP_PS)
+    parts[Activity.PYTHON] = _that_recur(loop, steps, rest.longer(LONG_GAP_PS))
     parts[Activity.DISPATCH] = rest - parts[Activity.PYTHON]
     return parts
+
+
+def _that_recur(loop: _Loop, steps: HostSteps, gaps: Spans) -> Spans:
+    """Gaps without those in places where no other step has one: there, other programs took the core.
+
+    A place is the n-th event of its name before the gap, counted from the begin of the step or from its end.
+    """
+    if len(steps.number) < SEVERAL_STEPS or len(gaps.start) <= len(steps.number):
+        return gaps
+    before = np.maximum(np.searchsorted(loop.start, gaps.start, side="right") - 1, 0)
+    step = np.searchsorted(steps.start_ps, loop.start, side="right")
+    group = loop.type.astype(np.int64) * (len(steps.number) + 1) + step
+    order = np.argsort(group, kind="stable")
+    first = np.searchsorted(group[order], group, side="left")
+    last = np.searchsorted(group[order], group, side="right")
+    at = np.empty(len(group), np.int64)
+    at[order] = np.arange(len(group))
+    kept = np.zeros(len(before), np.bool_)
+    for place in ((at - first)[before], (last - at)[before]):
+        _, inverse, times = np.unique(
+            np.stack([loop.type[before].astype(np.int64), place]), axis=1, return_inverse=True, return_counts=True
+        )
+        kept |= times[inverse.reshape(-1)] > 1
+    return Spans(gaps.start[kept], gaps.end[kept])
 
 
 def _whole_saves(loop: _Loop, found: Spans, rest: Spans) -> Spans:

@@ -5,6 +5,7 @@ All three look alike on a timeline, so one rule decides between them.
 
 from __future__ import annotations
 
+import math
 import re
 
 from stepscope.analysis.advice.context import MS, Context
@@ -172,7 +173,7 @@ def _too_small(context: Context, work: WorkFacts, overhead: float, repeats: floa
 
 def _one_by_one(context: Context, work: WorkFacts, overhead: float, starts: float, unfused: bool) -> Advice:
     what = f"{starts:.0f} ops and programs are started one by one in a step"
-    return _fused(context, work, overhead, unfused).advice(
+    return _fused(context, work, unfused).advice(
         rule="eager.ops",
         kind="eager_dispatch",
         title="Compile the step instead of running it op by op",
@@ -202,11 +203,7 @@ def _left(context: Context, work: WorkFacts) -> float:
     """A step that starts its work as a whole: what its ops compute."""
     computing, starts = _computing(context, work)
     own = work.start_ps / (work.start_ps + work.start_in_programs_ps) if work.start_ps else 0.0
-    return _untouched(context) + computing - starts * own * (1 - _work_of_short(work))
-
-
-def _work_of_short(work: WorkFacts) -> float:
-    return work.rows / (work.rows + _HALF_BUSY_ROWS) if work.rows else _WORK_OF_SHORT
+    return _untouched(context) + computing - starts * own * (1 - _WORK_OF_SHORT)
 
 
 def _left_without_fetches(context: Context, work: WorkFacts) -> float:
@@ -224,19 +221,28 @@ def _left_without_fetches(context: Context, work: WorkFacts) -> float:
 def _left_of_merged(context: Context, work: WorkFacts, times: float) -> float:
     """A step in which one call does what several did.  A start is paid once, computation grows with the rows."""
     computing, starts = _computing(context, work)
-    once = starts * (1 - _work_of_short(work))
+    once = starts * (1 - (work.rows / (work.rows + _HALF_BUSY_ROWS) if work.rows else _WORK_OF_SHORT))
     untouched = _untouched(context, Activity.INPUT)
     now = context.period_ms - recording_ms(context)
     between = max(now - untouched - computing, 0.0)
     return untouched + computing - once + (between + once) / times
 
 
-def _fused(context: Context, work: WorkFacts, overhead: float, unfused: bool) -> Gain:
-    """Without dispatch; programs of one op that are no products are fused into their neighbours too."""
+def _fused(context: Context, work: WorkFacts, unfused: bool) -> Gain:
+    """Without dispatch; programs of one op that are no products are fused into their neighbours too.
+
+    How many ops of PyTorch merge into one, by a compiler or by a batched op in place of a loop, no trace tells: between
+    none and all of them, the geometric middle is taken.
+    """
     if not unfused:
         kernels = context.loop.eager_kernels_ps if context.loop else 0
         nodes = context.calls(Activity.EAGER) * _GRAPH_NODE_PS + context.per_step(kernels)
-        return with_only(context, _left(context, work) + nodes / MS, "dispatching")
+        left = _left(context, work) + nodes / MS
+        if context.framework != "pytorch":
+            return with_only(context, left, "dispatching")
+        now = context.period_ms - recording_ms(context)
+        what = f"dispatching; {left:.2f} ms would be left if all ops were merged, {now:.2f} ms if none, between them"
+        return with_only(context, math.sqrt(max(left * now, 0.0)), what)
     products = sum(module.self_ps for module in work.modules if _PRODUCT.match(module.name)) / work.steps / MS
     return with_only(context, products, "dispatching, and of ops that a compiler fuses")
 

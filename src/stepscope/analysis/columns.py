@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.grouping import forest
+from stepscope.analysis.spans import Spans
+from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace, LineKind, StatTag
 
 Mask = NDArray[np.bool_]
@@ -25,6 +27,18 @@ _BIT_OF: dict[EventKind, int] = {
 def on_threads(trace: HostTrace) -> Mask:
     """Events on threads of the host: bool of shape (events,)."""
     return trace.derived("on threads", lambda host: (host.lines.kind == LineKind.THREAD)[host.events.line])
+
+
+def observed(trace: HostTrace) -> Spans:
+    """The time that is looked at: from the first step's begin to the last one's end.
+
+    Steps that are marked on no thread are nobody's loop, and what lies between them is not known to be a part of one;
+    then the time between them is left out.
+    """
+    steps = steps_of(trace)
+    if not len(steps.number) or steps.line < 0:
+        return Spans.of(steps.start_ps, steps.end_ps)
+    return Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
 
 
 def of_kinds(kind: NDArray[np.uint8], kinds: Iterable[EventKind]) -> Mask:

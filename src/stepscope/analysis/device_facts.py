@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.columns import named, of_kinds, on_threads, stat_texts
+from stepscope.analysis.columns import named, observed, of_kinds, on_threads, stat_texts
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.spans import Spans
@@ -67,7 +67,7 @@ class DeviceFacts:
 
     Attributes:
         steps: how many; `marked` is False where the whole capture counts as one.
-        observed_ps: from the first step's begin to the last one's end.
+        observed_ps: the time that is looked at (`columns.observed`).
         busy_ps: time with work on a device.
         work_ps: all pieces of work added up, which is more where devices or streams work at a time.
         kernels: pieces of computation; `short_kernels` of them last less than SHORT_KERNEL_PS.
@@ -79,7 +79,7 @@ class DeviceFacts:
             are all that a device does.
         collectives: pieces of communication; `collective_ps` their median length, `exposed_collectives_ps` the time in
             which they are all that a device does.
-        idle_ps: time without work on any device between the first step's begin and the last one's end.
+        idle_ps: the part of it without work on any device.
         short_gaps_ps: the part of it in gaps shorter than SHORT_GAP_PS; `gaps` tells how many gaps there are.
         longest_gap_ps: the longest gap.
         after_sync_ps: the part in gaps during which the host comes back from waiting for the device.
@@ -124,10 +124,9 @@ def _find(trace: HostTrace) -> DeviceFacts | None:
     steps, device = steps_of(trace), is_device_work(trace)
     if not len(steps.number) or not device.any():
         return None
-    whole = Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
+    whole = observed(trace)
     rows = np.flatnonzero(device)
-    start, end = _times(trace, rows)
-    rows = rows[(start < whole.end[0]) & (end > whole.start[0])]
+    rows = rows[whole.covered(*_times(trace, rows)) > 0]
     if not len(rows):
         return None
     kind, length = trace.events.kind[rows], trace.events.duration_ps[rows]

@@ -93,6 +93,28 @@ def test_one_long_gap_is_no_matter_of_launches() -> None:
     assert "launch.bound" not in [item.id for item in said(trace)]
 
 
+def test_idle_time_leads_to_the_longest_gaps() -> None:
+    item = said(two_steps("a" + "-" * 119, "k " * 58 + "k   "))[0]
+
+    assert [(place.name, place.start_ms, place.end_ms) for place in item.intervals[:2]] == [
+        ("no device works", 117.0, 120.0),
+        ("no device works", 237.0, 240.0),
+    ]
+
+
+def test_steps_that_no_thread_marks_leave_no_python_between_them() -> None:
+    trace = draw(
+        """
+        host main   | Y---      Y---      Y---
+        gpu0 Steps  | W1--      W2--      W3--
+        gpu0 s      | kkkk      kkkk      kkkk
+        """,
+        SORTS,
+    )
+
+    assert [item.kind for item in said(trace)] == ["none"]
+
+
 def test_few_kernels_of_a_program_that_takes_long_to_start_want_larger_batches() -> None:
     trace = two_steps("F--------a", "       bbb")
 
@@ -167,6 +189,7 @@ def test_layout_advice_names_the_kernel_and_the_api_of_the_framework() -> None:
     assert "nchwToNhwcKernel" in item.evidence and "30.0 %" in item.evidence
     assert "channels_last" in item.actions[0]
     assert [(row.tool, row.value_ms) for row in item.rows] == [("kernel-stats", 3.0)]
+    assert [(place.start_ms, place.end_ms) for place in item.intervals] == [(0.0, 1.0)]
 
 
 @pytest.mark.parametrize(("length", "speaks"), [(10, True), (11, False)])

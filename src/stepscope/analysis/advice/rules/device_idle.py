@@ -94,7 +94,7 @@ def _launching(context: Context, threshold: float) -> Advice | None:
         tool="idle",
         confidence=0.8 if device.short_kernels > 0.5 * device.kernels else 0.6,
         rows=(Row("steps", "kernel_launch", round(idle, 3)), *_rows(device, device.calls[:2])),
-        intervals=context.intervals(Activity.RUNTIME) or context.intervals(Activity.OP),
+        intervals=context.idle_places(),
     )
 
 
@@ -114,7 +114,7 @@ def _starting_programs(context: Context, device: DeviceFacts) -> Advice | None:
         tool="idle",
         confidence=0.5,
         rows=_rows(device, device.calls[:2]),
-        intervals=context.intervals(Activity.PROGRAM),
+        intervals=context.idle_places(),
     )
 
 
@@ -179,7 +179,7 @@ def _waiting(context: Context, threshold: float) -> Advice | None:
         tool="syncs",
         confidence=0.3 if once else 0.7,
         rows=_rows(device, blocked or device.calls[:2]),
-        intervals=context.intervals(Activity.SYNC),
+        intervals=context.work_places(blocked) or context.idle_places(),
     )
 
 

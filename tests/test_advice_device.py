@@ -105,11 +105,11 @@ def test_idle_time_leads_to_the_longest_gaps() -> None:
 def test_steps_that_no_thread_marks_leave_no_python_between_them() -> None:
     trace = draw(
         """
-        host main   | Y---      Y---      Y---
+        host main   | o1        o2        o3
         gpu0 Steps  | W1--      W2--      W3--
-        gpu0 s      | kkkk      kkkk      kkkk
+        gpu0 s      | K1--      K2--      K3--
         """,
-        SORTS,
+        SORTS | {"o": Sort(K.OP, "MatMul", "group_id")},
     )
 
     assert [item.kind for item in said(trace)] == ["none"]

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from draw import Sort, draw
+from draw import MS, Sort, draw
 
 from stepscope.analysis import overview
 from stepscope.analysis.advice import Advice, Context, advise
-from stepscope.model import EventKind, HostTrace, Trait
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder, Trait
 
 K = EventKind
 
@@ -28,7 +28,8 @@ SORTS = {
     "t": Sort(K.KERNEL, "void cudnn::ops::nchwToNhwcKernel<float>()"),
     "u": Sort(K.COPY_HOST_TO_DEVICE, "Memcpy HtoD (Pageable -> Device)"),
     "v": Sort(K.COPY_HOST_TO_DEVICE, "Memcpy HtoD (Pinned -> Device)"),
-    "w": Sort(K.OP, "tf_data_op:DecodeJpeg"),
+    "q": Sort(K.ITERATOR, "Iterator::Root::Prefetch::Map"),
+    "w": Sort(K.OP, "decode:DecodeJpeg"),
 }
 
 
@@ -104,13 +105,15 @@ def test_a_step_that_waits_for_input_is_not_bound_by_launches() -> None:
     assert [item.kind for item in said(trace)] == ["input_preprocessing"]
 
 
-def test_threads_of_the_input_that_compete_are_told_to_keep_away() -> None:
-    trace = two_steps("a" + "-" * 119, "k " * 60, host_tf_data="w" + "-" * 99)
-    calm = two_steps("a" + "-" * 119, "k " * 60)
+@pytest.mark.parametrize(("length", "advised"), [(61, True), (59, False)])
+def test_threads_of_tf_data_that_compete_with_launches_are_told_to_keep_away(length: int, advised: bool) -> None:
+    trace = two_steps(
+        "a" + "-" * 119, "k " * 60, host_tf_data="q" + "-" * (length - 1), host_tf_data2="w" + "-" * (length - 1)
+    )
+    (item, *_) = said(trace, framework="tensorflow")
 
-    busy = replace(context_of(trace, framework="tensorflow"))
-    assert "gpu_private" not in advise(context_of(calm, framework="tensorflow")).items[0].actions[0]
-    assert busy.hosts[0].feed.ops_ps == 0  # no iterators, so these are no ops of tf.data
+    assert item.kind == "eager_dispatch"
+    assert ("TF_GPU_THREAD_MODE=gpu_private" in item.actions[0]) == advised
 
 
 # -- waiting -------------------------------------------------------------------------------------------------------
@@ -254,6 +257,23 @@ def test_collectives_that_no_kernel_hides_bind_by_communication() -> None:
     assert first(worker("a", "kkkkkkNNNN")) == ("communication.exposed", "communication_bound", 1.67)
 
 
+def test_many_short_collectives_are_to_be_joined() -> None:
+    builder = TraceBuilder("host")
+    thread = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    stream = builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU, 0), "s", kind=LineKind.STREAM)
+    for step in range(2):
+        thread.event("train", step * 10 * MS, 10 * MS, K.STEP_MARK, {"step_num": step})
+        thread.event("aten::linear", step * 10 * MS, 10 * MS, K.OP)
+        for at in range(20):
+            begin = (step * 20 + at) * MS // 2
+            stream.event("ncclAllReduce", begin, MS // 10, K.COLLECTIVE)
+            stream.event("kernel", begin + MS // 10, 4 * MS // 10, K.KERNEL)
+    (item,) = said(builder.build())
+
+    assert (item.kind, item.title) == ("communication_bound", "Communicate in fewer, larger messages")
+    assert "20.0 %" in item.evidence and "in 20 messages a step" in item.evidence
+
+
 def test_collectives_beside_kernels_cost_nothing() -> None:
     trace = two_steps("a" * 10, "kkkkkkkkkk", gpu0_comm="NNNNNNNNNN")
 
@@ -279,3 +299,35 @@ def test_python_on_the_host_is_not_explained_by_communication_on_the_device() ->
     trace = two_steps("aaaaaa    ", "kkkkNN    ")
 
     assert [item.id for item in said(trace)] == ["python.device-idle", "communication.exposed"]
+
+
+# -- compiling -----------------------------------------------------------------------------------------------------
+
+COMPILES = {
+    "F": Sort(K.TRACED_FUNCTION, "train_step", stats={"tf_function_call": "traced-nonXla", "tracing_count": 3}),
+    "f": Sort(K.TRACED_FUNCTION, "train_step", stats={"tf_function_call": "notTraced-nonXla", "tracing_count": 3}),
+    "X": Sort(K.COMPILE, "CpuCompiler::RunBackend", stats={"name": "jit_move"}),
+    "Y": Sort(K.COMPILE, "CpuCompiler::RunBackend", stats={"name": "a_inference_step_963__XlaMustCompile_true_.2"}),
+    "Z": Sort(K.COMPILE, "entire_frame_compile"),
+    "l": Sort(K.OP, "aten::linear", stats={"Input Dims": "[[8,4]]"}),
+    "m": Sort(K.OP, "aten::linear", stats={"Input Dims": "[[9,4]]"}),
+}
+
+
+@pytest.mark.parametrize(
+    ("first_step", "second_step", "told"),
+    [
+        ("FX--a-----", "FX--a-----", "; train_step 2 times in all"),
+        ("fX--a-----", "fX--a-----", "; jit_move 2 times in all"),
+        ("X---a-----", "Y---a-----", "; jit_move 1 times in all"),
+        ("Z---l-----", "Z---m-----", "; the shapes that aten::linear is given change: [[8,4]], then [[9,4]]"),
+        ("Z---l-----", "Z---l-----", "; a compiled frame 2 times in all"),
+    ],
+    ids=["traced function", "program", "programs", "shapes that change", "equal shapes"],
+)
+def test_recompilation_names_what_is_compiled_and_what_changes(first_step: str, second_step: str, told: str) -> None:
+    trace = draw(f"host main | M0--------M1--------\nhost main | {first_step}{second_step}", COMPILES)
+    (item,) = said(trace)
+
+    assert item.kind == "recompilation"
+    assert item.evidence.endswith(told)

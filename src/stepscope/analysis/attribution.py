@@ -203,8 +203,8 @@ def _levels() -> NDArray[np.uint8]:
 
 def _around(trace: HostTrace, calls: I64) -> I64:
     """What may stand for an op around each call: int64 of shape (n,), row or -1."""
-    links, out = forest(trace), np.empty(len(calls), np.int64)
-    kernels.ops.climb(calls, links.parent, links.cause, trace.events.kind, _levels(), out)
+    links, levels, out = forest(trace), _levels(), np.empty(len(calls), np.int64)
+    kernels.ops.climb(calls, links.parent, links.cause, trace.events.kind, levels, int(levels.max()), out)
     return out
 
 

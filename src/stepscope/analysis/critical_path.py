@@ -243,7 +243,7 @@ def _graph(trace: HostTrace) -> _Graph:
     # The nearest event above that may be on the path itself.
     none = np.full(len(events), -1, np.int32)
     kernels.ops.climb(
-        links.parent[rows].astype(np.int64), links.parent, none, (part > 0).astype(np.uint8), level, around
+        links.parent[rows].astype(np.int64), links.parent, none, (part > 0).astype(np.uint8), level, 1, around
     )
     device = is_device_work(trace)[rows]
     done = np.flatnonzero(device)

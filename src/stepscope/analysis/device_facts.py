@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.columns import named, of_kinds, on_threads
+from stepscope.analysis.columns import named, observed, of_kinds, on_threads, stat_texts
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.spans import Spans
@@ -67,7 +67,7 @@ class DeviceFacts:
 
     Attributes:
         steps: how many; `marked` is False where the whole capture counts as one.
-        observed_ps: from the first step's begin to the last one's end.
+        observed_ps: the time that is looked at (`columns.observed`).
         busy_ps: time with work on a device.
         work_ps: all pieces of work added up, which is more where devices or streams work at a time.
         kernels: pieces of computation; `short_kernels` of them last less than SHORT_KERNEL_PS.
@@ -79,7 +79,7 @@ class DeviceFacts:
             are all that a device does.
         collectives: pieces of communication; `collective_ps` their median length, `exposed_collectives_ps` the time in
             which they are all that a device does.
-        idle_ps: time without work on any device between the first step's begin and the last one's end.
+        idle_ps: the part of it without work on any device.
         short_gaps_ps: the part of it in gaps shorter than SHORT_GAP_PS; `gaps` tells how many gaps there are.
         longest_gap_ps: the longest gap.
         after_sync_ps: the part in gaps during which the host comes back from waiting for the device.
@@ -124,10 +124,9 @@ def _find(trace: HostTrace) -> DeviceFacts | None:
     steps, device = steps_of(trace), is_device_work(trace)
     if not len(steps.number) or not device.any():
         return None
-    whole = Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
+    whole = observed(trace)
     rows = np.flatnonzero(device)
-    start, end = _times(trace, rows)
-    rows = rows[(start < whole.end[0]) & (end > whole.start[0])]
+    rows = rows[whole.covered(*_times(trace, rows)) > 0]
     if not len(rows):
         return None
     kind, length = trace.events.kind[rows], trace.events.duration_ps[rows]
@@ -136,7 +135,7 @@ def _find(trace: HostTrace) -> DeviceFacts | None:
     layout, copying = _sorts(trace, rows)
     layout &= computes
     copying = (copying & computes & ~layout) | (kind == K.COPY_DEVICE_TO_DEVICE)
-    pageable = (kind == K.COPY_HOST_TO_DEVICE) & _from_pageable(trace, rows)
+    pageable = _from_pageable(trace, rows)
     wide = computes & ~narrow & ~layout & ~copying & named(trace, trace.events.type[rows], _is_wide_product)
     busy = Spans.of(*_times(trace, rows)) & whole
     return DeviceFacts(
@@ -216,13 +215,12 @@ def _short(name: str) -> str:
 
 
 def _from_pageable(trace: HostTrace, rows: I64) -> Mask:
-    """Copies whose name or details say that their source is not pinned."""
-    told = named(trace, trace.events.type[rows], _PAGEABLE.match)
-    if not trace.has_stat(stat_names.COPY_DETAILS):
-        return told
-    texts, inverse = np.unique(trace.stat_strings(stat_names.COPY_DETAILS)[rows], return_inverse=True)
+    """Copies to a device whose name or details say that their source is not pinned."""
+    copies = np.flatnonzero(trace.events.kind[rows] == K.COPY_HOST_TO_DEVICE)
+    texts, inverse = np.unique(stat_texts(trace, rows[copies], stat_names.COPY_DETAILS), return_inverse=True)
     details = np.array([bool(_PAGEABLE.match(trace.strings[text])) for text in texts.tolist()], np.bool_)
-    found: Mask = told | details[inverse]
+    found = np.zeros(len(rows), np.bool_)
+    found[copies] = named(trace, trace.events.type[rows[copies]], _PAGEABLE.match) | details[inverse]
     return found
 
 
@@ -238,13 +236,7 @@ def _largest(trace: HostTrace, rows: I64) -> list[Share]:
     types, inverse = np.unique(trace.events.type[rows], return_inverse=True)
     total, calls = np.zeros(len(types), np.int64), np.bincount(inverse, minlength=len(types))
     np.add.at(total, inverse, trace.events.duration_ps[rows])
-    merged: dict[str, Share] = {}
-    names = trace.strings.texts(trace.event_types.name[types])
-    for name, count, time in zip(names, calls.tolist(), total.tolist(), strict=True):
-        text = brief(_short(name))
-        known = merged.get(text, Share(text, 0, 0))
-        merged[text] = Share(text, known.calls + count, known.total_ps + time)
-    return sorted(merged.values(), key=lambda share: (-share.total_ps, share.name))[:_MOST_NAMES]
+    return _merged(trace, types, calls, total)
 
 
 # -- what the host does meanwhile ----------------------------------------------------------------------------------
@@ -272,9 +264,19 @@ def _idle(trace: HostTrace, idle: Spans) -> dict[str, Any]:
 
 def _idle_calls(trace: HostTrace, calls: I64, idle_ps: I64) -> list[Share]:
     """The calls into the runtime while the devices stand idle, by name."""
-    names, inverse = np.unique(trace.event_names()[calls], return_inverse=True)
-    total = np.zeros(len(names), np.int64)
-    np.add.at(total, inverse, idle_ps)
-    count = np.bincount(inverse[idle_ps > 0], minlength=len(names))
-    order = np.argsort(-total, kind="stable")[:_MOST_NAMES].tolist()
-    return [Share(trace.strings[names[at]], int(count[at]), int(total[at])) for at in order if total[at]]
+    types = trace.events.type[calls[idle_ps > 0]]
+    total = np.bincount(types, weights=idle_ps[idle_ps > 0])
+    order = np.argsort(-total, kind="stable")[: 4 * _MOST_NAMES]  # several types may have one name
+    return _merged(trace, order, np.bincount(types)[order], total[order].astype(np.int64))
+
+
+def _merged(trace: HostTrace, types: NDArray[np.integer], calls: I64, total: I64) -> list[Share]:
+    """Event types as shares, those of one name together."""
+    merged: dict[str, Share] = {}
+    names = trace.strings.texts(trace.event_types.name[types])
+    for name, count, time in zip(names, calls.tolist(), total.tolist(), strict=True):
+        text = brief(_short(name))
+        known = merged.get(text, Share(text, 0, 0))
+        merged[text] = Share(text, known.calls + count, known.total_ps + time)
+    largest = sorted(merged.values(), key=lambda share: (-share.total_ps, share.name))[:_MOST_NAMES]
+    return [share for share in largest if share.total_ps]

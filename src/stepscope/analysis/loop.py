@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.columns import named, of_kinds, on_threads, type_names
+from stepscope.analysis.columns import named, observed, of_kinds, on_threads, type_names
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.spans import Spans, outermost
 from stepscope.analysis.stepping import HostSteps, steps_of
@@ -146,7 +146,7 @@ class LoopFacts:
 
     Attributes:
         steps: how many.
-        observed_ps: from the first step's begin to the last one's end; what `activity_ps` adds up to.
+        observed_ps: the time that is looked at (`columns.observed`); what `activity_ps` adds up to.
         activity_ps: time by activity, in lower case.
         spans: the longest stretches of each activity.
         calls: how many outermost events of each activity there are.
@@ -237,15 +237,15 @@ def _find(trace: HostTrace) -> LoopFacts | None:
     line = _loop_line(trace, steps)
     if steps.source == "none" or line < 0:
         return None
-    observed = Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
-    loop = _loop(trace, line, observed)
+    seen = observed(trace)
+    loop = _loop(trace, line, seen)
     helpers = _helpers(trace, steps, line)
-    parts = _parts(loop, helpers, steps, observed)
+    parts = _parts(loop, helpers, steps, seen)
     fetches = _fetches(loop)
     from_python = parts[Activity.INPUT] & loop.where((loop.kind == K.PYTHON_CALL) & (loop.activity == Activity.INPUT))
     return LoopFacts(
         steps=len(steps.number),
-        observed_ps=observed.total,
+        observed_ps=seen.total,
         activity_ps={activity.name.lower(): spans.total for activity, spans in parts.items()},
         spans={activity.name.lower(): _longest(loop, spans, activity) for activity, spans in parts.items()},
         calls={activity.name.lower(): len(loop.outer(activity)) for activity in parts},
@@ -261,7 +261,7 @@ def _find(trace: HostTrace) -> LoopFacts | None:
         recorded=_recorded(loop, parts),
         helper_events=helpers.events,
         eager_kernels_ps=_eager_kernels(loop),
-        fetches_ps=(fetches & observed).total,
+        fetches_ps=(fetches & seen).total,
         fetches_recorded=int((fetches.covered(loop.start, loop.start + 1) > 0).sum()),
     )
 
@@ -279,11 +279,11 @@ def _loop_line(trace: HostTrace, steps: HostSteps) -> int:
     return int(np.bincount(lines).argmax()) if len(lines) else -1
 
 
-def _loop(trace: HostTrace, line: int, observed: Spans) -> _Loop:
+def _loop(trace: HostTrace, line: int, seen: Spans) -> _Loop:
     rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
     start = trace.events.start_ps[rows]
     end = start + forest(trace).extent_ps[rows]
-    inside = (end > observed.start[0]) & (start < observed.end[0])
+    inside = (end > seen.start[0]) & (start < seen.end[-1])
     kind, types = trace.events.kind[rows][inside], trace.events.type[rows][inside]
     start, end = start[inside], end[inside]
     activity = _by_kind()[kind]
@@ -383,10 +383,10 @@ def _helpers(trace: HostTrace, steps: HostSteps, line: int) -> _Helpers:
     return _Helpers(int((working & compute & ~device).sum()), *spans)
 
 
-def _parts(loop: _Loop, helpers: _Helpers, steps: HostSteps, observed: Spans) -> dict[Activity, Spans]:
+def _parts(loop: _Loop, helpers: _Helpers, steps: HostSteps, seen: Spans) -> dict[Activity, Spans]:
     """Every instant of the observed time under exactly one activity."""
     parts: dict[Activity, Spans] = {}
-    rest = observed
+    rest = seen
     for activity in (each for each in Activity if each <= Activity.RUNTIME):
         covered = loop.of(activity)
         if activity == Activity.INPUT:

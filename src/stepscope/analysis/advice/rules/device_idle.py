@@ -5,6 +5,8 @@ Idle time that waiting for input, saving, compiling or Python explains belongs t
 
 from __future__ import annotations
 
+import re
+
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Bound, without
 from stepscope.analysis.advice.rule import Advice, Row, Rule
@@ -18,6 +20,8 @@ _MOST_COMPILED = 0.5  # of the kernels: they come with programs, which launch th
 _OF_PROGRAMS = 35.0  # percent of the step that starting programs has to take
 _LARGEST_GAP = 0.5  # of all idle time: then it is not launching that makes it
 _BUSY_INPUT = 0.5  # of the steps' time: that much work on one thread of the input competes for the cores
+
+_BLOCKS = re.compile(r"(?i).*(?:memcpy|copy|synchronize|wait)")
 
 _FEWER: Actions = {
     "tensorflow": (
@@ -143,14 +147,16 @@ def _contention(context: Context) -> bool:
     pace = context.pace
     if context.framework != "tensorflow" or pace is None or pace.loop is None:
         return False
-    return pace.feed.ops_ps + pace.feed.produced_ps >= _BUSY_INPUT * pace.loop.observed_ps
+    return max(pace.feed.ops_ps, pace.feed.produced_ps) >= _BUSY_INPUT * pace.loop.observed_ps
 
 
 def _waiting(context: Context, threshold: float) -> Advice | None:
     device = context.device
     if device is None:
         return None
-    blocked = [call for call in device.calls if call.total_ps >= _LARGEST_GAP * device.idle_ps]
+    blocked = [
+        call for call in device.calls if call.total_ps >= _LARGEST_GAP * device.idle_ps and _BLOCKS.match(call.name)
+    ]
     after = device.after_sync_ps if device.syncs > device.steps else 0
     idle_ps = max(after, blocked[0].total_ps if blocked else 0)
     idle = idle_ps / device.steps / MS

@@ -64,9 +64,13 @@ def _first_runs_ms(context: Context) -> float:
 
 
 def _what_changed(context: Context) -> str:
-    """Which program it is, as far as the trace names it."""
+    """Which program it is and what changes about it, as far as the trace tells."""
+    found = context.pace.compiles if context.pace else None
     programs = context.loop.programs if context.loop else []
-    return f"; most of it in {programs[0].name}" if programs else ""
+    if found is None or not (found.programs or found.op):
+        return f"; most of it in {programs[0].name}" if programs else ""
+    text = f"; {found.programs[0].name} {found.programs[0].times} times in all" if found.programs else ""
+    return text + (f"; the shapes that {found.op} is given change: {', then '.join(found.shapes)}" if found.op else "")
 
 
 RULE = Rule(id="compile.again", threshold_percent=8.0, evaluate=_evaluate)

@@ -137,7 +137,7 @@ def _cause(context: Context, waits: float, unnamed: float) -> tuple[str, str, fl
         return _cause_in_iterators(context, feed, waits)
     if loop is not None and loop.input_from_python_ps:
         return _cause_in_python(context)
-    if unnamed:
+    if 2 * unnamed >= waits:
         return "input_python", "Python runs before the first op or program of each step", 0.5
     return "input_preprocessing", "nothing of how the input is made was recorded", 0.4
 

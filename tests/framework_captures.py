@@ -126,6 +126,11 @@ def torch_loader_workers(logdir: Path) -> FrameworkCapture:
     return _capture("loader_workers", "torch", logdir, torch_programs)
 
 
+def torch_epoch(logdir: Path) -> FrameworkCapture:
+    """PyTorch, a whole pass over a DataLoader with worker processes, with stacks; the clock is that of `next`."""
+    return _capture("epoch", "torch", logdir, torch_programs)
+
+
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Holds a lock that the system takes back when a worker dies."""
@@ -213,3 +218,9 @@ def torch_loader_alone_capture(tmp_path_factory: pytest.TempPathFactory) -> Fram
 def torch_loader_workers_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
     """See `torch_loader_workers`."""
     return _once(tmp_path_factory, torch_loader_workers)
+
+
+@pytest.fixture(scope="session")
+def torch_epoch_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
+    """See `torch_epoch`."""
+    return _once(tmp_path_factory, torch_epoch)

@@ -197,6 +197,23 @@ def test_fetched_values_that_follow_one_another_are_a_burst() -> None:
     assert loop.fetches_recorded == 4
 
 
+@pytest.mark.parametrize(
+    ("places", "python"), [((2, 5, 8, 11, 14), 0.0), ((8, 8, 8, 8, 8), 5.0), ((2, 8, 5, 8, 11), 2.0)]
+)
+def test_gaps_in_a_place_of_their_own_are_not_the_programs(places: tuple[int, ...], python: float) -> None:
+    events = []
+    for step, gap in enumerate(places):
+        begin = 30_000 * step
+        events.append(("train", begin, 29_000, K.STEP_MARK))
+        for op in range(20):
+            events.append(("aten::mm", begin + 1300 * op + (1000 if op > gap else 0), 1300, K.OP))
+    trace = _line_of(events)
+    ends = sum(30_000 - 27_000 for _ in places) / 1000  # after the last op of each step
+    first = ends - 1  # the last step has no next one
+
+    assert loop_facts(trace).activity_ps["python"] / MS == python + first
+
+
 COPIED = {
     "d": Sort(K.OP, "aten::detach"),
     "o": Sort(K.OP, "aten::to"),

@@ -419,7 +419,7 @@ def _that_recur(loop: _Loop, steps: HostSteps, gaps: Spans) -> Spans:
 
     A place is the n-th event of its name before the gap, counted from the begin of the step or from its end.
     """
-    if len(steps.number) < SEVERAL_STEPS or len(gaps.start) <= len(steps.number):
+    if len(steps.number) < SEVERAL_STEPS or not len(gaps.start):
         return gaps
     before = np.maximum(np.searchsorted(loop.start, gaps.start, side="right") - 1, 0)
     step = np.searchsorted(steps.start_ps, loop.start, side="right")

@@ -262,7 +262,9 @@ def _find(trace: HostTrace) -> LoopFacts | None:
         helper_events=helpers.events,
         eager_kernels_ps=_eager_kernels(loop),
         fetches_ps=(fetches & seen).total,
-        fetches_recorded=int((fetches.covered(loop.start, loop.start + 1) > 0).sum()),
+        fetches_recorded=int(
+            np.diff(np.searchsorted(loop.start, np.stack([fetches.start, fetches.end])), axis=0).sum()
+        ),
     )
 
 
@@ -422,15 +424,19 @@ def _that_recur(loop: _Loop, steps: HostSteps, gaps: Spans) -> Spans:
     if len(steps.number) < SEVERAL_STEPS or not len(gaps.start):
         return gaps
     before = np.maximum(np.searchsorted(loop.start, gaps.start, side="right") - 1, 0)
-    step = np.searchsorted(steps.start_ps, loop.start, side="right")
-    group = loop.type.astype(np.int64) * (len(steps.number) + 1) + step
+    wanted = np.zeros(len(loop.trace.event_types), np.bool_)
+    wanted[loop.type[before]] = True
+    rows = np.flatnonzero(wanted[loop.type])
+    step = np.searchsorted(steps.start_ps, loop.start[rows], side="right")
+    group = loop.type[rows].astype(np.int64) * (len(steps.number) + 1) + step
     order = np.argsort(group, kind="stable")
-    first = np.searchsorted(group[order], group, side="left")
-    last = np.searchsorted(group[order], group, side="right")
-    at = np.empty(len(group), np.int64)
-    at[order] = np.arange(len(group))
+    place_of = np.empty(len(rows), np.int64)
+    place_of[order] = np.arange(len(rows))
+    at = np.searchsorted(rows, before)
+    ordered, mine = group[order], group[at]
+    first, last = np.searchsorted(ordered, mine, side="left"), np.searchsorted(ordered, mine, side="right")
     kept = np.zeros(len(before), np.bool_)
-    for place in ((at - first)[before], (last - at)[before]):
+    for place in (place_of[at] - first, last - place_of[at]):
         _, inverse, times = np.unique(
             np.stack([loop.type[before].astype(np.int64), place]), axis=1, return_inverse=True, return_counts=True
         )
@@ -526,15 +532,17 @@ def _recorded(loop: _Loop, parts: Mapping[Activity, Spans]) -> dict[str, Recorde
     """Events by the activity in which they begin."""
     python = loop.kind == K.PYTHON_CALL
     running = _running_python(loop, python)
-    order = np.argsort(np.concatenate([spans.start for spans in parts.values()]))
-    starts = np.concatenate([spans.start for spans in parts.values()])[order]
+    begins = np.concatenate([spans.start for spans in parts.values()])
+    order = np.argsort(begins)
     owner = np.repeat(np.arange(len(parts)), [len(spans.start) for spans in parts.values()])[order]
-    at = np.searchsorted(starts, loop.start, side="right") - 1
-    of = owner[np.maximum(at, 0)] if len(starts) else np.zeros(len(at), np.int64)
-    calls, events = (np.bincount(of[chosen], minlength=len(parts)).tolist() for chosen in (python, ~python))
+    bounds = np.append(np.searchsorted(loop.start, begins[order]), len(python))
+    called = np.diff(np.append(0, np.cumsum(python))[bounds])
+    calls, events = np.zeros(len(parts), np.int64), np.zeros(len(parts), np.int64)
+    np.add.at(calls, owner, called)
+    np.add.at(events, owner, np.diff(bounds) - called)
     return {
         activity.name.lower(): Recorded(
-            events[row], calls[row], (spans & running).total if activity >= Activity.DISPATCH else 0
+            int(events[row]), int(calls[row]), (spans & running).total if activity >= Activity.DISPATCH else 0
         )
         for row, (activity, spans) in enumerate(parts.items())
     }

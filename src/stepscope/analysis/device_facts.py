@@ -7,7 +7,7 @@ which the host comes back from waiting for the device is the price of that wait:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,8 @@ Mask = NDArray[np.bool_]
 K = EventKind
 
 SHORT_KERNEL_PS = 20_000_000  # a launch costs the host about half as much
-SHORT_GAP_PS = 200_000_000  # launches of one kernel after another leave shorter gaps
 _MOST_NAMES = 5
+_MOST_GAPS = 3
 _RUNTIME = (K.RUNTIME_CALL, K.SYNC, K.COPY_HOST_TO_DEVICE_CALL)
 _COMPUTES = (K.KERNEL, K.DEVICE_OP)
 
@@ -54,11 +54,13 @@ _XLA_OP = re.compile(r"%([\w.\-]+) = ")
 
 @dataclass(frozen=True)
 class Share:
-    """Work or calls of one name: how often, and for how long altogether, in ps."""
+    """Work or calls of one name: how often, for how long altogether, and when the longest of them, in ps."""
 
     name: str
     calls: int
     total_ps: int
+    start_ps: int
+    end_ps: int
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,11 @@ class DeviceFacts:
         collectives: pieces of communication; `collective_ps` their median length, `exposed_collectives_ps` the time in
             which they are all that a device does.
         idle_ps: the part of it without work on any device.
-        short_gaps_ps: the part of it in gaps shorter than SHORT_GAP_PS; `gaps` tells how many gaps there are.
-        longest_gap_ps: the longest gap.
+        gaps: how many times without work there are; `longest_gap_ps` is the longest, `longest_gaps` are its begin and
+            end and those of the next ones.
         after_sync_ps: the part in gaps during which the host comes back from waiting for the device.
         syncs: such waits.
-        calls: calls of the loop's thread into the device's runtime while the devices stand idle, longest first.
+        calls: calls into the devices' runtime, with the time in which the devices stand idle meanwhile, longest first.
     """
 
     steps: int
@@ -107,9 +109,9 @@ class DeviceFacts:
     collective_ps: int
     exposed_collectives_ps: int
     idle_ps: int
-    short_gaps_ps: int
     gaps: int
     longest_gap_ps: int
+    longest_gaps: list[tuple[int, int]]
     after_sync_ps: int
     syncs: int
     calls: list[Share]
@@ -233,10 +235,26 @@ def _compiled(trace: HostTrace, rows: I64) -> Mask:
 
 
 def _largest(trace: HostTrace, rows: I64) -> list[Share]:
-    types, inverse = np.unique(trace.events.type[rows], return_inverse=True)
-    total, calls = np.zeros(len(types), np.int64), np.bincount(inverse, minlength=len(types))
-    np.add.at(total, inverse, trace.events.duration_ps[rows])
-    return _merged(trace, types, calls, total)
+    return _shares(trace, rows, trace.events.duration_ps[rows])
+
+
+def _shares(trace: HostTrace, rows: I64, time_ps: I64) -> list[Share]:
+    """Some events by name, those that take most of a time first."""
+    types = trace.events.type[rows]
+    total, calls = np.bincount(types, weights=time_ps), np.bincount(types)
+    merged: dict[str, Share] = {}
+    for at in np.argsort(-total, kind="stable")[: 4 * _MOST_NAMES].tolist():  # several types may have one name
+        if total[at]:
+            name = brief(_short(trace.strings[trace.event_types.name[at]]))
+            known = merged.get(name) or Share(name, 0, 0, *_longest(trace, rows[types == at], time_ps[types == at]))
+            merged[name] = replace(known, calls=known.calls + int(calls[at]), total_ps=known.total_ps + int(total[at]))
+    return sorted(merged.values(), key=lambda share: (-share.total_ps, share.name))[:_MOST_NAMES]
+
+
+def _longest(trace: HostTrace, rows: I64, time_ps: I64) -> tuple[int, int]:
+    row = rows[int(np.argmax(time_ps))]
+    start = int(trace.events.start_ps[row])
+    return start, start + int(trace.events.duration_ps[row])
 
 
 # -- what the host does meanwhile ----------------------------------------------------------------------------------
@@ -249,34 +267,15 @@ def _idle(trace: HostTrace, idle: Spans) -> dict[str, Any]:
     waits = trace.events.kind[calls] == K.SYNC
     waits |= named(trace, trace.events.type[calls], BLOCKING_COPY.match)
     begins = np.searchsorted(idle.start, end[waits], side="right") - 1  # the gap in which each wait may end
+    meanwhile = idle.covered(start, end)
     hit = begins >= 0
     hit[hit] = idle.end[begins[hit]] > end[waits][hit]
     return {
         "idle_ps": idle.total,
-        "short_gaps_ps": int(length[length < SHORT_GAP_PS].sum()),
         "gaps": len(length),
         "longest_gap_ps": int(length.max(initial=0)),
         "after_sync_ps": int(length[np.unique(begins[hit])].sum()),
         "syncs": int(hit.sum()),
-        "calls": _idle_calls(trace, calls, idle.covered(start, end)),
+        "calls": _shares(trace, calls[meanwhile > 0], meanwhile[meanwhile > 0]),
+        "longest_gaps": [(int(idle.start[at]), int(idle.end[at])) for at in np.argsort(-length)[:_MOST_GAPS].tolist()],
     }
-
-
-def _idle_calls(trace: HostTrace, calls: I64, idle_ps: I64) -> list[Share]:
-    """The calls into the runtime while the devices stand idle, by name."""
-    types = trace.events.type[calls[idle_ps > 0]]
-    total = np.bincount(types, weights=idle_ps[idle_ps > 0])
-    order = np.argsort(-total, kind="stable")[: 4 * _MOST_NAMES]  # several types may have one name
-    return _merged(trace, order, np.bincount(types)[order], total[order].astype(np.int64))
-
-
-def _merged(trace: HostTrace, types: NDArray[np.integer], calls: I64, total: I64) -> list[Share]:
-    """Event types as shares, those of one name together."""
-    merged: dict[str, Share] = {}
-    names = trace.strings.texts(trace.event_types.name[types])
-    for name, count, time in zip(names, calls.tolist(), total.tolist(), strict=True):
-        text = brief(_short(name))
-        known = merged.get(text, Share(text, 0, 0))
-        merged[text] = Share(text, known.calls + count, known.total_ps + time)
-    largest = sorted(merged.values(), key=lambda share: (-share.total_ps, share.name))[:_MOST_NAMES]
-    return [share for share in largest if share.total_ps]

@@ -424,24 +424,31 @@ def _that_recur(loop: _Loop, steps: HostSteps, gaps: Spans) -> Spans:
     if len(steps.number) < SEVERAL_STEPS or not len(gaps.start):
         return gaps
     before = np.maximum(np.searchsorted(loop.start, gaps.start, side="right") - 1, 0)
-    wanted = np.zeros(len(loop.trace.event_types), np.bool_)
-    wanted[loop.type[before]] = True
-    rows = np.flatnonzero(wanted[loop.type])
-    step = np.searchsorted(steps.start_ps, loop.start[rows], side="right")
-    group = loop.type[rows].astype(np.int64) * (len(steps.number) + 1) + step
-    order = np.argsort(group, kind="stable")
-    place_of = np.empty(len(rows), np.int64)
-    place_of[order] = np.arange(len(rows))
-    at = np.searchsorted(rows, before)
-    ordered, mine = group[order], group[at]
-    first, last = np.searchsorted(ordered, mine, side="left"), np.searchsorted(ordered, mine, side="right")
+    since_begin, until_end = _places(loop, steps, np.unique(loop.type[before]))
     kept = np.zeros(len(before), np.bool_)
-    for place in (place_of[at] - first, last - place_of[at]):
+    for place in (since_begin[before], until_end[before]):
         _, inverse, times = np.unique(
             np.stack([loop.type[before].astype(np.int64), place]), axis=1, return_inverse=True, return_counts=True
         )
         kept |= times[inverse.reshape(-1)] > 1
     return Spans(gaps.start[kept], gaps.end[kept])
+
+
+def _places(loop: _Loop, steps: HostSteps, types: NDArray[np.integer]) -> tuple[I64, I64]:
+    """For events of some types, how many of the same type come before each in its step, and how many from it on; for
+    others nothing of use."""
+    wanted = np.zeros(len(loop.trace.event_types.name), np.bool_)
+    wanted[types] = True
+    rows = np.flatnonzero(wanted[loop.type])
+    step = np.searchsorted(steps.start_ps, loop.start[rows], side="right")
+    group = loop.type[rows].astype(np.int64) * (len(steps.number) + 1) + step
+    order = np.argsort(group, kind="stable")
+    begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
+    count = np.diff(np.append(begins, len(order)))
+    since_begin, until_end = np.zeros(len(loop.type), np.int64), np.zeros(len(loop.type), np.int64)
+    since_begin[rows[order]] = np.arange(len(order)) - np.repeat(begins, count)
+    until_end[rows[order]] = np.repeat(count, count) - since_begin[rows[order]]
+    return since_begin, until_end
 
 
 def _whole_saves(loop: _Loop, found: Spans, rest: Spans) -> Spans:

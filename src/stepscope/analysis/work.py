@@ -77,7 +77,8 @@ class OpShare:
 class WorkFacts:
     """The work of the steps of one host, all steps together, in ps.
 
-    Where a device works, the host only starts its work, and nothing is known but what has no default.
+    Where a device works, the host only starts its work: what has no default is known then, and
+    for PyTorch `backward_passes` and `rows`.
 
     Attributes:
         steps: how many.
@@ -137,7 +138,20 @@ def _find(trace: HostTrace) -> WorkFacts:
     found = WorkFacts(
         steps=len(steps.number), compute_ps=_compute(trace, ops, device), self_ps=int(own.sum()), ops=len(outer)
     )
-    return found if device.any() else replace(found, **_sorts_of_work(trace, steps, found, ops, own, outer))
+    if device.any():
+        trains = (trace.events.kind == K.BACKWARD).any()
+        return replace(found, **_batches(trace, steps, ops, _sorts(trace, ops))) if trains else found
+    return replace(found, **_sorts_of_work(trace, steps, found, ops, own, outer))
+
+
+def _batches(trace: HostTrace, steps: HostSteps, ops: I64, sorts: dict[str, Mask]) -> dict[str, Any]:
+    """How often a step runs forward and backward, and on how much."""
+    heavy = sorts["heavy"]
+    backward = heavy & (sorts["gradient"] | inside(trace, ops, K.BACKWARD))
+    return {
+        "backward_passes": _passes(trace, steps, ops[heavy], backward[heavy]),
+        "rows": _rows(trace, ops[heavy & ~backward]),
+    }
 
 
 def _sorts_of_work(
@@ -158,9 +172,8 @@ def _sorts_of_work(
         "disturbed_ps": int(_disturbed(trace, steps, ops, own) * on_critical_path),
         "no_grad_ps": _no_grad(trace, ops, own, in_backward),
         "first_runs_ps": int(_first_runs(trace, steps, ops, own) * on_critical_path),
-        "backward_passes": _passes(trace, steps, ops[heavy], backward[heavy]),
-        "rows": _rows(trace, ops[heavy & ~backward]),
         "modules": _modules(trace, ops, own),
+        **_batches(trace, steps, ops, sorts),
         **_starts(trace, outer),
     }
 

@@ -169,7 +169,8 @@ def test_products_of_a_new_program_are_prepared_once(programs: tuple[int, int], 
     for step, program in enumerate(programs):
         begin = 10 * step * MS
         line.event("train", begin, 10 * MS, K.STEP_MARK, {"step_num": step})
-        for name, at, length in (("ynn_fusion.1", 0, 5), ("dot.2", 6, 1), ("tanh", 8, 2)):
+        line.event("compile", begin, MS, K.COMPILE)
+        for name, at, length in (("ynn_fusion.1", 1, 5), ("dot.2", 6, 1), ("tanh", 8, 2)):
             line.event(name, begin + at * MS, length * MS, K.OP, {"program_id": program})
 
     assert work_of(builder.build()).first_runs_ps == prepared * MS  # 5 ms instead of the 1 ms of the other product

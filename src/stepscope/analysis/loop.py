@@ -262,7 +262,9 @@ def _find(trace: HostTrace) -> LoopFacts | None:
         helper_events=helpers.events,
         eager_kernels_ps=_eager_kernels(loop),
         fetches_ps=(fetches & seen).total,
-        fetches_recorded=int((fetches.covered(loop.start, loop.start + 1) > 0).sum()),
+        fetches_recorded=int(
+            np.diff(np.searchsorted(loop.start, np.stack([fetches.start, fetches.end])), axis=0).sum()
+        ),
     )
 
 
@@ -537,15 +539,17 @@ def _recorded(loop: _Loop, parts: Mapping[Activity, Spans]) -> dict[str, Recorde
     """Events by the activity in which they begin."""
     python = loop.kind == K.PYTHON_CALL
     running = _running_python(loop, python)
-    order = np.argsort(np.concatenate([spans.start for spans in parts.values()]))
-    starts = np.concatenate([spans.start for spans in parts.values()])[order]
+    begins = np.concatenate([spans.start for spans in parts.values()])
+    order = np.argsort(begins)
     owner = np.repeat(np.arange(len(parts)), [len(spans.start) for spans in parts.values()])[order]
-    at = np.searchsorted(starts, loop.start, side="right") - 1
-    of = owner[np.maximum(at, 0)] if len(starts) else np.zeros(len(at), np.int64)
-    calls, events = (np.bincount(of[chosen], minlength=len(parts)).tolist() for chosen in (python, ~python))
+    bounds = np.append(np.searchsorted(loop.start, begins[order]), len(python))
+    called = np.diff(np.append(0, np.cumsum(python))[bounds])
+    calls, events = np.zeros(len(parts), np.int64), np.zeros(len(parts), np.int64)
+    np.add.at(calls, owner, called)
+    np.add.at(events, owner, np.diff(bounds) - called)
     return {
         activity.name.lower(): Recorded(
-            events[row], calls[row], (spans & running).total if activity >= Activity.DISPATCH else 0
+            int(events[row]), int(calls[row]), (spans & running).total if activity >= Activity.DISPATCH else 0
         )
         for row, (activity, spans) in enumerate(parts.items())
     }

@@ -182,7 +182,9 @@ def _starts(trace: HostTrace, outer: I64) -> dict[str, int]:
     """What is spent on short ops, and on starting ops."""
     length, compiled = trace.events.duration_ps[outer], _compiled(trace, outer)
     short = length < SHORT_OP_PS
-    start = np.clip(length - _RECORDED_OP_PS * _events_inside(trace, outer), 0, _START_PS)
+    nested = np.zeros(len(outer), np.int64)  # ops of compiled programs hold no others
+    nested[~compiled] = _events_inside(trace, outer[~compiled])
+    start = np.clip(length - _RECORDED_OP_PS * nested, 0, _START_PS)
     return {
         "short_ps": int(length[short & ~compiled].sum()),
         "short_in_programs_ps": int(length[short & compiled].sum()),
@@ -238,6 +240,8 @@ def _outer(trace: HostTrace, rows: I64) -> Mask:
 
 def _events_inside(trace: HostTrace, outer: I64) -> I64:
     """How many events of its line begin in each of some events of the trace."""
+    if not len(outer):
+        return outer
     start, line = trace.events.start_ps, trace.events.line.astype(np.int64)
     shift = line * (int(start.max(initial=0)) * 2 + 1)
     ends = start[outer] + trace.events.duration_ps[outer] + shift[outer]
@@ -292,15 +296,16 @@ def _disturbed(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
 
 def _first_runs(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
     """Self time of products that a library prepares, beyond that of products which XLA compiles itself."""
-    if not trace.has_stat(stat_names.PROGRAM_ID):
+    if not (trace.events.kind == K.COMPILE).any() or not trace.has_stat(stat_names.PROGRAM_ID):
         return 0
-    program = trace.stat_ints(stat_names.PROGRAM_ID)[ops]
-    pairs = np.unique(np.stack([program, steps.label[ops]]), axis=1)
-    values, in_steps = np.unique(pairs[0], return_counts=True)
-    new = np.isin(program, values[in_steps == 1])
     types = trace.events.type[ops]
-    prepared, plain = (new & named(trace, types, names.match) for names in (_PREPARED, _PLAIN_PRODUCT))
-    return int((own[prepared] - np.median(own[plain])).clip(min=0).sum()) if plain.any() else 0
+    prepared, plain = (named(trace, types, names.match) for names in (_PREPARED, _PLAIN_PRODUCT))
+    rows = np.flatnonzero(prepared | plain)
+    programs, of = np.unique(trace.stat_ints(stat_names.PROGRAM_ID)[ops[rows]], return_inverse=True)
+    pairs = np.unique(of * (len(steps.number) + 1) + steps.label[ops[rows]])
+    new = rows[(np.bincount(pairs // (len(steps.number) + 1), minlength=len(programs)) == 1)[of]]
+    first, usual = own[new[prepared[new]]], own[new[plain[new]]]
+    return int((first - np.median(usual)).clip(min=0).sum()) if len(usual) else 0
 
 
 def _largest(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:

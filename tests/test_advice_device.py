@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from draw import MS, Sort, draw
+from draw import MS, Sort, draw, traces
+from hypothesis import given, settings
 
 from stepscope.analysis import overview
 from stepscope.analysis.advice import Advice, Context, advise
+from stepscope.analysis.device_facts import device_facts_of
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder, Trait
 
 K = EventKind
@@ -370,3 +372,22 @@ def test_recompilation_names_what_is_compiled_and_what_changes(first_step: str, 
 
     assert item.kind == "recompilation"
     assert item.evidence.endswith(told)
+
+
+# -- any trace -----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(traces())
+def test_facts_and_rules_hold_on_any_trace(trace: HostTrace) -> None:
+    found = device_facts_of(trace)
+    if found is not None:
+        assert found.busy_ps + found.idle_ps == found.observed_ps
+        assert 0 <= found.after_sync_ps <= found.idle_ps
+        assert 0 <= found.exposed_collectives_ps <= found.busy_ps
+        assert 0 <= found.exposed_pageable_ps <= found.busy_ps
+        assert found.longest_gap_ps == max([end - start for start, end in found.longest_gaps], default=0)
+    advised = advise(context_of(trace))
+
+    assert advised.warnings == ()
+    assert all((item.predicted_speedup or 1.0) >= 1.0 for item in advised.items)

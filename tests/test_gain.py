@@ -254,6 +254,8 @@ COMPUTES = Verdict("compute_bound", 90.0, None, "compute-bound: 90.0 % of the st
         ("none", None, False, "compute_bound"),
         (None, None, False, "compute_bound"),
         ("eager_dispatch", None, False, "compute_bound"),
+        ("eager_dispatch", 20.0, False, "launch_bound"),
+        ("eager_dispatch", 19.9, False, "compute_bound"),
         ("eager_dispatch", 60.0, True, "compute_bound"),
     ],
 )

@@ -448,15 +448,17 @@ print(*order[:2])
     assert profiles(logdir) == ["vm.xplane.pb"]
 
 
-def test_what_a_capture_cost_is_in_its_profile(logdir):
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_what_a_capture_cost_is_in_its_profile(framework, logdir):
     script = """
 for i in range(10):
-    with profiler.step(i): time.sleep(0.004)
+    with profiler.step(i): train(); time.sleep(0.05)
 with profiler.Profile(logdir):
+    train()  # what a framework sets up with its first recorded step
     for i in range(10):
-        with profiler.step(i): time.sleep(0.008)
+        with profiler.step(i): train(); time.sleep(0.1)
 """
-    status, _, complaints = run("plain", script, logdir)
+    status, _, complaints = run(framework, script, logdir)
 
     assert status == 0, complaints
     cost = load(logdir).overview().to_dict()["profiling_cost_percent"]

@@ -302,6 +302,21 @@ def test_ranks_of_one_job_share_a_run_and_have_files_of_their_own(logdir):
     assert load(logdir).hosts == ("vm_rank0", "vm_rank1", "vm_rank2")
 
 
+def test_what_an_old_job_left_is_removed_by_the_next_one(logdir):
+    old, young = (logdir / "plugins" / ".stepscope" / name for name in ("old", "young"))
+    for folder in (old, young):
+        (folder / "0").mkdir(parents=True)
+        (folder / "0" / "rank0").touch()
+    os.utime(old, (0, 0))
+    script = "with profiler.Profile(logdir), profiler.step(0): train()"
+    assert run("plain", script, logdir, RANK="0", WORLD_SIZE="2", MASTER_ADDR="head", MASTER_PORT="1") == (0, "", "")
+
+    assert not old.exists()
+    left = sorted(folder.name for folder in young.parent.iterdir())
+    assert len(left) == 2  # the young one's and this job's own
+    assert "young" in left
+
+
 def test_processes_without_a_rank_that_start_at_once_lose_nothing(logdir):
     script = "with profiler.Profile(logdir), profiler.step(0): train()"
     jobs = [job("plain", script, logdir, STEPSCOPE_RUN="sweep 1") for _ in range(3)]

@@ -6,10 +6,10 @@ DeepSpeed), `OMPI_COMM_WORLD_RANK` (Open MPI), `PMI_RANK` (MPICH), `SLURM_PROCID
 
 **The run's name** is `STEPSCOPE_RUN` where it is set.  Else the workers of one job agree: the n-th capture of every
 worker belongs to one run, which is named by whoever comes first.  They agree through small files in
-LOGDIR/plugins/.stepscope/<job>, so they have to share the logdir; the next job removes what is a day old.  A job is told by `TORCHELASTIC_RUN_ID` (with its
-restart count), `SLURM_JOB_ID` and `SLURM_STEP_ID`, `OMPI_MCA_ess_base_jobid`, `MASTER_ADDR` and `MASTER_PORT`, JAX's
-coordinator, or the cluster in `TF_CONFIG`.  A worker that comes more than ten minutes after the first starts a run of
-its own, and so does a process without a rank.
+LOGDIR/plugins/.stepscope/<job>, so they have to share the logdir; the next job removes what is a day old.  A job is
+told by `TORCHELASTIC_RUN_ID` (with its restart count), `SLURM_JOB_ID` and `SLURM_STEP_ID`, `OMPI_MCA_ess_base_jobid`,
+`MASTER_ADDR` and `MASTER_PORT`, JAX's coordinator, or the cluster in `TF_CONFIG`.  A worker that comes more than ten
+minutes after the first starts a run of its own, and so does a process without a rank.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "shelf": {"model"},
     "api": {"errors", "model", "formats", "report", "analysis", "cache", "shelf"},
     "stepscope": {"errors", "capture", "api"},
+    "export": {"errors", "model", "kernels", "formats", "analysis"},
     "demo": {"errors", "capture"},
     "doctor": {"errors", "formats", "report", "analysis", "cache", "api"},
     "web": {
@@ -47,9 +48,11 @@ ALLOWED: dict[str, set[str]] = {
         "capture",
         "shelf",
         "api",
+        "export",
     },
     "cli": {
         "errors",
+        "export",
         "web",
         "doctor",
         "model",

@@ -22,6 +22,7 @@ from werkzeug.test import Client
 import stepscope
 from stepscope import api
 from stepscope.analysis.registry import TOOLS
+from stepscope.export import SUFFIXES, pieces
 from stepscope.formats.xspace import writer
 from stepscope.report import Field, Rows
 from stepscope.report.export import to_csv, to_json
@@ -305,6 +306,18 @@ def test_exports_are_those_of_the_command_line(client, logdir):
     assert client.get(f"{base}.parquet").data.startswith(b"PAR1")
     table = pa.ipc.open_stream(client.get(f"{base}.arrow").data).read_all()
     assert table.to_pylist() == report.to_arrow().to_pylist()
+
+
+@pytest.mark.parametrize("form", ["perfetto", "chrome"])
+def test_the_trace_is_had_as_a_file_for_other_viewers(client, logdir, form):
+    session = session_id(client, "two")
+    profile = stepscope.load(logdir, run="two")
+    for query, hosts in (("", profile.hosts), ("?host=other", ["other"])):
+        answer = client.get(f"/api/sessions/{session}/trace/{form}{query}")
+        assert gzip.decompress(answer.data) == b"".join(pieces([profile.trace(host) for host in hosts], form))
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{session}{SUFFIXES[form]}.gz"'
+    assert "Content-Encoding" not in answer.headers
+    assert client.get(f"/api/sessions/{session}/trace/{form}?host=nobody").json["choices"] == ["one", "other"]
 
 
 def test_long_tables_are_arrow_and_nothing_is_lost(client, monkeypatch):

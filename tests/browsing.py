@@ -87,13 +87,13 @@ def store_profile(logdir: Path, run: str, *traces: HostTrace) -> Path:
 
 
 def hostile_trace() -> HostTrace:
-    """A trace whose every name is an attack on the page."""
+    """A trace whose every name is an attack on the page, one of them ten thousand letters long."""
     builder = TraceBuilder(host="hostile")
     plane = builder.plane("/host:CPU", PlaneKind.HOST)
     line = builder.line(plane, HOSTILE)
     for step in range(4):
         line.event(HOSTILE, step * 10**10, 9 * 10**9, EventKind.STEP_MARK, {"step_num": step})
-        line.event(HOSTILE * 20, step * 10**10, 5 * 10**9, EventKind.OP, {HOSTILE: HOSTILE})
+        line.event(HOSTILE * 100, step * 10**10, 5 * 10**9, EventKind.OP, {HOSTILE: HOSTILE})
     return builder.build()
 
 

@@ -161,6 +161,7 @@ def look(page: Page, path: Path, small: Path, limits: Limits, at: str) -> Sample
     Returns:
         The sample; its calls are the first content, or the opening of the timeline and each window.
     """
+    span_ps(path)  # which takes a while the first time
     with tempfile.TemporaryDirectory(prefix="bench-", dir=path.parents[3]) as logdir:
         store(small, Path(logdir), "small")
         port = _free_port()

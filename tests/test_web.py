@@ -23,6 +23,7 @@ import stepscope
 from stepscope import api
 from stepscope.analysis.registry import TOOLS
 from stepscope.export import SUFFIXES, pieces
+from stepscope.formats.session import HostFile
 from stepscope.formats.xspace import writer
 from stepscope.report import Field, Rows
 from stepscope.report.export import to_csv, to_json
@@ -155,6 +156,25 @@ def test_a_session_is_loaded_in_the_background_and_says_how_far_it_is(client, lo
         ("other", "ready", None),
     ]
     assert (told["facts"]["host_count"], told["facts"]["steps_source"]) == (2, "markers")
+
+
+@pytest.mark.parametrize("profile", ["tf-gpu-multi-worker", "torch-v100-resnet50-workers0"])
+def test_progress_moves_within_one_file(corpus, monkeypatch, profile):
+    seen: list[int] = []
+    note = api.LoadedProfile._note_read
+
+    def look(self: api.LoadedProfile, file: HostFile, nbytes: int) -> None:
+        note(self, file, nbytes)
+        seen.append(self.bytes_read(file.host))
+
+    monkeypatch.setattr(api.LoadedProfile, "_note_read", look)
+    loaded = stepscope.load(corpus / profile, host=stepscope.load(corpus / profile).hosts[0])
+    assert loaded.bytes_read(loaded.hosts[0]) == 0
+    loaded.trace()
+
+    size = loaded._files[0].size or 0
+    assert seen == sorted(seen)
+    assert size / 2 < seen[-1] <= size == loaded.bytes_read(loaded.hosts[0])
 
 
 def test_one_may_wait_until_a_session_is_ready(client):

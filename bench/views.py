@@ -86,8 +86,12 @@ class StepscopePage:
 
     @staticmethod
     def _session(ask: Answers, run: str) -> str:
-        found = (one["id"] for one in ask.json("/api/sessions")["sessions"] if one["run"] == run)
-        return str(next(found))
+        for _ in range(200):  # on a busy machine the server looks for new sessions less often
+            for one in ask.json("/api/sessions")["sessions"]:
+                if one["run"] == run:
+                    return str(one["id"])
+            time.sleep(0.1)
+        raise ValueError(f"it does not list {run}")
 
 
 def _tracks(groups: Sequence[Any]) -> Iterator[str]:
@@ -174,7 +178,7 @@ def look(page: Page, path: Path, small: Path, limits: Limits, at: str) -> Sample
             store(path, Path(logdir), "large")
             time.sleep(SETTLE_S)
             calls = list(_calls(page, ask, path, at))
-        except (OSError, ValueError, StopIteration) as error:
+        except (OSError, ValueError) as error:
             failure = f"no answer from its server: {error}"
         running.send(signal.SIGTERM)
         sample, _ = running.finish()

@@ -84,7 +84,9 @@ export function unitLabel(unit: string): string {
 
 /** `total_self_us` as `Total self`: the unit stands beside it. */
 export function fieldLabel(field: Pick<Field, "name" | "unit">): string {
-  const bare = field.name.replace(/_(ms|us|ns|ps|bytes|percent)(?=$|_)/, "");
+  const alone = { ms: "Time", us: "Time", percent: "Share", bytes: "Size" }[field.name];
+  if (alone) return alone;
+  const bare = field.name.replace(/_(ms|us|ns|ps|bytes|percent|gb_per_s)(?=$|_)/, "");
   const words = (bare || field.name).replaceAll("_", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

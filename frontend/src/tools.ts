@@ -5,13 +5,15 @@ import { config, session } from "./session";
 export interface ToolEntry {
   readonly name: string;
   readonly label: string;
+  /** On the page itself, where there is room. */
+  readonly heading: string;
   readonly title: string;
   readonly summary: string;
   readonly key: string | null;
   readonly missing: string | null;
 }
 
-const KNOWN: readonly { readonly name: string; readonly label: string; readonly key: string }[] = [
+const KNOWN: readonly { readonly name: string; readonly label: string; readonly key: string; readonly heading?: string }[] = [
   { name: "overview", label: "Summary", key: "s" },
   { name: "timeline", label: "Timeline", key: "t" },
   { name: "steps", label: "Steps", key: "e" },
@@ -21,6 +23,14 @@ const KNOWN: readonly { readonly name: string; readonly label: string; readonly 
   { name: "memory-profile", label: "Memory", key: "m" },
   { name: "pod-viewer", label: "Hosts", key: "h" },
   { name: "tf-data", label: "tf.data", key: "d" },
+  { name: "advice", label: "Advice", key: "a" },
+  { name: "distributed", label: "Distributed", key: "r" },
+  { name: "idle", label: "Idle", heading: "Idle devices", key: "l" },
+  { name: "critical-path", label: "Crit. path", heading: "Critical path", key: "p" },
+  { name: "modules", label: "Modules", key: "u" },
+  { name: "op-shapes", label: "Shapes", heading: "Ops by shape and line", key: "x" },
+  { name: "syncs", label: "Syncs", heading: "Waits for devices", key: "y" },
+  { name: "sequences", label: "Sequences", key: "q" },
 ];
 
 const TIMELINE = { name: "timeline", title: "Timeline", summary: "every event of every thread and device over time" };
@@ -33,7 +43,7 @@ export const tools = computed<readonly ToolEntry[]>(() => {
     .sort((a, b) => rank(a.name) - rank(b.name))
     .map((tool) => {
       const known = KNOWN.find((each) => each.name === tool.name);
-      return { name: tool.name, label: known?.label ?? tool.title, title: tool.title, summary: tool.summary, key: known?.key ?? null, missing: missingOf(tool.name) };
+      return { name: tool.name, label: known?.label ?? tool.title, heading: known?.heading ?? known?.label ?? tool.title, title: tool.title, summary: tool.summary, key: known?.key ?? null, missing: missingOf(tool.name) };
     });
 });
 

@@ -12,6 +12,8 @@ export interface ChartProps {
   /** How many marks with an extent it draws; for tests, and for who reads the page with a program. */
   marks: number;
   onPick?: (picked: { dataIndex: number; seriesIndex: number; name: string }) => void;
+  /** A click anywhere over the axes: the place on the horizontal axis. */
+  onPoint?: (x: number) => void;
   onZoom?: (start: number, end: number) => void;
 }
 
@@ -23,12 +25,12 @@ export function loadCharts(): Promise<Library> {
   return library;
 }
 
-export function Chart({ label, option, height, marks, onPick, onZoom }: ChartProps) {
+export function Chart({ label, option, height, marks, onPick, onPoint, onZoom }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const chart = useRef<ECharts | null>(null);
   const [ready, setReady] = useState(false);
-  const handlers = useRef({ onPick, onZoom });
-  handlers.current = { onPick, onZoom };
+  const handlers = useRef({ onPick, onPoint, onZoom });
+  handlers.current = { onPick, onPoint, onZoom };
   const look = theme.value;
 
   useEffect(() => {
@@ -39,6 +41,10 @@ export function Chart({ label, option, height, marks, onPick, onZoom }: ChartPro
       const made = init(box.current, null, { renderer: "canvas" });
       chart.current = made;
       made.on("click", (event) => handlers.current.onPick?.({ dataIndex: event.dataIndex, seriesIndex: event.seriesIndex ?? 0, name: event.name }));
+      made.getZr().on("click", ({ offsetX, offsetY }) => {
+        const at = made.containPixel("grid", [offsetX, offsetY]) ? made.convertFromPixel({ gridIndex: 0 }, [offsetX, offsetY]) : null;
+        if (Array.isArray(at) && typeof at[0] === "number") handlers.current.onPoint?.(at[0]);
+      });
       made.on("datazoom", () => {
         const zoom = (made.getOption()["dataZoom"] as { startValue: number; endValue: number }[] | undefined)?.[0];
         if (zoom) handlers.current.onZoom?.(zoom.startValue, zoom.endValue);

@@ -16,10 +16,25 @@ export interface Column {
   readonly faint?: boolean;
   readonly outlier?: boolean;
   readonly foot?: string;
+  /** The interval in the timeline. */
+  readonly href?: string | null;
+  /** The step, for a link that shows it alone. */
+  readonly step?: number;
 }
+
+/** One colour of the stack. */
+export interface Part {
+  readonly key: string;
+  readonly label: string;
+  readonly colour: string;
+}
+
+export const CATEGORY_PARTS: readonly Part[] = CATEGORIES.map((category) => ({ key: category, label: CATEGORY_LABEL[category], colour: CATEGORY_COLOUR[category] }));
 
 export interface ColumnsLook {
   readonly palette: Palette;
+  /** What the columns are made of, from the bottom; the categories of step time if not given. */
+  readonly parts?: readonly Part[];
   readonly xName: string;
   readonly mean_ms?: number | null;
   readonly picked?: number | null;
@@ -29,16 +44,16 @@ export interface ColumnsLook {
 
 export function stackedColumns(columns: readonly Column[], look: ColumnsLook): EChartsCoreOption {
   const { palette } = look;
-  const shown = CATEGORIES.filter((category) => columns.some((column) => (column.parts[category] ?? 0) > 0));
+  const shown = shownParts(columns, look.parts);
   const many = columns.length > 60;
   return {
     ...base(palette),
-    grid: { left: 8, right: look.mean_ms != null && columns.length > 1 ? 92 : 16, top: 26, bottom: look.zoom && many ? 46 : look.xName ? 20 : 4, containLabel: true },
+    grid: { left: 8, right: look.mean_ms != null && columns.length > 1 ? 92 : 16, top: 26, bottom: look.zoom && many ? 46 : look.xName ? 22 : 4, containLabel: true },
     tooltip: {
       ...tooltip(palette),
       trigger: "axis",
       axisPointer: { type: "shadow", shadowStyle: { color: palette.text, opacity: 0.06 } },
-      formatter: (items: readonly { dataIndex: number }[]) => columnPopup(columns[items[0]?.dataIndex ?? 0]),
+      formatter: (items: readonly { dataIndex: number }[]) => columnPopup(columns[items[0]?.dataIndex ?? 0], shown),
     },
     xAxis: {
       type: "category",
@@ -46,25 +61,25 @@ export function stackedColumns(columns: readonly Column[], look: ColumnsLook): E
       ...axis(palette),
       name: look.xName,
       nameLocation: "middle",
-      nameGap: 24,
-      axisLabel: { color: palette.muted, fontSize: 11, lineHeight: 15, hideOverlap: true, ...(columns.length <= 10 ? { interval: 0, width: 110, overflow: "break" } : {}) },
+      nameGap: columns.some((column) => column.label.includes("\n")) ? 40 : 24,
+      axisLabel: { color: palette.muted, fontSize: 11, lineHeight: 15, hideOverlap: true, ...(columns.length <= 10 && columns.some((column) => column.label.length > 8) ? { interval: 0, width: 110, overflow: "break" } : {}) },
       nameTextStyle: { color: palette.muted, fontSize: 11 },
       axisLine: { show: true, lineStyle: { color: palette.strong } },
       splitLine: { show: false },
     },
     yAxis: { type: "value", ...axis(palette, "ms") },
     ...(look.zoom && many ? { dataZoom: [slider(palette), { type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseMove: false }] } : {}),
-    series: shown.map((category, index) => ({
+    series: shown.map((part, index) => ({
       type: "bar",
       stack: "step",
-      name: CATEGORY_LABEL[category],
+      name: part.label,
       barMaxWidth: 46,
       barCategoryGap: many ? "0%" : "22%",
       cursor: "pointer",
-      itemStyle: { color: CATEGORY_COLOUR[category], borderColor: palette.surface, borderWidth: many ? 0 : 0.5 },
+      itemStyle: { color: part.colour, borderColor: palette.surface, borderWidth: many ? 0 : 0.5 },
       emphasis: { disabled: true },
       data: columns.map((column, at) => ({
-        value: column.parts[category] ?? 0,
+        value: column.parts[part.key] ?? 0,
         itemStyle: { opacity: column.faint || (look.picked != null && look.picked !== at) ? 0.35 : 1 },
       })),
       ...(index === shown.length - 1 ? marks(columns, look) : {}),
@@ -110,17 +125,22 @@ function slider(palette: Palette): Record<string, unknown> {
   };
 }
 
-function columnPopup(column: Column | undefined): HTMLElement {
+function columnPopup(column: Column | undefined, parts: readonly Part[]): HTMLElement {
   if (!column) return popup("", []);
-  const lines = CATEGORIES.filter((category) => (column.parts[category] ?? 0) > 0).map((category) => {
-    const part = column.parts[category] as number;
-    return { colour: CATEGORY_COLOUR[category], name: CATEGORY_LABEL[category], value: duration(part), note: percent(column.total_ms > 0 ? (100 * part) / column.total_ms : 0) };
+  const lines = parts.filter((part) => (column.parts[part.key] ?? 0) > 0).map((part) => {
+    const ms = column.parts[part.key] as number;
+    return { colour: part.colour, name: part.label, value: duration(ms), note: percent(column.total_ms > 0 ? (100 * ms) / column.total_ms : 0) };
   });
   return popup(`${column.title} · ${duration(column.total_ms)}`, lines.reverse(), column.foot);
 }
 
-export function markCount(columns: readonly Column[]): number {
-  return columns.reduce((sum, column) => sum + CATEGORIES.filter((category) => (column.parts[category] ?? 0) > 0).length, 0);
+/** The parts that any column has something of. */
+export function shownParts(columns: readonly Column[], parts: readonly Part[] = CATEGORY_PARTS): Part[] {
+  return parts.filter((part) => columns.some((column) => (column.parts[part.key] ?? 0) > 0));
+}
+
+export function markCount(columns: readonly Column[], parts: readonly Part[] = CATEGORY_PARTS): number {
+  return columns.reduce((sum, column) => sum + parts.filter((part) => (column.parts[part.key] ?? 0) > 0).length, 0);
 }
 
 /** Steps whose time is far from the others': more than three (scaled) median deviations and a tenth from the median. */

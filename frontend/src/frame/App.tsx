@@ -25,7 +25,7 @@ export function App() {
   const entries = tools.value;
   useKeys(pageKeys(), [entries]);
   const tool = route.value.tool;
-  const title = toolEntry(tool)?.label ?? tool;
+  const title = toolEntry(tool)?.heading ?? tool;
   useEffect(() => {
     document.title = [title, sessionInfo.value?.run, "Stepscope"].filter(Boolean).join(" · ");
   }, [title, sessionInfo.value]);

@@ -1,14 +1,14 @@
 /** Every step on every worker: which one is slow, and at what. */
 import { useMemo } from "preact/hooks";
 import { tableTitled, type Report, type ToolAnswer } from "../api";
-import { Chart } from "../charts/Chart";
-import { markCount, stackedColumns, type Column } from "../charts/steps";
+import type { Column } from "../charts/steps";
 import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL } from "../design/colours";
-import { palette } from "../design/theme";
 import { duration, percent, words } from "../format";
 import { linkTo, route, setParams } from "../router";
 import { Card, Code, sentence } from "../ui/basics";
 import { Icon } from "../ui/icons";
+import { ColumnGraph } from "./ColumnGraph";
+import { useStepLinks, type StepLink } from "./intervals";
 import { partsOfRow } from "./StepGraph";
 import { TableCard } from "./sections";
 import type { Row } from "./reports";
@@ -53,9 +53,8 @@ function OneStep({ report }: { report: PodReport }) {
   const at = Math.max(0, numbers.indexOf(wanted));
   const step = numbers[at] as number;
   const shown = useMemo(() => rows.filter((row) => row["step"] === step), [rows, step]);
-  const columns = useMemo(() => shown.map(toColumn), [shown]);
-  const look = palette.value;
-  const option = useMemo(() => stackedColumns(columns, { palette: look, xName: "", zoom: true }), [columns, look]);
+  const link = useStepLinks();
+  const columns = useMemo(() => shown.map((row) => toColumn(row, link)), [shown, link]);
   const choose = (index: number) => setParams({ step: String(numbers[index]) });
   const slowest = report.slowest?.find((row) => row["step"] === step);
   return (
@@ -75,7 +74,7 @@ function OneStep({ report }: { report: PodReport }) {
       <div class="pod">
         <SlowestCard row={slowest ?? null} rows={shown} />
         <div>
-          <Chart label={`Step ${step} on ${shown.length} workers by category`} option={option} height={300} marks={markCount(columns)} />
+          <ColumnGraph label={`Step ${step} on ${shown.length} workers by category`} columns={columns} xName="" noun="worker" height={300} />
         </div>
       </div>
     </Card>
@@ -87,7 +86,7 @@ function workerName(row: Row): string {
   return device && device !== "all" ? `${row["host"]} ${device}` : String(row["host"]);
 }
 
-function toColumn(row: Row): Column {
+function toColumn(row: Row, link: StepLink): Column {
   const host = String(row["host"]);
   const device = String(row["device"] ?? "");
   return {
@@ -97,6 +96,7 @@ function toColumn(row: Row): Column {
     parts: partsOfRow(row),
     faint: row["complete"] === false,
     foot: `bottleneck: ${words(String(row["bottleneck"] ?? "unknown"))}`,
+    href: link(Number(row["step"]), host),
   };
 }
 

@@ -1,15 +1,16 @@
 /** Whether training waits for its input, seen from the device and from the host. */
 import { useMemo } from "preact/hooks";
 import { figuresTitled, tableTitled, type Section, type ToolAnswer, type Report } from "../api";
-import { Chart } from "../charts/Chart";
-import { markCount, stackedColumns, type Column } from "../charts/steps";
+import type { Column } from "../charts/steps";
 import { CATEGORY_COLOUR, mix, type Category } from "../design/colours";
 import { palette } from "../design/theme";
 import { duration, percent, short } from "../format";
 import { Card, Code, FigureRow, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
 import type { Row } from "./reports";
-import { CategoryLegend, partsOfRow } from "./StepGraph";
+import { ColumnGraph } from "./ColumnGraph";
+import { useStepLinks, type StepLink } from "./intervals";
+import { partsOfRow } from "./StepGraph";
 import { TableCard } from "./sections";
 import { ToolPage } from "./ToolPage";
 
@@ -31,7 +32,7 @@ function Input({ report, sections }: ToolAnswer<InputReport>) {
   return (
     <>
       <Summary report={report} sections={sections} />
-      <div class="two">
+      <div class="two uneven">
         <DeviceSide report={report} />
         <div class="stack">
           <HostSide report={report} sections={sections} />
@@ -71,24 +72,16 @@ function Summary({ report, sections }: { report: InputReport; sections: readonly
 }
 
 function DeviceSide({ report }: { report: InputReport }) {
-  const columns = useMemo(() => (report.steps ?? []).map(toColumn), [report]);
-  const look = palette.value;
-  const option = useMemo(() => stackedColumns(columns, { palette: look, xName: "step", zoom: true }), [columns, look]);
+  const link = useStepLinks();
+  const columns = useMemo(() => (report.steps ?? []).map((row) => toColumn(row, link)), [report, link]);
   return (
     <Card title="Device side" note="the time of each step, and what the devices waited for">
-      {columns.length > 0 && (
-        <>
-          <Chart label={`Time of ${columns.length} steps by category`} option={option} height={340} marks={markCount(columns)} />
-          <div class="graph-foot">
-            <CategoryLegend columns={columns} />
-          </div>
-        </>
-      )}
+      {columns.length > 0 && <ColumnGraph label={`Time of ${columns.length} steps by category`} columns={columns} height={340} />}
     </Card>
   );
 }
 
-function toColumn(row: Row): Column {
+function toColumn(row: Row, link: StepLink): Column {
   const [low, high] = [row["waiting_min_ms"], row["waiting_max_ms"]];
   const range = typeof low === "number" && typeof high === "number" ? `devices wait ${low === high ? duration(low) : `${duration(low)} to ${duration(high)}`}` : "";
   return {
@@ -98,6 +91,8 @@ function toColumn(row: Row): Column {
     parts: partsOfRow(row),
     faint: row["complete"] === false,
     foot: range,
+    href: link(Number(row["step"])),
+    step: Number(row["step"]),
   };
 }
 

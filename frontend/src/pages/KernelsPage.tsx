@@ -8,7 +8,9 @@ import { setParams } from "../router";
 import { Card, FigureRow } from "../ui/basics";
 import type { Slice } from "../charts/pie";
 import { Ring } from "./Ring";
+import { LAUNCH_LABELS } from "./labels";
 import { JoinedCard, useJoined } from "./joined";
+import { shortKernel } from "./names";
 import type { Row } from "./reports";
 import { TableCard } from "./sections";
 import { ToolPage } from "./ToolPage";
@@ -34,6 +36,17 @@ const COLUMNS = [
   ...["registers_per_thread", "shared_memory_bytes", "block_dim", "grid_dim", "occupancy_percent", "tensor_core_eligible", "uses_tensor_core"],
 ];
 
+const LABELS = {
+  occurrences: "Count",
+  registers_per_thread: "Registers",
+  shared_memory_bytes: "Shared",
+  block_dim: "Block",
+  grid_dim: "Grid",
+  tensor_core_eligible: "TC eligible",
+  uses_tensor_core: "TC used",
+};
+const TEXTS = { kernel: shortKernel };
+
 function Kernels({ report, sections }: ToolAnswer<KernelReport>) {
   const look = palette.value;
   const slices = useMemo(() => slicesOf(report, look), [report, look]);
@@ -46,8 +59,8 @@ function Kernels({ report, sections }: ToolAnswer<KernelReport>) {
         </Card>
         <FactsCard sections={sections} />
       </div>
-      <JoinedCard title="Kernels by op" id="kernels" rows={rows} columns={COLUMNS} />
-      <TableCard section={tableTitled(sections, "Kernels of all ops")} tool="kernel-stats" id="all" heading="Kernels, whatever op launched them" />
+      <JoinedCard title="Kernels by op" id="kernels" rows={rows} columns={COLUMNS} labels={LABELS} texts={TEXTS} />
+      <TableCard section={tableTitled(sections, "Kernels of all ops")} tool="kernel-stats" id="all" heading="Kernels, whatever op launched them" labels={LABELS} />
       <TableCard section={tableTitled(sections, "Launches by stream")} tool="kernel-stats" id="streams" />
       <Card title="How the ops of kernels are known">
         <FigureRow section={figuresTitled(sections, "How the ops")} labels={{ device_time_us: "Device time", own_percent: "Said by the kernel", graph_percent: "From its graph", call_percent: "From the launching call", around_percent: "From the op around", unattributed_percent: "Unknown" }} />
@@ -61,19 +74,7 @@ function FactsCard({ sections }: { sections: readonly Section[] }) {
     <Card title="Tensor cores" note="of the time of all kernels">
       <FigureRow section={figuresTitled(sections, "Tensor cores")} labels={{ uses_percent: "On tensor cores", eligible_percent: "Eligible", eligible_unused_percent: "Eligible, not used", unknown_percent: "Unknown" }} />
       <h3>Launches</h3>
-      <FigureRow
-        section={figuresTitled(sections, "Launches")}
-        labels={{
-          short_kernels_percent: "Short kernels",
-          short_kernels_time_percent: "Their time",
-          cheaper_than_launch_percent: "Shorter than a launch",
-          launch_call_us: "Mean launch call",
-          launch_delay_us: "Mean launch delay",
-          gap_us: "Mean gap",
-          gaps_percent: "Time in gaps",
-          gaps_late_percent: "Gaps by late launches",
-        }}
-      />
+      <FigureRow section={figuresTitled(sections, "Launches")} labels={LAUNCH_LABELS} />
     </Card>
   );
 }

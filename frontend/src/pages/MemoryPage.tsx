@@ -1,6 +1,6 @@
 /** How full a memory is over time, and what fills it at its peak. */
-import { useMemo } from "preact/hooks";
-import { tables, tableTitled, type Cell, type Field, type Report, type Section, type TableSection, type ToolAnswer } from "../api";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { tableTitled, type Cell, type Field, type Report, type Section, type TableSection, type ToolAnswer } from "../api";
 import { Chart } from "../charts/Chart";
 import { MEMORY_COLOUR, memoryOverTime, type MemoryEvent } from "../charts/memory";
 import { palette } from "../design/theme";
@@ -107,29 +107,24 @@ const LABELS: Readonly<Record<string, string>> = {
   fragmentation_percent: "Fragmentation at the peak",
 };
 
-/** Of figures that are in the report and in none of its tables. */
-const MEANING: Readonly<Record<string, string>> = {
-  in_use_bytes: "stack and heap together at the moment of the capture when most was in use",
-  stack_bytes: "reserved for the stack at the peak",
-  reserved_bytes: "what the framework's allocator held of the device at the peak, in use or not",
-};
-
 function PeakFigures({ memory, sections }: { memory: Memory; sections: readonly Section[] }) {
-  const fields = tables(sections).flatMap((section) => section.fields);
-  const field = (name: string): Field => fields.find((each) => each.name === name) ?? { name, unit: "bytes", doc: MEANING[name] ?? "", kind: "int" };
+  const declared = (title: string, name: string): Field | undefined => tableTitled(sections, title)?.fields.find((each) => each.name === name);
+  const field = (name: string): Field => declared("Peak of each", name) ?? declared("Memories", name) ?? { name, unit: "bytes", doc: "", kind: "int" };
   const own = ["allocations", "deallocations", "capacity_bytes", "peak_heap_bytes"] as const;
   const atPeak = ["in_use_bytes", "time_ms", "stack_bytes", "heap_bytes", "free_bytes", "reserved_bytes", "fragmentation_percent"];
+  const values = [...own.map((name) => [name, memory[name]] as const), ...atPeak.map((name) => [name, memory.peak[name] ?? null] as const)];
+  const unknown = values.filter(([, value]) => value === null).map(([name]) => (LABELS[name] as string).toLowerCase());
   return (
-    <div class="figures">
-      {own.map((name) => (
-        <Figure key={name} field={field(name)} value={memory[name]} label={LABELS[name] as string} />
-      ))}
-      {atPeak
-        .filter((name) => name !== "reserved_bytes" || memory.peak[name] !== null)
-        .map((name) => (
-          <Figure key={name} field={field(name)} value={memory.peak[name] ?? null} label={LABELS[name] as string} />
-        ))}
-    </div>
+    <>
+      <div class="figures">
+        {values
+          .filter(([, value]) => value !== null)
+          .map(([name, value]) => (
+            <Figure key={name} field={field(name)} value={value} label={LABELS[name] as string} />
+          ))}
+      </div>
+      {unknown.length > 0 && <p class="muted not-recorded">Not recorded: {unknown.join(", ")}</p>}
+    </>
   );
 }
 
@@ -138,9 +133,12 @@ function OverTime({ memory, manyHosts }: { memory: Memory; manyHosts: boolean })
   const look = palette.value;
   const peak = memory.peak["time_ms"] ?? null;
   const option = useMemo(() => memoryOverTime(memory.timeline, { palette: look, peak_ms: peak, withFree }), [memory, look, peak, withFree]);
+  const [picked, setPicked] = useState<MemoryEvent | null>(null);
+  useEffect(() => setPicked(null), [memory]);
   const first = memory.timeline[0]?.time_ms;
   const last = memory.timeline.at(-1)?.time_ms;
   if (first === undefined || last === undefined) return null;
+  const around = (at: number) => intervalInTimeline(Math.max(0, at - (last - first) / 50), at + (last - first) / 50, manyHosts ? memory.host : null);
   const hasFree = memory.timeline.some((event) => event.free_bytes !== null);
   const marks = memory.timeline.filter((event) => (event.heap_bytes ?? event.in_use_bytes ?? 0) > 0).length;
   return (
@@ -161,19 +159,38 @@ function OverTime({ memory, manyHosts }: { memory: Memory; manyHosts: boolean })
             />
           )}
           {peak !== null && (
-            <a class="button quiet" href={intervalInTimeline(Math.max(0, peak - (last - first) / 50), peak + (last - first) / 50, manyHosts ? memory.host : null)}>
+            <a class="button quiet" href={around(peak)}>
               Peak in the timeline <Icon name="arrow" size={14} />
             </a>
           )}
         </>
       }
     >
-      <Chart label={`Memory in use of ${memory.id} over time, at most ${bytes(memory.peak["in_use_bytes"] ?? 0)}`} option={option} height={320} marks={marks} />
+      <Chart label={`Memory in use of ${memory.id} over time, at most ${bytes(memory.peak["in_use_bytes"] ?? 0)}`} option={option} height={320} marks={marks} onPoint={(at) => setPicked(nearest(memory.timeline, at))} />
       <div class="graph-foot">
         <MemoryLegend memory={memory} withFree={withFree} />
+        <span class="muted">{picked ? "" : "click a moment to see it in the timeline"}</span>
       </div>
+      {picked && (
+        <div class="picked" role="status">
+          <strong>at {duration(picked.time_ms)}</strong>
+          <span>{bytes(picked.in_use_bytes ?? picked.heap_bytes ?? 0)} in use</span>
+          {picked.op && <span class="muted">{`${picked.event ?? "event"} of ${picked.op}`}</span>}
+          <a class="button" href={around(picked.time_ms)}>
+            Show in the timeline <Icon name="arrow" size={16} />
+          </a>
+          <button type="button" class="icon-button small" aria-label="Pick nothing" onClick={() => setPicked(null)}>
+            <Icon name="close" size={14} />
+          </button>
+        </div>
+      )}
     </Card>
   );
+}
+
+/** The last event at or before a moment: its state lasts until the next. */
+function nearest(events: readonly MemoryEvent[], at: number): MemoryEvent | null {
+  return events.findLast((event) => event.time_ms <= at) ?? events[0] ?? null;
 }
 
 function MemoryLegend({ memory, withFree }: { memory: Memory; withFree: boolean }) {

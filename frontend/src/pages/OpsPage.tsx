@@ -79,11 +79,14 @@ function Ops({ report, sections, idle }: ToolAnswer<OpsReport> & { idle: boolean
         id="ops"
         rows={table}
         columns={columns}
+        labels={LABELS}
         mark={(data, row) => CATEGORY_COLOUR[categoryOf(String(data.columns["type"]?.[row] ?? ""), data.columns["where"]?.[row] === "host" ? "host" : "device")]}
       />
     </>
   );
 }
+
+const LABELS = { occurrences: "Count", cumulative_self_percent: "Cumulative", cumulative_self_percent_with_idle: "Cumulative" };
 
 function columnsFor(idle: boolean): string[] {
   const share = idle ? ["self_percent_with_idle", "cumulative_self_percent_with_idle"] : ["self_percent", "cumulative_self_percent"];

@@ -23,6 +23,14 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
   "memory-profile": lazily(() => import("./MemoryPage")),
   "pod-viewer": lazily(() => import("./HostsPage")),
   "tf-data": lazily(() => import("./TfDataPage")),
+  advice: lazily(() => import("./AdvicePage")),
+  distributed: lazily(() => import("./DistributedPage")),
+  idle: lazily(() => import("./IdlePage")),
+  "critical-path": lazily(() => import("./CriticalPathPage")),
+  modules: lazily(() => import("./ModulesPage")),
+  "op-shapes": lazily(() => import("./ShapesPage")),
+  syncs: lazily(() => import("./SyncsPage")),
+  sequences: lazily(() => import("./SequencesPage")),
 };
 
 export function PageOf({ tool }: { tool: string }) {
@@ -52,7 +60,7 @@ function Explained({ tool, missing }: { tool: string; missing: string }) {
   return (
     <>
       <header class="page-head">
-        <h1>{entry?.label}</h1>
+        <h1>{entry?.heading}</h1>
         <p class="page-summary">{sentence(entry?.summary ?? "")}</p>
       </header>
       <Empty title="This profile has nothing for this page">

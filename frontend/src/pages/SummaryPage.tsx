@@ -1,16 +1,15 @@
 /** The start page: why it is slow, what to change, what that gains; then the evidence. */
 import { useMemo } from "preact/hooks";
-import { figuresTitled, tableTitled, useResource, type Figures, type Section, type ToolAnswer } from "../api";
+import { figuresTitled, tableTitled, type Figures, type Section, type ToolAnswer } from "../api";
 import { categoryOf, CATEGORY_COLOUR } from "../design/colours";
-import { decimal, duration } from "../format";
-import { intervalInTimeline } from "../links";
+import { duration } from "../format";
 import { linkTo } from "../router";
-import { answerAddress } from "../session";
-import { toolEntry } from "../tools";
+import { frameworkName } from "../frame/SessionPicker";
 import { Card, Code, FigureRow, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
-import { Icon } from "../ui/icons";
-import type { Advice, OverviewReport, StepsReport } from "./reports";
+import { useStepLinks } from "./intervals";
+import { AdviceCard } from "./AdviceCard";
+import type { OverviewReport } from "./reports";
 import { TableCard } from "./sections";
 import { StepBar } from "./StepBar";
 import { partsOfRow, StepGraph, type GraphStep } from "./StepGraph";
@@ -59,7 +58,7 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: reado
     <section class="card verdict" aria-label="Verdict">
       <div class="verdict-head">
         <h1>
-          {mean !== null && <span class="verdict-step" {...hint("Mean step time", "mean duration of the complete steps; a step lasts as long as on its slowest host", `${mean} ms`)}>{`Each step takes ${duration(mean)}: `}</span>}
+          {mean !== null && <span class="verdict-step" {...(report.steps_source === "none" ? hint("Time of the capture", "no step was found in it: from its first event to its last", `${mean} ms`) : hint("Mean step time", "mean duration of the complete steps; a step lasts as long as on its slowest host", `${mean} ms`))}>{`${report.steps_source === "none" ? "The capture" : "Each step"} takes ${duration(mean)}: `}</span>}
           <span class="verdict-cause">{mean === null ? sentence(head) : head}</span>
         </h1>
         <div class="page-controls">
@@ -94,72 +93,37 @@ function meanings(sections: readonly Section[]): Record<string, string> {
   return found;
 }
 
+const SHOWN_BESIDE = 2;
+
 function AdviceCards({ report }: { report: OverviewReport }) {
   const [first, ...others] = report.advice;
   if (!first) return null;
   return (
     <div class={`advice ${others.length ? "" : "alone"}`} role="region" aria-label="What to do first">
-      <AdviceCard advice={first} mean={report.step_time_ms.mean} first />
+      <AdviceCard advice={first} first />
       {others.length > 0 && (
         <div class="advice-others">
-          {others.slice(0, 2).map((advice) => (
-            <AdviceCard key={advice.id} advice={advice} mean={report.step_time_ms.mean} />
+          {others.slice(0, SHOWN_BESIDE).map((advice) => (
+            <AdviceCard key={advice.id} advice={advice} />
           ))}
+          {others.length > SHOWN_BESIDE && (
+            <a class="more" href={linkTo("advice")}>
+              {others.length - SHOWN_BESIDE} more
+            </a>
+          )}
         </div>
       )}
     </div>
   );
 }
 
-function AdviceCard({ advice, mean, first = false }: { advice: Advice; mean: number | null; first?: boolean }) {
-  const gain = advice.predicted_speedup;
-  const tool = toolEntry(advice.tool);
-  const href = advice.tool === "overview" ? null : linkTo(advice.tool);
-  return (
-    <article class={`card advice-card ${first ? "first" : ""}`} data-advice={advice.id}>
-      <header>
-        <div>
-          {first && advice.class !== "none" && <p class="eyebrow">Do this first</p>}
-          <h2>{advice.title}</h2>
-        </div>
-        {gain !== null && gain > 1 && (
-          <p class="gain" tabIndex={0} {...hint("Predicted step time", "step time now over step time if the cause vanished: an upper bound of what the change can gain", `${gain} times as fast`)}>
-            {mean !== null && (
-              <span class="gain-times">
-                {duration(mean)} <Icon name="arrow" size={14} /> {duration(mean / gain)}
-              </span>
-            )}
-            <strong>up to {decimal(gain, gain < 10 ? 2 : 0)}×</strong>
-          </p>
-        )}
-      </header>
-      <p class="evidence">{sentence(advice.evidence)}</p>
-      {first ? (
-        <ol class="actions">
-          {advice.actions.map((action) => (
-            <li key={action}>
-              <Code text={sentence(action)} />
-            </li>
-          ))}
-        </ol>
-      ) : (
-        advice.actions[0] && (
-          <p class="actions">
-            <Code text={sentence(advice.actions[0])} />
-          </p>
-        )
-      )}
-      {href && tool && (
-        <a class="more" href={href}>
-          Evidence in {tool.label} <Icon name="arrow" size={14} />
-        </a>
-      )}
-    </article>
-  );
+/** `pytorch` as PyTorch writes itself. */
+function withName(section: Figures | null): Figures | null {
+  return section && { ...section, values: { ...section.values, framework: frameworkName(section.values["framework"]) || null } };
 }
 
 function EnvironmentCard({ sections }: { sections: readonly Section[] }) {
-  const environment = figuresTitled(sections, "Environment");
+  const environment = withName(figuresTitled(sections, "Environment"));
   const placement = figuresTitled(sections, "Placement");
   return (
     <Card title="Environment">
@@ -192,24 +156,20 @@ export function howNote(report: OverviewReport): string {
   return report.warnings.some((warning) => warning.includes(report.steps_how)) ? "" : report.steps_how;
 }
 
-/** The steps of the overview, with the interval of each from the list of steps. */
+/** The steps of the overview, with the interval of each. */
 export function useGraphSteps(report: OverviewReport): GraphStep[] {
-  const found = useResource<ToolAnswer<StepsReport>>(answerAddress("steps"));
-  const rows = found.state === "ready" ? (found.data.report.rows ?? []) : [];
-  return useMemo(() => {
-    const begins = new Map(rows.map((row) => [`${row.step} ${row.host}`, row]));
-    return (report.steps ?? []).map((step) => {
-      const row = begins.get(`${step.step} ${step.slowest_host}`);
-      return {
+  const link = useStepLinks();
+  return useMemo(
+    () =>
+      (report.steps ?? []).map((step) => ({
         step: step.step,
         name: step.name,
         duration_ms: step.duration_ms,
         complete: step.complete,
         parts: partsOfRow(step),
         foot: report.hosts.length > 1 ? `slowest on ${step.slowest_host}` : "",
-        href: row ? intervalInTimeline(row.start_ms, row.start_ms + row.duration_ms, report.hosts.length > 1 ? row.host : null) : null,
-      };
-    });
-  }, [report, rows]);
+        href: link(step.step, step.slowest_host),
+      })),
+    [report, link],
+  );
 }
-

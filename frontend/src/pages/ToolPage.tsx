@@ -25,7 +25,7 @@ export function ToolPage<R extends Report>({ tool, children, controls, headless 
     <>
       {!headless && (
         <header class="page-head">
-          <h1>{entry?.label ?? tool}</h1>
+          <h1>{entry?.heading ?? tool}</h1>
           <p class="page-summary">{sentence(entry?.summary ?? "")}</p>
           <div class="page-controls">
             {controls}

@@ -67,9 +67,11 @@ interface JoinedCardProps {
   rows: Rows;
   columns?: readonly string[];
   mark?: (data: TableData, row: number) => string | null;
+  labels?: Readonly<Record<string, string>>;
+  texts?: Readonly<Record<string, (text: string) => string>>;
 }
 
-export function JoinedCard({ title, id, rows, columns, mark }: JoinedCardProps) {
+export function JoinedCard({ title, id, rows, columns, mark, ...rest }: JoinedCardProps) {
   return (
     <Card title={title} class="table-card">
       {rows.state === "loading" && <Loading what="Fetching the rows" />}
@@ -81,6 +83,7 @@ export function JoinedCard({ title, id, rows, columns, mark }: JoinedCardProps) 
           data={rows.data}
           main
           height="page"
+          {...rest}
           {...(columns ? { columns } : {})}
           {...(mark ? { mark: (row: number) => mark(rows.data, row) } : {})}
           links={(row) => nameLinks(rows.data, row)}

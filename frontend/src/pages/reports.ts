@@ -3,12 +3,35 @@ import type { Cell, Report } from "../api";
 
 export type Row = Readonly<Record<string, Cell>>;
 
+/** A row of a tool's main table that an advice stands on. */
+export interface EvidenceRow {
+  readonly tool: string;
+  readonly key: string;
+  /** Per step; 0 where the row is named without a time of its own. */
+  readonly value_ms: number;
+}
+
+/** A place in the trace that shows it. */
+export interface EvidenceInterval {
+  readonly host: string;
+  readonly name: string;
+  readonly start_ms: number;
+  readonly end_ms: number;
+}
+
 export interface Advice {
   readonly id: string;
   readonly class: string;
   readonly title: string;
   readonly evidence: string;
   readonly predicted_speedup: number | null;
+  readonly confidence: number | null;
+  readonly step_time_ms: number | null;
+  readonly predicted_step_time_ms: number | null;
+  readonly reasoning: string;
+  readonly rows: readonly EvidenceRow[];
+  readonly intervals: readonly EvidenceInterval[];
+  readonly docs: string | null;
   readonly actions: readonly string[];
   readonly tool: string;
 }

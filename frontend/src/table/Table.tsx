@@ -11,7 +11,7 @@ import { ColumnMenu } from "./ColumnMenu";
 import { RowDetails, type RowLink } from "./RowDetails";
 import { save, copyText } from "./export";
 import { formatSort, nextSort, parseSort, shownFields, toCsv, toTsv, viewOf, type Sort, type TableData } from "./model";
-import { share, wishes } from "./widths";
+import { share, wishes, type Wish } from "./widths";
 
 export interface TableProps {
   /** Names the table in the address and in file names. */
@@ -23,6 +23,14 @@ export interface TableProps {
   links?: (row: number) => readonly RowLink[];
   /** The colour of a mark before a row's first text, if rows have one. */
   mark?: (row: number) => string | null;
+  /** How deep a row stands in a tree; its name is moved to the right so far. */
+  indent?: (row: number) => number;
+  /** Shorter heads for columns whose names are long. */
+  labels?: Readonly<Record<string, string>>;
+  /** How values of a column are written, where the report's own form is for programs. */
+  texts?: Readonly<Record<string, (text: string) => string>>;
+  /** Whether a value is good or bad news; it is coloured so. */
+  tone?: (row: number, field: string) => "good" | "bad" | null;
   /** Columns shown at first; all that hold anything if not given. */
   columns?: readonly string[];
   /** How high the table may grow: `page` fills the window, `short` shows a dozen rows. */
@@ -35,6 +43,7 @@ export interface TableProps {
 
 const ROW = 30;
 const SPARE = 12;
+const INDENT = 14;
 
 export function Table(props: TableProps) {
   const { id, data, title, height = "short", plain = false } = props;
@@ -120,11 +129,12 @@ function Grid(props: GridProps) {
   const [window_, setWindow] = useState({ first: 0, count: 40 });
   const [at, setAt] = useState(0);
   const label = useId();
-  const formats = useMemo(() => fields.map((field) => columnFormat(field, data.columns[field.name] ?? [])), [data, fields]);
-  const wanted = useMemo(() => wishes(data, fields, formats, characterWidth()), [data, fields, formats]);
-  const [available, setAvailable] = useState(0);
-  const template = useMemo(() => share(wanted, available).map((width) => `${width}px`).join(" "), [wanted, available]);
+  const formats = useMemo(() => fields.map((field) => formatOf(field, data.columns[field.name] ?? [], props.texts?.[field.name])), [data, fields]);
   const marked = nameColumn(fields);
+  const wanted = useMemo(() => indented(wishes(data, fields, formats, characterWidth(), props.labels), marked, deepest(data, props.indent)), [data, fields, formats]);
+  const [available, setAvailable] = useState(0);
+  const [more, setMore] = useState(false);
+  const template = useMemo(() => share(wanted, available).map((width) => `${width}px`).join(" "), [wanted, available]);
   const bars = useMemo(() => fields.map((field) => field.unit === "percent"), [fields]);
 
   const measure = () => {
@@ -134,8 +144,9 @@ function Grid(props: GridProps) {
     const count = Math.ceil(box.clientHeight / ROW) + 2 * SPARE;
     setWindow((old) => (old.first === first && old.count === count ? old : { first, count }));
     setAvailable(box.clientWidth);
+    setMore(box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
   };
-  useLayoutEffect(measure, [rows]);
+  useLayoutEffect(measure, [rows, template]);
   useEffect(() => {
     const watch = new ResizeObserver(measure);
     if (scroller.current) watch.observe(scroller.current);
@@ -171,50 +182,67 @@ function Grid(props: GridProps) {
   const last = Math.min(rows.length, window_.first + window_.count);
   const visible = rows.slice(window_.first, last);
   return (
-    <div
-      class="grid"
-      ref={scroller}
-      role="grid"
-      tabIndex={0}
-      aria-label={props.title}
-      aria-rowcount={rows.length + 1}
-      aria-colcount={fields.length}
-      aria-activedescendant={`${label}-${at}`}
-      onScroll={measure}
-      onKeyDown={onKeyDown}
-      style={{ "--columns": template, "--most": String(height === "all" ? rows.length + 1 : 13) } as Record<string, string>}
-    >
-      <div class="grid-head" role="row" aria-rowindex={1}>
-        {fields.map((field) => (
-          <HeadCell key={field.name} field={field} sort={sort} onSort={props.onSort} />
-        ))}
+    <div class={`grid-frame ${more ? "more" : ""}`}>
+      <div
+        class="grid"
+        ref={scroller}
+        role="grid"
+        tabIndex={0}
+        aria-label={props.title}
+        aria-rowcount={rows.length + 1}
+        aria-colcount={fields.length}
+        aria-activedescendant={`${label}-${at}`}
+        onScroll={measure}
+        onKeyDown={onKeyDown}
+        style={{ "--columns": template, "--most": String(height === "all" ? rows.length + 1 : 13) } as Record<string, string>}
+      >
+        <div class="grid-head" role="row" aria-rowindex={1}>
+          {fields.map((field) => (
+            <HeadCell key={field.name} field={field} label={props.labels?.[field.name] ?? fieldLabel(field)} sort={sort} onSort={props.onSort} />
+          ))}
+        </div>
+        <div class="grid-body" style={{ height: `${rows.length * ROW}px` }}>
+          {visible.map((row, offset) => {
+            const index = window_.first + offset;
+            return (
+              <div
+                key={row}
+                id={`${label}-${index}`}
+                class={`grid-row ${index === at ? "at" : ""}`}
+                role="row"
+                aria-rowindex={index + 2}
+                style={{ transform: `translateY(${index * ROW}px)` }}
+                onClick={() => {
+                  setAt(index);
+                  props.onOpen(row);
+                }}
+              >
+                {fields.map((field, column) => (
+                  <BodyCell key={field.name} field={field} value={data.columns[field.name]?.[row] ?? null} text={(formats[column] as (v: Cell) => string)(data.columns[field.name]?.[row] ?? null)} bar={bars[column] as boolean} mark={column === marked ? (props.mark?.(row) ?? null) : null} depth={column === marked ? (props.indent?.(row) ?? 0) : 0} tone={props.tone?.(row, field.name) ?? null} />
+                ))}
+              </div>
+            );
+          })}
+        </div>
+        {rows.length === 0 && <p class="table-empty">No row passes the filter</p>}
       </div>
-      <div class="grid-body" style={{ height: `${rows.length * ROW}px` }}>
-        {visible.map((row, offset) => {
-          const index = window_.first + offset;
-          return (
-            <div
-              key={row}
-              id={`${label}-${index}`}
-              class={`grid-row ${index === at ? "at" : ""}`}
-              role="row"
-              aria-rowindex={index + 2}
-              style={{ transform: `translateY(${index * ROW}px)` }}
-              onClick={() => {
-                setAt(index);
-                props.onOpen(row);
-              }}
-            >
-              {fields.map((field, column) => (
-                <BodyCell key={field.name} field={field} value={data.columns[field.name]?.[row] ?? null} text={(formats[column] as (v: Cell) => string)(data.columns[field.name]?.[row] ?? null)} bar={bars[column] as boolean} mark={column === marked ? (props.mark?.(row) ?? null) : null} />
-              ))}
-            </div>
-          );
-        })}
-      </div>
-      {rows.length === 0 && <p class="table-empty">No row passes the filter</p>}
     </div>
   );
+}
+
+function formatOf(field: Field, values: readonly Cell[], text?: (text: string) => string): (value: Cell) => string {
+  const usual = columnFormat(field, values);
+  return text ? (value) => (typeof value === "string" ? text(value) : usual(value)) : usual;
+}
+
+function deepest(data: TableData, indent?: (row: number) => number): number {
+  let most = 0;
+  if (indent) for (let row = 0; row < data.rowCount; row++) most = Math.max(most, indent(row));
+  return most;
+}
+
+function indented(list: readonly Wish[], column: number, depth: number): Wish[] {
+  return list.map((wish, index) => (index === column ? { least: wish.least + depth * INDENT, most: wish.most + depth * INDENT } : wish));
 }
 
 /** Of a digit or a usual letter in a table, in pixels; it follows the size of the page's text. */
@@ -224,17 +252,17 @@ function characterWidth(): number {
 
 /** The column that names a row: there the mark stands. */
 function nameColumn(fields: readonly Field[]): number {
-  const named = fields.findIndex((field) => field.kind === "str" && /^(name|kernel|op)$/.test(field.name));
+  const named = fields.findIndex((field) => field.kind === "str" && /^(name|kernel|op|module|call)$/.test(field.name));
   return named < 0 ? fields.findIndex((field) => field.kind === "str") : named;
 }
 
-function HeadCell({ field, sort, onSort }: { field: Field; sort: Sort | null; onSort: (sort: Sort | null) => void }) {
+function HeadCell({ field, label, sort, onSort }: { field: Field; label: string; sort: Sort | null; onSort: (sort: Sort | null) => void }) {
   const sorted = sort?.column === field.name ? (sort.descending ? "descending" : "ascending") : "none";
   const unit = unitLabel(field.unit);
   return (
     <div class={`cell head ${alignment(field)}`} role="columnheader" aria-sort={sorted}>
       <button type="button" onClick={() => onSort(nextSort(sort, field))} {...hint(`${field.name}${unit ? ` (${unit})` : ""}`, field.doc)}>
-        <span class="head-name">{fieldLabel(field)}</span>
+        <span class="head-name">{label}</span>
         {unit && <span class="head-unit">{unit}</span>}
         <span class={`head-sort ${sorted}`} aria-hidden="true" />
       </button>
@@ -242,18 +270,29 @@ function HeadCell({ field, sort, onSort }: { field: Field; sort: Sort | null; on
   );
 }
 
-function BodyCell({ field, value, text, bar, mark }: { field: Field; value: Cell; text: string; bar: boolean; mark: string | null }) {
+interface BodyCellProps {
+  field: Field;
+  value: Cell;
+  text: string;
+  bar: boolean;
+  mark: string | null;
+  depth: number;
+  tone: "good" | "bad" | null;
+}
+
+function BodyCell({ field, value, text, bar, mark, depth, tone }: BodyCellProps) {
   const number = typeof value === "number";
   const share = bar && number ? Math.max(0, Math.min(100, value)) : null;
   return (
     <div
-      class={`cell ${alignment(field)} ${isKnown(value) ? "" : "unknown"} ${share === null ? "" : "bar"}`}
+      class={`cell ${alignment(field)} ${isKnown(value) ? "" : "unknown"} ${share === null ? "" : "bar"} ${tone ?? ""}`}
       role="gridcell"
       {...(share === null ? {} : { style: { "--share": `${share}%` } as Record<string, string> })}
-      {...(number && !Number.isInteger(value) ? hint(fieldLabel(field), "", exact(value, field.unit)) : {})}
+      {...(number ? hint(fieldLabel(field), field.doc, exact(value, field.unit)) : {})}
     >
+      {depth > 0 && <span class="indent" style={{ width: `${depth * INDENT}px` }} />}
       {mark && <span class="swatch" style={{ background: mark }} />}
-      {field.kind === "str" && typeof value === "string" ? <LongName text={value} /> : text}
+      {field.kind === "str" && typeof value === "string" ? <LongName text={text} whole={value} /> : text}
     </div>
   );
 }

@@ -6,6 +6,8 @@ import type { TableData } from "./model";
 const SAMPLE = 300;
 const PADDING = 22;
 const SHORT_TEXT = 30;
+/** Of the names that rows are found by. */
+const NAME_TEXT = 40;
 
 export interface Wish {
   /** What the column needs in any case. */
@@ -15,14 +17,14 @@ export interface Wish {
 }
 
 /** What each column would like, in characters of the given width. */
-export function wishes(data: TableData, fields: readonly Field[], formats: readonly ((value: Cell) => string)[], character: number): Wish[] {
+export function wishes(data: TableData, fields: readonly Field[], formats: readonly ((value: Cell) => string)[], character: number, labels: Readonly<Record<string, string>> = {}): Wish[] {
   return fields.map((field, index) => {
     const unit = unitLabel(field.unit);
-    const head = fieldLabel(field).length + (unit ? unit.length + 1 : 0) + 1.5;
+    const head = (labels[field.name] ?? fieldLabel(field)).length + (unit ? unit.length + 1 : 0) + 1.5;
     const body = longestText(data, field, formats[index] as (value: Cell) => string);
     const all = Math.ceil(Math.max(head, body) * character + PADDING);
     if (field.kind !== "str") return { least: all, most: all };
-    return { least: Math.ceil(Math.max(head, Math.min(body, SHORT_TEXT)) * character + PADDING), most: all };
+    return { least: Math.ceil(Math.max(head, Math.min(body, /^(name|kernel|op)$/.test(field.name) ? NAME_TEXT : SHORT_TEXT)) * character + PADDING), most: all };
   });
 }
 

@@ -30,10 +30,10 @@ export function Card({ title, note, actions, children, class: name = "", label }
 }
 
 /** A long name whose end stays visible; the whole is shown on hover. */
-export function LongName({ text }: { text: string }) {
+export function LongName({ text, whole = text }: { text: string; whole?: string }) {
   const tail = text.length > 24 ? 12 : 0;
   return (
-    <span class="long-name" data-hint-value={text.length > 24 ? text : undefined}>
+    <span class="long-name" data-hint-value={text.length > 24 || whole !== text ? whole : undefined}>
       <span class="long-head">{tail ? text.slice(0, -tail) : text}</span>
       {tail > 0 && <span class="long-tail">{text.slice(-tail)}</span>}
     </span>
@@ -124,7 +124,7 @@ export function Empty({ title, text, children }: { title: string; text?: string;
 
 /** Sentences of the reports begin in lower case, since they may follow a colon. */
 export function sentence(text: string): string {
-  return /^[a-z][a-z-]* /.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
+  return /^[a-z][a-z-]*[ :]/.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
 }
 
 export function Warnings({ items }: { items: readonly string[] }) {

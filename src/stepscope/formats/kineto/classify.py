@@ -91,9 +91,9 @@ _KERNEL_RULES = _rules(
     (r"", K.KERNEL, Trait.NONE),
 )  # fmt: skip
 _COPY_RULES = _rules(
-    (r".*\b(?:HtoD|HtoA|HostToDevice)\b", K.COPY_HOST_TO_DEVICE, Trait.NONE),
-    (r".*\b(?:DtoH|AtoH|DeviceToHost)\b", K.COPY_DEVICE_TO_HOST, Trait.NONE),
-    (r".*\b(?:[DA]to[DA]|DeviceToDevice)\b", K.COPY_DEVICE_TO_DEVICE, Trait.NONE),
+    (r".*\b(?:HtoD|HtoA|HostToDevice|[HM]2D)\b", K.COPY_HOST_TO_DEVICE, Trait.NONE),
+    (r".*\b(?:DtoH|AtoH|DeviceToHost|D2[HM])\b", K.COPY_DEVICE_TO_HOST, Trait.NONE),
+    (r".*\b(?:[DA]to[DA]|DeviceToDevice|D2D)\b", K.COPY_DEVICE_TO_DEVICE, Trait.NONE),
     (r".*\bPtoP\b", K.COPY_PEER, Trait.NONE),
     (r".*\b(?:HtoH|HostToHost)\b", K.COPY_HOST_TO_HOST, Trait.NONE),
     (r"", K.COPY_OTHER, Trait.NONE),

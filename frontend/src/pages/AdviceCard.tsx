@@ -1,0 +1,211 @@
+/** One advice: what to change, why, what it gains, and where the evidence is. */
+import { decimal, duration } from "../format";
+import { intervalInTimeline } from "../links";
+import { linkTo } from "../router";
+import { session } from "../session";
+import { copyText } from "../table/export";
+import { toolEntry } from "../tools";
+import { Code, LongName, sentence } from "../ui/basics";
+import { hint } from "../ui/hint";
+import { Icon } from "../ui/icons";
+import { evidenceLink, evidenceName } from "./evidence";
+import type { Advice, EvidenceInterval, EvidenceRow } from "./reports";
+
+interface AdviceCardProps {
+  advice: Advice;
+  first?: boolean;
+  /** With the reasoning, all actions, and every row and interval of the evidence. */
+  whole?: boolean;
+  rank?: number;
+}
+
+export function AdviceCard({ advice, first = false, whole = false, rank }: AdviceCardProps) {
+  return (
+    <article class={`card advice-card ${first ? "first" : ""}`} data-advice={advice.id}>
+      <header>
+        <div>
+          {first && advice.class !== "none" && <p class="eyebrow">Do this first</p>}
+          <h2>
+            {rank !== undefined && advice.class !== "none" && <span class="muted">{rank}. </span>}
+            {advice.title}
+          </h2>
+        </div>
+        <Gain advice={advice} />
+      </header>
+      {whole && <Badges advice={advice} />}
+      <p class="evidence">
+        <Code text={sentence(advice.evidence)} />
+      </p>
+      <Actions list={advice.actions} all={first || whole} />
+      {whole && advice.reasoning && (
+        <p class="reasoning">
+          <strong>{advice.predicted_speedup === null ? "Why: " : "How it is predicted: "}</strong>
+          {sentence(advice.reasoning)}
+        </p>
+      )}
+      {whole ? <Evidence advice={advice} /> : <MainEvidence advice={advice} />}
+    </article>
+  );
+}
+
+function Gain({ advice }: { advice: Advice }) {
+  const gain = advice.predicted_speedup;
+  if (gain === null || gain <= 1) return null;
+  const [now, then] = [advice.step_time_ms, advice.predicted_step_time_ms];
+  return (
+    <p class="gain" tabIndex={0} {...hint("Predicted step time", `An upper bound of what the change can gain. ${sentence(advice.reasoning)}`, `${gain} times as fast`)}>
+      {now !== null && then !== null && (
+        <span class="gain-times">
+          {duration(now)} <Icon name="arrow" size={14} /> {duration(then)}
+        </span>
+      )}
+      <strong>up to {decimal(gain, gain < 10 ? 2 : 0)}×</strong>
+    </p>
+  );
+}
+
+function Badges({ advice }: { advice: Advice }) {
+  const sure = advice.confidence;
+  return (
+    <div class="advice-badges">
+      {advice.class !== "none" && (
+        <span class="badge" tabIndex={0} {...hint("Class", "the kind of bottleneck; the command line's JSON and `stepscope whatif --remove` name it so", advice.class)}>
+          {advice.class.replaceAll("_", " ")}
+        </span>
+      )}
+      {sure !== null && (
+        <span class="confidence" tabIndex={0} {...hint("Confidence", "how sure the rule is that this is the cause, from how it was checked on programs with a known bottleneck", `${Math.round(100 * sure)} %`)}>
+          <span class="confidence-track" aria-hidden="true">
+            <span style={{ width: `${100 * sure}%` }} />
+          </span>
+          {Math.round(100 * sure)} % sure
+        </span>
+      )}
+    </div>
+  );
+}
+
+function Actions({ list, all }: { list: readonly string[]; all: boolean }) {
+  if (!list.length) return null;
+  if (!all) {
+    return (
+      <p class="actions">
+        <Code text={sentence(list[0] as string)} />
+      </p>
+    );
+  }
+  return (
+    <ol class="actions">
+      {list.map((action) => (
+        <li key={action}>
+          <Code text={sentence(action)} />
+          <button type="button" class="icon-button small copy" aria-label={`Copy: ${action}`} onClick={() => void copyText(action)} {...hint("Copy", "")}>
+            <Icon name="copy" size={14} />
+          </button>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+/** On the summary: the first interval, and the page that shows the rest. */
+function MainEvidence({ advice }: { advice: Advice }) {
+  const tool = toolEntry(advice.tool);
+  const place = advice.intervals[0];
+  const row = advice.rows.find((each) => each.tool === advice.tool);
+  return (
+    <p class="more-links">
+      {tool && advice.tool !== "overview" && (
+        <a class="more" href={row ? evidenceLink(row) : linkTo(advice.tool)}>
+          Evidence in {tool.label} <Icon name="arrow" size={14} />
+        </a>
+      )}
+      {place && (
+        <a class="more" href={placeLink(place)}>
+          Show in the timeline <Icon name="arrow" size={14} />
+        </a>
+      )}
+      {advice.class !== "none" && (
+        <a class="more" href={linkTo("advice")}>
+          Why, and how sure
+        </a>
+      )}
+    </p>
+  );
+}
+
+function Evidence({ advice }: { advice: Advice }) {
+  const tool = toolEntry(advice.tool);
+  return (
+    <div class="evidence-lists">
+      {advice.rows.length > 0 && (
+        <section>
+          <h3>Rows</h3>
+          <ul>
+            {advice.rows.map((row) => (
+              <li key={`${row.tool} ${row.key}`}>
+                <RowLink row={row} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {advice.intervals.length > 0 && (
+        <section>
+          <h3>In the timeline</h3>
+          <ul>
+            {advice.intervals.map((place) => (
+              <li key={`${place.host} ${place.start_ms}`}>
+                <PlaceLink place={place} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <section>
+        <h3>More</h3>
+        <ul>
+          {tool && (
+            <li>
+              <a class="evidence-row" href={linkTo(advice.tool)}>
+                <Icon name={advice.tool} size={16} /> <span>{tool.title}</span>
+              </a>
+            </li>
+          )}
+          {advice.docs && (
+            <li class="muted" tabIndex={0} {...hint("In the documentation", "the class, its threshold, and how often the rule is right", advice.docs)}>
+              Documentation: <code>{advice.docs}</code>
+            </li>
+          )}
+        </ul>
+      </section>
+    </div>
+  );
+}
+
+function RowLink({ row }: { row: EvidenceRow }) {
+  const tool = toolEntry(row.tool);
+  return (
+    <a class="evidence-row" href={evidenceLink(row)} {...hint(`${tool?.title ?? row.tool}: ${evidenceName(row)}`, "the row that this advice stands on; its time is per step", row.value_ms > 0 ? `${row.value_ms} ms` : "")}>
+      <Icon name={row.tool} size={16} />
+      <LongName text={evidenceName(row)} />
+      {row.value_ms > 0 && <strong>{duration(row.value_ms)} a step</strong>}
+    </a>
+  );
+}
+
+function placeLink(place: EvidenceInterval): string {
+  const several = (session.value?.hosts.length ?? 1) > 1;
+  const around = (place.end_ms - place.start_ms) * 0.15;
+  return intervalInTimeline(Math.max(0, place.start_ms - around), place.end_ms + around, several ? place.host : null);
+}
+
+function PlaceLink({ place }: { place: EvidenceInterval }) {
+  return (
+    <a class="evidence-row" href={placeLink(place)} {...hint(place.name || "A place in the trace", `on ${place.host}`, `${place.start_ms} to ${place.end_ms} ms`)}>
+      <Icon name="timeline" size={16} />
+      <LongName text={place.name || `at ${duration(place.start_ms)}`} />
+      <strong>{duration(place.end_ms - place.start_ms)}</strong>
+    </a>
+  );
+}

@@ -1,0 +1,26 @@
+/** What to change, most gain first, each with all that it stands on. */
+import type { Report, ToolAnswer } from "../api";
+import { AdviceCard } from "./AdviceCard";
+import { Findings } from "./Findings";
+import type { Advice } from "./reports";
+import { ToolPage } from "./ToolPage";
+
+interface AdviceReport extends Report {
+  readonly verdict_text: string;
+  readonly advice: readonly Advice[];
+}
+
+export default function AdvicePage() {
+  return <ToolPage<AdviceReport> tool="advice">{(answer) => <All {...answer} />}</ToolPage>;
+}
+
+function All({ report }: ToolAnswer<AdviceReport>) {
+  return (
+    <>
+      <Findings lines={report.verdict_text ? [report.verdict_text] : []} />
+      {report.advice.map((advice, index) => (
+        <AdviceCard key={advice.id} advice={advice} first={index === 0} whole rank={index + 1} />
+      ))}
+    </>
+  );
+}

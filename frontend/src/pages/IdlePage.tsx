@@ -1,0 +1,71 @@
+/** Why streams stand idle, how long their queues are, and how launches get there. */
+import { useMemo } from "preact/hooks";
+import { figuresTitled, tableTitled, type Field, type Report, type ToolAnswer } from "../api";
+import { CATEGORY_COLOUR, mix } from "../design/colours";
+import { palette } from "../design/theme";
+import { linkTo } from "../router";
+import { Card, FigureRow } from "../ui/basics";
+import { docOf, StackedBars, type BarPart, type StackedRow } from "./Bars";
+import { Findings } from "./Findings";
+import { LAUNCH_LABELS } from "./labels";
+import type { Row } from "./reports";
+import { TableCard } from "./sections";
+import { ToolPage } from "./ToolPage";
+
+interface IdleReport extends Report {
+  readonly findings: readonly string[];
+  readonly rows?: readonly Row[];
+  readonly devices?: readonly Row[];
+}
+
+export default function IdlePage() {
+  return <ToolPage<IdleReport> tool="idle">{(answer) => <Idle {...answer} />}</ToolPage>;
+}
+
+const MOST_BARS = 24;
+
+function Idle({ report, sections }: ToolAnswer<IdleReport>) {
+  const streams = tableTitled(sections, "Idle time of streams");
+  const devices = tableTitled(sections, "Idle time of devices");
+  const look = palette.value;
+  const parts = useMemo(() => causes(streams?.fields ?? [], look.surface), [streams, look]);
+  const several = report.hosts.length > 1;
+  const rows = report.rows ?? [];
+  return (
+    <>
+      <Findings lines={report.findings} />
+      <Card title="Streams, and why they wait" note={rows.length > MOST_BARS ? `the ${MOST_BARS} with the most idle time of ${rows.length}` : "busy, and idle by cause"}>
+        <StackedBars label="Busy and idle time of each stream" parts={parts} rows={rows.slice(0, MOST_BARS).map((row) => streamBar(row, several))} />
+      </Card>
+      <TableCard section={devices} tool="idle" id="devices" plain height="all" />
+      <TableCard section={tableTitled(sections, "Queues")} tool="idle" id="queues" heading="Queues: launched and not yet started" />
+      <Card title="Launches">
+        <FigureRow section={figuresTitled(sections, "Launches")} labels={LAUNCH_LABELS} />
+      </Card>
+      <TableCard section={streams} tool="idle" id="streams" main />
+    </>
+  );
+}
+
+function causes(fields: readonly Field[], surface: string): BarPart[] {
+  const part = (key: string, label: string, colour: string): BarPart => ({ key, label, colour, doc: docOf(fields, key) });
+  return [
+    part("busy_ms", "Busy", CATEGORY_COLOUR.device_compute),
+    part("host_wait_ms", "Waits for the host", CATEGORY_COLOUR.host_compute),
+    part("kernel_wait_ms", "Between kernels", CATEGORY_COLOUR.kernel_launch),
+    part("other_ms", "Waits for something else", mix(CATEGORY_COLOUR.other, surface, 0.35)),
+  ];
+}
+
+function streamBar(row: Row, several: boolean): StackedRow {
+  const at = (name: string) => Number(row[name] ?? 0);
+  const place = several ? `${row["host"]} ${row["device"]}` : String(row["device"]);
+  return {
+    key: `${row["host"]} ${row["device"]} ${row["stream"]}`,
+    label: String(row["stream"]),
+    note: place,
+    parts: { busy_ms: at("busy_ms"), host_wait_ms: at("host_wait_ms"), kernel_wait_ms: at("kernel_wait_ms"), other_ms: at("other_ms") },
+    href: linkTo("timeline", several ? { host: String(row["host"]) } : {}),
+    leads: "See the gaps in the timeline",
+  };
+}

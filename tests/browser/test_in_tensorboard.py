@@ -80,7 +80,7 @@ def test_the_page_works_where_a_proxy_has_tensorboard_at_another_place(browser, 
     with running_tensorboard(tmp_path, "--path_prefix", "/at/work") as address, board(browser, address) as page:
         page.goto(f"{address.rstrip('/')}/#stepscope")
         ours(page).locator(".verdict").wait_for()
-        ours(page).get_by_role("link", name="Timeline").click()
+        ours(page).get_by_role("link", name="Timeline", exact=True).click()
         ours(page).locator(".tl-tracks").wait_for()
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from bench import views
 from bench.process import Limits, Sample, run_worker
 from bench.profiles import BenchProfile
 from bench.tools import CACHE_OFF, QUESTIONS, Question, Stepscope, Xprof, XprofRs, worker_command, xprof_rs
@@ -76,7 +77,44 @@ def measures(profile: BenchProfile, small: BenchProfile, limits: Limits) -> Iter
     yield _reopened(subjects, profile, small, limits)
     for asked in QUESTIONS:
         yield _tool(subjects, profile, small, limits, asked)
+    yield from _views(subjects, profile, small, limits)
     yield from _decode(profile, small, limits)
+
+
+def _views(subjects: Subjects, profile: BenchProfile, small: BenchProfile, limits: Limits) -> Iterator[Measure]:
+    rust = [views.XprofRsPage(subjects.xprof_rs.binary)] if subjects.xprof_rs else []
+    pages: list[views.Page] = [views.StepscopePage(), views.XprofPage(), *rust]
+
+    def actions(at: str) -> dict[str, Action]:
+        return {
+            page.name: lambda page=page: views.look(page, profile.path, small.path, limits, at)  # type: ignore[misc]
+            for page in pages
+        }
+
+    yield Measure(
+        "page",
+        "First content of the page",
+        "All that the start page asks its server, one after the other, until there is something to read, for a profile "
+        "that appeared while the server ran and that it has not read. The peak is that of the server.",
+        actions("page"),
+        first_call,
+    )
+    timeline = actions("timeline")
+    yield Measure(
+        "timeline-open",
+        "Timeline, first picture",
+        f"The whole recording at {views.WIDTH} pixels, in a server that has shown the start page of this profile.",
+        timeline,
+        first_call,
+    )
+    yield Measure(
+        "timeline-window",
+        "Timeline, a window",
+        f"Median of {len(views.PLACES) * (len(views.ZOOMS) - 1)} windows of all tracks, from a quarter to a 256th of "
+        "the recording, over HTTP. Stepscope is asked for ten tracks at a time, one request after the other.",
+        timeline,
+        views.window,
+    )
 
 
 def measures_of_starting(profile: BenchProfile, limits: Limits) -> Iterator[Measure]:

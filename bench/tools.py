@@ -157,14 +157,14 @@ class XprofRs:
 
     def _served(self, path: Path, small: Path, limits: Limits, asked: Question, requests: int) -> Sample:
         with tempfile.TemporaryDirectory(prefix="bench-", dir=path.parents[3]) as logdir:
-            _store(small, Path(logdir), "small")
+            store(small, Path(logdir), "small")
             with self._server(Path(logdir), limits) as (running, address):
                 calls: list[tuple[float, dict[str, Any]]] = []
                 failure = None
                 try:
                     _wait_for(address)
                     _ask(address, "small", small, limits, asked)
-                    _store(path, Path(logdir), "large")
+                    store(path, Path(logdir), "large")
                     time.sleep(SETTLE_S)
                     calls = [_ask(address, "large", path, limits, asked) for _ in range(requests)]
                 except (OSError, ValueError) as error:
@@ -192,7 +192,8 @@ class XprofRs:
                 running.finish()
 
 
-def _store(path: Path, logdir: Path, name: str) -> None:
+def store(path: Path, logdir: Path, name: str) -> None:
+    """Puts a copy of a profile into a logdir, as a run of that name."""
     folder = logdir / "plugins" / "profile" / name
     folder.mkdir(parents=True)
     shutil.copyfile(path, folder / path.name)

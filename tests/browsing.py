@@ -87,13 +87,13 @@ def store_profile(logdir: Path, run: str, *traces: HostTrace) -> Path:
 
 
 def hostile_trace() -> HostTrace:
-    """A trace whose every name is an attack on the page."""
+    """A trace whose every name is an attack on the page, one of them ten thousand letters long."""
     builder = TraceBuilder(host="hostile")
     plane = builder.plane("/host:CPU", PlaneKind.HOST)
     line = builder.line(plane, HOSTILE)
     for step in range(4):
         line.event(HOSTILE, step * 10**10, 9 * 10**9, EventKind.STEP_MARK, {"step_num": step})
-        line.event(HOSTILE * 20, step * 10**10, 5 * 10**9, EventKind.OP, {HOSTILE: HOSTILE})
+        line.event(HOSTILE * 100, step * 10**10, 5 * 10**9, EventKind.OP, {HOSTILE: HOSTILE})
     return builder.build()
 
 
@@ -130,13 +130,17 @@ def running(logdir: Path) -> Iterator[PageServer]:
 
 
 # The entry point is what an installed Stepscope has; from a checkout that is not installed it is given by hand.  The
-# other plugins of this machine stay out: importing them takes longer than the test.
+# other plugins of this machine stay out unless they are named: importing them takes longer than the test.
 _TENSORBOARD = """
+import importlib.metadata
 import sys
 from tensorboard import default, program
 from stepscope.web.tensorboard import StepscopePlugin
 
-board = program.TensorBoard(plugins=[*default.get_static_plugins(), StepscopePlugin])
+others = sys.argv.pop(1).split()
+points = importlib.metadata.entry_points(group="tensorboard_plugins")
+plugins = [StepscopePlugin, *(point.load() for point in points if point.name in others)]
+board = program.TensorBoard(plugins=[*default.get_static_plugins(), *plugins])
 board.configure(argv=["tensorboard", *sys.argv[1:]])
 print(board.launch(), flush=True)
 sys.stdin.read()
@@ -144,9 +148,10 @@ sys.stdin.read()
 
 
 @contextmanager
-def running_tensorboard(logdir: Path) -> Iterator[str]:
-    """The address of a real TensorBoard on a logdir, for as long as the context lasts."""
-    command = [sys.executable, "-c", _TENSORBOARD, "--logdir", str(logdir), "--port", "0", "--host", "127.0.0.1"]
+def running_tensorboard(logdir: Path, *options: str, others: str = "") -> Iterator[str]:
+    """The address of a real TensorBoard on a logdir, with other plugins by name, for as long as the context lasts."""
+    place = ["--logdir", str(logdir), "--port", "0", "--host", "127.0.0.1"]
+    command = [sys.executable, "-c", _TENSORBOARD, others, *place, *options]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **pipes) as board:  # type: ignore[call-overload]
         address = board.stdout.readline().strip()

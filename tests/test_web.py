@@ -22,6 +22,8 @@ from werkzeug.test import Client
 import stepscope
 from stepscope import api
 from stepscope.analysis.registry import TOOLS
+from stepscope.export import SUFFIXES, pieces
+from stepscope.formats.session import HostFile
 from stepscope.formats.xspace import writer
 from stepscope.report import Field, Rows
 from stepscope.report.export import to_csv, to_json
@@ -154,6 +156,26 @@ def test_a_session_is_loaded_in_the_background_and_says_how_far_it_is(client, lo
         ("other", "ready", None),
     ]
     assert (told["facts"]["host_count"], told["facts"]["steps_source"]) == (2, "markers")
+
+
+@pytest.mark.parametrize("profile", ["tf-gpu-multi-worker", "torch-v100-resnet50-workers0"])
+def test_progress_moves_within_one_file(corpus, monkeypatch, profile):
+    seen: list[int] = []
+    note = api.LoadedProfile._note_read
+
+    def look(self: api.LoadedProfile, file: HostFile, nbytes: int) -> None:
+        note(self, file, nbytes)
+        seen.append(self.bytes_read(file.host))
+
+    monkeypatch.setattr(api.LoadedProfile, "_note_read", look)
+    monkeypatch.setattr(api, "_WORTH_PIECES_BYTES", 1)
+    loaded = stepscope.load(corpus / profile, host=stepscope.load(corpus / profile).hosts[0])
+    assert loaded.bytes_read(loaded.hosts[0]) == 0
+    loaded.trace()
+
+    size = loaded._files[0].size or 0
+    assert seen == sorted(seen)
+    assert size / 2 < seen[-1] <= size == loaded.bytes_read(loaded.hosts[0])
 
 
 def test_one_may_wait_until_a_session_is_ready(client):
@@ -305,6 +327,18 @@ def test_exports_are_those_of_the_command_line(client, logdir):
     assert client.get(f"{base}.parquet").data.startswith(b"PAR1")
     table = pa.ipc.open_stream(client.get(f"{base}.arrow").data).read_all()
     assert table.to_pylist() == report.to_arrow().to_pylist()
+
+
+@pytest.mark.parametrize("form", ["perfetto", "chrome"])
+def test_the_trace_is_had_as_a_file_for_other_viewers(client, logdir, form):
+    session = session_id(client, "two")
+    profile = stepscope.load(logdir, run="two")
+    for query, hosts in (("", profile.hosts), ("?host=other", ["other"])):
+        answer = client.get(f"/api/sessions/{session}/trace/{form}{query}")
+        assert gzip.decompress(answer.data) == b"".join(pieces([profile.trace(host) for host in hosts], form))
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{session}{SUFFIXES[form]}.gz"'
+    assert "Content-Encoding" not in answer.headers
+    assert client.get(f"/api/sessions/{session}/trace/{form}?host=nobody").json["choices"] == ["one", "other"]
 
 
 def test_long_tables_are_arrow_and_nothing_is_lost(client, monkeypatch):

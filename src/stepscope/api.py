@@ -16,6 +16,7 @@ from stepscope.analysis.registry import TOOLS, Tool, tool_named
 from stepscope.analysis.step_range import StepRange, choose, only_steps
 from stepscope.cache import Cache, cache_key
 from stepscope.errors import Problem, StepscopeError, UnreadableError
+from stepscope.formats import progress as reading
 from stepscope.formats import store
 from stepscope.formats.session import HostFile, Session, find_session, pick_host
 from stepscope.shelf import TraceShelf
@@ -94,6 +95,7 @@ class LoadedProfile:
         self._progress = progress or (lambda _: None)
         self.shelf = shelf or TraceShelf()
         self._events_read: dict[str, int] = {}
+        self._bytes_read: dict[str, int] = {}
 
     @property
     def run(self) -> str:
@@ -114,6 +116,13 @@ class LoadedProfile:
     def events_read(self) -> int:
         """Events of the hosts that were decoded so far."""
         return sum(self._events_read.values())
+
+    def bytes_read(self, host: str) -> int:
+        """Bytes of a host's file that were decoded so far; 0 if it was not, its results being in the cache."""
+        return self._bytes_read.get(host, 0)
+
+    def _note_read(self, file: HostFile, nbytes: int) -> None:
+        self._bytes_read[file.host] = min(self._bytes_read[file.host] + nbytes, file.size or 0)
 
     def __repr__(self) -> str:
         return f"<profile {self.run!r} of {', '.join(self.hosts)} in {self.path}>"
@@ -144,7 +153,10 @@ class LoadedProfile:
 
     def _decode(self, file: HostFile) -> HostTrace:
         self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
-        trace = _read(file)
+        self._bytes_read[file.host] = 0
+        with reading.listening(lambda nbytes: self._note_read(file, nbytes)):
+            trace = _read(file)
+        self._bytes_read[file.host] = file.size or 0
         self._events_read[file.host] = len(trace.events)
         if len(trace.events) >= WORTH_KEEPING:
             kept = self._cache.get_columns(_key(file), _FOREST)
@@ -262,7 +274,7 @@ class LoadedProfile:
 def _read(file: HostFile) -> HostTrace:
     """Reads a host's file, and imports what decodes it while the disk or the network is at work."""
     if file.format.takes_pieces and (file.size or 0) >= _WORTH_PIECES_BYTES:
-        return file.format.read(store.read_pieces(file.path), file.path, file.host)
+        return file.format.read(reading.told(store.read_pieces(file.path)), file.path, file.host)
     with ThreadPoolExecutor(1) as background:
         content = background.submit(store.read_bytes, file.path)
         file.format.load_reader()

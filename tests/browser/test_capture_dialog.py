@@ -36,6 +36,7 @@ def server(tmp_path: Path) -> Iterator[PageServer]:
 @pytest.fixture
 def page(browser, server, page_problems) -> Iterator[Any]:
     with watched_page(browser, server.address, page_problems) as opened:
+        opened.set_default_timeout(40_000)  # the jobs keep a small machine busy
         yield opened
 
 

@@ -2,30 +2,142 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
 import pytest
 from browsing import DRAWN, Watch, running_tensorboard, store_profile
 from draw import draw
+from remote_jobs import running_jobs
 
 pytest.importorskip("tensorboard")
+
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+from stepscope.capture import client
+
+OURS = "[data-plugin-id=stepscope]"
+PLUGINS = {point.name for point in importlib.metadata.entry_points(group="tensorboard_plugins")}
+
+
+@contextmanager
+def board(browser: Any, address: str) -> Iterator[Any]:
+    """A page of TensorBoard, of whose problems only those of our plugin count."""
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    context.set_default_timeout(20_000)
+    problems: list[str] = []
+    Watch((address,), problems).over(context)
+    yield context.new_page()
+    context.close()
+    # TensorBoard's own page asks for things of its own.
+    assert [problem for problem in problems if "plugin/stepscope" in problem] == []
+
+
+def ours(page: Any) -> Any:
+    """What our plugin shows."""
+    return page.frame_locator("iframe[src*=stepscope]")
+
+
+def write_a_loss(logdir: Path) -> None:
+    """What makes another tab of TensorBoard active: while none is, it shows all."""
+    writer = EventFileWriter(str(logdir))
+    writer.add_event(Event(step=1, summary=Summary(value=[Summary.Value(tag="loss", simple_value=0.5)])))
+    writer.close()
+
+
+def reload_until(page: Any, holds: Callable[[], bool]) -> None:
+    """Clicks TensorBoard's own button for new data until something holds."""
+    for _ in range(40):
+        page.locator(".reload-button").click()
+        page.wait_for_timeout(500)
+        if holds():
+            return
+    raise AssertionError(page.locator("[role=tab]").all_inner_texts())
 
 
 def test_the_profile_tab_shows_the_whole_page(browser, tmp_path):
     store_profile(tmp_path / "train", "r1", draw(DRAWN))
-    with running_tensorboard(tmp_path) as address:
-        context = browser.new_context(viewport={"width": 1400, "height": 900})
-        problems: list[str] = []
-        Watch((address,), problems).over(context)
-        page = context.new_page()
+    with running_tensorboard(tmp_path) as address, board(browser, address) as page:
         page.goto(f"{address}#stepscope")
-        tab = page.locator("[data-plugin-id=stepscope]").first
+        tab = page.locator(OURS).first
         tab.wait_for()
         assert "Profile" in tab.inner_text().title()
-        frame = page.frame_locator("iframe")
+        frame = ours(page)
         frame.get_by_text("r1").first.wait_for()
+        frame.locator(".verdict").wait_for()
         address_of_frame = next(inner.url for inner in page.frames if "plugin/stepscope" in inner.url)
-        page.screenshot(path=str(tmp_path / "tensorboard.png"))
-        context.close()
 
     assert address_of_frame.startswith(f"{address}data/plugin/stepscope/index.html")
-    # TensorBoard's own page asks for things of its own; what matters is ours.
-    assert [problem for problem in problems if "plugin/stepscope" in problem] == []
+
+
+def test_the_page_works_where_a_proxy_has_tensorboard_at_another_place(browser, tmp_path):
+    store_profile(tmp_path, "r1", draw(DRAWN))
+    with running_tensorboard(tmp_path, "--path_prefix", "/at/work") as address, board(browser, address) as page:
+        page.goto(f"{address.rstrip('/')}/#stepscope")
+        ours(page).locator(".verdict").wait_for()
+        ours(page).get_by_role("link", name="Timeline", exact=True).click()
+        ours(page).locator(".tl-tracks").wait_for()
+
+
+def test_the_tab_appears_with_the_first_profile_while_tensorboard_runs(browser, tmp_path):
+    write_a_loss(tmp_path / "logs")
+    with (
+        running_jobs(tmp_path, ["plain"]) as jobs,
+        running_tensorboard(tmp_path / "logs") as address,
+        board(browser, address) as page,
+    ):
+        page.goto(address)
+        reload_until(page, page.locator("[data-plugin-id=scalars]").first.is_visible)
+        assert not page.locator(OURS).first.is_visible()
+
+        client.trace(jobs["plain"].address(), str(tmp_path / "logs"), 300)
+        reload_until(page, page.locator(OURS).first.is_visible)
+        page.locator(OURS).first.click()
+        ours(page).locator(".verdict").wait_for()
+
+
+def test_a_profile_is_captured_from_within_tensorboard(browser, tmp_path):
+    store_profile(tmp_path / "logs", "2020_01_01_00_00_00", draw(DRAWN))
+    with (
+        running_jobs(tmp_path, ["plain"]) as jobs,
+        running_tensorboard(tmp_path / "logs") as address,
+        board(browser, address) as page,
+    ):
+        page.goto(f"{address}#stepscope")
+        frame = ours(page)
+        frame.locator(".verdict").wait_for()
+        frame.get_by_role("button", name="Capture").click()
+        frame.get_by_label("Addresses").fill(jobs["plain"].address())
+        frame.get_by_label("Duration, ms").fill("300")
+        frame.get_by_role("button", name="Capture 0.3 s").click()
+        frame.get_by_role("dialog").wait_for(state="detached")
+        frame.locator(".verdict").wait_for()
+        inner = next(inner for inner in page.frames if "plugin/stepscope" in inner.url)
+        newest = inner.evaluate("() => fetch('api/sessions').then(answer => answer.json())")["sessions"][0]
+        assert f"session={newest['id']}" in inner.url
+    assert newest["hosts"] == [jobs["plain"].address().replace(":", "_")]
+
+
+@pytest.mark.skipif("profile" not in PLUGINS, reason="needs XProf's plugin, beside which ours has to work")
+def test_beside_xprofs_plugin_both_work_and_are_told_apart(browser, tmp_path):
+    store_profile(tmp_path, "r1", draw(DRAWN))
+    with running_tensorboard(tmp_path, others="profile") as address, board(browser, address) as page:
+        page.goto(f"{address}#stepscope")
+        ours(page).locator(".verdict").wait_for()
+        names = {name: page.locator(f"[data-plugin-id={name}]").first.inner_text() for name in ("stepscope", "profile")}
+        assert {name: text.strip().upper() for name, text in names.items()} == {
+            "stepscope": "PROFILE (STEPSCOPE)",
+            "profile": "PROFILE",
+        }
+
+        page.locator("[data-plugin-id=profile]").first.click()
+        page.wait_for_function("() => [...document.querySelectorAll('iframe')].length > 1")
+        theirs = page.evaluate("() => fetch('data/plugin/profile/runs').then(answer => answer.json())")
+        assert theirs == ["r1"]
+        page.locator(OURS).first.click()
+        ours(page).locator(".verdict").first.wait_for()

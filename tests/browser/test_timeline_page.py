@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import urllib.parse
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -186,6 +189,17 @@ def test_collapse_hide_and_pin_are_in_the_address(page, page_server):
     until(page, lambda: param(page, "hidden") is not None)
     page.get_by_role("button", name="Show 1 hidden").click()
     until(page, lambda: param(page, "hidden") is None)
+
+
+def test_the_trace_is_exported_for_other_viewers(page, page_server):
+    show(page, page_server, "two-hosts", host="two")
+    page.get_by_role("button", name="Export the trace").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Chrome trace JSON").click()
+
+    told = json.loads(gzip.decompress(Path(download.value.path()).read_bytes()))
+    assert told["otherData"]["hosts"] == ["two"]
+    assert download.value.suggested_filename.endswith(".trace.json.gz")
 
 
 def test_hosts_are_chosen_here_where_there_are_several(page, page_server):

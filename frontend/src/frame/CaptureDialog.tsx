@@ -178,7 +178,7 @@ function Running({ id, onAgain, onOpened }: { id: string; onAgain: () => void; o
       </ul>
       {failure && (
         <p class="form-error" role="alert">
-          {sentence(failure)}
+          {failure}
         </p>
       )}
       {error && <Failed error={error} />}

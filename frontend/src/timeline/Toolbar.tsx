@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { setParams } from "../router";
 import { Icon } from "../ui/icons";
+import { Menu } from "../ui/menu";
 import { TOOLS, type Model, type Tool } from "./model";
 import { duration } from "./ticks";
 
@@ -63,9 +64,34 @@ export function Toolbar({ model, hosts, host, search }: { model: Model; hosts: r
           All
         </button>
       </div>
+      <Menu
+        label="Export the trace"
+        button={
+          <>
+            <Icon name="csv" size={16} /> Export
+          </>
+        }
+      >
+        {(close) => (
+          <ul class="choices">
+            {FILES.map(([form, label]) => (
+              <li key={form}>
+                <a class="choice" download href={model.source.file(form)} onClick={close}>
+                  <span class="choice-main">{label}</span>
+                </a>
+              </li>
+            ))}
+          </ul>
+        )}
+      </Menu>
     </div>
   );
 }
+
+const FILES = [
+  ["perfetto", "Perfetto, for ui.perfetto.dev"],
+  ["chrome", "Chrome trace JSON"],
+] as const;
 
 const WAIT_MS = 180;
 

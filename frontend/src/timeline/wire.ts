@@ -241,6 +241,9 @@ export class Source {
     return address(`api/sessions/${encodeURIComponent(this.session)}/timeline/${path}`, texts);
   }
 
+  /** Where the trace is as a file for another viewer. */
+  file = (form: "perfetto" | "chrome") => address(`api/sessions/${encodeURIComponent(this.session)}/trace/${form}`, { host: this.host });
+
   tracks = () => getJson<Tracks>(this.url("tracks"));
   steps = () => getJson<Steps>(this.url("steps"));
   names = (page: number) => getJson<{ first: number; names: string[] }>(this.url(`names/${page}`));

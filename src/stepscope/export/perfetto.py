@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -54,13 +55,20 @@ def _names(content: Content, sequence: int) -> Iterator[bytes]:
     keys = np.union1d(trace.event_stats.name, trace.type_stats.name)
     yield from _texts(sequence, _KEYS, trace.strings, keys, keys)
     yield _interned(sequence, _name(_KEYS, len(trace.strings) + 1, FULL_NAME))
-    full = trace.event_types.name[types]
-    texts = np.unique(np.concatenate([_text_rows(trace.event_stats), _text_rows(trace.type_stats), full]))
+    texts = np.union1d(_rows_with(trace, StatTag.STRING), trace.event_types.name[types])
     yield from _texts(sequence, _TEXTS, trace.strings, texts, texts)
+    for row in _rows_with(trace, StatTag.BYTES).tolist():
+        yield _interned(sequence, _name(_TEXTS, _bytes_number(trace, row), f"{len(trace.strings.raw(row)):,} bytes"))
 
 
-def _text_rows(stats: Stats) -> I64:
-    return np.unique(stats.value[np.isin(stats.tag, (StatTag.STRING, StatTag.BYTES))])
+def _rows_with(trace: HostTrace, tag: StatTag) -> I64:
+    """String rows that are values of stats of a tag."""
+    return np.union1d(*(stats.value[stats.tag == tag] for stats in (trace.event_stats, trace.type_stats)))
+
+
+def _bytes_number(trace: HostTrace, row: Any) -> Any:
+    """What refers to the size of some bytes, which are no text: numbers after those of all texts."""
+    return len(trace.strings) + 1 + row
 
 
 def _texts(sequence: int, field: int, strings: Strings, numbers: I64 | I32, texts: I64 | I32) -> Iterator[bytes]:
@@ -186,7 +194,8 @@ def _annotations(trace: HostTrace, types: Stats, events: I64, wanted: Mask) -> t
     told = Messages(len(order)).numbers(_KEY, name.astype(np.int64) + 1)
     told.numbers(_UNSIGNED, value, tag == StatTag.UINT).numbers(_INTEGER, value, tag == StatTag.INT)
     told.doubles(_REAL, value, tag == StatTag.DOUBLE)
-    told.numbers(_TEXT, value + 1, (tag == StatTag.STRING) | (tag == StatTag.BYTES))
+    told.numbers(_TEXT, value + 1, tag == StatTag.STRING)
+    told.numbers(_TEXT, _bytes_number(trace, value), tag == StatTag.BYTES)
     return told, np.searchsorted(owner[order], np.arange(len(events) + 1))
 
 

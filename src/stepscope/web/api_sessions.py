@@ -10,6 +10,7 @@ from werkzeug import Request
 from stepscope import __version__
 from stepscope.analysis.overview import OverviewReport
 from stepscope.analysis.registry import TOOLS
+from stepscope.formats.session import HostFile
 from stepscope.web.answers import Answer, json_answer, told
 from stepscope.web.catalogue import Listed
 from stepscope.web.opened import FIRST_TOOL, OpenSession
@@ -84,7 +85,7 @@ def _listed(listed: Listed) -> dict[str, Any]:
 
 def _progress(opened: OpenSession) -> dict[str, Any]:
     files = opened.listed.session.files
-    done = sum(file.size or 0 for file in files if opened.hosts[file.host].state in ("ready", "failed"))
+    done = sum(_done_bytes(opened, file) for file in files)
     total = sum(file.size or 0 for file in files)
     spent = time.monotonic() - opened.started
     left = spent * (total - done) / done if opened.state == "loading" and done > 0 else None
@@ -95,6 +96,12 @@ def _progress(opened: OpenSession) -> dict[str, Any]:
         "events": opened.profile.events_read,
         "seconds_left": None if left is None else round(left, 1),
     }
+
+
+def _done_bytes(opened: OpenSession, file: HostFile) -> int:
+    """How much of a file is done with; what was decoded but not analysed is nearly so."""
+    is_done = opened.hosts[file.host].state in ("ready", "failed")
+    return (file.size or 0) if is_done else opened.profile.bytes_read(file.host)
 
 
 def _hosts(opened: OpenSession) -> list[dict[str, Any]]:

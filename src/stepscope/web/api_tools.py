@@ -8,6 +8,7 @@ from typing import Any
 from werkzeug import Request
 
 from stepscope.analysis.registry import TOOLS
+from stepscope.export import SUFFIXES, compressed, pieces
 from stepscope.report import Field, Figures, Prose, Report, Rows, Section
 from stepscope.report.export import EXPORTS, MEDIA_TYPES, table_to_arrow
 from stepscope.web.answers import ARROW, Answer, Refused, binary_answer, json_answer
@@ -38,6 +39,16 @@ def tool_export(site: Site, request: Request, session: str, tool: str, form: str
     name = f"{site.listed(session).id}-{report.TOOL}.{form}"
     disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
     return binary_answer(EXPORTS[form](report), MEDIA_TYPES[form], disposition)
+
+
+def trace_export(site: Site, request: Request, session: str, form: str) -> Answer:
+    """The trace of all hosts, or of one, as a compressed file for other viewers."""
+    opened = site.opened(session)
+    host = request.args.get("host") or None
+    hosts = opened.listed.session.hosts if host is None else (opened.file(host).host,)
+    content = b"".join(compressed(pieces((opened.trace(one) for one in hosts), form)))
+    name = f"{opened.listed.id}{SUFFIXES[form]}.gz"
+    return binary_answer(content, "application/gzip", {"Content-Disposition": f'attachment; filename="{name}"'})
 
 
 def table_arrow(site: Site, request: Request, session: str, tool: str, number: int) -> Answer:
@@ -90,4 +101,5 @@ ROUTES = (
     Route(_TOOL, tool_json),
     Route(f"{_TOOL}.<any(csv, json, parquet, arrow):form>", tool_export),
     Route(f"{_TOOL}/tables/<int:number>.arrow", table_arrow),
+    Route("/api/sessions/<session>/trace/<any(perfetto, chrome):form>", trace_export),
 )

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope.formats import progress
 from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.clock import line_zeros_ps, session_start_ns
 from stepscope.formats.xspace.damage import Damage
@@ -128,7 +129,12 @@ class LineReader:
                 columns.stat_name, columns.stat_tag, columns.stat_value, raw_ids,
             )  # fmt: skip
 
-        _run_all([partial(run, *part) for part in self._parts], self._workers)
+        begins, ends = self._lines
+        sizes = [int((ends[first:last] - begins[first:last]).sum()) for _, first, last in self._parts]
+        tasks = [partial(run, *part) for part in self._parts]
+        for size in _run_all(tasks, sizes, self._workers):
+            if mode == wire.DECODE:
+                progress.advance(size)
 
 
 def run_rows(begins: I64, lengths: I64) -> I64:
@@ -137,15 +143,20 @@ def run_rows(begins: I64, lengths: I64) -> I64:
     return np.repeat(begins - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
 
 
-def _run_all(tasks: Sequence[Callable[[], None]], workers: int) -> None:
-    """Runs the tasks, on several threads where that helps: the kernels release the interpreter's lock."""
+def _run_all(tasks: Sequence[Callable[[], None]], sizes: Sequence[int], workers: int) -> Iterator[int]:
+    """Runs the tasks, on several threads where that helps: the kernels release the interpreter's lock.
+
+    Gives the size of each task once it is done.
+    """
     if workers <= 1:
-        for task in tasks:
+        for task, size in zip(tasks, sizes, strict=True):
             task()
+            yield size
         return
     with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(task) for task in tasks]:
+        for done, size in zip([pool.submit(task) for task in tasks], sizes, strict=True):
             done.result()
+            yield size
 
 
 def _chunks(plane: Plane, lines: Ranges) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,129 @@
+"""The page while things go wrong around it: profiles that vanish or change, requests that break, proxies."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsing import DRAWN, PageServer, running, store_profile, watched_page
+from draw import draw
+from werkzeug.exceptions import NotFound
+from werkzeug.middleware.dispatcher import DispatcherMiddleware
+from werkzeug.serving import make_server
+
+from stepscope.web.app import App
+from stepscope.web.catalogue import Root
+from stepscope.web.site import Site, SiteOptions
+
+LONGER = "host main | M0----------M1----------M2----------M3----------M4----------"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[PageServer]:
+    """A server of its own, whose sessions `first` and `second` a test may destroy."""
+    for run in ("first", "second"):
+        store_profile(tmp_path, run, draw(DRAWN))
+    with running(tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser, server, page_problems) -> Iterator[Any]:
+    with watched_page(browser, server.address, page_problems) as opened:
+        yield opened
+
+
+def show(page: Any, server: PageServer, run: str, tool: str = "overview") -> str:
+    """Opens a session's page; returns its id."""
+    session = server.session(run)
+    page.goto(f"{server.address}#/{tool}?session={session}")
+    page.locator("main .card").first.wait_for()
+    return session
+
+
+def shown_steps(page: Any) -> str:
+    return str(page.locator(".figure").filter(has_text="Steps").first.get_attribute("data-hint-value"))
+
+
+def test_a_profile_that_is_deleted_while_open_leads_to_the_others(page, server, page_problems):
+    show(page, server, "first")
+    shutil.rmtree(server.logdir / "plugins" / "profile" / "first")
+    server.site.catalogue.forget()
+    page.reload()
+    alert = page.get_by_role("alert")
+    alert.wait_for()
+    assert "first" in alert.inner_text()
+
+    alert.get_by_role("link", name=server.session("second")).click()
+    page.locator(".verdict").wait_for()
+    assert all("404" in problem or "410" in problem for problem in page_problems)
+    page_problems.clear()
+
+
+def test_a_profile_that_is_replaced_while_open_is_shown_anew(page, server):
+    show(page, server, "first")
+    assert shown_steps(page) == "4"
+    store_profile(server.logdir, "first", draw(LONGER))
+    page.reload()
+    page.wait_for_function("() => document.querySelector('.figure[data-hint-value=\"5\"]')")
+
+
+def test_two_browsers_look_at_different_things(browser, page, server):
+    show(page, server, "first")
+    others: list[str] = []
+    with watched_page(browser, server.address, others) as other:
+        show(other, server, "second", "steps")
+        show(page, server, "first", "op-stats")
+        assert "session=second" in other.evaluate("location.hash")
+        assert "session=first" in page.evaluate("location.hash")
+        assert other.locator("[data-table=steps] .grid-row").count() == 4
+
+
+def test_a_request_that_breaks_is_told_in_place_and_can_be_repeated(page, server, page_problems):
+    show(page, server, "first")
+    page.route("**/tools/op-stats*", lambda route: route.abort("connectionreset"))
+    page.goto(f"{server.address}#/op-stats?session={server.session('first')}")
+    alert = page.get_by_role("alert")
+    alert.wait_for()
+    assert "does not answer" in alert.inner_text()
+    assert page.get_by_role("link", name="Steps").first.is_visible()
+
+    page.unroute("**/tools/op-stats*")
+    alert.get_by_role("button").first.click()
+    page.locator("[data-table=ops] .grid-row").first.wait_for()
+    assert all("op-stats" in problem for problem in page_problems)
+    page_problems.clear()
+
+
+def test_an_answer_that_is_cut_off_is_told_too(page, server, page_problems):
+    show(page, server, "first")
+    page.route(
+        "**/tools/op-stats*", lambda route: route.fulfill(body='{"report": {"tool"', content_type="application/json")
+    )
+    page.goto(f"{server.address}#/op-stats?session={server.session('first')}")
+
+    page.get_by_role("alert").wait_for()
+    page_problems.clear()
+
+
+@pytest.mark.parametrize("tool", ["overview", "timeline"])
+def test_the_page_works_below_the_address_that_a_proxy_gives_it(browser, tmp_path, page_problems, tool):
+    store_profile(tmp_path, "first", draw(DRAWN))
+    site = Site(SiteOptions([Root(str(tmp_path))]))
+    proxy = make_server("127.0.0.1", 0, DispatcherMiddleware(NotFound(), {"/at/some/place": App(site)}), threaded=True)
+    thread = threading.Thread(target=proxy.serve_forever)
+    thread.start()
+    try:
+        address = f"http://127.0.0.1:{proxy.server_port}/at/some/place/"
+        with watched_page(browser, address, page_problems) as page:
+            page.goto(f"{address}#/{tool}")
+            page.locator({"overview": ".verdict", "timeline": ".tl-tracks"}[tool]).first.wait_for()
+    finally:
+        proxy.shutdown()
+        thread.join()
+        proxy.server_close()
+        site.close()

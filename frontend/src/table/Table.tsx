@@ -29,6 +29,8 @@ export interface TableProps {
   labels?: Readonly<Record<string, string>>;
   /** How values of a column are written, where the report's own form is for programs. */
   texts?: Readonly<Record<string, (text: string) => string>>;
+  /** Columns of differences: a plus stands before what is more. */
+  signed?: readonly string[];
   /** Whether a value is good or bad news; it is coloured so. */
   tone?: (row: number, field: string) => "good" | "bad" | null;
   /** Columns shown at first; all that hold anything if not given. */
@@ -129,7 +131,7 @@ function Grid(props: GridProps) {
   const [window_, setWindow] = useState({ first: 0, count: 40 });
   const [at, setAt] = useState(0);
   const label = useId();
-  const formats = useMemo(() => fields.map((field) => formatOf(field, data.columns[field.name] ?? [], props.texts?.[field.name])), [data, fields]);
+  const formats = useMemo(() => fields.map((field) => formatOf(field, data.columns[field.name] ?? [], props.texts?.[field.name], props.signed?.includes(field.name))), [data, fields]);
   const marked = nameColumn(fields);
   const wanted = useMemo(() => indented(wishes(data, fields, formats, characterWidth(), props.labels), marked, deepest(data, props.indent)), [data, fields, formats]);
   const [available, setAvailable] = useState(0);
@@ -230,8 +232,9 @@ function Grid(props: GridProps) {
   );
 }
 
-function formatOf(field: Field, values: readonly Cell[], text?: (text: string) => string): (value: Cell) => string {
-  const usual = columnFormat(field, values);
+function formatOf(field: Field, values: readonly Cell[], text?: (text: string) => string, signed = false): (value: Cell) => string {
+  const plain = columnFormat(field, values);
+  const usual = signed ? (value: Cell) => (typeof value === "number" && value > 0 ? `+${plain(value)}` : plain(value)) : plain;
   return text ? (value) => (typeof value === "string" ? text(value) : usual(value)) : usual;
 }
 

@@ -137,7 +137,7 @@ function Grid(props: GridProps) {
   const [available, setAvailable] = useState(0);
   const [more, setMore] = useState(false);
   const template = useMemo(() => share(wanted, available).map((width) => `${width}px`).join(" "), [wanted, available]);
-  const bars = useMemo(() => fields.map((field) => field.unit === "percent"), [fields]);
+  const bars = useMemo(() => fields.map((field) => field.unit === "percent" && !props.signed?.includes(field.name)), [fields]);
 
   const measure = () => {
     const box = scroller.current;
@@ -184,7 +184,7 @@ function Grid(props: GridProps) {
   const last = Math.min(rows.length, window_.first + window_.count);
   const visible = rows.slice(window_.first, last);
   return (
-    <div class={`grid-frame ${more ? "more" : ""}`}>
+    <div class={`grid-frame ${more ? "goes-on" : ""}`}>
       <div
         class="grid"
         ref={scroller}

@@ -83,7 +83,7 @@ function Steps({ report, parts }: { report: PathReport; parts: readonly BarPart[
 function toColumn(row: Row, parts: readonly BarPart[], several: boolean, link: StepLink): Column {
   const step = Number(row["step"]);
   return {
-    label: String(step),
+    label: several ? `${step}\n${row["host"]}` : String(step),
     title: `Step ${step}${several ? ` on ${row["host"]}` : ""}`,
     total_ms: Number(row["duration_ms"] ?? 0),
     parts: Object.fromEntries(parts.map((part) => [part.key, Number(row[`${part.key}_ms`] ?? 0)])),

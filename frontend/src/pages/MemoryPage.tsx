@@ -109,13 +109,20 @@ const LABELS: Readonly<Record<string, string>> = {
   fragmentation_percent: "Fragmentation at the peak",
 };
 
+/** Of figures that no table has where they say nothing new: without a stack, what is in use is the heap. */
+const MEANING: Readonly<Record<string, string>> = {
+  in_use_bytes: "memory in use, stack and heap, at the moment of the capture when most was in use",
+  stack_bytes: "memory reserved for the stack at the peak, on devices that have one",
+  reserved_bytes: "what a caching allocator held of the device at the peak, in use or not",
+};
+
 function PeakFigures({ memory, sections }: { memory: Memory; sections: readonly Section[] }) {
   const declared = (title: string, name: string): Field | undefined => tableTitled(sections, title)?.fields.find((each) => each.name === name);
-  const field = (name: string): Field => declared("Peak of each", name) ?? declared("Memories", name) ?? { name, unit: "bytes", doc: "", kind: "int" };
+  const field = (name: string): Field => declared("Peak of each", name) ?? declared("Memories", name) ?? { name, unit: "bytes", doc: MEANING[name] ?? "", kind: "int" };
   const own = ["allocations", "deallocations", "capacity_bytes", "peak_heap_bytes"] as const;
   const atPeak = ["in_use_bytes", "time_ms", "stack_bytes", "heap_bytes", "free_bytes", "reserved_bytes", "fragmentation_percent"];
   const values = [...own.map((name) => [name, memory[name]] as const), ...atPeak.map((name) => [name, memory.peak[name] ?? null] as const)];
-  const unknown = values.filter(([, value]) => value === null).map(([name]) => (LABELS[name] as string).toLowerCase());
+  const unknown = values.filter(([name, value]) => value === null && name !== "reserved_bytes").map(([name]) => (LABELS[name] as string).toLowerCase());
   return (
     <>
       <div class="figures">

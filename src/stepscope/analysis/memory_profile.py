@@ -142,7 +142,7 @@ class MemoryProfileReport(Report):
             Prose("Peaks", self._sentences()),
             *([Prose("Memory in use over time", curves)] if curves else []),
             self._table("Memories", MEMORY_FIELDS, self.memories),
-            self._table("Peak of each memory", PEAK_FIELDS, self._in_each("peak"), redundant=frozenset()),
+            self._table("Peak of each memory", PEAK_FIELDS, self._in_each("peak")),
             self._table("Breakdown at the peak", BREAKDOWN_FIELDS, self.rows),
             self._table("Timeline", TIMELINE_FIELDS, self._in_each("timeline")),
         ]
@@ -162,23 +162,13 @@ class MemoryProfileReport(Report):
             return None
         return next((warning for warning in self.warnings if warning.startswith(NOTHING)), NOTHING)
 
-    def _table(
-        self,
-        title: str,
-        fields: Sequence[Field],
-        rows: Iterable[dict[str, Any]],
-        redundant: frozenset[str] = frozenset({"stack_bytes", "in_use_bytes"}),
-    ) -> Rows:
-        """A table without the columns that say nothing: unknown in every row, the only host, or as the heap.
-
-        Args:
-            redundant: what need not be said where no memory has a stack, since the heap is all there is.
-        """
+    def _table(self, title: str, fields: Sequence[Field], rows: Iterable[dict[str, Any]]) -> Rows:
+        """A table without the columns that say nothing: unknown in every row, the only host, or as the heap."""
         listed = [_only(row, fields) for row in rows]
         silent = {field.name for field in fields if listed and all(row[field.name] is None for row in listed)}
         silent |= {_HOST.name} if listed and len(self.hosts) == 1 else set()
         if listed and not any(row.get("stack_bytes") for row in listed):
-            silent |= redundant
+            silent |= {"stack_bytes", "in_use_bytes"}  # the heap is all there is
         shown = tuple(field for field in fields if field.name not in silent)
         return Rows(title, shown, tuple(listed), NOTHING)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from bench import profiles
 from bench.measures import Measure, measures, measures_of_starting
-from bench.process import Limits, Sample
+from bench.process import Limits
 from bench.profiles import BenchProfile
-from bench.report import Measured, Section, render
+from bench.report import Measured, Section, render, take_turns
 from bench.tools import Stepscope
 
 LARGE, HUGE, QUICK = 1_160_000, 10_000_000, 230_000
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wanted = [*measures(profile, small, limits)]
         if events != HUGE:
             wanted += measures_of_starting(profile, limits)
-        measured = [_measure(measure, rounds) for measure in wanted if _is_wanted(measure, options.only)]
+        measured = [take_turns(measure, rounds) for measure in wanted if _is_wanted(measure, options.only)]
         sections.append(Section(profile, measured))
     page = render(sections, limits, _rounds(options))
     options.output.write_text(page)
@@ -72,31 +72,12 @@ def _rounds(options: argparse.Namespace) -> str:
 
 def _warm_up(profile: BenchProfile, small: BenchProfile, limits: Limits) -> None:
     """Reads the file into the page cache and lets Stepscope compile its kernels."""
-    with profile.path.open("rb") as file:
-        while file.read(1 << 24):
-            pass
+    profiles.read_once(profile)
     Stepscope().cold(small.path, limits)
 
 
 def _is_wanted(measure: Measure, only: Iterable[str] | None) -> bool:
     return not only or any(measure.name.startswith(name) for name in only)
-
-
-def _measure(measure: Measure, rounds: int) -> Measured:
-    """The tools in turn, `rounds` times; whoever fails is not asked again."""
-    samples: dict[str, list[Sample]] = {name: [] for name in measure.actions}
-    _say(f"  {measure.title}")
-    for _ in range(rounds):
-        for name, action in measure.actions.items():
-            if any(sample.failure for sample in samples[name]):
-                continue
-            samples[name].append(action())
-            _say(f"    {name}: {_brief(samples[name][-1], measure)}")
-    return Measured(measure, samples)
-
-
-def _brief(sample: Sample, measure: Measure) -> str:
-    return sample.failure or f"{measure.takes(sample):.3f} s, {sample.peak_bytes / 1e6:,.0f} MB"
 
 
 def _stepscope_failed(measured: Iterable[Measured]) -> bool:

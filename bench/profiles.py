@@ -43,10 +43,10 @@ def folder() -> Path:
     return Path(os.environ.get("STEPSCOPE_BENCH_DIR") or Path.home() / ".cache" / "stepscope-bench")
 
 
-def corpus_base() -> Path | None:
-    """The recorded profile to start from: below STEPSCOPE_SHARED or ../shared beside the checkout, if there."""
+def shared_file(name: str) -> Path | None:
+    """A recorded profile to start from: below STEPSCOPE_SHARED or ../shared beside the checkout, if there."""
     shared = os.environ.get("STEPSCOPE_SHARED") or REPOSITORY.parent / "shared"
-    path = Path(shared, CORPUS_FILE)
+    path = Path(shared, name)
     return path if path.exists() else None
 
 
@@ -55,7 +55,7 @@ def obtain(events: int, source: Path | None = None) -> BenchProfile:
 
     `source` is the profile to repeat; without it the recorded one, and where that is missing a made-up one.
     """
-    source = source or corpus_base()
+    source = source or shared_file(CORPUS_FILE)
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:8] if source else "synthetic"
     home = folder() / f"v{VERSION}-{digest}-{events}"
     facts = home / "profile.json"
@@ -64,6 +64,13 @@ def obtain(events: int, source: Path | None = None) -> BenchProfile:
         subprocess.run([sys.executable, "-m", "bench.profiles", *arguments], cwd=REPOSITORY, check=True)
     made = json.loads(facts.read_text())
     return BenchProfile(home / made["path"], made["bytes"], made["events"], made["repetitions"], made["base"])
+
+
+def read_once(profile: BenchProfile) -> None:
+    """Brings the file into the page cache."""
+    with profile.path.open("rb") as file:
+        while file.read(1 << 24):
+            pass
 
 
 def _build(home: Path, events: int, source: Path | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import statistics
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -32,20 +33,43 @@ class Section:
     measured: Sequence[Measured]
 
 
-def render(sections: Sequence[Section], limits: Limits, rounds: str) -> str:
-    """The whole page."""
-    parts = [_preamble(limits, rounds)]
+def take_turns(measure: Measure, rounds: int) -> Measured:
+    """The tools in turn, `rounds` times; whoever fails is not asked again."""
+    samples: dict[str, list[Sample]] = {name: [] for name in measure.actions}
+    print(f"  {measure.title}", file=sys.stderr, flush=True)
+    for _ in range(rounds):
+        for name, action in measure.actions.items():
+            if any(sample.failure for sample in samples[name]):
+                continue
+            samples[name].append(action())
+            print(f"    {name}: {_brief(samples[name][-1], measure)}", file=sys.stderr, flush=True)
+    return Measured(measure, samples)
+
+
+def _brief(sample: Sample, measure: Measure) -> str:
+    return sample.failure or f"{measure.takes(sample):.3f} s, {sample.peak_bytes / 1e6:,.0f} MB"
+
+
+def render(
+    sections: Sequence[Section],
+    limits: Limits,
+    rounds: str,
+    command: str = "python -m bench",
+    compared: Mapping[str, str] | None = None,
+) -> str:
+    """The whole page; `compared` are versions of what runs under other interpreters."""
+    parts = [_preamble(limits, rounds, command, {**versions(), **(compared or {})})]
     for section in sections:
         parts.append(_profile_heading(section.profile))
         parts += [_table(measured, section.profile) for measured in section.measured]
     return "\n\n".join(parts) + "\n"
 
 
-def _preamble(limits: Limits, rounds: str) -> str:
-    known = ", ".join(f"{name} {version}" for name, version in versions().items())
+def _preamble(limits: Limits, rounds: str, command: str, compared: Mapping[str, str]) -> str:
+    known = ", ".join(f"{name} {version}" for name, version in compared.items())
     return f"""# Bench results
 
-Written by `python -m bench` on {date.today().isoformat()}; how to read and repeat it: [README](README.md).
+Written by `{command}` on {date.today().isoformat()}; how to read and repeat it: [README](README.md).
 
 - Machine: {_cpu()}, {cores()} cores used, {_memory_gb():.0f} GB of memory, {platform.system()} {platform.machine()}.
 - Versions: {known}.
@@ -138,6 +162,8 @@ def _answer(sample: Sample) -> str:
             words.append(f"mean step {value:.1f} ms")
         elif key == "brought":
             words.append("brings " + (", ".join(value) or "no heavy package"))
+        elif key == "busy_ms":
+            words.append(f"devices busy for {value:,.1f} ms")
         elif isinstance(value, int):
             words.append(f"{value:,} {key}")
     return "; ".join(words)

@@ -224,9 +224,18 @@ def page_problems() -> list[str]:
 @pytest.fixture
 def page(browser: Any, page_server: PageServer, page_problems: list[str]) -> Iterator[Any]:
     """A page of 1280 x 800 in a context of its own.  Fails the test on anything that `Watch` collects."""
+    with watched_page(browser, page_server.address, page_problems) as opened:
+        yield opened
+
+
+@contextmanager
+def watched_page(browser: Any, address: str, problems: list[str]) -> Iterator[Any]:
+    """A page that may ask nobody but the server at an address; at its end there must be no problems."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
-    Watch((page_server.address,), page_problems).over(context)
+    Watch((address,), problems).over(context)
     context.set_default_timeout(15_000)
-    yield context.new_page()
-    context.close()
-    assert page_problems == []
+    try:
+        yield context.new_page()
+    finally:
+        context.close()
+    assert problems == []

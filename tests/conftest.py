@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +42,15 @@ def bottleneck_captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.getbasetemp()
     common = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     return extract_once(archive, common / "bottleneck_captures")
+
+
+@pytest.fixture(scope="session")
+def bottleneck_cases() -> list[dict[str, Any]]:
+    """What is known of these programs: `id`, `expected` class, `measured_ratio` of slow to fixed step time."""
+    cases: list[dict[str, Any]] = json.loads(_shared_or_skip("bottlenecks", "manifest.json").read_text("utf-8"))[
+        "cases"
+    ]
+    return cases
 
 
 def extract_once(archive: Path, folder: Path) -> Path:

@@ -137,14 +137,14 @@ DRAWN: dict[str, tuple[str, str, float | None]] = {
         host main | M0--------M1--------
         host main | a---p-----a---p-----
         """,
-        "python_overhead", 2.5,
+        "python_overhead", 2.0,  # the 6 ms of recorded Python would be 4 without a recorder
     ),
     "Python between steps": (
         """
         host main | M0--      M1--      M2--
         host main | a---p-----a---p-----a---
         """,
-        "python_overhead", 2.0,  # 24 in three steps, 12 of it between them
+        "python_overhead", 1.67,  # 24 in three steps, 12 of it between them, which would be 8 without a recorder
     ),
     "collectives": (
         """
@@ -387,19 +387,6 @@ def test_a_gain_is_bounded_by_what_becomes_critical(healthy: Context) -> None:
 
 def test_nothing_becomes_slower_by_a_bound(healthy: Context) -> None:
     assert without(healthy, 1.0, "x", [Bound(99.0, "y")]).then_ms == 10.0
-
-
-def test_the_cost_of_recording_python_calls_is_no_gain() -> None:
-    calls = " ".join(["p"] * 2)
-    context = context_of(draw(f"host main | M0--------\nhost main | a---- {calls}", SORTS))
-    loop = context.loop
-    assert loop is not None and context.pace is not None
-    slow = replace(context, hosts=[replace(context.pace, loop=replace(loop, python_calls=4000))])
-
-    gain = without(slow, 5.0, "Python", recorded=True)
-
-    assert (gain.now_ms, gain.then_ms) == (pytest.approx(10.0 - 4000 * 0.00045), 5.0)
-    assert "1.80 ms of it is the cost of recording Python calls" in gain.reasoning
 
 
 # -- what if -------------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "shelf": {"model"},
     "api": {"errors", "model", "formats", "report", "analysis", "cache", "shelf"},
     "stepscope": {"errors", "capture", "api"},
+    "export": {"errors", "model", "kernels", "formats", "analysis"},
     "demo": {"errors", "capture"},
     "doctor": {"errors", "formats", "report", "analysis", "cache", "api"},
     "web": {
@@ -45,9 +46,11 @@ ALLOWED: dict[str, set[str]] = {
         "capture",
         "shelf",
         "api",
+        "export",
     },
     "cli": {
         "errors",
+        "export",
         "web",
         "doctor",
         "model",

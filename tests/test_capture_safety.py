@@ -144,7 +144,7 @@ time.sleep(10)
     assert profiles(logdir) == ["vm.xplane.pb"]
 
 
-@pytest.mark.parametrize("framework", ["plain", "jax"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_kill_9_leaves_what_was_flushed(framework, logdir):
     script = FIVE_STEPS + "time.sleep(1.5)\nprint('flushed', flush=True)\ntime.sleep(60)"
     process = job(framework, script, logdir)
@@ -159,6 +159,75 @@ def test_kill_9_leaves_what_was_flushed(framework, logdir):
     overview = load(logdir).overview()
     assert overview.to_dict()["step_time_ms"]["count"] == 5
     assert any("has not ended" in warning for warning in overview.warnings)
+
+
+def test_kill_9_while_the_profile_is_written_leaves_what_was_flushed_and_no_half_profile(logdir):
+    script = """
+def slow(file, content): file.write(content[:100]); print("writing", flush=True); time.sleep(60)
+files._fill = slow
+profiler.start(logdir)
+with profiler.step(7): train()
+profiler.stop()
+"""
+    process = job("plain", script, logdir)
+    wait_for(process, "writing")
+    process.kill()
+    process.communicate(timeout=TIMEOUT_S)
+
+    assert [name for name in profiles(logdir) if not name.startswith(".")] == ["vm.xplane.pb.partial"]
+    assert load(logdir).hosts == ("vm",)
+    assert steps_in(the_profile(logdir, "vm.xplane.pb.partial")) == [7]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_no_misuse_and_no_control_c_costs_the_job_anything(framework, logdir):
+    script = """
+train()
+said = []
+def tell(): said.append(profiler.last_error() and profiler.last_error().problem.code)
+
+profiler.stop(); tell()  # without a start
+
+mine = ValueError("mine")
+try:
+    with profiler.Profile(logdir + "/raised"), profiler.step(1):
+        train()
+        raise mine
+except ValueError as error:
+    said.append(error is mine and error.__context__ is None)
+
+with profiler.Profile(logdir + "/outer"):
+    with profiler.Profile(logdir + "/nested"): train()
+    tell()
+    profiler.start(logdir + "/second"); tell()
+    with profiler.step(2): train()
+    child = os.fork()
+    if child == 0:
+        with profiler.annotate("child"): pass
+        os._exit(7)  # as multiprocessing does; JAX and a recording PyTorch do not survive more, whoever records
+    said.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+profiler.start(logdir)
+print(said)
+for i in range(10, 13):
+    with profiler.step(i): train()
+print("trained", flush=True)
+while True: time.sleep(0.1)
+"""
+    process = job(framework, script, logdir)
+    assert process.stdout is not None
+    said = next(line for line in process.stdout if line.startswith("["))
+    wait_for(process, "trained")
+    process.send_signal(signal.SIGINT)
+    _, complaints = process.communicate(timeout=TIMEOUT_S)
+
+    assert said.strip() == "['not-running', True, 'already-running', 'already-running', 7]", complaints
+    assert process.returncode == -signal.SIGINT, complaints
+    assert "KeyboardInterrupt" in complaints
+    assert steps_in(the_profile(logdir)) == [10, 11, 12]
+    assert steps_in(the_profile(logdir / "raised")) == [1]
+    assert steps_in(the_profile(logdir / "outer")) == [2]
+    assert sorted(path.name for path in logdir.iterdir()) == ["outer", "plugins", "raised"]
 
 
 def test_sigterm_waits_for_a_profile_that_is_being_written(logdir):
@@ -285,6 +354,28 @@ print(profiler.stop().name)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_full_disk_costs_the_profile_and_nothing_else(framework, logdir):
+    script = (
+        FIVE_STEPS
+        + """
+time.sleep(1.3)  # the steps are flushed
+import resource
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))  # neither the framework nor we can write more
+print("path:", profiler.stop())
+train()
+print("trained", profiler.last_error().problem.code)
+"""
+    )
+    status, said, complaints = run(framework, script, logdir)
+
+    assert status == 0, complaints
+    assert said.splitlines()[-2:] == ["path: None", "trained write-failed"], complaints
+    assert profiles(logdir) == ["vm.xplane.pb.partial"]
+    assert steps_in(the_profile(logdir, "vm.xplane.pb.partial")) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_logdir_that_cannot_be_made_costs_the_profile_and_nothing_else(framework, tmp_path):
     (tmp_path / "file").touch()
     script = FIVE_STEPS + "profiler.stop()\nprint('trained', profiler.last_error().problem.code)"
@@ -370,3 +461,37 @@ with profiler.Profile(logdir):
     assert status == 0, complaints
     cost = load(logdir).overview().to_dict()["profiling_cost_percent"]
     assert cost == pytest.approx(100, abs=60)  # twice as long, as far as a busy machine lets a step sleep
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_step_thread_neither_stops_nor_converts_nor_writes(framework, logdir):
+    script = """
+from stepscope.capture import running
+workers = {}
+def watched(owner, name):
+    work = getattr(owner, name)
+    def watching(*words, **named):
+        workers[name] = threading.current_thread().name
+        return work(*words, **named)
+    setattr(owner, name, watching)
+watched(running.Capture, "take"); watched(running.Capture, "collect"); watched(files, "_store"); watched(os, "fsync")
+train()
+before = set(sys.modules)
+profiler.start(logdir)
+for i in range(3):
+    with profiler.step(i): train()
+profiler.stop(wait=False)
+for thread in threading.enumerate():
+    if thread.name == "stepscope-export": thread.join()
+print(sorted(workers.items()))
+heavy = ("numba", "llvmlite", "pyarrow", "msgspec", "torch._inductor", "torch._dynamo", "stepscope.kernels")
+print([name for name in heavy if name in set(sys.modules) - before])
+"""
+    status, said, complaints = run(framework, script, logdir)
+
+    assert status == 0, complaints
+    workers, loaded = said.splitlines()[-2:]
+    jobs = ["_store", "collect", "fsync", "take"]
+    assert workers == str([(job, "stepscope-export") for job in jobs]), complaints
+    assert loaded == "[]", "these take seconds to import or to compile, and the program waits meanwhile"
+    assert steps_in(the_profile(logdir)) == [0, 1, 2]

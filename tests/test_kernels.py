@@ -252,7 +252,7 @@ def ticks(rows: list[Interval]) -> set[tuple[int, int, int]]:
 def test_united_intervals_cover_the_same_and_do_not_touch(rows: list[Interval]) -> None:
     n = len(rows)
     out = (np.empty(n, np.int32), np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64))
-    count = intervals.merge_runs(*columns(rows), 3, 4, *out)
+    count = intervals.merge_runs(*columns(rows), np.full((3, 4), -1), *out)
     group, rank, start, end = (column[:count].tolist() for column in out)
     united = [(g, r, s, e - s) for g, r, s, e in zip(group, rank, start, end, strict=True)]
 
@@ -270,7 +270,7 @@ def test_each_instant_goes_to_the_highest_rank(rows: list[Interval]) -> None:
     group, rank = np.concatenate([group, group]), np.concatenate([rank, rank])
     order = np.lexsort((~is_end, time, group))
     totals = np.zeros((3, 4), np.int64)
-    intervals.highest_rank_time(group[order], rank[order], time[order], is_end[order], totals)
+    intervals.highest_rank_time(group[order], rank[order], time[order], is_end[order], np.zeros(4, np.int64), totals)
 
     highest: dict[tuple[int, int], int] = {}
     for g, r, at in ticks(rows):

@@ -12,12 +12,12 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+from remote_jobs import Job, running_jobs, unused_port
 
 import stepscope
 from stepscope import ProfilerOptions
@@ -33,48 +33,11 @@ SERVERS = [("plain", "ours"), *((name, "ours") for name in FRAMEWORKS), *((name,
 WINDOW_MS = 400
 
 
-@dataclass
-class Job:
-    """A program that trains and can be captured."""
-
-    process: subprocess.Popen[str]
-    clock: Path
-    ports: dict[str, int]
-
-    def address(self, whose: str = "ours") -> str:
-        return f"localhost:{self.ports[whose]}"
-
-    def durations_ms(self, numbers: list[int]) -> list[float]:
-        """How long these steps took by the loop's own clock."""
-        lines = (line.split() for line in self.clock.read_text().splitlines())
-        took = {int(number): int(ns) / 1e6 for number, _, ns in lines}
-        return [took[number] for number in numbers]
-
-
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory) -> Iterator[dict[str, Job]]:
-    """One job per framework, and one without; all start at the same time."""
-    folder = tmp_path_factory.mktemp("jobs")
-    processes = {name: _start(name, folder / name) for name in ("plain", *FRAMEWORKS)}
-    try:
-        yield {
-            name: Job(process, folder / name, json.loads(process.stdout.readline()))  # type: ignore[union-attr]
-            for name, process in processes.items()
-        }
-        for process in processes.values():
-            process.communicate(timeout=30)
-        assert {process.returncode for process in processes.values()} == {0}
-    finally:
-        for process in processes.values():
-            process.kill()
-            process.communicate()
-
-
-def _start(name: str, clock: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, str(HERE / "remote_programs.py"), name, str(clock)]
-    return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    """One job per framework, and one without."""
+    with running_jobs(tmp_path_factory.mktemp("jobs"), ["plain", *FRAMEWORKS]) as started:
+        yield started
 
 
 @pytest.fixture(autouse=True)
@@ -86,9 +49,7 @@ def no_error_is_left():
 
 @pytest.fixture
 def closed_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return int(probe.getsockname()[1])
+    return unused_port()
 
 
 def captured(logdir: Path | str, *workers: str, **facts: Any) -> client.CaptureOutcome:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+import torch_programs
 from draw import Sort, draw
 
 import stepscope
 from stepscope.analysis import syncs
 from stepscope.analysis.call_sites import site_text
 from stepscope.model import EventKind, HostTrace
+
+if TYPE_CHECKING:
+    from framework_captures import FrameworkCapture
 
 K = EventKind
 SORTS = {
@@ -58,7 +62,58 @@ def test_a_wait_is_told_by_call_op_and_line():
     ]
     assert found.findings == (
         "the host waits for a device 4 times, 2.0 times a step, 10.000 ms in all (38.5 % of the time of all steps)",
+        "a value is read out of a tensor 2 times, 1.0 times a step; 2 of these wait for a device",
     )
+
+
+@pytest.mark.parametrize(
+    ("call", "blocks"),
+    [
+        ("cudaMemcpy", True),
+        ("cudaMemcpy2D", True),
+        ("cuMemcpyDtoH_v2", True),
+        ("hipMemcpyWithStream", True),
+        ("cudaMemcpyAsync", False),
+        ("cudaMemcpyPeerAsync", False),
+        ("cuMemcpyDtoHAsync_v2", False),
+        ("hipMemcpyAsync", False),
+        ("cudaLaunchKernel", False),
+    ],
+)
+def test_copies_that_return_only_when_they_are_done(call: str, blocks: bool):
+    trace = draw("host main | M0----\nhost main | C---", {"C": Sort(K.RUNTIME_CALL, call)})
+    assert table(report(trace), "call", "count") == [(call, 1)] * blocks
+
+
+def test_ops_that_read_a_value_count_once_however_many_ops_they_are():
+    found = report(draw(PICTURE, SORTS), draw(PICTURE, SORTS, host="other"))
+
+    assert found.reads == (
+        {
+            "op": "aten::item", "call_site": "train.py(12): step", "count": 4, "per_step": 1, "waits": 4,
+            "total_us": 28_000, "max_us": 7000,
+        },
+    )  # fmt: skip
+    assert found.findings[-1] == (
+        "a value is read out of a tensor 4 times, 1.0 times a step; 4 of these wait for a device"
+    )
+
+
+def test_reading_a_value_on_a_host_without_devices_waits_for_nothing():
+    found = report(draw("host main | M0---- M1----\nhost main | O-  O-  O-", SORTS))
+
+    assert [(row["op"], row["call_site"], row["count"], row["waits"]) for row in found.reads] == [
+        ("aten::_local_scalar_dense", None, 3, 0)
+    ]
+
+
+def test_every_item_of_a_loop_is_counted_at_its_line(torch_epoch_capture: FrameworkCapture) -> None:
+    report = stepscope.load(torch_epoch_capture.logdir).report("syncs").to_dict()
+
+    by_function = {str(row["call_site"]).rpartition(" ")[2]: row for row in report["reads"]}
+    assert by_function["read_twice"]["op"] == "aten::item"
+    assert by_function["read_twice"]["count"] == 2 * torch_programs.EPOCH
+    assert "torch_programs.py(" in by_function["read_twice"]["call_site"]
 
 
 def test_frames_of_libraries_are_no_call_sites():

@@ -34,6 +34,34 @@ def test_the_wait_for_each_batch_is_that_of_the_loop_s_clock(workers: int, reque
     assert waits == pytest.approx(list(capture.step_ms), abs=2.0, rel=0.1)
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_page_has_the_wait_of_each_step_and_the_number_of_workers(
+    workers: int, request: pytest.FixtureRequest
+) -> None:
+    fixture = "torch_loader_workers_capture" if workers else "torch_loader_alone_capture"
+    capture: FrameworkCapture = request.getfixturevalue(fixture)
+
+    report: dict[str, Any] = stepscope.load(capture.logdir).input_pipeline().to_dict()
+
+    (loader,) = report["loaders"]
+    known = None if workers else 0  # other processes started before the capture
+    waits = [step["fetch_ms"] for step in report["steps"]]
+    assert waits == pytest.approx(list(capture.step_ms), abs=2.0, rel=0.1)
+    assert loader["total_ms"] == pytest.approx(sum(waits), rel=1e-3)
+    assert (loader["calls"], loader["workers"]) == (torch_programs.ACTIVE, known)
+
+
+def test_a_loader_that_starts_under_the_profiler_with_stacks_tells_its_workers(
+    torch_epoch_capture: FrameworkCapture,
+) -> None:
+    report: dict[str, Any] = stepscope.load(torch_epoch_capture.logdir).input_pipeline().to_dict()
+
+    (loader,) = report["loaders"]
+    assert loader["workers"] == torch_programs.WORKERS
+    assert loader["calls"] == len(torch_epoch_capture.step_ms)
+    assert loader["total_ms"] == pytest.approx(sum(torch_epoch_capture.step_ms), rel=0.1, abs=5.0)
+
+
 def test_a_loader_without_workers_binds_the_steps(torch_loader_alone_capture: FrameworkCapture) -> None:
     report: dict[str, Any] = stepscope.load(torch_loader_alone_capture.logdir).input_pipeline().to_dict()
 

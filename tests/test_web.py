@@ -25,10 +25,11 @@ from stepscope.analysis.registry import TOOLS
 from stepscope.formats.xspace import writer
 from stepscope.report import Field, Rows
 from stepscope.report.export import to_csv, to_json
-from stepscope.web import api_tools, static
+from stepscope.web import api_tools, static, warming
+from stepscope.web import opened as opened_module
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
-from stepscope.web.site import Site, SiteOptions
+from stepscope.web.site import MOST_WAITING, Site, SiteOptions
 
 
 def client_of(*logdirs: Path, **options: Any) -> Client:
@@ -153,6 +154,56 @@ def test_a_session_is_loaded_in_the_background_and_says_how_far_it_is(client, lo
         ("other", "ready", None),
     ]
     assert (told["facts"]["host_count"], told["facts"]["steps_source"]) == (2, "markers")
+
+
+def test_one_may_wait_until_a_session_is_ready(client):
+    session = session_id(client, "two")
+    told = {"state": "loading"}
+    while told["state"] == "loading":
+        told = client.get(f"/api/sessions/{session}?wait=1000").json
+    assert told["state"] == "ready"
+    assert client.get(f"/api/sessions/{session}?wait=long").status_code == 400
+
+
+def test_those_who_wait_for_one_session_do_not_hold_up_the_rest(client, monkeypatch):
+    held = threading.Event()
+    monkeypatch.setattr(opened_module.OpenSession, "_load_hosts", lambda self: held.wait(20))
+    session = session_id(client, "two")
+    with ThreadPoolExecutor(MOST_WAITING) as waiting:
+        answers = [waiting.submit(client.get, f"/api/sessions/{session}?wait=1000") for _ in range(MOST_WAITING)]
+        assert client.get("/api/sessions").status_code == 200
+        held.set()
+    assert all(answer.result().status_code == 200 for answer in answers)
+
+
+def test_the_newest_session_is_loaded_before_somebody_asks(logdir):
+    client = client_of(logdir, opens_newest=True)
+    newest = client.get("/api/sessions").json["sessions"][0]["id"]
+    site = site_of(client)
+    site.warm_up()
+    while newest not in site._opened:
+        time.sleep(0.01)
+    opened = site.opened(newest)
+    opened.wait(20)
+    assert opened.state == "ready"
+    site.close()
+
+
+def test_getting_ready_goes_the_way_of_a_real_profile(caplog):
+    caplog.set_level(logging.WARNING)
+    warming.warm_up("overview", {"kineto"})
+
+    assert caplog.text == ""
+    warming.warm_up("no such tool")
+    assert "will open more slowly" in caplog.text
+
+
+def test_a_timeline_is_ready_when_the_tools_are(client):
+    session = session_id(client, "drawn")
+    loaded(client, session)
+    trace = site_of(client).opened(session).trace()
+    while "timeline index" not in trace._derived:
+        time.sleep(0.01)
 
 
 def test_a_tool_without_data_says_what_is_missing(client, logdir):

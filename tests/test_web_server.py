@@ -14,7 +14,6 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,10 +21,12 @@ from browsing import DRAWN, running, store_profile
 from draw import draw
 from werkzeug.test import Client
 
+from stepscope.capture import client as capture_module
+from stepscope.capture.client import CaptureOutcome, CaptureRequest, Phase, WorkerStatus
 from stepscope.cli.main import run as run_command
 from stepscope.errors import CaptureError, UsageError
 from stepscope.shelf import TraceShelf, trace_bytes
-from stepscope.web import capturing, serving
+from stepscope.web import serving
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
 from stepscope.web.site import Site, SiteOptions
@@ -202,46 +203,37 @@ def test_what_is_derived_from_a_trace_counts():
 
 @dataclass
 class FakeClient:
-    """What stands in for `stepscope.capture.client`; `plan` says what becomes of each worker."""
+    """What stands in for the client of `stepscope.capture`; `plan` says what becomes of each worker."""
 
-    logdir: Path
     plan: dict[str, str]
-    requests: list[Any] = field(default_factory=list)
+    requests: list[CaptureRequest] = field(default_factory=list)
     may_end: threading.Event = field(default_factory=threading.Event)
 
-    def CaptureRequest(self, **wish: Any) -> Any:  # noqa: N802 - the client's name
-        if "bad" in wish["workers"]:
-            raise UsageError("'bad' is no address of a worker", hint="write host:port")
-        self.requests.append(SimpleNamespace(**wish))
-        return self.requests[-1]
-
-    def capture_workers(self, request: Any, on_progress: Any, cancel: threading.Event) -> Any:
+    def capture_workers(self, request: CaptureRequest, on_progress: Any, cancel: Any) -> CaptureOutcome:
+        self.requests.append(request)
         statuses = []
         for address in request.workers:
-            on_progress(self.status(address, "recording"))
+            on_progress(self.status(address, Phase.RECORDING))
             while not (self.may_end.is_set() or cancel.is_set()):
                 time.sleep(0.005)
             if self.plan[address] == "crash":
-                raise CaptureError("nothing can be written here", path=self.logdir)
-            statuses.append(self.status(address, self.plan[address]))
-        saved = [status for status in statuses if status.phase == "saved"]
-        folder = store_profile(self.logdir, "captured", draw(DRAWN)) if saved else None
-        return SimpleNamespace(
-            workers=statuses, saved=saved, failed=[status for status in statuses if status.phase != "saved"],
-            run_folder=folder, cancelled=cancel.is_set(), reasons=lambda: "b:2: connection refused",
-        )  # fmt: skip
+                raise CaptureError("nothing can be written here", path=request.logdir)
+            statuses.append(self.status(address, Phase(self.plan[address])))
+        is_saved = any(status.phase == Phase.SAVED for status in statuses)
+        folder = store_profile(Path(request.logdir), "captured", draw(DRAWN)) if is_saved else None
+        return CaptureOutcome(tuple(statuses), folder and str(folder), cancel.is_set())
 
     @staticmethod
-    def status(address: str, phase: str) -> Any:
-        return SimpleNamespace(address=address, phase=phase, attempt=2, detail="so far", size_bytes=7)
+    def status(address: str, phase: Phase) -> WorkerStatus:
+        detail = "connection refused" if phase == Phase.FAILED else "so far"
+        return WorkerStatus(address, phase, attempt=2, detail=detail, size_bytes=7)
 
 
 @pytest.fixture
 def capture_client(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Client, FakeClient]]:
     """A browser at the page, and the fake that captures for it."""
-    fake = FakeClient(logdir, {"a:1": "saved", "b:2": "failed", "c:3": "crash"})
-    monkeypatch.setattr(capturing, "is_available", lambda: True)
-    monkeypatch.setattr(capturing, "_client", lambda: fake)
+    fake = FakeClient({"a:1": "saved", "b:2": "failed", "c:3": "crash"})
+    monkeypatch.setattr(capture_module, "capture_workers", fake.capture_workers)
     site = Site(SiteOptions([Root(str(logdir))]))
     yield Client(App(site)), fake
     site.close()
@@ -258,7 +250,7 @@ def ended(client: Client, capture: str) -> Any:
     return told
 
 
-def test_a_capture_tells_how_far_it_is_and_opens_its_session(capture_client):
+def test_a_capture_tells_how_far_it_is_and_opens_its_session(capture_client, logdir):
     client, fake = capture_client
     assert client.get("/api/config").json["capture"] is True
     capture = post(client, {"addresses": ["a:1"], "duration_ms": 60_000, "retries": 4, "python_tracer_level": 1}).json
@@ -272,7 +264,7 @@ def test_a_capture_tells_how_far_it_is_and_opens_its_session(capture_client):
     assert (told["state"], sessions[told["session"]]) == ("done", "captured")
     assert told["workers"] == [{"address": "a:1", "state": "saved", "message": "so far (attempt 2)", "bytes": 7}]
     request = fake.requests[0]
-    assert (request.workers, request.attempts, request.logdir) == (["a:1"], 5, str(fake.logdir))
+    assert (request.workers, request.attempts, request.logdir) == (["a:1"], 5, str(logdir))
     assert (request.options.python_tracer_level, request.options.host_tracer_level) == (1, 2)
 
 
@@ -322,12 +314,26 @@ def test_a_wish_that_makes_no_sense_is_refused(capture_client, wish, status, err
     assert error in answer.json["error"]
 
 
-def test_where_nothing_can_be_captured_the_page_knows(logdir, tmp_path, monkeypatch):
-    monkeypatch.setattr(capturing, "is_available", lambda: False)
-    client = Client(App(Site(SiteOptions([Root(str(logdir))]))))
-    assert client.get("/api/config").json["capture"] is False
-    assert post(client, {"addresses": ["a:1"]}).status_code == 409
+def test_addresses_are_taken_as_they_are_pasted(capture_client):
+    client, fake = capture_client
+    fake.may_end.set()
+    told = ended(client, post(client, {"addresses": [" grpc://a:1", "http://b:2 "]}).json["id"])
 
-    monkeypatch.setattr(capturing, "is_available", lambda: True)
+    assert fake.requests[0].workers == ["a:1", "b:2"]
+    assert [(worker["address"], worker["state"]) for worker in told["workers"]] == [("a:1", "saved"), ("b:2", "failed")]
+
+
+def test_a_defect_of_the_client_ends_the_capture_too(capture_client, monkeypatch):
+    client, _ = capture_client
+    monkeypatch.setattr(capture_module, "capture_workers", lambda *_: None)
+    told = ended(client, post(client, {"addresses": ["a:1"]}).json["id"])
+
+    assert told["state"] == "failed"
+    assert "AttributeError" in told["error"]
+
+
+def test_where_nothing_can_be_captured_the_page_knows():
     client = Client(App(Site(SiteOptions([Root("gs://bucket/logs")]))))
-    assert post(client, {"addresses": ["a:1"]}).json["hint"] == "open a folder of this machine"
+    assert client.get("/api/config").json["capture"] is False
+    refused = post(client, {"addresses": ["a:1"]})
+    assert (refused.status_code, refused.json["hint"]) == (409, "open a folder of this machine")

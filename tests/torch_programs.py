@@ -19,6 +19,8 @@ ITEM_SECONDS = 0.004
 BATCH = 4
 SLOW_SECONDS = 0.03
 ACTIVE = 4
+EPOCH = 6
+WORKERS = 3
 
 
 def ddp(logdir: str) -> list[float]:
@@ -91,6 +93,38 @@ def loader(logdir: str, workers: str) -> list[float]:
             layer(batch).sum().backward()
             profiler.step()
     return waits[2:]
+
+
+def epoch(logdir: str) -> list[float]:
+    """A whole pass over a loader with WORKERS processes, recorded with stacks; `.item()` in every step.
+
+    Returns the time of each call of `next` in ms, the last of which finds that there is no more.
+    """
+    import torch
+    from torch.profiler import ProfilerActivity, profile, tensorboard_trace_handler
+    from torch.utils.data import DataLoader
+
+    torch.set_num_threads(1)
+    waits: list[float] = []
+    with profile(
+        activities=[ProfilerActivity.CPU],
+        with_stack=True,
+        on_trace_ready=tensorboard_trace_handler(logdir, worker_name="epoch"),
+    ) as profiler:
+        batches = iter(DataLoader(torch.zeros(EPOCH * BATCH, 64), batch_size=BATCH, num_workers=WORKERS))
+        for _ in range(EPOCH + 1):
+            begin = time.perf_counter()
+            batch = next(batches, None)
+            waits.append((time.perf_counter() - begin) * 1e3)
+            if batch is not None:
+                read_twice(batch)
+                profiler.step()
+    return waits
+
+
+def read_twice(batch: Any) -> float:
+    """Reads two values of a tensor, each by one `.item()`."""
+    return float(batch.sum().item()) + float(batch.max().item())
 
 
 def loader_alone(logdir: str) -> list[float]:

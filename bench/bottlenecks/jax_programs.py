@@ -212,6 +212,56 @@ def arrays_to_file(args: Args) -> None:
     train_jax(args, step)
 
 
+def leaf_checks(args: Args) -> None:
+    """host_sync: every weight is looked at for values that are not finite, one by one."""
+    train, x = _Trainer(96, 96, 64), jnp.ones((128, 96))
+    count = jax.jit(lambda weights: sum(jnp.sum(~jnp.isfinite(weight)) for weight in weights))
+
+    def step(number: int) -> Weights:
+        weights = train(x)
+        if args.slow:
+            for weight in weights:
+                if bool(jnp.isnan(weight).any()) or bool(jnp.isinf(weight).any()):
+                    raise ArithmeticError("weights diverge")
+        elif number % 10 == 0:
+            int(count(weights))
+        return weights
+
+    train_jax(args, step)
+
+
+def fresh_jit(args: Args) -> None:
+    """recompilation: the step is a new function in every step, so its compiled program is not found again."""
+    train, x = _Trainer(128, 256, 4), jnp.ones((128, 128))
+
+    def step(number: int) -> Weights:
+        if args.slow:
+            scale = 1.0 + 0.01 * number
+            train.weights = jax.jit(lambda weights, x: _update.__wrapped__(weights, x * scale))(train.weights, x)
+            return train.weights
+        return train(x)
+
+    train_jax(args, step)
+
+
+def whitening(args: Args) -> None:
+    """redundant_compute: the statistics of data that does not change are computed in every step."""
+    train, data = _Trainer(192, 256, 3), jnp.asarray(np.random.default_rng(0).standard_normal((6000, 192), np.float32))
+
+    @jax.jit
+    def statistics(data: jax.Array) -> tuple[jax.Array, jax.Array]:
+        mean = data.mean(0)
+        return mean, jnp.linalg.cholesky((data - mean).T @ (data - mean) / len(data) + jnp.eye(192))
+
+    kept = statistics(data)
+
+    def step(number: int) -> Weights:
+        mean, factor = statistics(data) if args.slow else kept
+        return train((data[:256] - mean) @ factor)
+
+    train_jax(args, step)
+
+
 if __name__ == "__main__":
     _args = switches()
     globals()[_args.program](_args)

@@ -270,6 +270,66 @@ def repeated_table(args: Args) -> None:
     train_tf(args, lambda n: update(tf.constant(n)))
 
 
+def take_turns(args: Args) -> None:
+    """input_no_prefetch: the dataset makes a batch when the step asks for it, and nothing meanwhile."""
+    images = tf.random.normal((256, 24, 24, 3))
+    mix = tf.random.normal((1728, 1728)) / 42.0
+    data = tf.data.Dataset.from_tensors(images).repeat().map(lambda x: tf.tanh(tf.reshape(x, (256, -1)) @ mix))
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
+    data = data.with_options(options)
+    _train_on(args, data if args.slow else data.prefetch(2), 1728, 512)
+
+
+def sample_maps(args: Args) -> None:
+    """input_preprocessing: three maps augment single images, one after the other."""
+    images = tf.random.uniform((256, 32, 32, 3))
+    data = tf.data.Dataset.from_tensor_slices(images).repeat()
+    if args.slow:
+        data = data.map(tf.image.random_flip_left_right).map(lambda x: tf.image.random_brightness(x, 0.2))
+        data = data.map(lambda x: tf.reshape(tf.image.random_contrast(x, 0.8, 1.2), (-1,))).batch(128)
+    else:
+        data = data.batch(128).map(lambda x: tf.reshape(x + tf.random.uniform((128, 1, 1, 1), -0.2, 0.2), (128, -1)))
+    _train_on(args, data.prefetch(2), 3072, 256)
+
+
+def numpy_function(args: Args) -> None:
+    """input_python: a parallel map calls a NumPy function that loops in Python."""
+
+    def jitter(sample: np.ndarray) -> np.ndarray:
+        return np.array([math.sin(value) + random.random() for value in sample.tolist()], np.float32)
+
+    data = tf.data.Dataset.from_tensor_slices(tf.random.normal((512, 256))).repeat()
+    if args.slow:
+        data = data.map(
+            lambda x: tf.ensure_shape(tf.numpy_function(jitter, [x], tf.float32), [256]), num_parallel_calls=2
+        ).batch(128)
+    else:
+        data = data.batch(128).map(lambda x: tf.sin(x) + tf.random.uniform(tf.shape(x)))
+    _train_on(args, data.prefetch(2), 256, 384)
+
+
+def run_eagerly(args: Args) -> None:
+    """eager_dispatch: a debugging switch was left on."""
+    layers = [keras.layers.Dense(96, activation="relu") for _ in range(6)]
+    model = keras.Sequential([*layers, keras.layers.Dense(10)])
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), run_eagerly=args.slow)
+    x, y = np.random.default_rng(0).standard_normal((256, 64), dtype=np.float32), np.zeros(256, np.int32)
+    train_tf(args, lambda _: model.train_on_batch(x, y))
+
+
+def python_counter(args: Args) -> None:
+    """recompilation: the number of the step is a Python argument of the compiled step."""
+    weights, x = _dense(128, 256, 6), tf.random.normal((256, 128))
+
+    @tf.function
+    def update(x: tf.Tensor, number: int | tf.Tensor) -> tf.Tensor:
+        return _update(weights, x * (1.0 + 0.001 * tf.cast(number, tf.float32)))
+
+    train_tf(args, lambda n: update(x, n if args.slow else tf.constant(n)))
+
+
 if __name__ == "__main__":
     _args = switches()
     globals()[_args.program](_args)

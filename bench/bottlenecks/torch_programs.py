@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import pickle
 import random
 import zlib
 from collections.abc import Iterator
@@ -312,6 +314,90 @@ def _gather(rank: int, args: Args) -> None:
 def averages(args: Args) -> None:
     """communication_bound: all parameters are reduced several times in every step."""
     two_ranks(args, _gather)
+
+
+def pickled_model(args: Args) -> None:
+    """checkpoint_stall: model and Adam state are pickled as NumPy arrays after each step."""
+    train, x, folder = _Trainer(_mlp(256, 768, 3)), torch.randn(128, 256), Path(scratch())
+    train.optimizer = torch.optim.Adam(train.model.parameters(), 0.001)
+
+    def step(number: int) -> None:
+        train(x)
+        if args.slow or number % 1000 == 0:
+            arrays = {name: value.numpy() for name, value in train.model.state_dict().items()}
+            moments = [state["exp_avg"].numpy() for state in train.optimizer.state.values()]
+            with (folder / "last.pickle").open("wb") as file:
+                pickle.dump((arrays, moments), file)
+
+    train_torch(args, step)
+
+
+def step_log(args: Args) -> None:
+    """python_overhead: a long record of each step is formatted as JSON."""
+    train, x, log = _Trainer(_mlp(256, 384, 3)), torch.randn(256, 256), Path(scratch()) / "log.jsonl"
+    record = {f"layer{at}": [at / (1 + place) for place in range(250)] for at in range(60)}
+
+    def step(number: int) -> None:
+        train(x)
+        if args.slow or number % 1000 == 0:
+            with log.open("a") as file:
+                file.write(json.dumps({"step": number, **record}, indent=1))
+
+    train_torch(args, step)
+
+
+def one_worker(args: Args) -> None:
+    """input_preprocessing: a single worker resizes images, more slowly than the step uses them."""
+    images = torch.randn(64, 3, 64, 64)
+
+    def make(at: int) -> torch.Tensor:
+        return nn.functional.interpolate(images[at % 64][None], size=(40, 40), mode="bicubic")[0].flatten()
+
+    if args.slow:
+        source = _forever(torch.utils.data.DataLoader(_Samples(make), 64, num_workers=1, persistent_workers=True))
+    else:
+        source = _forever([torch.stack([make(at) for at in range(64)])])
+    train = _Trainer(_mlp(4800, 128, 3))
+    train_torch(args, lambda _: train(next(source)) and None)
+
+
+def _late(rank: int, args: Args) -> None:
+    train = _Trainer(nn.parallel.DistributedDataParallel(_mlp(256, 512, 3)))
+    x, texts = torch.randn(256, 256), ["".join(random.choices("abcdefgh", k=200)) for _ in range(200)]
+
+    def step(number: int) -> None:
+        train(x)
+        if rank == 0 and (args.slow or number % 1000 == 0):
+            sorted(zlib.crc32(text[at:].encode()) for text in texts for at in range(0, 200, 2))
+
+    train_torch(args, step)
+
+
+def late_rank(args: Args) -> None:
+    """straggler: one rank makes a report in Python after each step, the other waits for it."""
+    two_ranks(args, _late)
+
+
+def _broadcasts(rank: int, args: Args) -> None:
+    model = nn.Sequential(*[nn.Linear(96, 96) for _ in range(40)])
+    train, x = _Trainer(model), torch.randn(128, 96)
+    flat = torch.zeros(sum(value.numel() for value in model.parameters()))
+
+    def step(_: int) -> None:
+        train(x)
+        if args.slow:
+            for parameter in model.parameters():
+                torch.distributed.broadcast(parameter.data, 0)
+        else:
+            torch.cat([parameter.data.flatten() for parameter in model.parameters()], out=flat)
+            torch.distributed.broadcast(flat, 0)
+
+    train_torch(args, step)
+
+
+def broadcasts(args: Args) -> None:
+    """communication_bound: every parameter is broadcast by itself after each step."""
+    two_ranks(args, _broadcasts)
 
 
 if __name__ == "__main__":

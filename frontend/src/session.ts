@@ -74,12 +74,14 @@ function openSession(id: string): void {
   void poll(id);
 }
 
-async function poll(id: string): Promise<void> {
+/** The first look answers at once, so that there is something to show; the next ones come when the session is ready. */
+async function poll(id: string, wait = 0): Promise<void> {
+  const asked = performance.now();
   try {
-    const state = await getJson<SessionState>(`api/sessions/${encodeURIComponent(id)}`);
+    const state = await getJson<SessionState>(address(`api/sessions/${encodeURIComponent(id)}`, { wait: wait ? String(wait) : null }));
     if (sessionId.peek() !== id) return;
     session.value = state;
-    if (state.state === "loading") polling = window.setTimeout(() => void poll(id), POLL_MS);
+    if (state.state === "loading") polling = window.setTimeout(() => void poll(id, POLL_MS), wait ? asked + POLL_MS - performance.now() : 0);
   } catch (error) {
     if (sessionId.peek() === id) sessionError.value = asApiError(error);
   }

@@ -137,6 +137,11 @@ class LoadedProfile:
         expected = max(1, MEMORY_OF_FILE * (file.size or 0))
         return self.shelf.get((store.identity(file.path), file.host), lambda: self._decode(file), expected)
 
+    def is_decoded(self, host: str) -> bool:
+        """True if a host's trace is in memory, so that asking for it takes no time."""
+        file = pick_host(self._session, host)
+        return (store.identity(file.path), file.host) in self.shelf
+
     def _decode(self, file: HostFile) -> HostTrace:
         self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
         trace = _read(file)

@@ -13,6 +13,7 @@ What is left is unattributed, and tools say how much that is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -33,6 +34,7 @@ K = EventKind
 OpName = tuple[str, str]  # name and type
 
 WORTH_SAYING_PERCENT = 1.0
+_GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
 
 
 class Source(IntEnum):
@@ -40,7 +42,7 @@ class Source(IntEnum):
 
     NONE = 0
     OWN = 1
-    GRAPH = 2
+    GRAPH = 2  # by its node, else by the graph as a whole
     CALL = 3
     AROUND = 4
 
@@ -170,6 +172,7 @@ def _attribute(trace: HostTrace) -> Attribution:
     names = names_of(trace, np.maximum(around, 0))
     table.put(op, lost, names, trace.events.kind[np.maximum(around, 0)].astype(np.int64), name_around)
     source[lost] = np.where(is_op[lost], Source.CALL, Source.AROUND)
+    _from_graphs(trace, rows, call, table, op, source)
     time = _times(trace, rows)
     early = _is_early(trace, rows, time, source)
     return Attribution(rows, time, op, tuple(table.places), source, call, run, instruction, early)
@@ -203,8 +206,8 @@ def _levels() -> NDArray[np.uint8]:
 
 def _around(trace: HostTrace, calls: I64) -> I64:
     """What may stand for an op around each call: int64 of shape (n,), row or -1."""
-    links, out = forest(trace), np.empty(len(calls), np.int64)
-    kernels.ops.climb(calls, links.parent, links.cause, trace.events.kind, _levels(), out)
+    links, levels, out = forest(trace), _levels(), np.empty(len(calls), np.int64)
+    kernels.ops.climb(calls, links.parent, links.cause, trace.events.kind, levels, int(levels.max()), out)
     return out
 
 
@@ -261,6 +264,20 @@ def _from_graph_nodes(trace: HostTrace, rows: I64, table: _OpTable, op: I32, sou
         source[(source == Source.NONE) & (op >= 0)] = Source.GRAPH
 
 
+def _from_graphs(trace: HostTrace, rows: I64, call: I64, table: _OpTable, op: I32, source: NDArray[np.uint8]) -> None:
+    """What a launched graph does, by the graph, where nothing tells the ops that were recorded into it."""
+    graph = trace.stat_ints(stat_names.GRAPH_ID, 0)[rows]
+    names = names_of(trace, np.maximum(call, 0))
+    launches = [at for at in np.unique(names).tolist() if _GRAPH_LAUNCH.match(trace.strings[at])]
+    lost = np.flatnonzero((source == Source.NONE) & ((graph > 0) | ((call >= 0) & np.isin(names, launches))))
+
+    def name_of(piece: int) -> OpName:
+        return f"graph {graph[piece]}" if graph[piece] > 0 else "graph", "graph launch"
+
+    table.put(op, lost, graph, np.zeros(len(rows), np.int64), name_of)
+    source[lost] = Source.GRAPH
+
+
 def _nodes_of_device(node: I64, original: I64, rows: I64, op: I32) -> dict[int, int]:
     known: dict[int, int] = {}
     for column in (original, node):
@@ -290,7 +307,11 @@ FIELDS: tuple[Field, ...] = (
         "device_time_us", "us", "time of all device work that the table speaks of, added up over devices and streams"
     ),
     Field("own_percent", "percent", "of that time, work that carries its XLA instruction or its framework op itself"),
-    Field("graph_percent", "percent", "work whose op is known from its node in a recorded graph of kernels"),
+    Field(
+        "graph_percent",
+        "percent",
+        "work of a recorded graph of kernels, whose op is known from its node, or which goes by the graph if no op is",
+    ),
     Field("call_percent", "percent", "work whose op is the one around the host call that launched it"),
     Field(
         "around_percent",

@@ -235,12 +235,12 @@ def _exclusive(group: NDArray[np.int32], rank: NDArray[np.uint8], start: I64, en
     order = np.argsort(start, kind="stable")  # timsort: lines come sorted, so this merges runs
     n = len(start)
     merged = (np.empty(n, np.int32), np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64))
-    count = kernels.intervals.merge_runs(
-        group[order], rank[order], start[order], end[order], n_groups, len(Rank), *merged
-    )
+    slot = np.full(totals.shape, -1)
+    count = kernels.intervals.merge_runs(group[order], rank[order], start[order], end[order], slot, *merged)
     g, r, s, e = (column[:count] for column in merged)
     time, is_end = np.concatenate([s, e]), np.repeat([False, True], count)
     g, r = np.concatenate([g, g]), np.concatenate([r, r])
     order = np.lexsort((~is_end, time, g))
-    kernels.intervals.highest_rank_time(g[order], r[order], time[order], is_end[order], totals)
+    open_count = np.zeros(len(Rank), np.int64)
+    kernels.intervals.highest_rank_time(g[order], r[order], time[order], is_end[order], open_count, totals)
     return totals

@@ -58,6 +58,6 @@ def _frames_around(trace: HostTrace, rows: I64) -> I64:
     levels = np.zeros(256, np.uint8)
     levels[1] = 1
     found, links = np.empty(len(rows), np.int64), forest(trace)
-    kernels.ops.climb(rows, links.parent, links.cause, here, levels, found)
+    kernels.ops.climb(rows, links.parent, links.cause, here, levels, 1, found)
     names = trace.event_names()
     return np.where(found >= 0, names[np.maximum(found, 0)] if len(names) else -1, -1).astype(np.int64)

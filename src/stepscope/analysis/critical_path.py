@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.attribution import names_of, number_pairs
-from stepscope.analysis.grouping import forest, is_device_work
+from stepscope.analysis.grouping import enclosing, forest, is_device_work
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.stepping import HostSteps, steps_of
@@ -226,9 +226,7 @@ def _parts(trace: HostTrace) -> NDArray[np.uint8]:
     threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
     part = np.where(device, by_kind[1][kind], np.where(threads, by_kind[0][kind], 0)).astype(np.uint8)
     # Whatever happens inside a wait for input is part of it.
-    inside = np.empty(len(part), np.int64)
-    kernels.nesting.outermost(forest(trace).parent, threads & (kind == K.INPUT_WAIT), inside)
-    part[inside >= 0] = Part.INPUT
+    part[enclosing(trace, threads & (kind == K.INPUT_WAIT)) >= 0] = Part.INPUT
     part[trace.events.duration_ps <= 0] = Part.NONE
     return part
 
@@ -243,7 +241,7 @@ def _graph(trace: HostTrace) -> _Graph:
     # The nearest event above that may be on the path itself.
     none = np.full(len(events), -1, np.int32)
     kernels.ops.climb(
-        links.parent[rows].astype(np.int64), links.parent, none, (part > 0).astype(np.uint8), level, around
+        links.parent[rows].astype(np.int64), links.parent, none, (part > 0).astype(np.uint8), level, 1, around
     )
     device = is_device_work(trace)[rows]
     done = np.flatnonzero(device)

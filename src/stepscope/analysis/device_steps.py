@@ -93,8 +93,9 @@ def _united(trace: HostTrace, rank: NDArray[np.uint8], rows: I64) -> _Intervals:
     n = len(rows)
     end, group = start + forest(trace).extent_ps[rows], np.zeros(n, np.int32)
     out = _Intervals(np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64))
+    slot = np.full((1, len(Rank)), -1)
     count = kernels.intervals.merge_runs(
-        group, rank[rows], start, end, 1, len(Rank), np.empty(n, np.int32), out.rank, out.start, out.end
+        group, rank[rows], start, end, slot, np.empty(n, np.int32), out.rank, out.start, out.end
     )
     return _Intervals(out.rank[:count], out.start[:count], out.end[:count])
 
@@ -143,6 +144,7 @@ def _time_by_rank(intervals: _Intervals, begin: I64, stop: I64) -> I64:
     span, rank = np.concatenate([span, span]).astype(np.int32), np.concatenate([intervals.rank[row]] * 2)
     order = np.lexsort((~is_end, time, span))
     totals = np.zeros((len(begin), len(Rank)), np.int64)
-    kernels.intervals.highest_rank_time(span[order], rank[order], time[order], is_end[order], totals)
+    open_count = np.zeros(len(Rank), np.int64)
+    kernels.intervals.highest_rank_time(span[order], rank[order], time[order], is_end[order], open_count, totals)
     totals[:, Rank.NONE] = stop - begin - totals[:, 1:].sum(axis=1)
     return totals

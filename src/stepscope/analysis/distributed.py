@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from stepscope.analysis.collectives import Collectives, collective_rows, collectives_of
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.origin import Origin, header, origin_of
-from stepscope.analysis.spans import Spans
+from stepscope.analysis.spans import Spans, spans_of
 from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
@@ -167,12 +167,7 @@ def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans]:
         threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
         computes = np.flatnonzero(threads & np.isin(kind, _HOST_COMPUTES))
         all_work = np.concatenate([computes, collectives])
-
-    def spans(rows: I64) -> Spans:
-        start = trace.events.start_ps[rows]
-        return Spans.of(start, start + trace.events.duration_ps[rows])
-
-    return spans(computes), spans(collectives), spans(all_work)
+    return spans_of(trace, computes), spans_of(trace, collectives), spans_of(trace, all_work)
 
 
 def rank_of(trace: HostTrace) -> int:

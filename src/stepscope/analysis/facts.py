@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stepscope.analysis.breakdown import Rank
+from stepscope.analysis.compiles import CompileFacts, compiles_of
+from stepscope.analysis.device_facts import DeviceFacts, device_facts_of
 from stepscope.analysis.feeding import FeedFacts, feed_of
 from stepscope.analysis.hosts import breakdown_of
 from stepscope.analysis.loop import LoopFacts, loop_of
@@ -18,6 +20,8 @@ class HostFacts:
 
     Attributes:
         loop: how the loop's thread spends its time; None where no steps or no such thread were found.
+        device: what its devices do, None where none works.
+        compiles: what is traced and compiled in the steps, None for nothing.
         copies_in_ps: time of all steps in which data is copied to a device and nothing more important happens.
     """
 
@@ -25,6 +29,8 @@ class HostFacts:
     loop: LoopFacts | None
     work: WorkFacts
     feed: FeedFacts
+    device: DeviceFacts | None
+    compiles: CompileFacts | None
     copies_in_ps: int
 
 
@@ -35,5 +41,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         loop=loop_of(trace),
         work=work_of(trace),
         feed=feed_of(trace),
+        device=device_facts_of(trace),
+        compiles=compiles_of(trace),
         copies_in_ps=int(breakdown_of(trace).per_step_ps[:, Rank.COPY_TO_DEVICE].sum()),
     )

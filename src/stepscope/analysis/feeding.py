@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope.analysis.columns import inside, named
 from stepscope.analysis.spans import Spans
 from stepscope.analysis.stepping import steps_of
-from stepscope.analysis.work import inside, on_input_threads
+from stepscope.analysis.work import on_input_threads
 from stepscope.model import EventKind, HostTrace, Trait
 
 I64 = NDArray[np.int64]
@@ -34,6 +35,7 @@ class FeedFacts:
         ops_ps: time of ops that iterators run; `python_ps` that of ops which call Python, `reading_ps` of those which
             read files.
         threads: threads that run such ops.
+        events: what was recorded on the threads of the input, as far as it happened one after the other.
         produced_ps: time in which elements are being made on the threads behind a hand-over.
         loader: "single", "multi" or "" for a PyTorch DataLoader in the training process, in workers, or none.
         loader_ops_ps: time of tensor ops inside the loader's calls.
@@ -50,6 +52,7 @@ class FeedFacts:
     python_ps: int
     reading_ps: int
     threads: int
+    events: int
     produced_ps: int
     loader: str
     loader_ops_ps: int
@@ -71,19 +74,21 @@ def _find(trace: HostTrace) -> FeedFacts:
     python, reading = (_named(trace, ops, pattern) for pattern in (_PYTHON_OP, _READING_OP))
     rows = np.flatnonzero(iterators)
     generator = _named(trace, rows, _GENERATOR)
+    in_parallel = bool(_named(trace, rows, _PARALLEL).any())
     handed = iterators & ~_on_waiting_lines(trace)
     start = events.start_ps[handed]
     calls, made, arrays, pickled = _loader(trace)
     return FeedFacts(
         has_iterators=bool(iterators.any()),
         has_prefetch=bool((events.kind == K.INPUT_HANDOVER).any()),
-        in_parallel=bool(_named(trace, rows, _PARALLEL).any()),
+        in_parallel=in_parallel,
         iterators_ps=int(events.duration_ps[iterators].max(initial=0)),
         file_read_ps=int(events.duration_ps[reads].sum()),
         ops_ps=int(events.duration_ps[ops].sum()),
         python_ps=int(events.duration_ps[ops if generator.any() else ops[python]].sum()),
         reading_ps=int(events.duration_ps[ops[reading]].sum()),
         threads=len(np.unique(events.line[ops])),
+        events=_events_in_a_row(trace, handed, ops, in_parallel),
         produced_ps=Spans.of(start, start + events.duration_ps[handed]).total,
         loader=_loader_sort(trace),
         loader_ops_ps=calls,
@@ -95,11 +100,14 @@ def _find(trace: HostTrace) -> FeedFacts:
 
 def _named(trace: HostTrace, rows: I64, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
     """Which of the events have a name that the pattern matches."""
-    types = trace.events.type[rows]
-    table = np.zeros(len(trace.event_types.name), np.bool_)
-    for row in np.flatnonzero(np.bincount(types, minlength=1)).tolist():
-        table[row] = bool(pattern.match(trace.strings[trace.event_types.name[row]]))
-    return table[types]
+    return named(trace, trace.events.type[rows], pattern.match)
+
+
+def _events_in_a_row(trace: HostTrace, handed: NDArray[np.bool_], ops: I64, in_parallel: bool) -> int:
+    """Events on the threads of the input: they work in turns, unless a stage works on several elements at a time."""
+    lines = np.unique(np.concatenate([trace.events.line[handed], trace.events.line[ops]]))
+    lengths = trace.lines.event_end[lines] - trace.lines.event_begin[lines]
+    return int(lengths.max(initial=0) if in_parallel else lengths.sum())
 
 
 def _on_waiting_lines(trace: HostTrace) -> NDArray[np.bool_]:
@@ -113,7 +121,8 @@ def _ops_of_iterators(trace: HostTrace, iterators: NDArray[np.bool_]) -> I64:
     """Ops that belong to no step, on threads beside iterators: those of their functions."""
     if not iterators.any():
         return np.empty(0, np.int64)
-    return np.flatnonzero((trace.events.kind == K.OP) & ((steps_of(trace).label < 0) | on_input_threads(trace)))
+    ops = np.flatnonzero(trace.events.kind == K.OP)
+    return ops[(steps_of(trace).label[ops] < 0) | on_input_threads(trace, ops)]
 
 
 _LOADERS = (("single", "_SingleProcessDataLoaderIter"), ("multi", "_MultiProcessingDataLoaderIter"))

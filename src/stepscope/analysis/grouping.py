@@ -62,6 +62,13 @@ def is_device_work(trace: HostTrace) -> NDArray[np.bool_]:
     return trace.derived("device work", _is_device_work)
 
 
+def enclosing(trace: HostTrace, counts: NDArray[np.bool_]) -> I64:
+    """The outermost counted event around each event, itself included; -1 without one: int64 of shape (events,)."""
+    out = np.empty(len(trace.events), np.int64)
+    kernels.nesting.outermost(forest(trace).parent, counts, out)
+    return out
+
+
 def _is_device_work(trace: HostTrace) -> NDArray[np.bool_]:
     lines = np.isin(trace.lines.kind, (LineKind.STREAM, LineKind.DEVICE_OPS))
     kinds = np.zeros(256, np.bool_)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,9 +21,11 @@ import numpy as np
 
 from stepscope.analysis.breakdown import CATEGORIES as STEP_CATEGORIES
 from stepscope.analysis.breakdown import MEANING as STEP_MEANING
+from stepscope.analysis.host_copies import HostCopy, add_copies, host_copies
 from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, between_shares, steps_of_host
 from stepscope.analysis.input_ops import MEANING, InputOp, add_ops, by_category, input_ops
 from stepscope.analysis.input_waits import CoreWait, core_waits
+from stepscope.analysis.loaders import Loader, add_loaders, loaders_of, wait_per_step
 from stepscope.analysis.steps import step_warnings
 from stepscope.analysis.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, judge
 from stepscope.model import EventKind, HostTrace
@@ -59,6 +61,7 @@ STEP_FIELDS: tuple[Field, ...] = (
     Field("step", "number", "the step's number", "int"),
     Field("name", "text", "the name of the step", "str"),
     Field("duration_ms", "ms", "how long it takes on its slowest host"),
+    Field("fetch_ms", "ms", "time in the calls that wait for a batch, on the slowest host; see the loaders"),
     Field(
         "waiting_mean_ms", "ms",
         "mean over devices: the device does nothing, and the step waits for its batch or data is copied to the device",
@@ -77,6 +80,38 @@ HOST_FIELDS: tuple[Field, ...] = (
     Field("time_ms", "ms", "work of the ops of this category on all hosts; see work_ms"),
     Field("percent", "percent", "share of the work of all input ops"),
     Field("meaning", "text", "what counts for the category", "str"),
+)
+LOADER_FIELDS: tuple[Field, ...] = (
+    Field(
+        "loader", "text",
+        "the call in which the loop waits for its next batch; those that take less than 1 % of the first are left out",
+        "str",
+    ),
+    Field("calls", "count", "how often, on all hosts; the last of a pass over the data may bring none", "int"),
+    Field("total_ms", "ms", "time in these calls"),
+    Field("avg_ms", "ms", "the same per call"),
+    Field("max_ms", "ms", "the longest"),
+    Field("step_percent", "percent", "the part that lies in steps, as a share of the time of all steps of all hosts"),
+    Field(
+        "workers", "count",
+        "processes that make the items; 0 if the calls themselves do; otherwise known only where Python calls were "
+        "recorded while the loader started",
+        "int",
+    ),
+    Field("pinning", "text", "where batches are copied to pinned memory, if that was recorded", "str"),
+    Field("pins", "count", "how often something is copied to pinned memory there", "int"),
+    Field("pin_ms", "ms", "how long that takes"),
+)  # fmt: skip
+COPY_FIELDS: tuple[Field, ...] = (
+    Field("memory", "text", "the host's memory that is copied from, pinned or pageable, if the trace tells", "str"),
+    Field("count", "count", "copies to all devices during the capture", "int"),
+    Field("bytes", "bytes", "what they copy; unknown if a copy does not state it", "int"),
+    Field("total_ms", "ms", "how long the copies take on the devices"),
+    Field("gigabytes_per_s", "GB/s", "bytes by that time, 10^9 to the gigabyte"),
+    Field("exposed_ms", "ms", "time in which a device does nothing but such copies"),
+    Field(
+        "call_ms", "ms", "time in the host calls that start them; from pageable memory a call lasts as long as the copy"
+    ),
 )
 OP_FIELDS: tuple[Field, ...] = (
     Field("op", "text", "the input op; for tf.data iterators the long name without numbers of opened inputs", "str"),
@@ -112,13 +147,16 @@ _TORCH_ADVICE = {
 
 @dataclass(frozen=True)
 class Partial:
-    """What one host contributes."""
+    """What one host contributes; `fetch_ps` is the time of each step in calls that wait for a batch."""
 
     steps: StepsOfHost
     framework: str
     has_iterators: bool
     waits: list[CoreWait]
+    fetch_ps: list[int]
     ops: list[InputOp]
+    loaders: list[Loader]
+    copies: list[HostCopy]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +172,8 @@ class InputPipelineReport(Report):
     waiting_ms: dict[str, Cell]
     steps: tuple[dict[str, Cell], ...]
     host_breakdown_ms: dict[str, float]
+    loaders: tuple[dict[str, Cell], ...]
+    copies: tuple[dict[str, Cell], ...]
     rows: tuple[dict[str, Cell], ...]
 
     def body(self) -> dict[str, Any]:
@@ -145,12 +185,14 @@ class InputPipelineReport(Report):
             "step_time_ms": self.step_time_ms,
             "waiting_ms": self.waiting_ms,
             "host_breakdown_ms": self.host_breakdown_ms,
+            "loaders": list(self.loaders),
+            "copies": list(self.copies),
             "rows": list(self.rows),
             "steps": list(self.steps),
         }
 
     def sections(self) -> Sequence[Section]:
-        """Summary, device side, host side."""
+        """Summary, device side, host side, copies between them."""
         return [
             Prose("Summary", self.summary),
             Figures("Input", SUMMARY_FIELDS, self.figures),
@@ -159,6 +201,8 @@ class InputPipelineReport(Report):
             Rows("Device side: waiting in each step", STEP_FIELDS, self.steps, empty="no steps"),
             Rows("Device side: what each step is made of", PART_FIELDS, self.steps, empty="no steps"),
             Rows("Host side: where the input's time goes", HOST_FIELDS, self._host_rows(), empty="no input ops"),
+            Rows("Host side: loaders", LOADER_FIELDS, self.loaders, empty="no calls that wait for a batch"),
+            Rows("Copies to the devices", COPY_FIELDS, self.copies, empty="nothing was copied to a device"),
             self.main_table(),
         ]
 
@@ -191,7 +235,10 @@ def partial(trace: HostTrace) -> Partial:
         framework=trace.framework,
         has_iterators=bool(np.any(trace.events.kind == EventKind.ITERATOR)),
         waits=core_waits(trace),
+        fetch_ps=wait_per_step(trace),
         ops=input_ops(trace),
+        loaders=loaders_of(trace),
+        copies=host_copies(trace),
     )
 
 
@@ -203,7 +250,8 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     hosts = [part.steps for part in partials]
     aligned = align(hosts)
     waits = _waits(partials)
-    steps = tuple(_step_row(rows, [wait for row in rows for wait in waits[id(row)]]) for rows in aligned.steps)
+    fetch = {id(row): time for part in partials for row, time in zip(part.steps.rows, part.fetch_ps, strict=True)}
+    steps = tuple(_step_row(rows, [wait for row in rows for wait in waits[id(row)]], fetch) for rows in aligned.steps)
     whole = [step for step in steps if step["complete"]] or list(steps)
     ops = add_ops(op for part in partials for op in part.ops)
     breakdown = {key: round_ms(time) for key, time in by_category(ops).items()}
@@ -220,6 +268,8 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
         waiting_ms=_waiting(whole, partials, aligned),
         steps=steps,
         host_breakdown_ms=breakdown,
+        loaders=_loader_rows(partials),
+        copies=_copy_rows(partials),
         rows=_op_rows(ops),
     )
 
@@ -233,7 +283,7 @@ def _waits(partials: Sequence[Partial]) -> dict[int, list[tuple[int, str]]]:
     }
 
 
-def _step_row(rows: Sequence[StepRow], waits: Sequence[tuple[int, str]]) -> dict[str, Cell]:
+def _step_row(rows: Sequence[StepRow], waits: Sequence[tuple[int, str]], fetch: Mapping[int, int]) -> dict[str, Cell]:
     slowest = max(rows, key=lambda row: row.duration_ps)
     most, where = max(waits, key=lambda wait: wait[0], default=(None, None))
     parts: dict[str, Cell] = {
@@ -243,6 +293,7 @@ def _step_row(rows: Sequence[StepRow], waits: Sequence[tuple[int, str]]) -> dict
         "step": slowest.number,
         "name": slowest.name,
         "duration_ms": round_ms(slowest.duration_ps),
+        "fetch_ms": round_ms(fetch[id(slowest)]),
         "waiting_mean_ms": round_ms(sum(time for time, _ in waits) / len(waits)) if waits else None,
         "waiting_min_ms": round_ms(min(time for time, _ in waits)) if waits else None,
         "waiting_max_ms": None if most is None else round_ms(most),
@@ -321,6 +372,44 @@ def _op_rows(ops: Sequence[InputOp]) -> tuple[dict[str, Cell], ...]:
         }
         for op in ops
     )
+
+
+def _loader_rows(partials: Sequence[Partial]) -> tuple[dict[str, Cell], ...]:
+    whole = sum(row.duration_ps for part in partials for row in part.steps.rows)
+    return tuple(
+        {
+            "loader": loader.name,
+            "calls": loader.calls,
+            "total_ms": round_ms(loader.total_ps),
+            "avg_ms": round_ms(loader.total_ps / loader.calls),
+            "max_ms": round_ms(loader.max_ps),
+            "step_percent": percent(loader.in_steps_ps, whole),
+            "workers": loader.workers,
+            "pinning": loader.pinning or None,
+            "pins": loader.pins if loader.pinning else None,
+            "pin_ms": round_ms(loader.pin_ps) if loader.pinning else None,
+        }
+        for loader in add_loaders(loader for part in partials for loader in part.loaders)
+    )
+
+
+def _copy_rows(partials: Sequence[Partial]) -> tuple[dict[str, Cell], ...]:
+    return tuple(
+        {
+            "memory": copy.memory or None,
+            "count": copy.count,
+            "bytes": copy.size,
+            "total_ms": round_ms(copy.total_ps),
+            "gigabytes_per_s": _gigabytes_per_s(copy),
+            "exposed_ms": round_ms(copy.exposed_ps),
+            "call_ms": round_ms(copy.call_ps),
+        }
+        for copy in add_copies(copy for part in partials for copy in part.copies)
+    )
+
+
+def _gigabytes_per_s(copy: HostCopy) -> float | None:
+    return round(1e3 * copy.size / copy.total_ps, 3) if copy.size is not None and copy.total_ps else None
 
 
 def _summary(

@@ -155,6 +155,23 @@ def copied_bytes(text: str) -> int | None:
     return size if size is not None and size >= 0 else None
 
 
+def stated_bytes(trace: HostTrace, rows: I64, with_copies: bool = True) -> I64 | None:
+    """Bytes that each event accesses or copies, -1 where the trace does not state it; None if it never does."""
+    out = None
+    for names in (stat_names.BYTES_COPIED, stat_names.BYTES_ACCESSED)[not with_copies :]:
+        if trace.has_stat(names):
+            stated = trace.stat_ints(names)[rows]
+            out = stated if out is None else np.where(stated >= 0, stated, out)
+    if with_copies and trace.has_stat(stat_names.COPY_DETAILS):
+        text = trace.stat_strings(stat_names.COPY_DETAILS)[rows]
+        at = np.flatnonzero(text > 0)
+        out = np.full(len(rows), -1, np.int64) if out is None else out
+        different, which = np.unique(text[at], return_inverse=True)
+        size = [copied_bytes(trace.strings[row]) for row in different.tolist()]
+        out[at] = np.array([-1 if value is None else value for value in size], np.int64)[which.reshape(-1)]
+    return out
+
+
 def _integer(text: str | None) -> int | None:
     value = _number(text)
     return int(value) if value is not None else None

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope.analysis.columns import named, of_kinds, on_threads, type_names
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.spans import Spans, outermost
 from stepscope.analysis.stepping import HostSteps, steps_of
@@ -26,7 +27,9 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 K = EventKind
 
+_OF_STARTS = 10  # percent of the kernels, from the shortest, that take no longer than it takes to start one
 LONG_GAP_PS = 300_000_000  # dispatching one op leaves shorter gaps; longer ones are a program's own Python
+NEAR_FETCH_PS = 1_000_000_000  # from one fetched value to the next, where a program looks at many
 MOST_NAMES = 12
 MOST_SPANS = 3
 NEVER = np.iinfo(np.int64).max
@@ -93,6 +96,11 @@ _SYNC_OP = re.compile(r"aten::(?:item|_local_scalar_dense|is_nonzero)$")
 _SINGLE_OP = re.compile(r"EagerLocalExecute: ")
 _READS_VARIABLE = re.compile(r"EagerLocalExecute: (?:ReadVariableOp|Identity)$")
 _DETACH = re.compile(r"aten::detach$")
+_EAGER_KERNEL = re.compile(r"KernelAndDeviceFunc::Run$")
+_PYTHON_CODE = re.compile(r"\$.*\.py:\d+ |.*\.py\(\d+\): ")
+# What stands between detached parameters that are copied out of the framework, one by one.
+_COPIES_OUT = re.compile(r"aten::(?:to|resolve_conj|resolve_neg|alias|cpu)$")
+_GETS_GRADIENT = re.compile(r"torch::autograd::AccumulateGrad$")
 _READS_FILE = re.compile(r".*[ .](?:fromfile|open|readinto|readlines?|read|read_array\w*|imread|mmap|load)$")
 _NATIVE = re.compile(r"\$(?:numpy|<unknown>|scipy|PIL|cv2|_imaging)\b|.*/(?:numpy|scipy|PIL|cv2|skimage)/")
 
@@ -116,6 +124,22 @@ class Named:
 
 
 @dataclass(frozen=True)
+class Recorded:
+    """What recording an activity cost time for.
+
+    Attributes:
+        events: what was recorded besides Python calls.
+        python_calls: Python calls.
+        python_ps: time in which Python code itself ran while calls were recorded; of gaps only, since elsewhere its
+            frames stay around what it waits for.
+    """
+
+    events: int
+    python_calls: int
+    python_ps: int
+
+
+@dataclass(frozen=True)
 class LoopFacts:
     """How the loop of one host spends its time, all steps together.
 
@@ -133,6 +157,11 @@ class LoopFacts:
         python_calls: Python calls that were recorded on the thread, each of which the recording made slower.
         before_program_ps: the part of the long gaps that lies before a step's first program, op or transfer.
         after_moves_ps: the part that follows an op which moved or converted data: memory is given back.
+        recorded: by activity, what of it was recorded.
+        helper_events: what was recorded of the work of other threads for the steps.
+        eager_kernels_ps: of the ops that are dispatched one by one, the time in their kernels beyond their start.
+        fetches_ps: time of bursts of fetched values, and of all that the thread does between two of a burst;
+            `fetches_recorded` what of that was recorded.
     """
 
     steps: int
@@ -149,6 +178,11 @@ class LoopFacts:
     python_calls: int
     before_program_ps: int
     after_moves_ps: int
+    recorded: dict[str, Recorded]
+    helper_events: int
+    eager_kernels_ps: int
+    fetches_ps: int
+    fetches_recorded: int
 
 
 @dataclass(frozen=True)
@@ -162,24 +196,33 @@ class _Loop:
     type: NDArray[np.integer]
     activity: NDArray[np.uint8]
 
-    @cached_property
-    def names(self) -> dict[int, str]:
-        """The names that occur, by event type."""
-        present = np.flatnonzero(np.bincount(self.type, minlength=1))
-        return {row: self.trace.strings[self.trace.event_types.name[row]] for row in present.tolist()}
-
     def name(self, event: int) -> str:
         return self.trace.strings[self.trace.event_types.name[self.type[event]]]
 
+    @cached_property
+    def _by_activity(self) -> list[I64]:
+        """The events of each activity, in order of time."""
+        order = np.argsort(self.activity, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(self.activity, minlength=max(Activity) + 1))[:-1])
+
+    def rows(self, *activities: Activity) -> I64:
+        """The events of some activities, in order of time."""
+        if len(activities) == 1:
+            return self._by_activity[activities[0]]
+        wanted = np.zeros(max(Activity) + 1, np.bool_)
+        wanted[list(activities)] = True
+        return np.flatnonzero(wanted[self.activity])
+
     def of(self, *activities: Activity) -> Spans:
-        return self.where(np.isin(self.activity, activities))
+        rows = self.rows(*activities)
+        return Spans.of(self.start[rows], self.end[rows])
 
     def where(self, chosen: Mask) -> Spans:
         return Spans.of(self.start[chosen], self.end[chosen])
 
     def outer(self, activity: Activity) -> I64:
         """Events of an activity that lie in no other of it."""
-        rows = np.flatnonzero(self.activity == activity)
+        rows = self.rows(activity)
         return rows[outermost(self.start[rows], self.end[rows])]
 
 
@@ -195,7 +238,9 @@ def _find(trace: HostTrace) -> LoopFacts | None:
         return None
     observed = Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
     loop = _loop(trace, line, observed)
-    parts = _parts(loop, _helpers(trace, steps, line), steps, observed)
+    helpers = _helpers(trace, steps, line)
+    parts = _parts(loop, helpers, steps, observed)
+    fetches = _fetches(loop)
     from_python = parts[Activity.INPUT] & loop.where((loop.kind == K.PYTHON_CALL) & (loop.activity == Activity.INPUT))
     return LoopFacts(
         steps=len(steps.number),
@@ -212,6 +257,11 @@ def _find(trace: HostTrace) -> LoopFacts | None:
         python_calls=int((loop.kind == K.PYTHON_CALL).sum()),
         before_program_ps=_before_work(loop, steps, parts[Activity.PYTHON]),
         after_moves_ps=_after_moves(loop, parts[Activity.PYTHON]),
+        recorded=_recorded(loop, parts),
+        helper_events=helpers.events,
+        eager_kernels_ps=_eager_kernels(loop),
+        fetches_ps=(fetches & observed).total,
+        fetches_recorded=int((fetches.covered(loop.start, loop.start + 1) > 0).sum()),
     )
 
 
@@ -222,9 +272,8 @@ def _loop_line(trace: HostTrace, steps: HostSteps) -> int:
     """The line of the step marks; without marks the thread that calls most programs and ops in steps."""
     if steps.line >= 0 and trace.lines.kind[steps.line] == LineKind.THREAD:
         return steps.line
-    calls = np.isin(trace.events.kind, (K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.RUNTIME_CALL, K.BACKWARD, K.PYTHON_CALL))
-    calls = calls | (trace.events.kind == K.OP)
-    lines = trace.events.line[calls & (steps.label >= 0)]
+    calls = np.flatnonzero(of_kinds(trace.events.kind, _CALLING))
+    lines = trace.events.line[calls[steps.label[calls] >= 0]]
     lines = lines[trace.lines.kind[lines] == LineKind.THREAD]
     return int(np.bincount(lines).argmax()) if len(lines) else -1
 
@@ -239,9 +288,7 @@ def _loop(trace: HostTrace, line: int, observed: Spans) -> _Loop:
     activity = _by_kind()[kind]
     activity[_single_programs(trace, rows)[inside]] = Activity.PROGRAM
     _by_name_of(trace, kind, types, end - start, activity)
-    loop = _Loop(trace, kind, start, end, types, activity)
-    _drop_claims_on_programs(loop)
-    return loop
+    return _without_claims_on_programs(_Loop(trace, kind, start, end, types, activity))
 
 
 def _by_kind() -> NDArray[np.uint8]:
@@ -261,11 +308,10 @@ def _by_name_of(
     trace: HostTrace, kind: NDArray[np.uint8], types: NDArray[np.integer], length: I64, activity: NDArray[np.uint8]
 ) -> None:
     """What only names tell: Python functions, ops that fetch a value, large constants that are copied."""
-    looked_at = np.isin(kind, (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE))
-    present = np.flatnonzero(np.bincount(types[looked_at], minlength=len(trace.event_types.name)))
+    looked_at = of_kinds(kind, (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE))
     table = np.zeros(len(trace.event_types.name), np.uint8)
-    for row in present.tolist():
-        table[row] = _from_name(trace.strings[trace.event_types.name[row]])
+    for row, name in type_names(trace, types[looked_at]).items():
+        table[row] = _from_name(name)
     told = table[types] * looked_at
     told[(told == Activity.TRANSFER) & (length < LONG_GAP_PS)] = 0
     activity[told > 0] = told[told > 0]
@@ -283,24 +329,35 @@ def _from_name(name: str) -> int:
     return next((activity for activity, pattern in _PYTHON if pattern.match(name)), 0)
 
 
-def _drop_claims_on_programs(loop: _Loop) -> None:
+def _without_claims_on_programs(loop: _Loop) -> _Loop:
     """A Python function that runs programs is no input, however it is called."""
     claims = np.flatnonzero((loop.kind == K.PYTHON_CALL) & (loop.activity > 0))
     if not len(claims):
-        return
+        return loop
     work = loop.of(Activity.PROGRAM, Activity.EAGER, Activity.OP)
     held = work.covered(loop.start[claims], loop.end[claims])
     lost = claims[(held > 0.3 * (loop.end[claims] - loop.start[claims])) & (loop.activity[claims] != Activity.SYNC)]
-    loop.activity[lost] = 0
+    activity = loop.activity.copy()
+    activity[lost] = 0
+    return replace(loop, activity=activity)
 
 
 # -- time by activity --------------------------------------------------------------------------------------------
 
 
+# What the thread of a loop does.
+_CALLING = (K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.RUNTIME_CALL, K.BACKWARD, K.PYTHON_CALL, K.OP)
+# What other threads do that matters to the loop.
+_HELPING = (
+    K.OP, K.BACKWARD, K.EXECUTOR, K.COLLECTIVE_CALL, K.COMPILE, K.COPY_HOST_TO_DEVICE_CALL, K.INPUT_WAIT,
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class _Helpers:
-    """What other threads and the devices do for the steps."""
+    """What other threads and the devices do for the steps; `events` counts what the threads compute with."""
 
+    events: int
     compute: Spans
     collective: Spans
     compile: Spans
@@ -309,18 +366,20 @@ class _Helpers:
 
 
 def _helpers(trace: HostTrace, steps: HostSteps, line: int) -> _Helpers:
-    kind, start = trace.events.kind, trace.events.start_ps
-    end = start + forest(trace).extent_ps
-    other = (trace.events.line != line) & (trace.lines.kind == LineKind.THREAD)[trace.events.line]
-    device = is_device_work(trace)
-    working = other & (steps.label >= 0)
-    compute = (working & np.isin(kind, (K.OP, K.BACKWARD, K.EXECUTOR))) | (device & (kind != K.COLLECTIVE))
+    other = (trace.events.line != line) & on_threads(trace) & of_kinds(trace.events.kind, _HELPING)
+    rows = np.flatnonzero(other | is_device_work(trace))
+    kind, device, working = trace.events.kind[rows], ~other[rows], steps.label[rows] >= 0
+    compiling = ~device & (kind == K.COMPILE)
+    working &= ~device & ~compiling
     talking = (working & (kind == K.COLLECTIVE_CALL)) | (device & (kind == K.COLLECTIVE))
-    compiling = other & (kind == K.COMPILE)
     copying = (working & (kind == K.COPY_HOST_TO_DEVICE_CALL)) | (device & (kind == K.COPY_HOST_TO_DEVICE))
     waiting = working & (kind == K.INPUT_WAIT)
-    chosen = (compute & ~copying, talking, compiling, copying, waiting)
-    return _Helpers(*(Spans.of(start[each], end[each]) for each in chosen))
+    compute = (working | device) & ~talking & ~copying & ~waiting
+    start = trace.events.start_ps[rows]
+    end = start + forest(trace).extent_ps[rows]
+    chosen = (compute, talking, compiling, copying, waiting)
+    spans = [Spans.of(start[each], end[each]) for each in chosen]
+    return _Helpers(int((working & compute & ~device).sum()), *spans)
 
 
 def _parts(loop: _Loop, helpers: _Helpers, steps: HostSteps, observed: Spans) -> dict[Activity, Spans]:
@@ -383,11 +442,26 @@ def _first_at_or_after(values: I64, limit: I64) -> I64:
 def _saves_without_ops(loop: _Loop, rest: Spans) -> Spans:
     """Long gaps right after a state_dict: PyTorch detaches every parameter, then writes without an op."""
     ops = loop.outer(Activity.OP)
+    copied = ops[~named(loop.trace, loop.type[ops], _COPIES_OUT.match)]
+    return _gaps_after_detached(loop, ops, STATE_DICT_OPS, rest) | _gaps_after_detached(
+        loop, copied, max(STATE_DICT_OPS, _parameters(loop)), rest
+    )
+
+
+def _parameters(loop: _Loop) -> int:
+    """How many parameters get a gradient in a step."""
+    gradients = named(loop.trace, loop.type, _GETS_GRADIENT.match) & (loop.kind == K.OP)
+    return round(int(gradients.sum()) / max(int((loop.kind == K.STEP_MARK).sum()), 1))
+
+
+def _gaps_after_detached(loop: _Loop, ops: I64, least: int, rest: Spans) -> Spans:
     if not len(ops):
         return Spans.of(loop.start[:0], loop.end[:0])
-    detach = _named_as(loop, _DETACH)[ops]
+    detach = named(loop.trace, loop.type[ops], _DETACH.match)
+    if not detach.any():
+        return Spans.of(loop.start[:0], loop.end[:0])
     run = _run_lengths(detach)
-    last = np.flatnonzero(run >= STATE_DICT_OPS)
+    last = np.flatnonzero(run >= least)
     gap_begin = loop.end[ops[last]]
     gap_end = np.append(loop.start[ops], loop.end.max())[last + 1]
     long = gap_end - gap_begin >= LONG_GAP_PS
@@ -397,8 +471,9 @@ def _saves_without_ops(loop: _Loop, rest: Spans) -> Spans:
 
 def _saves_after_reads(loop: _Loop, rest: Spans) -> Spans:
     """What surrounds a burst of reads of variables and is mostly long gaps: Keras reads all, and writes without ops."""
-    ops = np.flatnonzero((loop.kind == K.EAGER_EXECUTE) & _named_as(loop, _SINGLE_OP))
-    reads = _named_as(loop, _READS_VARIABLE)[ops]
+    ops = np.flatnonzero(loop.kind == K.EAGER_EXECUTE)
+    ops = ops[named(loop.trace, loop.type[ops], _SINGLE_OP.match)]
+    reads = named(loop.trace, loop.type[ops], _READS_VARIABLE.match)
     run = _run_lengths(reads)
     first, last = np.flatnonzero(run == STATE_DICT_OPS), np.flatnonzero(run >= STATE_DICT_OPS)
     if not len(last):
@@ -419,13 +494,49 @@ def _run_lengths(flags: Mask) -> I64:
     return counted - before
 
 
-def _named_as(loop: _Loop, pattern: re.Pattern[str]) -> Mask:
-    """Which of the loop's events have such a name."""
-    table = np.zeros(len(loop.trace.event_types.name), np.bool_)
-    for row, name in loop.names.items():
-        table[row] = bool(pattern.match(name))
-    found: Mask = table[loop.type] if table.any() else np.zeros(len(loop.type), np.bool_)
-    return found
+# -- what was recorded -------------------------------------------------------------------------------------------
+
+
+def _recorded(loop: _Loop, parts: Mapping[Activity, Spans]) -> dict[str, Recorded]:
+    """Events by the activity in which they begin."""
+    python = loop.kind == K.PYTHON_CALL
+    running = _running_python(loop, python)
+    order = np.argsort(np.concatenate([spans.start for spans in parts.values()]))
+    starts = np.concatenate([spans.start for spans in parts.values()])[order]
+    owner = np.repeat(np.arange(len(parts)), [len(spans.start) for spans in parts.values()])[order]
+    at = np.searchsorted(starts, loop.start, side="right") - 1
+    of = owner[np.maximum(at, 0)] if len(starts) else np.zeros(len(at), np.int64)
+    calls, events = (np.bincount(of[chosen], minlength=len(parts)).tolist() for chosen in (python, ~python))
+    return {
+        activity.name.lower(): Recorded(
+            events[row], calls[row], (spans & running).total if activity >= Activity.DISPATCH else 0
+        )
+        for row, (activity, spans) in enumerate(parts.items())
+    }
+
+
+def _eager_kernels(loop: _Loop) -> int:
+    """Time of kernels that TensorFlow runs on the loop's thread; no other framework records them like this."""
+    kernels = loop.rows(Activity.RUNTIME)
+    kernels = kernels[named(loop.trace, loop.type[kernels], _EAGER_KERNEL.match)]
+    length = loop.end[kernels] - loop.start[kernels]
+    return int((length - np.percentile(length, _OF_STARTS)).clip(min=0).sum()) if len(length) else 0
+
+
+def _fetches(loop: _Loop) -> Spans:
+    """Fetches of values, each from the end of the one before it where that is near; from its own begin else."""
+    rows = loop.outer(Activity.SYNC)
+    start, end = loop.start[rows], loop.end[rows]
+    near = start[1:] - end[:-1] < NEAR_FETCH_PS
+    return Spans.of(np.concatenate([start[:1], np.where(near, end[:-1], start[1:])]), end)
+
+
+def _running_python(loop: _Loop, python: Mask) -> Spans:
+    """When recorded Python code itself runs, rather than what it calls."""
+    if not python.any():
+        return Spans.of(loop.start[:0], loop.end[:0])
+    code = python & named(loop.trace, loop.type, _PYTHON_CODE.match)
+    return loop.where(code) - loop.where(~code & (python | (loop.activity > 0)))
 
 
 # -- names and places --------------------------------------------------------------------------------------------
@@ -469,7 +580,9 @@ def _share(loop: _Loop, claimed: Spans, names: re.Pattern[str]) -> float | None:
     """Percent of the claimed time inside Python functions of such names; None if nothing is claimed."""
     if not claimed.total:
         return None
-    inside = claimed & loop.where((loop.kind == K.PYTHON_CALL) & _named_as(loop, names))
+    calls = np.flatnonzero(loop.kind == K.PYTHON_CALL)
+    calls = calls[named(loop.trace, loop.type[calls], names.match)]
+    inside = claimed & Spans.of(loop.start[calls], loop.end[calls])
     return round(100.0 * inside.total / claimed.total, 2)
 
 
@@ -492,8 +605,8 @@ def _fillers(loop: _Loop, gaps: Spans) -> list[Named]:
 
 def _before_work(loop: _Loop, steps: HostSteps, gaps: Spans) -> int:
     """Long gaps before the first program or op of each step."""
-    work = loop.start[np.isin(loop.activity, (Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER))]
-    first = _first_at_or_after(np.sort(work), steps.start_ps)
+    work = loop.start[loop.rows(Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER)]
+    first = _first_at_or_after(work, steps.start_ps)
     first = np.where(first < steps.end_ps, first, steps.start_ps)
     return (gaps & Spans.of(steps.start_ps, first)).total
 
@@ -504,6 +617,6 @@ def _after_moves(loop: _Loop, gaps: Spans) -> int:
     if not len(ops) or not len(gaps.start):
         return 0
     last = np.searchsorted(loop.start[ops], gaps.start, side="right") - 1
-    names = [loop.name(int(ops[at])) if at >= 0 else "" for at in last.tolist()]
-    follows = np.array([is_move(name) or bool(CASTS.match(name)) for name in names])
+    moves = named(loop.trace, loop.type[ops], lambda name: is_move(name) or CASTS.match(name))
+    follows = (last >= 0) & moves[last]
     return int((gaps.end - gaps.start)[follows].sum())

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.analysis import attribution
 from stepscope.analysis.attribution import Shares, names_of, number_pairs, shares
-from stepscope.analysis.kernel_facts import copied_bytes
+from stepscope.analysis.kernel_facts import stated_bytes
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.op_work import OpWork, device_calls, device_work, eager_dispatch, host_work
 from stepscope.analysis.tensor_cores import kernel_uses, op_is_eligible
@@ -316,7 +316,7 @@ def _costs(
 ) -> tuple[list[float | None], list[float | None]]:
     """Operations and bytes that the trace states for each op."""
     flops = trace.stat_ints(stat_names.FLOPS)[work.rows] if trace.has_stat(stat_names.FLOPS) else None
-    moved = _bytes(trace, work.rows, with_copies)
+    moved = stated_bytes(trace, work.rows, with_copies)
     return _sums(work.op, flops, size), _sums(work.op, moved, size)
 
 
@@ -327,23 +327,6 @@ def _sums(op: I32, values: I64 | None, size: int) -> list[float | None]:
     sums = np.bincount(op[stated], weights=values[stated], minlength=size).tolist()
     any_stated = np.bincount(op[stated], minlength=size).tolist()
     return [value if known else None for value, known in zip(sums, any_stated, strict=True)]
-
-
-def _bytes(trace: HostTrace, rows: I64, with_copies: bool) -> I64 | None:
-    """Bytes that each event accesses or copies, -1 where the trace does not state it; None if it never does."""
-    out = None
-    for names in (stat_names.BYTES_COPIED, stat_names.BYTES_ACCESSED)[not with_copies :]:
-        if trace.has_stat(names):
-            stated = trace.stat_ints(names)[rows]
-            out = stated if out is None else np.where(stated >= 0, stated, out)
-    if with_copies and trace.has_stat(stat_names.COPY_DETAILS):
-        text = trace.stat_strings(stat_names.COPY_DETAILS)[rows]
-        at = np.flatnonzero(text > 0)
-        out = np.full(len(rows), -1, np.int64) if out is None else out
-        different, which = np.unique(text[at], return_inverse=True)
-        size = [copied_bytes(trace.strings[row]) for row in different.tolist()]
-        out[at] = np.array([-1 if value is None else value for value in size], np.int64)[which.reshape(-1)]
-    return out
 
 
 def _peaks(trace: HostTrace) -> Peaks | None:

@@ -16,7 +16,7 @@ from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, betwe
 from stepscope.analysis.profiling_cost import ProfilingCost, dearest, profiling_cost
 from stepscope.analysis.steps import step_warnings
 from stepscope.analysis.top_ops import OpTable, add_tables, device_ops, host_ops
-from stepscope.analysis.verdict import Verdict, judge
+from stepscope.analysis.verdict import Verdict, agree, judge
 from stepscope.model import HostTrace
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, percent, round_ms
 
@@ -246,7 +246,11 @@ def _advice_line(advice: Advice) -> str:
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one host contributes."""
+    """What one host contributes; the tool `advice` asks for the same."""
+    return trace.derived("overview", _partial)
+
+
+def _partial(trace: HostTrace) -> Partial:
     steps = steps_of_host(trace)
     parts = breakdown_of(trace)
     return Partial(
@@ -293,6 +297,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         top_ops,
     )
     advised = advise(context)
+    first_kind, first_gain = (advised.items[0].kind, advised.items[0].gain_percent) if advised.items else (None, None)
     return OverviewReport(
         hosts=tuple(part.host for part in hosts),
         warnings=(*step_warnings(hosts, aligned), *advised.warnings),
@@ -303,7 +308,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         confidence=first.confidence,
         breakdown_ms=_mean_breakdown(counted),
         input_bound_percent=round(shares["input"], 4) if shares else None,
-        verdict=verdict,
+        verdict=agree(verdict, first_kind, first_gain, has_device),
         placement=placement,
         top_ops=top_ops,
         environment=environment,

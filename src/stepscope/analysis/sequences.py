@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.attribution import attribute, names_of, number_pairs
-from stepscope.analysis.grouping import forest
+from stepscope.analysis.grouping import enclosing
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
@@ -129,8 +129,7 @@ def _of_ops(trace: HostTrace, rows: I64, call: I64) -> list[Run]:
     rows, call = rows[call >= 0], call[call >= 0]
     if not len(rows):
         return []
-    outer = np.empty(len(trace.events), np.int64)
-    kernels.nesting.outermost(forest(trace).parent, np.isin(trace.events.kind, _OPS), outer)
+    outer = enclosing(trace, np.isin(trace.events.kind, _OPS))
     unit = np.where(outer[call] >= 0, outer[call], call)
     order = np.lexsort((trace.events.start_ps[rows], trace.events.start_ps[call], unit))
     rows, unit = rows[order], unit[order]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope.model import HostTrace
+
 I64 = NDArray[np.int64]
 
 
@@ -71,6 +73,12 @@ class Spans:
         """Only the intervals of at least this length."""
         kept = self.end - self.start >= length_ps
         return Spans(self.start[kept], self.end[kept])
+
+
+def spans_of(trace: HostTrace, rows: I64) -> Spans:
+    """When at least one of some events lasts."""
+    start = trace.events.start_ps[rows]
+    return Spans.of(start, start + trace.events.duration_ps[rows])
 
 
 def outermost(start: I64, end: I64) -> NDArray[np.bool_]:

@@ -5,6 +5,9 @@ block. Most of them are hidden: `.item()`, `print(loss)` or `if loss > 1` read a
 launch anything, before the device has got there. Each is listed with the outermost op around it and, where Python
 calls were recorded (`torch.profiler.profile(with_stack=True)`), with the line of the program.
 
+Ops that read a value are listed as well, on a host without devices too, where they cost little: moved to a device, the
+same program waits there.
+
 The time is what the host spends in the call. A wait at the end of a step that the program needs anyway costs nothing by
 itself; one in the middle of it keeps the host from running ahead.
 """
@@ -12,9 +15,9 @@ itself; one in the middle of it keeps the host from running ahead.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +25,20 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.analysis.attribution import names_of, number_pairs
 from stepscope.analysis.call_sites import call_sites, site_text
-from stepscope.analysis.grouping import forest, is_device_work
+from stepscope.analysis.grouping import enclosing, is_device_work
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent
+from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_us
 
+I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 K = EventKind
 
 MOST_ROWS = 2000  # kept per host
 _OPS = (K.OP, K.BACKWARD, K.COLLECTIVE_CALL)
-_BLOCKING_COPY = re.compile(r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$")
+BLOCKING_COPY = re.compile(r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$")
+_READS_A_VALUE = re.compile(r"aten::(?:item|_local_scalar_dense|is_nonzero)$")
 _REASONS = (
     ("reads a value", r"aten::(?:item|_local_scalar_dense|is_nonzero|equal|allclose)$"),
     ("size depends on data", r"aten::(?:nonzero\w*|masked_select|_?unique\w*|repeat_interleave|bincount|index|where)$"),
@@ -52,6 +57,16 @@ FIELDS: tuple[Field, ...] = (
     Field("max_us", "us", "the longest"),
     Field("step_percent", "percent", "total time as a share of the time of all steps"),
 )
+READ_FIELDS: tuple[Field, ...] = (
+    Field("op", "text", "the op that takes a value out of a tensor: `.item()`, `float(x)`, `if x > 1`", "str"),
+    Field("call_site", "text", "the line of the program, as far as Python calls were recorded", "str"),
+    Field("count", "count", "how often", "int"),
+    Field("per_step", "count", "how often in a step, on average; unknown without steps"),
+    Field("waits", "count", "how many of them wait for a device", "int"),
+    Field("total_us", "us", "time in the op"),
+    Field("max_us", "us", "the longest"),
+)
+_NO_READS = "no op that reads a value was recorded"
 _EMPTY = (
     "no calls that wait for a device: where a GPU took part, record the host with ProfilerOptions(host_tracer_level=2)"
 )
@@ -71,11 +86,28 @@ class SyncRow:
 
 
 @dataclass(frozen=True)
+class ReadRow:
+    """One op that reads values, and line; `waits` counts those that wait for a device."""
+
+    op: str
+    site: str
+    count: int
+    in_steps: int
+    waits: int
+    total_ps: int
+    max_ps: int
+
+
+Row = TypeVar("Row", SyncRow, ReadRow)
+
+
+@dataclass(frozen=True)
 class Partial:
     """What one host contributes: `steps` and their time, and whether a device works at all."""
 
     origin: Origin
     rows: list[SyncRow]
+    reads: list[ReadRow]
     left_out: int
     steps: int
     steps_ps: int
@@ -90,16 +122,18 @@ class SyncsReport(Report):
 
     findings: tuple[str, ...]
     rows: tuple[dict[str, Cell], ...]
+    reads: tuple[dict[str, Cell], ...]
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
-        return {"findings": list(self.findings), "rows": list(self.rows)}
+        return {"findings": list(self.findings), "rows": list(self.rows), "reads": list(self.reads)}
 
     def sections(self) -> Sequence[Section]:
-        """What they cost, and the calls."""
+        """What they cost, the calls, and the ops that read values."""
         return [
             Prose("Waiting for devices", self.findings),
             Rows("Calls that wait for a device", FIELDS, self.rows, _EMPTY),
+            Rows("Ops that read a value", READ_FIELDS, self.reads, _NO_READS),
         ]
 
     def main_table(self) -> Rows:
@@ -112,23 +146,48 @@ class SyncsReport(Report):
 
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
-    rows, steps = _waiting_calls(trace), steps_of(trace)
+    waits, steps = _waiting_calls(trace), steps_of(trace)
+    found, reads = _sync_rows(trace, waits), _read_rows(trace, waits)
+    whole = int((steps.end_ps - steps.start_ps).sum()) if steps.source != "none" else 0
+    return Partial(
+        origin_of(trace), found[:MOST_ROWS], reads[:MOST_ROWS], len(found[MOST_ROWS:]) + len(reads[MOST_ROWS:]),
+        len(steps.number) if whole else 0, whole, bool(is_device_work(trace).any()),
+    )  # fmt: skip
+
+
+def _sync_rows(trace: HostTrace, rows: I64) -> list[SyncRow]:
     name, op, site = names_of(trace, rows), _outer_ops(trace, rows), call_sites(trace, rows)
     op = np.where(op >= 0, names_of(trace, np.maximum(op, 0)) if len(trace.events) else -1, -1)
     group, _ = number_pairs(name, op)
     group, first = number_pairs(group, site)
-    count, total, low, high = (np.zeros(len(first), np.int64) for _ in range(4))
-    kernels.ops.add_up(group, trace.events.duration_ps[rows], count, total, low, high)
-    in_steps = np.bincount(group[steps.label[rows] >= 0], minlength=len(first))
+    text, sums = trace.strings, zip(first.tolist(), *_sums(trace, rows, group, len(first)), strict=True)
+    found = [SyncRow(text[name[at]], text[op[at]], site_text(text[site[at]]), *figures) for at, *figures in sums]
+    return sorted(found, key=lambda row: (-row.total_ps, row.call, row.op, row.site))
+
+
+def _read_rows(trace: HostTrace, waits: I64) -> list[ReadRow]:
+    names = trace.event_types.name
+    reads = [at for at in range(len(names)) if _READS_A_VALUE.match(trace.strings[names[at]])]
+    is_read = (trace.events.kind == K.OP) & np.isin(trace.events.type, reads)
+    outer = enclosing(trace, is_read)
+    rows = np.flatnonzero(is_read & (outer == np.arange(len(outer))))
+    name, site = names_of(trace, rows), call_sites(trace, rows)
+    group, first = number_pairs(name, site)
+    of_wait = np.unique(outer[waits][outer[waits] >= 0])
+    waiting = np.bincount(group[np.searchsorted(rows, of_wait)], minlength=len(first))
+    count, in_steps, total, high = _sums(trace, rows, group, len(first))
     text = trace.strings
-    columns = zip(first.tolist(), *(c.tolist() for c in (count, in_steps, total, high)), strict=True)
-    found = [SyncRow(text[name[at]], text[op[at]], site_text(text[site[at]]), *figures) for at, *figures in columns]
-    found.sort(key=lambda row: (-row.total_ps, row.call, row.op, row.site))
-    whole = int((steps.end_ps - steps.start_ps).sum()) if steps.source != "none" else 0
-    return Partial(
-        origin_of(trace), found[:MOST_ROWS], len(found[MOST_ROWS:]), len(steps.number) if whole else 0, whole,
-        bool(is_device_work(trace).any()),
-    )  # fmt: skip
+    sums = zip(first.tolist(), count, in_steps, waiting.tolist(), total, high, strict=True)
+    found = [ReadRow(text[name[at]], site_text(text[site[at]]), *figures) for at, *figures in sums]
+    return sorted(found, key=lambda row: (-row.count, row.op, row.site))
+
+
+def _sums(trace: HostTrace, rows: I64, group: I32, groups: int) -> tuple[list[int], list[int], list[int], list[int]]:
+    """By group: how many events, how many of them in a step, their time in ps and the longest."""
+    count, total, low, high = (np.zeros(groups, np.int64) for _ in range(4))
+    kernels.ops.add_up(group, trace.events.duration_ps[rows], count, total, low, high)
+    in_steps = np.bincount(group[steps_of(trace).label[rows] >= 0], minlength=groups)
+    return count.tolist(), in_steps.tolist(), total.tolist(), high.tolist()
 
 
 def _waiting_calls(trace: HostTrace) -> I64:
@@ -137,14 +196,12 @@ def _waiting_calls(trace: HostTrace) -> I64:
     calls = np.flatnonzero(threads & (kind == K.RUNTIME_CALL))
     types = trace.events.type[calls]
     names = trace.event_types.name
-    block = [at for at in np.unique(types).tolist() if _BLOCKING_COPY.match(trace.strings[names[at]])]
+    block = [at for at in np.unique(types).tolist() if BLOCKING_COPY.match(trace.strings[names[at]])]
     return np.union1d(np.flatnonzero(threads & (kind == K.SYNC)), calls[np.isin(types, block)])
 
 
 def _outer_ops(trace: HostTrace, rows: I64) -> I64:
-    out = np.empty(len(trace.events), np.int64)
-    kernels.nesting.outermost(forest(trace).parent, np.isin(trace.events.kind, _OPS), out)
-    outer: I64 = out[rows]
+    outer: I64 = enclosing(trace, np.isin(trace.events.kind, _OPS))[rows]
     return outer
 
 
@@ -153,25 +210,32 @@ def _outer_ops(trace: HostTrace, rows: I64) -> I64:
 
 def merge(partials: Sequence[Partial]) -> SyncsReport:
     """The calls of all hosts; equal ones are added up."""
-    merged: dict[tuple[str, str, str], SyncRow] = {}
-    for part in partials:
-        for row in part.rows:
-            key = (row.call, row.op, row.site)
-            merged[key] = _sum(merged[key], row) if key in merged else row
-    rows = sorted(merged.values(), key=lambda row: (-row.total_ps, row.call, row.op, row.site))
+    rows = _added_up([row for part in partials for row in part.rows], lambda row: (row.call, row.op, row.site))
+    rows.sort(key=lambda row: (-row.total_ps, row.call, row.op, row.site))
+    reads = _added_up([row for part in partials for row in part.reads], lambda row: (row.op, row.site))
+    reads.sort(key=lambda row: (-row.count, row.op, row.site))
     steps, steps_ps = sum(part.steps for part in partials), sum(part.steps_ps for part in partials)
     return SyncsReport(
         **header([part.origin for part in partials], _warnings(partials, rows)),
-        findings=tuple(_findings(rows, steps, steps_ps)),
+        findings=(*_findings(rows, steps, steps_ps), *_read_findings(reads, steps)),
         rows=tuple(_cells(row, steps, steps_ps) for row in rows),
+        reads=tuple(_read_cells(row, steps) for row in reads),
     )
 
 
-def _sum(one: SyncRow, other: SyncRow) -> SyncRow:
-    return SyncRow(
-        one.call, one.op, one.site, one.count + other.count, one.in_steps + other.in_steps,
-        one.total_ps + other.total_ps, max(one.max_ps, other.max_ps),
-    )  # fmt: skip
+def _added_up(rows: Sequence[Row], key_of: Callable[[Row], tuple[str, ...]]) -> list[Row]:
+    """Rows of equal key as one: numbers add up, but for the longest time."""
+    merged: dict[tuple[str, ...], Row] = {}
+    for row in rows:
+        key = key_of(row)
+        merged[key] = _sum(merged[key], row) if key in merged else row
+    return list(merged.values())
+
+
+def _sum(one: Row, other: Row) -> Row:
+    mine, theirs = asdict(one), asdict(other)
+    numbers = {name: value + theirs[name] for name, value in mine.items() if isinstance(value, int)}
+    return replace(one, **(numbers | {"max_ps": max(one.max_ps, other.max_ps)}))
 
 
 def _cells(row: SyncRow, steps: int, steps_ps: int) -> dict[str, Cell]:
@@ -189,6 +253,18 @@ def _cells(row: SyncRow, steps: int, steps_ps: int) -> dict[str, Cell]:
     }
 
 
+def _read_cells(row: ReadRow, steps: int) -> dict[str, Cell]:
+    return {
+        "op": row.op,
+        "call_site": row.site or None,
+        "count": row.count,
+        "per_step": round(row.in_steps / steps, 3) if steps else None,
+        "waits": row.waits,
+        "total_us": round_us(row.total_ps),
+        "max_us": round_us(row.max_ps),
+    }
+
+
 def _reason(op: str) -> str:
     if not op:
         return "explicit"
@@ -203,6 +279,14 @@ def _findings(rows: Sequence[SyncRow], steps: int, steps_ps: int) -> list[str]:
     share = percent(time, steps_ps)
     cost = f" ({share:.1f} % of the time of all steps)" if share is not None else ""
     return [f"the host waits for a device {count:,} times{per_step}, {time / 1e9:,.3f} ms in all{cost}"]
+
+
+def _read_findings(reads: Sequence[ReadRow], steps: int) -> list[str]:
+    if not reads:
+        return []
+    count, in_steps, waits = (sum(getattr(row, name) for row in reads) for name in ("count", "in_steps", "waits"))
+    per_step = f", {in_steps / steps:.1f} times a step" if steps else ""
+    return [f"a value is read out of a tensor {count:,} times{per_step}; {waits:,} of these wait for a device"]
 
 
 def _warnings(partials: Sequence[Partial], rows: Sequence[SyncRow]) -> list[str]:

@@ -30,6 +30,32 @@ _SENTENCE_OF = {
     "compute_bound": "compute-bound: {share:.1f} % of {time} computes on the {where}",
     "unknown": "unknown: the profile holds no steps that take time",
 }
+# What a class of advice says of the limit, in words that follow "would go without"; a verdict that says the same stays.
+_CAUSE_OF = {
+    "input_bound": "waiting for input, or copying and converting it",
+    "launch_bound": "starting work in small pieces",
+    "host_bound": "what the host does while nothing computes",
+    "compute_bound": "computation that is not needed",
+    "communication_bound": "waiting for other workers and talking to them",
+    "compile_bound": "tracing and compiling",
+}
+_VERDICTS_OF_CLASS = {
+    **dict.fromkeys(
+        ("input_preprocessing", "input_file_read", "input_no_prefetch", "input_python", "input_transfer"),
+        ("input_bound",),
+    ),
+    "small_batch": ("launch_bound",),
+    "eager_dispatch": ("launch_bound",),
+    "recompilation": ("compile_bound",),
+    "host_sync": ("host_bound", "launch_bound"),
+    "python_overhead": ("host_bound",),
+    "checkpoint_stall": ("host_bound",),
+    "redundant_compute": ("compute_bound",),
+    "memory_churn": ("compute_bound",),
+    "low_precision": ("compute_bound",),
+    "straggler": ("communication_bound",),
+    "communication_bound": ("communication_bound",),
+}
 
 
 @dataclass(frozen=True)
@@ -84,6 +110,24 @@ def judge(shares: Mapping[str, float], has_device: bool, between: Mapping[str, f
     if shares["input"] >= MODERATELY_INPUT_BOUND:
         return _verdict("input_bound", shares["input"], MODERATELY_INPUT_BOUND, time, has_device)
     return _verdict("compute_bound", compute, None, time, has_device)
+
+
+def agree(verdict: Verdict, kind: str | None, gain_percent: float | None, has_device: bool) -> Verdict:
+    """The verdict in the light of the first advice, which looks more closely than shares of the step can.
+
+    With a device the shares tell, as in the reference, and the verdict stays.  It also stays where it says the same as
+    the advice, or where there is none: then it tells what bounds a run in which nothing stands out.
+
+    Args:
+        kind: the class of the first advice, None without any.
+        gain_percent: how much of the time from step to step would go if it were followed, None if unknown.
+    """
+    allowed = _VERDICTS_OF_CLASS.get(kind or "", ())
+    if has_device or not allowed or verdict.name in allowed or verdict.name == "unknown" or gain_percent is None:
+        return verdict
+    name = allowed[0]
+    words = f"{name.replace('_', '-')}: {gain_percent:.1f} % of the time from step to step would go without"
+    return Verdict(name, round(gain_percent, 4), None, f"{words} {_CAUSE_OF[name]} (see the first advice)")
 
 
 def _verdict(name: str, share: float, threshold: float | None, time: str, has_device: bool) -> Verdict:

@@ -13,16 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
+from stepscope.analysis.columns import inside, named, of_kinds, on_threads, type_names
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.spans import Spans, outermost
 from stepscope.analysis.stepping import HostSteps, steps_of
-from stepscope.model import EventKind, HostTrace, LineKind, stat_names
+from stepscope.model import EventKind, HostTrace, stat_names
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 K = EventKind
 
 SHORT_OP_PS = 30_000_000  # an op of this length costs its dispatch about as much as its computation
+_START_PS = SHORT_OP_PS // 2
+_RECORDED_OP_PS = 700_000  # what recording one op inside another makes the outer one longer
 _MOST_OPS = 5
 _MOST_MODULES = 40
 _LEAST_TO_COMPARE = 4  # steps
@@ -47,7 +50,17 @@ _HEAVY = re.compile(
     r"aten::(?:(?:add|ba?dd?)?b?mm|addmv|mv|dot|linear|_?conv\w*|mkldnn_\w+|thnn_\w+|_scaled_dot\w+|einsum|matmul|baddbmm)"
     r"|.*:_?(?:Mkl|MklNative)*(?:Fused)*(?:Batch)?(?:MatMul(?:V\d)?|Conv\dD\w*|DepthwiseConv\w*|Einsum|XlaDot\w*)"
 )
+# XLA on CPUs gives most products to libraries, which build a graph for each when it first runs.
+_PREPARED = re.compile(r"(?:ynn|onednn)_")
+_PLAIN_PRODUCT = re.compile(r"dot(?:\.|$)")
 _GRADIENT = re.compile(r"(?:.*/)?gradient|.*(?:Backprop|_backward|Grad)\b")
+
+
+_SORTS: dict[str, Callable[[str], object]] = {
+    "moves": lambda name: is_move(name),
+    "casts": CASTS.match,
+    "heavy": _HEAVY.match,
+}
 
 
 @dataclass(frozen=True)
@@ -76,6 +89,10 @@ class WorkFacts:
         ops: outermost ops.
         short_ps: time of outermost ops shorter than SHORT_OP_PS that are dispatched one by one.
         short_in_programs_ps: the same of ops in compiled programs and graphs.
+        start_ps, start_in_programs_ps: what of the outermost ops their mere start costs, as far as `_START_PS` goes;
+            what recording the ops inside them costs is left out.
+        first_runs_ps: by how much products in programs that run in one step only take longer than others there:
+            libraries prepare them when they first run, which they would not do again.
         backward_passes: how often backward work follows forward work.
         rows: the median number of rows that matrix products work on, None if not recorded.
         modules: compiled programs with their ops, where ops name their program, longest first.
@@ -94,6 +111,9 @@ class WorkFacts:
     ops: int
     short_ps: int
     short_in_programs_ps: int
+    start_ps: int
+    start_in_programs_ps: int
+    first_runs_ps: int
     backward_passes: int
     rows: int | None
     modules: list[OpShare]
@@ -106,13 +126,12 @@ def work_of(trace: HostTrace) -> WorkFacts:
 
 def _find(trace: HostTrace) -> WorkFacts:
     steps = steps_of(trace)
-    kind = trace.events.kind
     device = is_device_work(trace)
-    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
-    ops = np.flatnonzero(threads & (steps.label >= 0) & (kind == K.OP))
-    ops = ops[~inside(trace, ops, K.INPUT_WAIT) & ~on_input_threads(trace)[ops]]
+    ops = np.flatnonzero((trace.events.kind == K.OP) & on_threads(trace))
+    ops = ops[steps.label[ops] >= 0]
+    ops = ops[~inside(trace, ops, K.INPUT_WAIT) & ~on_input_threads(trace, ops)]
     sorts = _sorts(trace, ops)
-    own = _self_ps(trace)[ops]
+    own = _self_ps(trace, ops)
     moves = sorts["moves"]
     outer = ops[_outer(trace, ops)]
     in_backward = inside(trace, ops, K.BACKWARD)
@@ -121,6 +140,7 @@ def _find(trace: HostTrace) -> WorkFacts:
     compute_ps, self_ps = _compute(trace, ops, device), int(own.sum())
     length, compiled = trace.events.duration_ps[outer], _compiled(trace, outer)
     short = length < SHORT_OP_PS
+    start = np.clip(length - _RECORDED_OP_PS * _events_inside(trace, outer), 0, _START_PS)
     return WorkFacts(
         steps=len(steps.number),
         compute_ps=compute_ps,
@@ -135,6 +155,9 @@ def _find(trace: HostTrace) -> WorkFacts:
         ops=len(outer),
         short_ps=int(length[short & ~compiled].sum()),
         short_in_programs_ps=int(length[short & compiled].sum()),
+        start_ps=int(start[~compiled].sum()),
+        start_in_programs_ps=int(start[compiled].sum()),
+        first_runs_ps=int(_first_runs(trace, steps, ops, own) * min(compute_ps / max(self_ps, 1), 1.0)),
         backward_passes=_passes(trace, steps, ops[heavy], backward[heavy]),
         rows=_rows(trace, ops[heavy & ~backward]),
         modules=_modules(trace, ops, own),
@@ -144,19 +167,18 @@ def _find(trace: HostTrace) -> WorkFacts:
 def _sorts(trace: HostTrace, ops: I64) -> dict[str, Mask]:
     """Of which sorts each op is, by its name: bool of shape (ops,) each."""
     types = trace.events.type[ops]
-    present = np.flatnonzero(np.bincount(types, minlength=1))
-    tests: dict[str, Callable[[str], object]] = {
-        "moves": is_move,
-        "casts": CASTS.match,
-        "heavy": _HEAVY.match,
-        "gradient": _GRADIENT.match,
-    }
-    tables = {sort: np.zeros(len(trace.event_types.name), np.bool_) for sort in tests}
-    for row in present.tolist():
-        name = trace.strings[trace.event_types.name[row]]
-        for sort, test in tests.items():
-            tables[sort][row] = bool(test(name))
-    return {sort: table[types] for sort, table in tables.items()}
+    bits, known = np.zeros(len(trace.event_types.name), np.uint8), dict[str, int]()
+    for row, name in type_names(trace, types).items():
+        # Of ops that TensorFlow names `name:Type` only the type tells, and there are few.
+        key = name if "::" in name else name[max(name.rfind(":"), 0) :]
+        if key not in known:
+            known[key] = sum(bool(test(name)) << at for at, test in enumerate(_SORTS.values()))
+        bits[row] = known[key]
+    of_op = bits[types]
+    found: dict[str, Mask] = {sort: (of_op >> at & 1).astype(np.bool_) for at, sort in enumerate(_SORTS)}
+    found["gradient"] = found["heavy"].copy()
+    found["gradient"][found["heavy"]] = named(trace, types[found["heavy"]], _GRADIENT.match)
+    return found
 
 
 def is_move(name: str) -> bool:
@@ -173,11 +195,11 @@ def is_move(name: str) -> bool:
     return bool(words) and words <= _XLA_MOVES
 
 
-def _self_ps(trace: HostTrace) -> I64:
+def _self_ps(trace: HostTrace, ops: I64) -> I64:
     own = np.empty(len(trace.events), np.int64)
     counts = trace.events.kind == K.OP
     kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
-    return np.maximum(own, 0)
+    return np.maximum(own[ops], 0)
 
 
 def _outer(trace: HostTrace, rows: I64) -> Mask:
@@ -187,28 +209,23 @@ def _outer(trace: HostTrace, rows: I64) -> Mask:
     return outermost(start + shift, start + trace.events.duration_ps[rows] + shift) if len(rows) else rows > 0
 
 
+def _events_inside(trace: HostTrace, outer: I64) -> I64:
+    """How many events of its line begin in each of some events of the trace."""
+    start, line = trace.events.start_ps, trace.events.line.astype(np.int64)
+    shift = line * (int(start.max(initial=0)) * 2 + 1)
+    ends = start[outer] + trace.events.duration_ps[outer] + shift[outer]
+    found: I64 = np.searchsorted(start + shift, ends) - outer - 1
+    return np.maximum(found, 0)
+
+
 def _outer_time(trace: HostTrace, rows: I64) -> int:
     return int(trace.events.duration_ps[rows[_outer(trace, rows)]].sum())
 
 
-def on_input_threads(trace: HostTrace) -> Mask:
-    """Events on the threads of tf.data, whichever step they work for."""
+def on_input_threads(trace: HostTrace, rows: I64) -> Mask:
+    """Which of the events are on the threads of tf.data, whichever step they work for."""
     serves = np.array(["tf_data" in trace.strings[name] for name in trace.lines.name.tolist()], np.bool_)
-    found: Mask = serves[trace.events.line]
-    return found
-
-
-def inside(trace: HostTrace, rows: I64, kind: EventKind) -> Mask:
-    """Which of the events have one of a kind around them."""
-    label = np.where(trace.events.kind == kind, 1, -1).astype(np.int32)
-    if not (label > 0).any():
-        return np.zeros(len(rows), np.bool_)
-    links = forest(trace)
-    no_cause = np.full(len(label), -1, np.int32)
-    kernels.nesting.spread(
-        label, links.parent, no_cause, np.zeros(len(label), np.uint8), np.empty(len(label) + 1, np.int32)
-    )
-    found: Mask = label[rows] > 0
+    found: Mask = serves[trace.events.line[rows]]
     return found
 
 
@@ -219,7 +236,7 @@ def _compiled(trace: HostTrace, ops: I64) -> Mask:
 
 def _compute(trace: HostTrace, ops: I64, device: Mask) -> int:
     """Time of the devices' computation; without a device, of the ops on the host's threads."""
-    working = np.flatnonzero(device & np.isin(trace.events.kind, (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)))
+    working = np.flatnonzero(device & of_kinds(trace.events.kind, (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)))
     rows = working if len(working) else ops
     start = trace.events.start_ps[rows]
     return Spans.of(start, start + trace.events.duration_ps[rows]).total
@@ -249,6 +266,19 @@ def _disturbed(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
     best = time[first + count // 4]
     total = np.add.reduceat(time, first) if len(first) else first
     return int((total - best * count)[several].clip(min=0).sum())
+
+
+def _first_runs(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
+    """Self time of products that a library prepares, beyond that of products which XLA compiles itself."""
+    if not trace.has_stat(stat_names.PROGRAM_ID):
+        return 0
+    program = trace.stat_ints(stat_names.PROGRAM_ID)[ops]
+    pairs = np.unique(np.stack([program, steps.label[ops]]), axis=1)
+    values, in_steps = np.unique(pairs[0], return_counts=True)
+    new = np.isin(program, values[in_steps == 1])
+    types = trace.events.type[ops]
+    prepared, plain = (new & named(trace, types, names.match) for names in (_PREPARED, _PLAIN_PRODUCT))
+    return int((own[prepared] - np.median(own[plain])).clip(min=0).sum()) if plain.any() else 0
 
 
 def _largest(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:

@@ -34,6 +34,7 @@ def assembled(spooled: bytes, framework: Collected | None, host: str) -> Collect
         return Collected((Artifact(PROFILE, _alone(spool, host)),), error)
     first, others = framework.artifacts[0], framework.artifacts[1:]
     if first.suffix != PROFILE:  # the profile could not be made, another file could
+        spool.notes.append(f"{framework.error}; {host}.{first.suffix} beside this file holds it")
         return replace(framework, artifacts=(Artifact(PROFILE, _alone(spool, host)), *framework.artifacts))
     try:
         return replace(framework, artifacts=(_joined(first, spool, host), *others))

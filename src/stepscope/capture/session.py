@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType, TracebackType
 
-from stepscope.capture import files, ranges, report, tracers
+from stepscope.capture import aside, files, ranges, report, tracers
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import Capture
 from stepscope.capture.tracers.base import Artifact, Collected, Recording
@@ -25,6 +25,7 @@ LogDir = str | os.PathLike[str]
 _PATIENCE_S = 0.1  # what a start waits for the profiler of the capture before it
 _HAND_OVER_S = 5.0  # what the program's end waits for a recording that somebody takes in memory
 _SIGTERM_PATIENCE_S = 20.0  # launchers kill a job 30 s after they asked it to end
+_CONVERSION_PATIENCE_S = 15.0  # of those 20; what is not converted by then is kept as the framework wrote it
 
 _session: Capture | None = None
 _ended_early: Capture | None = None  # it reached a limit, and nobody has called stop since
@@ -335,6 +336,7 @@ def _listen_to_sigterm() -> None:
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    aside.hurry(_CONVERSION_PATIENCE_S)
     try:
         _at_exit()
         for capture in list(_exporting):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepscope.analysis.registry import TOOLS, Tool
-from stepscope.cli import whatif
+from stepscope.cli import trace, whatif
 from stepscope.cli.capture import add_capture
 from stepscope.cli.open import open_page, serve
 from stepscope.cli.run import add_run
@@ -105,6 +105,7 @@ for _tool in TOOLS:
 
 app.command("open")(open_page)
 whatif.register(app)
+trace.register(app)
 
 
 @app.command()
@@ -169,5 +170,11 @@ def check_output(form: OutputFormat, output: Path | None) -> None:
     """Refuses what cannot be written before any work is done."""
     if form == OutputFormat.PARQUET and output is None and sys.stdout.isatty():
         raise UsageError("Parquet is not for a terminal", hint="give --output FILE")
-    if output is not None and not output.parent.is_dir():
+    if output is not None:
+        check_folder(output)
+
+
+def check_folder(output: Path) -> None:
+    """Refuses a file whose folder there is not."""
+    if not output.parent.is_dir():
         raise OutputError("the folder does not exist", path=output.parent, hint="make it, or choose another --output")

@@ -51,7 +51,8 @@ def serve(
     from stepscope.web.site import Site, SiteOptions
 
     gc.enable()  # a server lives long; see `stepscope.cli.main.main`
-    options = SiteOptions([Root(logdir)], allowed_hosts=serving.allowed_hosts(host, allowed_hosts))
+    names = serving.allowed_hosts(host, allowed_hosts)
+    options = SiteOptions([Root(logdir)], allowed_hosts=names, opens_newest=True)
     bound = serving.bound_socket(host, port)
     address = serving.address_of(bound)
     typer.echo(f"{logdir} is shown at {address}   (Ctrl-C ends)")

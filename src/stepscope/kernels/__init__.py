@@ -19,10 +19,23 @@ if TYPE_CHECKING:
         selection,
         stats,
         trace_json,
+        tracks,
         wire,
     )  # fmt: skip
 
-__all__ = ["critical", "hlo", "intervals", "nesting", "ops", "pyramid", "selection", "stats", "trace_json", "wire"]
+__all__ = [
+    "critical",
+    "hlo",
+    "intervals",
+    "nesting",
+    "ops",
+    "pyramid",
+    "selection",
+    "stats",
+    "trace_json",
+    "tracks",
+    "wire",
+]
 
 
 def __getattr__(name: str) -> Any:

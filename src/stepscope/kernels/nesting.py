@@ -21,10 +21,9 @@ def parents(start, duration, line_begin, line_end, kind, is_async, region_begin,
         parent: int32 of shape (events,), receives the row of the parent or -1; other lines are left alone.
         extent: int64 of shape (events,), receives the duration, for a region's begin the length of the region.
     """
-    stack = np.empty(64, np.int32)
-    stop = np.empty(64, np.int64)
+    never = np.int64(1) << 62
     for line in range(len(line_begin)):
-        depth = 0
+        top = -1  # the innermost event that may still enclose; the others are its parents
         for event in range(line_begin[line], line_end[line]):
             begin = start[event]
             end = begin + duration[event]
@@ -33,25 +32,21 @@ def parents(start, duration, line_begin, line_end, kind, is_async, region_begin,
             if is_async[event]:
                 continue
             if kind[event] == region_end:
-                at = depth - 1
-                while at >= 0 and kind[stack[at]] != region_begin:
-                    at -= 1
+                at = top
+                while at >= 0 and kind[at] != region_begin:
+                    at = parent[at]
                 if at >= 0:
-                    extent[stack[at]] = begin - start[stack[at]]
-                    depth = at
-                if depth > 0:
-                    parent[event] = stack[depth - 1]
+                    extent[at] = begin - start[at]
+                    top = parent[at]
+                parent[event] = top
                 continue
-            while depth > 0 and stop[depth - 1] < end:
-                depth -= 1
-            if depth > 0:
-                parent[event] = stack[depth - 1]
-            if depth == len(stack):
-                stack = np.concatenate((stack, np.empty(len(stack), np.int32)))
-                stop = np.concatenate((stop, np.empty(len(stop), np.int64)))
-            stack[depth] = event
-            stop[depth] = np.int64(1) << 62 if kind[event] == region_begin else end
-            depth += 1
+            while top >= 0:
+                stop = never if kind[top] == region_begin else start[top] + duration[top]
+                if stop >= end:
+                    break
+                top = parent[top]
+            parent[event] = top
+            top = event
 
 
 @njit(cache=True, nogil=True)
@@ -139,3 +134,19 @@ def outermost(parent, counts, out):  # type: ignore[no-untyped-def]
     for event in range(len(parent)):
         above = out[parent[event]] if parent[event] >= 0 else -1
         out[event] = above if above >= 0 else event if counts[event] else -1
+
+
+@njit(cache=True, nogil=True)
+def around(kind, parent, bit_of_kind, out):  # type: ignore[no-untyped-def]
+    """Which kinds each event is of or has around it, one bit each.
+
+    Args:
+        kind: uint8 of shape (events,).
+        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
+        bit_of_kind: uint8 of shape (256,).
+        out: uint8 of shape (events,), receives the bits.
+    """
+    for event in range(len(kind)):
+        above = parent[event]
+        bits = bit_of_kind[kind[event]]
+        out[event] = bits | out[above] if above >= 0 else bits

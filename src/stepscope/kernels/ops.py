@@ -10,7 +10,7 @@ _LONGEST_CLIMB = 4096
 
 
 @njit(cache=True, nogil=True)
-def climb(start, parent, cause, kind, level, out):  # type: ignore[no-untyped-def]
+def climb(start, parent, cause, kind, level, top, out):  # type: ignore[no-untyped-def]
     """The best event around each start: of the highest level, among equals the nearest.
 
     The way leads through the enclosing events and, if none of them has a level, on through what caused the outermost.
@@ -20,9 +20,9 @@ def climb(start, parent, cause, kind, level, out):  # type: ignore[no-untyped-de
         parent, cause: int32 of shape (events,), row or -1.
         kind: uint8 of shape (events,).
         level: uint8 of shape (256,), the level of each kind, 0 for those that are no answer.
+        top: the highest level; nothing further is looked for where it is found.
         out: int64 of shape (n,), receives the row or -1.
     """
-    top = level.max()
     for i in range(len(start)):
         event = start[i]
         best = -1

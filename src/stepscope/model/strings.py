@@ -53,6 +53,12 @@ class Strings:
     def __getitem__(self, row: int) -> str:
         return self.raw(row).decode("utf-8", "replace")
 
+    def texts(self, rows: NDArray[np.integer]) -> list[str]:
+        """The texts of many rows, none of which is -1; quicker than one by one."""
+        view = self.blob.data
+        bounds = zip(self.offsets[rows].tolist(), self.offsets[rows + 1].tolist(), strict=True)
+        return [str(view[begin:end], "utf-8", "replace") for begin, end in bounds]
+
     def find(self, text: str | bytes) -> int:
         """The row that holds `text`, or -1.  Costs one pass over the lengths, not over the text."""
         wanted = np.frombuffer(text.encode() if isinstance(text, str) else text, np.uint8)

@@ -119,6 +119,10 @@ class HostTrace:
         """All stats of one event by name: those of its type first, its own win."""
         return self._stats_of(self.type_stats, int(self.events.type[event])) | self._stats_of(self.event_stats, event)
 
+    def stats_of_type(self, event_type: int) -> dict[str, StatValue]:
+        """The stats that all events of a type share, by name."""
+        return self._stats_of(self.type_stats, event_type)
+
     def _stats_of(self, stats: Stats, owner: int) -> dict[str, StatValue]:
         rows = range(int(stats.offsets[owner]), int(stats.offsets[owner + 1]))
         return {self.strings[stats.name[row]]: self.stat_value(stats, row) for row in rows}

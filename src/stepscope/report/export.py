@@ -6,7 +6,7 @@ import csv
 import io
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,8 +98,8 @@ MEDIA_TYPES = {
 }
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Writes a file whole or not at all.  Raises OutputError if it cannot be written."""
+def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Writes a file whole or not at all, from its bytes or from pieces.  Raises OutputError if it cannot be written."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
@@ -108,12 +108,15 @@ def write_file(path: Path, content: bytes) -> None:
         ) from error
     try:
         with os.fdopen(handle, "wb") as out:
-            out.write(content)
+            out.writelines([content] if isinstance(content, bytes) else content)
         Path(name).chmod(0o666 & ~_umask())
         Path(name).replace(path)
     except OSError as error:
         Path(name).unlink(missing_ok=True)
         raise OutputError(f"cannot write the file: {error.strerror or error}", path=path) from error
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def _umask() -> int:

@@ -13,8 +13,10 @@ from stepscope.analysis.registry import TOOLS
 from stepscope.web.answers import Answer, json_answer, told
 from stepscope.web.catalogue import Listed
 from stepscope.web.opened import FIRST_TOOL, OpenSession
-from stepscope.web.routes import Route
+from stepscope.web.routes import Route, whole_number
 from stepscope.web.site import Site
+
+MOST_WAIT_MS = 1000
 
 
 def config(site: Site, request: Request) -> Answer:
@@ -46,8 +48,11 @@ def sessions(site: Site, request: Request) -> Answer:
 
 
 def session(site: Site, request: Request, session: str) -> Answer:
-    """One session; the first request starts loading it."""
+    """One session; the first request starts loading it.  With `wait=MS` the answer comes when it is ready, or then."""
     opened = site.opened(session)
+    wait_ms = whole_number(request, "wait", 0, MOST_WAIT_MS, 0)
+    if wait_ms and opened.state == "loading":
+        site.wait(opened, wait_ms / 1e3)
     return json_answer(
         {
             **_listed(opened.listed),

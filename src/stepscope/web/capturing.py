@@ -1,22 +1,29 @@
 """Captures that the page started: each in a thread of its own, by the client that `stepscope capture` uses.
 
-This is the only module of the page that knows that client, and it does without where there is none.
+The client is imported with the first capture: it brings gRPC, which no other page needs.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import itertools
+import logging
+import re
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from stepscope.errors import StepscopeError
 from stepscope.formats import store
 from stepscope.web.answers import Refused
+
+if TYPE_CHECKING:
+    from stepscope.capture.client import CaptureOutcome, CaptureRequest, WorkerStatus
+
+_log = logging.getLogger(__name__)
+
+_PREFIX = re.compile(r"^(grpc|http)://")  # as addresses are pasted from elsewhere
 
 MOST_KEPT = 20
 """Captures that are remembered after their end."""
@@ -84,11 +91,6 @@ class Capture:
         return round(left, 1) if self.state == "running" and left > 0 and not self.cancel.is_set() else None
 
 
-def is_available() -> bool:
-    """True if this installation can capture from other processes."""
-    return importlib.util.find_spec("stepscope.capture.client") is not None
-
-
 class Captures:
     """The captures of a site, into one of its logdirs."""
 
@@ -100,18 +102,16 @@ class Captures:
 
     @property
     def is_available(self) -> bool:
-        """True if captures can be made, and there is a folder for them."""
-        return self._logdir is not None and is_available()
+        """True if there is a folder for captures."""
+        return self._logdir is not None
 
     def start(self, wish: Wish) -> Capture:
         """Begins a capture in the background.  Raises Refused (409), UsageError for values that make no sense."""
-        if not is_available():
-            raise Refused(409, "this installation cannot capture from other processes", "install stepscope with grpcio")
         if self._logdir is None:
             raise Refused(409, "there is no local folder to put profiles into", "open a folder of this machine")
         request = _request(wish, self._logdir)
         capture = Capture(str(next(self._numbers)), wish)
-        capture.workers = {address: Worker(address) for address in wish.addresses}
+        capture.workers = {address: Worker(address) for address in request.workers}
         with self._lock:
             self._captures[capture.id] = capture
             for ended in [one.id for one in self._captures.values() if one.state != "running"][:-MOST_KEPT]:
@@ -145,47 +145,48 @@ def logdir_of(paths: Sequence[str]) -> str | None:
 # -- the client --------------------------------------------------------------------------------------------------------
 
 
-def _client() -> Any:
-    return importlib.import_module("stepscope.capture.client")
+def _request(wish: Wish, logdir: str) -> CaptureRequest:
+    from stepscope.capture import ProfilerOptions
+    from stepscope.capture.client import CaptureRequest
 
-
-def _request(wish: Wish, logdir: str) -> Any:
-    options = importlib.import_module("stepscope.capture").ProfilerOptions(
+    options = ProfilerOptions(
         host_tracer_level=wish.host_tracer_level,
         device_tracer_level=wish.device_tracer_level,
         python_tracer_level=wish.python_tracer_level,
         delay_ms=wish.delay_ms,
     )
-    workers = [address.removeprefix("grpc://") for address in wish.addresses]
-    return _client().CaptureRequest(
+    workers = [_PREFIX.sub("", address.strip()) for address in wish.addresses]
+    return CaptureRequest(
         workers=workers, logdir=logdir, duration_ms=wish.duration_ms, attempts=wish.retries + 1, options=options
     )
 
 
-def _run(capture: Capture, request: Any) -> None:
-    """Captures, and puts down what came of it, whatever happens."""
+def _run(capture: Capture, request: CaptureRequest) -> None:
+    """Captures, and puts down what came of it, whatever happens: the page asks until it is told an end."""
+    from stepscope.capture import client
+
     try:
-        outcome = _client().capture_workers(request, lambda status: _hear(capture, status), capture.cancel)
+        outcome = client.capture_workers(request, lambda status: _hear(capture, status), capture.cancel)
+        _conclude(capture, outcome)
     except StepscopeError as error:
         capture.error, capture.state = str(error.problem), "failed"
     except Exception as error:
+        _log.exception("capture %s failed", capture.id)
         capture.error, capture.state = f"{type(error).__name__}: {error}", "failed"
-    else:
-        _conclude(capture, outcome)
 
 
-def _hear(capture: Capture, status: Any) -> None:
+def _hear(capture: Capture, status: WorkerStatus) -> None:
     message = status.detail + (f" (attempt {status.attempt})" if status.attempt > 1 else "")
-    worker = Worker(status.address, str(status.phase), message, status.size_bytes)
+    worker = Worker(status.address, str(status.phase), message.strip(), status.size_bytes)
     capture.workers = {**capture.workers, status.address: worker}
 
 
-def _conclude(capture: Capture, outcome: Any) -> None:
+def _conclude(capture: Capture, outcome: CaptureOutcome) -> None:
     for status in outcome.workers:
         _hear(capture, status)
     if outcome.failed:
         capture.error = outcome.reasons()
     if outcome.saved:
-        capture.folder, capture.state = str(outcome.run_folder), "done"
+        capture.folder, capture.state = outcome.run, "done"
     else:
         capture.state = "cancelled" if outcome.cancelled else "failed"

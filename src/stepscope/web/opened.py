@@ -13,6 +13,7 @@ from typing import Literal
 
 from stepscope.analysis import overview
 from stepscope.analysis.registry import TOOLS
+from stepscope.analysis.timeline.load import prepare
 from stepscope.api import MEMORY_OF_FILE, LoadedProfile
 from stepscope.cache import Cache
 from stepscope.errors import InputError, StepscopeError
@@ -23,6 +24,7 @@ from stepscope.report import Report
 from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Answer, Refused
 from stepscope.web.catalogue import Listed
+from stepscope.web.memory import give_back
 
 FIRST_TOOL = "overview"
 """What the start page shows; a session is ready when this is."""
@@ -87,6 +89,7 @@ class OpenSession:
         self._lock = threading.Lock()
         self._turns = _Turns()
         self._is_closed = threading.Event()
+        self._is_ready = threading.Event()
         threading.Thread(target=self._load, name=f"load {listed.id}", daemon=True).start()
 
     @property
@@ -94,12 +97,16 @@ class OpenSession:
         """Of the files that this was opened with."""
         return self.listed.identities
 
+    def wait(self, seconds: float) -> None:
+        """Waits until the session is ready or has failed, but not longer than so long."""
+        self._is_ready.wait(seconds)
+
     def working(self) -> AbstractContextManager[None]:
         """A context in which one thread at a time computes on this session; requests go before the background."""
         return self._turns.foreground()
 
     def file(self, host: str | None) -> HostFile:
-        """The file of a host; of the only one if `host` is None.  Raises Refused with the hosts there are.there are."""
+        """The file of a host; of the only one if `host` is None.  Raises Refused with the hosts there are."""
         files = self.listed.session.files
         found = [file for file in files if host is None or file.host == host]
         if len(found) == 1:
@@ -170,15 +177,19 @@ class OpenSession:
             self._load_hosts()
             self._load_report(FIRST_TOOL)
             self.state, self.stage = "ready", ""
+            self._is_ready.set()
             for tool in TOOLS:
                 if not self._is_closed.is_set():
                     self._load_rest(tool.name)
+            self._load_timelines()
         except StepscopeError as error:
             self.error, self.state = error, "failed"
         except Exception as error:
             _log.exception("loading %s failed", self.listed.session.path)
             self.error, self.state = StepscopeError(f"{type(error).__name__}: {error}", code="internal"), "failed"
         self.stage = ""
+        self._is_ready.set()
+        give_back()
 
     def _load_hosts(self) -> None:
         """Has every host contribute: to the first tool if all traces stay in memory for the others, else to all."""
@@ -216,6 +227,13 @@ class OpenSession:
         except Exception as error:
             _log.warning("%s of %s failed: %s", tool, self.listed.session.path, error)
             self.tools[tool] = replace(self.tools[tool], has_data=False, missing=f"this tool failed: {error}")
+
+    def _load_timelines(self) -> None:
+        """The timeline's index of the traces that are in memory, so that it opens at once."""
+        for host in self.hosts:
+            if self.profile.is_decoded(host) and not self._is_closed.is_set():
+                with self._turns.background():
+                    prepare(self.profile.trace(host))
 
 
 class _Turns:

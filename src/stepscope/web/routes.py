@@ -1,4 +1,4 @@
-"""What a route is, and the one list of modules that have some."""
+"""What a route is, the one list of modules that have some, and how they read numbers of a query."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from werkzeug import Request
 from werkzeug.routing import Map, Rule
 
-from stepscope.web.answers import Answer
+from stepscope.web.answers import Answer, Refused
 
 ROUTE_MODULES = (
     "stepscope.web.static",
@@ -41,3 +42,17 @@ def url_map() -> Map:
     routes: list[Route] = [route for module in modules for route in module.ROUTES]
     rules = [Rule(route.path, endpoint=route, methods=[route.method]) for route in routes]
     return Map(rules, strict_slashes=False, merge_slashes=False)
+
+
+def whole_number(request: Request, name: str, least: int, most: int, default: int | None = None) -> int:
+    """A parameter of the query.  Raises Refused (400) if it is no whole number from `least` to `most`."""
+    text = request.args.get(name, "")
+    if not text and default is not None:
+        return default
+    try:
+        number = int(text)
+    except ValueError:
+        raise Refused(400, f"{name} has to be a whole number, not {text!r}") from None
+    if not least <= number <= most:
+        raise Refused(400, f"{name} has to be between {least} and {most}, not {number}")
+    return number

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from stepscope.analysis.registry import tool_named
 from stepscope.cache import Cache
-from stepscope.formats.base import FORMATS
+from stepscope.formats import store
 from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Refused
 from stepscope.web.capturing import Captures, logdir_of
 from stepscope.web.catalogue import Catalogue, Listed, Root
 from stepscope.web.opened import FIRST_TOOL, OpenSession
+from stepscope.web.warming import warm_up
 
 MOST_OPEN = 8
 """Sessions whose reports are kept; what is not looked at for longest goes first."""
+
+MOST_WAITING = 4
+"""Requests that may wait for a session to be ready; each holds a thread of the server."""
+
+_PATIENCE_SECONDS = 60.0
 
 DEFAULT_TRACE_BYTES = 2 << 30
 
@@ -32,12 +37,14 @@ class SiteOptions:
         embedded: what the site is mounted in; None if it stands alone.
         trace_bytes: memory for decoded traces; the one used last is kept however large.
         allowed_hosts: values of the Host header to answer to, without port; empty for all.
+        opens_newest: the newest session is loaded before anybody asks for it, since the page will show it first.
     """
 
     roots: Sequence[Root]
     embedded: Literal["tensorboard"] | None = None
     trace_bytes: int = DEFAULT_TRACE_BYTES
     allowed_hosts: frozenset[str] = field(default_factory=frozenset)
+    opens_newest: bool = False
 
 
 class Site:
@@ -51,6 +58,7 @@ class Site:
         self._cache = cache or Cache()
         self._opened: dict[str, OpenSession] = {}
         self._lock = threading.Lock()
+        self._may_wait = threading.BoundedSemaphore(MOST_WAITING)
 
     def listed(self, session: str) -> Listed:
         """A session by its id.  Raises Refused (404) with the ids there are."""
@@ -78,6 +86,14 @@ class Site:
                 self._opened.pop(next(iter(self._opened))).close()
         return known
 
+    def wait(self, opened: OpenSession, seconds: float) -> None:
+        """Waits for a session to be ready, at most so long; not at all where many wait already."""
+        if self._may_wait.acquire(blocking=False):
+            try:
+                opened.wait(seconds)
+            finally:
+                self._may_wait.release()
+
     def _still_there(self, session: str) -> Listed:
         try:
             return self.listed(session)
@@ -91,8 +107,17 @@ class Site:
             raise Refused(410, f"the session {known.listed.session.run} is gone", hint, refused.choices) from None
 
     def warm_up(self) -> None:
-        """Imports in the background what the first profile will need, while the browser starts."""
-        threading.Thread(target=_import_ahead, name="warm up", daemon=True).start()
+        """Gets ready in the background for the first profile, while the browser starts."""
+        threading.Thread(target=self._warm_up, name="warm up", daemon=True).start()
+
+    def _warm_up(self) -> None:
+        newest = self.catalogue.sessions()[:1]
+        warm_up(FIRST_TOOL, {file.format.name for listed in newest for file in listed.session.files})
+        for listed in newest:
+            if self.options.opens_newest and not self._opened and not store.is_remote(listed.session.path):
+                with suppress(Refused):  # it was deleted in this moment
+                    self.opened(listed.id).wait(_PATIENCE_SECONDS)
+        warm_up(FIRST_TOOL)
 
     def close(self) -> None:
         """Ends what goes on in the background."""
@@ -101,12 +126,3 @@ class Site:
             for opened in self._opened.values():
                 opened.close()
             self._opened.clear()
-
-
-def _import_ahead() -> None:
-    try:
-        for kind in FORMATS:
-            kind.load_reader()
-        tool_named(FIRST_TOOL).partial_type  # noqa: B018 - for the import
-    except ImportError as error:
-        logging.getLogger(__name__).warning("cannot be imported: %s", error)

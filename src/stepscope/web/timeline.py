@@ -22,10 +22,10 @@ from werkzeug import Request
 from stepscope.analysis.stepping import steps_of
 from stepscope.analysis.timeline import details, index, search, selection, tracks
 from stepscope.analysis.timeline.counters import counter_window, counters_of
-from stepscope.analysis.timeline.load import load
+from stepscope.analysis.timeline.load import load, prepare
 from stepscope.model import EventKind, HostTrace
 from stepscope.web.answers import Answer, Refused, binary_answer, json_answer
-from stepscope.web.routes import Route
+from stepscope.web.routes import Route, whole_number
 from stepscope.web.site import Site
 
 MOST_BYTES = 100_000
@@ -51,6 +51,7 @@ _COUNTER = re.compile(r"c(?P<number>\d{1,9})")
 def get_tracks(site: Site, request: Request, session: str) -> Answer:
     """The tree of tracks, and the span of the trace."""
     trace = _trace(site, request, session)
+    prepare(trace)
     drawn = index.is_drawn(trace)
     return json_answer({
         "host": trace.host,
@@ -96,7 +97,7 @@ def get_window(site: Site, request: Request, session: str) -> Answer:
     """Slices of tracks, loads of groups and values of counters in a window of time."""
     trace = _trace(site, request, session)
     begin, end = _window(request)
-    width = _integer(request, "width", 1, MOST_WIDTH)
+    width = whole_number(request, "width", 1, MOST_WIDTH)
     lines, groups, counters = _wanted(trace, request)
     level = index.level_for(begin, end, width)
     first, last = begin >> level, -(-end >> level)
@@ -202,7 +203,7 @@ def get_search(site: Site, request: Request, session: str) -> Answer:
     trace, query = _trace(site, request, session), request.args
     found = search.find(trace, query.get("text", ""), query.get("regex") == "1")
     begin, end = trace.span_ps()
-    bins = _integer(request, "bins", 1, MOST_BINS, 512)
+    bins = whole_number(request, "bins", 1, MOST_BINS, 512)
     answer: dict[str, Any] = {
         "total": len(found.rows),
         "bins": search.histogram(trace, found, begin, end, bins).tolist(),
@@ -211,7 +212,7 @@ def get_search(site: Site, request: Request, session: str) -> Answer:
     }
     direction = query.get("direction")
     if direction in ("next", "previous"):
-        at, event = _integer(request, "from_ps", -_HUGE, _HUGE), _integer(request, "from_event", -1, _HUGE, -1)
+        at, event = whole_number(request, "from_ps", -_HUGE, _HUGE), whole_number(request, "from_event", -1, _HUGE, -1)
         place = search.nearest(trace, found, at, event, direction == "next")
         if place is not None:
             answer["place"] = {"number": place.number, "spot": asdict(details.spot_of(trace, place.event))}
@@ -249,21 +250,8 @@ def _trace(site: Site, request: Request, session: str) -> HostTrace:
     return site.opened(session).trace(request.args.get("host") or None)
 
 
-def _integer(request: Request, name: str, least: int, most: int, default: int | None = None) -> int:
-    text = request.args.get(name, "")
-    if not text and default is not None:
-        return default
-    try:
-        number = int(text)
-    except ValueError:
-        raise Refused(400, f"{name} has to be a whole number, not {text!r}") from None
-    if not least <= number <= most:
-        raise Refused(400, f"{name} has to be between {least} and {most}, not {number}")
-    return number
-
-
 def _window(request: Request) -> tuple[int, int]:
-    begin, end = _integer(request, "begin", -_HUGE, _HUGE), _integer(request, "end", -_HUGE, _HUGE)
+    begin, end = whole_number(request, "begin", -_HUGE, _HUGE), whole_number(request, "end", -_HUGE, _HUGE)
     if end <= begin:
         raise Refused(400, f"the window from {begin} to {end} ps is empty", "begin and end are in ps, end the later")
     return begin, end

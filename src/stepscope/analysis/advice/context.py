@@ -8,15 +8,12 @@ from functools import cached_property
 from typing import Any
 
 from stepscope.analysis.advice.rule import Interval
+from stepscope.analysis.device_facts import DeviceFacts
 from stepscope.analysis.facts import HostFacts
 from stepscope.analysis.loop import Activity, LoopFacts
 from stepscope.analysis.work import WorkFacts
 
 MS = 10**9  # picoseconds
-# What recording one Python call costs at least: measured 0.45 to 1 us, see docs/advice.md.
-RECORDED_PYTHON_CALL_PS = 450_000
-
-_NOISE = 0.1  # of the computation: by so much its time varies without a cause
 
 # What of the step breakdown tells the same as an activity of the loop's thread.
 _CATEGORY: Mapping[Activity, str] = {
@@ -70,6 +67,12 @@ class Context:
         return self.pace.work if self.pace else None
 
     @property
+    def device(self) -> DeviceFacts | None:
+        """What the devices do on the host that sets the pace; on the first host with devices if that one has none."""
+        paced = (self.pace,) if self.pace else ()
+        return next((host.device for host in (*paced, *self.hosts) if host.device is not None), None)
+
+    @property
     def period_ms(self) -> float:
         """Time from one step to the next, what lies between them included."""
         loop = self.loop
@@ -109,19 +112,6 @@ class Context:
     def compute_ms(self) -> float:
         """Time per step in which something computes."""
         return self.work.compute_ps / max(self.work.steps, 1) / MS if self.work else 0.0
-
-    @property
-    def disturbed_ms(self) -> float:
-        """By how much the ops of a step take longer than in the best quarter of the steps, if that is worth saying."""
-        work = self.work
-        if work is None or self.has_device or work.disturbed_ps < _NOISE * work.compute_ps:
-            return 0.0
-        return work.disturbed_ps / max(work.steps, 1) / MS
-
-    @property
-    def recording_ms(self) -> float:
-        """What the recording of Python calls cost per step."""
-        return self.per_step(self.loop.python_calls) * RECORDED_PYTHON_CALL_PS / MS if self.loop else 0.0
 
     def intervals(self, activity: Activity) -> tuple[Interval, ...]:
         """The longest stretches of an activity."""

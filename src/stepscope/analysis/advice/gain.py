@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.context import MS, Context, busy_ps
 from stepscope.analysis.advice.rule import Advice, Interval, Row
+from stepscope.analysis.loop import Activity
 
 _MOST_RECORDING = 0.75  # of a part: what it would take without its recording is never taken to be less than the rest
+_MEASURABLE = 0.01  # of the step
+_WORTH_SAYING = 0.05  # of the step
+_NOISE = 0.07  # of the computation: by so much its time varies without a cause
+# What recording one event costs: PyTorch's with shapes and memory, the others' with their metadata.
+_EVENT_PS = {"pytorch": 750_000, "tensorflow": 900_000}
+_LEAST_EVENT_PS = 250_000
+# A recorded Python call costs at least this much.  Where there are few, Python itself still runs 1.5 times as long,
+# since CPython (up to 3.11) checks for a recorder after every instruction.
+_PYTHON_CALL_PS = 450_000
+_OF_PYTHON = 1 - 1 / 1.5
 
 
 @dataclass(frozen=True)
@@ -59,25 +70,138 @@ class Bound:
     why: str
 
 
+def recording_ms(context: Context, *activities: Activity) -> float:
+    """What recording cost in a step, in some activities of the loop's thread or in all of it.
+
+    Measured with `bench.bottlenecks`: see docs/advice.md.
+    """
+    loop = context.loop
+    if loop is None:
+        return 0.0
+    names = [activity.name.lower() for activity in activities] or list(loop.recorded)
+    found = [loop.recorded[name] for name in names if name in loop.recorded]
+    events = sum(each.events for each in found) * _event_ps(context)
+    python = sum(max(each.python_calls * _PYTHON_CALL_PS, each.python_ps * _OF_PYTHON) for each in found)
+    return context.per_step(events + python) / MS + (0.0 if activities else _helpers_ms(context))
+
+
+def events_ms(context: Context, events: float) -> float:
+    """What recording so many events, of all steps together, cost in a step."""
+    return context.per_step(events * _event_ps(context)) / MS
+
+
+def recorded_ops_ms(context: Context) -> float:
+    """What recording made the computation of a step longer, on threads of the host: an op records itself before it
+    begins and after it ends, so only the ops inside it make it longer."""
+    here = (Activity.OP, Activity.SYNC) if context.framework == "pytorch" else (Activity.OP,)
+    outside = events_ms(context, context.work.ops if context.work else 0)
+    return max(recording_ms(context, *here) - outside, 0.0) + _helpers_ms(context)
+
+
+def _helpers_ms(context: Context) -> float:
+    return events_ms(context, context.loop.helper_events if context.loop else 0) * on_critical_path(context)
+
+
+def _event_ps(context: Context) -> int:
+    return _EVENT_PS.get(context.framework, _LEAST_EVENT_PS)
+
+
+def on_critical_path(context: Context) -> float:
+    """Ops of several threads at a time add up to more than the time that they take: the one over the other."""
+    work = context.work
+    return min(work.compute_ps / work.self_ps, 1.0) if work is not None and work.self_ps else 1.0
+
+
+def calm(context: Context) -> float:
+    """The share of the time of what stays that it takes when nothing competes with it.
+
+    Ops are compared with the best quarter of the steps.  By `_NOISE` their time varies in any run.
+    """
+    work = context.work
+    if work is None or context.has_device or not work.compute_ps:
+        return 1.0
+    return 1.0 - max(work.disturbed_ps / work.compute_ps - _NOISE, 0.0)
+
+
+def with_only(context: Context, left_ms: float, what: str) -> Gain:
+    """A step of which only so much is left.
+
+    Args:
+        left_ms: what is left, without what recording it cost.
+        what: what was removed, in words.
+    """
+    period = context.period_ms
+    recording = _worth(min(recording_ms(context), _MOST_RECORDING * period), period)
+    critical = max(Bound(left_ms, ""), _others(context, ()), key=lambda bound: bound.ms)
+    now = period - recording
+    then = min(critical.ms, now)
+    return Gain(now, then, _reasoning(period, now - then, what, critical, 1.0, recording, then))
+
+
 def without(
-    context: Context, removed_ms: float, what: str, bounds: Sequence[Bound] = (), recorded: bool = False
+    context: Context,
+    removed_ms: float,
+    what: str,
+    bounds: Sequence[Bound] = (),
+    parts: Sequence[Activity] = (),
+    competes: bool = False,
+    recorded_ms: float = 0.0,
 ) -> Gain:
     """The step without a part of its critical path.
 
     Args:
         removed_ms: how long the part takes on the critical path of a step.
         what: the part, in words.
-        bounds: what may become critical then; the computation of the step always is one.
-        recorded: Python calls fill the part, so that their recording made it longer than it is without a profiler.
+        bounds: what may become critical then.
+        parts: the activities that the part consists of; what recording them cost goes with them.
+        competes: the part takes cores, memory or caches from what stays, which is faster without it.
+        recorded_ms: what recording cost threads that the part waits for.
     """
     period = context.period_ms
-    recording = min(context.recording_ms, _MOST_RECORDING * removed_ms) if recorded else 0.0
     left = max(period - removed_ms, 0.0)
-    text = f"{period:.2f} ms a step, less {removed_ms:.2f} ms of {what}"
-    if recording >= 0.05 * period:
-        text += f" ({recording:.2f} ms of it is the cost of recording Python calls)"
-    critical = max((Bound(left, ""), *bounds), key=lambda bound: bound.ms)
-    then = min(critical.ms, period - recording)
+    eased = calm(context) if competes else 1.0
+    critical = max((Bound(left * eased, ""), _others(context, parts), *bounds), key=lambda bound: bound.ms)
+    critical = Bound(min(critical.ms, period), critical.why)
+    inside = recording_ms(context, *parts) if parts else 0.0
+    gone = _worth(min(inside + recorded_ms, _MOST_RECORDING * removed_ms), period)
+    # With a device the host records while the device works on, so what stays is not longer by it.
+    rest = 0.0 if context.has_device else max(recording_ms(context) - inside, 0.0)
+    stays = _worth(min(rest, _MOST_RECORDING * left), period)
+    now = period - gone - stays
+    then = min(critical.ms * (1 - stays / left) if left else critical.ms, now)
+    return Gain(now, then, _reasoning(period, removed_ms, what, critical, eased, gone + stays, then))
+
+
+def _worth(recording: float, period: float) -> float:
+    """What recording cost; nothing where it is less than anyone could measure."""
+    return recording if recording >= _MEASURABLE * period else 0.0
+
+
+def _others(context: Context, parts: Sequence[Activity]) -> Bound:
+    """The other workers, who do not get faster by it: their work without the same activities.  With devices the loops
+    of the hosts do not tell how long a worker works."""
+    if context.has_device:
+        return Bound(0.0, "")
+    rest = [
+        (
+            host.host,
+            (busy_ps(loop) - sum(loop.activity_ps.get(part.name.lower(), 0) for part in parts) / loop.steps) / MS,
+        )
+        for host in context.hosts
+        if host is not context.pace and (loop := host.loop) is not None
+    ]
+    host, time = max(rest, key=lambda each: each[1], default=("", 0.0))
+    return Bound(time, f"the work of {host}")
+
+
+def _reasoning(
+    period: float, removed: float, what: str, critical: Bound, eased: float, recording: float, then: float
+) -> str:
+    text = f"{period:.2f} ms a step, less {removed:.2f} ms of {what}"
     if critical.why:
         text += f"; then {critical.why} takes {critical.ms:.2f} ms"
-    return Gain(period - recording, then, f"{text}: {then:.2f} ms")
+    elif eased < 1.0:
+        text += f"; the rest takes {100 * (1 - eased):.0f} % less time when nothing competes with it"
+    if recording >= _WORTH_SAYING * period:
+        text += f"; recording cost {recording:.2f} ms of the step"
+    return f"{text}: {then:.2f} ms"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from stepscope.analysis.advice.context import Context
@@ -11,6 +11,8 @@ from stepscope.analysis.advice.rule import Advice, Row, Rule
 
 LEAST_PERCENT = 3.0  # what takes less of a step is no bottleneck
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
+
+Said = tuple[Rule, Advice]
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Advised:
 def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     """All advice that applies.  A rule that raises is named in a warning, and the others still answer."""
     chosen, warnings = (tuple(rules), ()) if rules is not None else all_rules()
-    said: list[tuple[Rule, Advice]] = []
+    said: list[Said] = []
     failed = []
     for rule in chosen:
         try:
@@ -35,7 +37,7 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
         if advice is not None and _matters(advice):
             said.append((rule, advice))
     kept = [advice for rule, advice in said if not _is_explained(rule, advice, said)]
-    kept.sort(key=lambda advice: (-_gain_ms(advice), -advice.confidence))
+    kept.sort(key=_place)
     if not kept and context.verdict != "unknown":
         kept = [_nothing(context)]
     return Advised(tuple(kept), (*warnings, *failed))
@@ -54,11 +56,34 @@ def _matters(advice: Advice) -> bool:
     return 100.0 * _gain_ms(advice) >= LEAST_PERCENT * advice.step_time_ms
 
 
-def _is_explained(rule: Rule, advice: Advice, said: list[tuple[Rule, Advice]]) -> bool:
+def _is_explained(rule: Rule, advice: Advice, said: Sequence[Said]) -> bool:
+    """Whether something else that is said explains the same time better.  Of two that yield to each other the one that
+    comes first in the ranking stays."""
+    one = rule, advice
     return any(
-        other is not rule and found.kind in rule.yields_to and _gain_ms(found) >= _EXPLAINS * _gain_ms(advice)
-        for other, found in said
+        other[0] is not rule and _yields(one, other) and not (_yields(other, one) and _place(advice) < _place(other[1]))
+        for other in said
     )
+
+
+def _yields(one: Said, other: Said) -> bool:
+    return other[1].kind in one[0].yields_to and _gain_ms(other[1]) >= _EXPLAINS * _gain_ms(one[1])
+
+
+def _place(advice: Advice) -> tuple[float, float, str]:
+    """What advice is ranked by: its gain, then how sure it is, then its name."""
+    return -_gain_ms(advice), -advice.confidence, advice.id
+
+
+# What to do next where nothing stands out, by what bounds the run.
+_NEXT = {
+    "input_bound": "keep an eye on the input: it is not far from holding the step up (stepscope input-pipeline)",
+    "launch_bound": "larger batches give each launch more to compute (stepscope idle)",
+    "host_bound": "record Python calls to see what the host does meanwhile: ProfilerOptions(python_tracer_level=1)",
+    "communication_bound": "what is left is the network: overlap it with more computation, or use a faster one",
+    "compile_bound": "record a later part of the run, after everything is compiled",
+}
+_CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
 
 
 def _nothing(context: Context) -> Advice:
@@ -72,9 +97,9 @@ def _nothing(context: Context) -> Advice:
         title="Nothing stands out",
         evidence=f"{context.verdict_text}{largest}",
         predicted_speedup=None,
-        actions=("make the computation itself cheaper, or use more or faster hardware",),
+        actions=(_NEXT.get(context.verdict, _CHEAPER),),
         tool="op-stats",
-        confidence=0.8,
+        confidence=0.8 if context.verdict == "compute_bound" else 0.5,
         step_time_ms=round(context.period_ms, 3),
         reasoning="no part of the step that could be removed exceeds its threshold",
         rows=rows,

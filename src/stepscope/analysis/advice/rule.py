@@ -90,6 +90,13 @@ class Advice:
     intervals: tuple[Interval, ...] = ()
 
     @property
+    def gain_percent(self) -> float | None:
+        """How much of the time from step to step would go; None if it cannot be told."""
+        if not self.step_time_ms or self.predicted_step_time_ms is None:
+            return None
+        return 100.0 * (self.step_time_ms - self.predicted_step_time_ms) / self.step_time_ms
+
+    @property
     def docs(self) -> str:
         """The section of the documentation that explains the class."""
         return f"{_DOCS}#{self.kind}"

@@ -14,6 +14,7 @@ from stepscope.analysis.advice.gain import Bound, without
 from stepscope.analysis.advice.registry import rules
 from stepscope.analysis.advice.rule import CLASSES
 from stepscope.analysis.breakdown import CATEGORIES
+from stepscope.analysis.loop import Activity
 from stepscope.errors import UsageError
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section
 
@@ -72,7 +73,8 @@ def what_if(
     """The step time with a part removed or scaled.
 
     Args:
-        context: what is known of the run; its `read` has to know op-stats where an op is removed.
+        context: what is known of the run; its `read` has to know op-stats where an op is removed, and critical-path
+            where a device took part.
         remove: a class of advice, a category of the breakdown, or an op's name.
         scale: how much of the part's time stays; 0 removes it, 0.5 halves it, 2 doubles it.
 
@@ -83,8 +85,7 @@ def what_if(
         raise UsageError(f"--scale {scale:g} is negative", hint="0 removes the part, 0.5 halves it")
     if context.period_ms <= 0:
         raise UsageError("the profile holds no steps", hint="mark them; see `stepscope doctor`")
-    now, removed, why = _part(context, remove)
-    gone = removed * (1 - scale)
+    now, gone, why = _part(context, remove, scale)
     then = max(now - gone, 0.0)
     text = why if scale == 0 else f"{why}; {scale:g} of it stays"
     figures: dict[str, Cell] = {
@@ -98,15 +99,17 @@ def what_if(
     )
 
 
-def _part(context: Context, remove: str) -> tuple[float, float, str]:
-    """The step time now, how much of it the part takes on the critical path, and how that is known."""
+def _part(context: Context, remove: str, scale: float) -> tuple[float, float, str]:
+    """The step time now, how much of it goes away, and how that is known."""
     if remove in CLASSES:
-        return _class(context, remove)
+        now, removed, why = _class(context, remove)
+        return now, removed * (1 - scale), why
     if remove in CATEGORIES:
         share = context.shares.get(remove, 0.0)
         time = share * context.step_ms / 100
-        return context.period_ms, time, f"{remove} takes {time:.2f} ms of a step where nothing more important happens"
-    return _op(context, remove)
+        why = f"{remove} takes {time:.2f} ms of a step where nothing more important happens"
+        return context.period_ms, time * (1 - scale), why
+    return _op(context, remove, scale)
 
 
 def _class(context: Context, remove: str) -> tuple[float, float, str]:
@@ -122,7 +125,7 @@ def _class(context: Context, remove: str) -> tuple[float, float, str]:
     return now or 0.0, (now or 0.0) - (then or 0.0), why
 
 
-def _op(context: Context, remove: str) -> tuple[float, float, str]:
+def _op(context: Context, remove: str, scale: float) -> tuple[float, float, str]:
     rows = (context.read("op-stats") or {}).get("rows") or ()
     found = [row for row in rows if row["name"] == remove] or [row for row in rows if row["type"] == remove]
     if not found:
@@ -130,17 +133,41 @@ def _op(context: Context, remove: str) -> tuple[float, float, str]:
         hint = f"ops like it: {', '.join(close)}" if close else "names are those of `stepscope op-stats`"
         raise UsageError(f"{remove!r} is no class of advice, no category and no op", hint=hint)
     where = "device" if any(row["where"] == "device" for row in found) else "host"
-    time = _on_critical_path(context, rows, found, where)
-    text = f"{remove} takes {time:.2f} ms a step of the critical path of the {where}"
-    gain = without(context, time, remove, [Bound(max(context.compute_ms - time, 0.0), "the other computation")])
+    share = _share(rows, found, where)
+    path = (context.read("critical-path") or {}) if context.has_device else {}
+    time, how = _on_path(context, path, remove, share, where)
+    text = f"{remove} takes {time:.2f} ms a step of the critical path of the {where}{how}"
+    if scale > 1:
+        return context.period_ms, time * (1 - scale), text
+    gain = without(context, time * (1 - scale), remove, _others(context, share * (1 - scale), where))
     return gain.now_ms, gain.now_ms - gain.then_ms, f"{text}; {gain.reasoning}"
 
 
-def _on_critical_path(
-    context: Context, rows: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]], where: str
-) -> float:
-    """The part of the computing time of a step that is the ops' share of all self time: ops of several threads or
-    devices at a time add up to more than the time that passes."""
+def _share(rows: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]], where: str) -> float:
+    """The ops' share of all self time: ops of several threads or devices at a time add up to more than passes."""
     total = sum(row["total_self_us"] or 0.0 for row in rows if row["where"] == where)
     own = sum(row["total_self_us"] or 0.0 for row in found if row["where"] == where)
-    return context.compute_ms * own / total if total else 0.0
+    return own / total if total else 0.0
+
+
+def _on_path(context: Context, path: Mapping[str, Any], remove: str, share: float, where: str) -> tuple[float, str]:
+    """Time per step in which the step waits for the ops.  On a run without a device all computation is waited for; with
+    one, the tool critical-path tells: for events of that name, else for what computes there altogether."""
+    if not context.has_device:
+        return context.compute_ms * share, ""
+    kind = f"{where}_compute"
+    named = sum(row["ms"] for row in path.get("rows", ()) if row["name"] == remove and row["part"] == kind)
+    if named:
+        return named, ""
+    on_path = sum(part["ms"] or 0.0 for part in path.get("parts", ()) if part["part"] == kind)
+    return on_path * share, f", its share of what computes there for {on_path:.2f} ms while nothing else is waited for"
+
+
+def _others(context: Context, share: float, where: str) -> list[Bound]:
+    """What goes on meanwhile, and stays: the other work there, and that of the other side."""
+    rest = Bound(context.compute_ms * (1 - share if where == "device" or not context.has_device else 1), "the rest")
+    if where == "host":
+        return [rest]
+    loop = context.loop
+    own = context.period_ms - context.part_ms(Activity.WAIT, Activity.SYNC, Activity.PYTHON) if loop else 0.0
+    return [rest, Bound(own, "the host")]

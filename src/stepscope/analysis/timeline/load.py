@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.timeline.index import is_drawn
-from stepscope.analysis.timeline.tracks import Group
+from stepscope.analysis.timeline.tracks import Group, activity_ps, all_groups, groups_of
 from stepscope.model import HostTrace, LineKind
 
 I64 = NDArray[np.int64]
@@ -33,11 +33,22 @@ def load(trace: HostTrace, group: Group, begin_ps: int, cells: int, level: int) 
     A device is one lane, at work while any of its streams is.  On a host each thread is a lane, at work while it is in
     any event.
     """
-    spans = trace.derived(f"timeline load {group.id}", lambda host: _spans(host, group))
+    spans = _spans_of(trace, group)
     out = np.zeros(cells)
     lanes = np.arange(len(spans.first) - 1)
     kernels.pyramid.cover(spans.first, spans.start, spans.busy, lanes, begin_ps, level, out)
     return out / float(1 << level)
+
+
+def prepare(trace: HostTrace) -> None:
+    """Computes what windows of the timeline need and what does not depend on the window, so that none has to wait."""
+    activity_ps(trace)
+    for group in all_groups(groups_of(trace)):
+        _spans_of(trace, group)
+
+
+def _spans_of(trace: HostTrace, group: Group) -> _Spans:
+    return trace.derived(f"timeline load {group.id}", lambda host: _spans(host, group))
 
 
 def _spans(trace: HostTrace, group: Group) -> _Spans:

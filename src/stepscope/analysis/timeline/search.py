@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stepscope.analysis.timeline.index import is_drawn
@@ -62,6 +60,9 @@ def find(trace: HostTrace, text: str, regex: bool = False) -> Found:
 
 
 def _matches(trace: HostTrace, strings: NDArray[np.int32], text: str, regex: bool) -> Bool:
+    import pyarrow as pa  # takes long to import and 30 MB, and many never search
+    import pyarrow.compute as pc
+
     names, place = np.unique(strings, return_inverse=True)
     table = trace.strings
     # Binary, not text: names come from files and need not be valid UTF-8.

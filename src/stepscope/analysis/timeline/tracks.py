@@ -112,7 +112,7 @@ def groups_of(trace: HostTrace) -> tuple[Group, ...]:
 
 def group_named(trace: HostTrace, name: str) -> Group | None:
     """The group of that id."""
-    return next((group for group in _all(groups_of(trace)) if group.id == name), None)
+    return next((group for group in all_groups(groups_of(trace)) if group.id == name), None)
 
 
 def activity_ps(trace: HostTrace) -> tuple[int, int]:
@@ -120,6 +120,10 @@ def activity_ps(trace: HostTrace) -> tuple[int, int]:
 
     The whole span unless that is much shorter: a recording may begin long before the work does.
     """
+    return trace.derived("timeline activity", _activity_ps)
+
+
+def _activity_ps(trace: HostTrace) -> tuple[int, int]:
     begin, end = trace.span_ps()
     device = is_device_work(trace)
     rows = np.flatnonzero(device if device.any() else is_drawn(trace))
@@ -133,10 +137,11 @@ def activity_ps(trace: HostTrace) -> tuple[int, int]:
     return (low, high) if 0 < high - low < 0.7 * (end - begin) else (begin, end)
 
 
-def _all(groups: Iterable[Group]) -> Iterable[Group]:
+def all_groups(groups: Iterable[Group]) -> Iterable[Group]:
+    """Groups, and those within them."""
     for group in groups:
         yield group
-        yield from _all(group.groups)
+        yield from all_groups(group.groups)
 
 
 def _groups(trace: HostTrace) -> tuple[Group, ...]:

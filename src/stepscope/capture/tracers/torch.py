@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import gzip
+import os
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from stepscope.capture import aside, kineto
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Artifact, Collected, Metadata, Span
 from stepscope.errors import CaptureError
 
-_FAST = 3  # gzip level: a sixth of the text for a third of the time of the default
+# What a conversion may take: a slow machine compiles the reader within a minute, and converts some MB a second.
+_PATIENCE_S = 90.0
+_BYTES_PER_S = 1e6
+_COMPILER = "torch._inductor"
 
 
 class TorchTracer:
@@ -27,8 +32,7 @@ class TorchTracer:
     def __init__(self) -> None:
         self._torch: Any = sys.modules["torch"]
         self._native: Any = None
-        self._configuration = _for_all_threads()
-        self.one_thread = self._configuration is None
+        self.one_thread = _configuration(trace_only=False) is None
 
     @staticmethod
     def in_use() -> bool:
@@ -45,18 +49,45 @@ class TorchTracer:
         if self.listening():
             raise CaptureError("a PyTorch profiler is already running", code="busy", hint="end it before this capture")
         self._native = self._profiler(options)
-        self._native.start()
+        if _prepares_slowly() and self._prepared_quickly():
+            self._native.start_trace()
+        else:
+            self._native.start()
 
     def _profiler(self, options: ProfilerOptions) -> Any:
         everything = options.host_tracer_level >= 3
-        more = {} if self._configuration is None else {"experimental_config": self._configuration}
+        stacks = options.python_tracer_level > 0 and not options.filters_python
+        configuration = _configuration(trace_only=not stacks)
+        more = {} if configuration is None else {"experimental_config": configuration}
         return self._torch.profiler.profile(
             activities=self._activities(options),
             record_shapes=everything,
             profile_memory=everything,
-            with_stack=options.python_tracer_level > 0 and not options.filters_python,
+            with_stack=stacks,
             **more,
         )
+
+    def _prepared_quickly(self) -> bool:
+        """Does what `prepare_trace` does, but for importing the compiler; False if this torch does it otherwise."""
+        native = self._native
+        if getattr(native, "_use_cupti_monitor", False):  # it has more to prepare
+            return False
+        try:
+            native.profiler = self._torch.autograd.profiler.profile(
+                use_kineto=True,
+                use_cpu=self._torch.profiler.ProfilerActivity.CPU in native.activities,
+                use_device=native.use_device,
+                record_shapes=native.record_shapes,
+                profile_memory=native.profile_memory,
+                with_stack=native.with_stack,
+                experimental_config=native.experimental_config,
+            )
+            prepare = native.profiler._prepare_trace
+        except (AttributeError, TypeError):
+            native.profiler = None
+            return False
+        prepare()
+        return True
 
     def _activities(self, options: ProfilerOptions) -> list[Any]:
         known = self._torch.profiler.ProfilerActivity
@@ -80,13 +111,24 @@ class TorchTracer:
         return _Range(self._torch.profiler.record_function(name if step is None else f"ProfilerStep#{step}"))
 
 
-def _for_all_threads() -> Any:
-    """The configuration with which a profiler watches all threads; None if this torch has none."""
+def _configuration(trace_only: bool) -> Any:
+    """The configuration with which a profiler watches all threads; None if this torch has none.
+
+    Args:
+        trace_only: makes no Python object of each event when the profiler stops, where torch can be told so.  We have
+            no use for them, and the whole program waits while they are made.
+    """
     configuration = getattr(getattr(sys.modules.get("torch._C"), "_profiler", None), "_ExperimentalConfig", None)
-    try:
-        return configuration and configuration(profile_all_threads=True)
-    except TypeError:
-        return None
+    for more in ({"trace_only": True}, {}) if trace_only else ({},):
+        with suppress(TypeError):
+            return configuration and configuration(profile_all_threads=True, **more)
+    return None
+
+
+def _prepares_slowly() -> bool:
+    """True if PyTorch's profiler would import the compiler, one to two seconds long, only to learn that it makes no
+    CUDA graphs: one that is not imported makes none, unless the environment tells it to."""
+    return _COMPILER not in sys.modules and "TORCHINDUCTOR_CUDAGRAPHS" not in os.environ
 
 
 class _Range:
@@ -115,30 +157,37 @@ class TorchRecording:
 
     def __init__(self, native: Any) -> None:
         self._native = native
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def collect(self, host: str) -> Collected:
         """The profile as XSpace, and as the Kineto JSON that PyTorch writes; that alone if it cannot be converted."""
-        text = self._kineto()
-        kept = Artifact("pt.trace.json.gz", gzip.compress(text, _FAST))
+        self._folder = tempfile.TemporaryDirectory(prefix="stepscope-", ignore_cleanup_errors=True)
+        trace = Path(self._folder.name) / "trace.json"
+        self._native.export_chrome_trace(str(trace))
+        self._native = None
         try:
-            return Collected((Artifact("xplane.pb", _converted(text, host)), kept))
+            _convert(trace, host)
         except Exception as error:  # a fault of the conversion must not cost the recording
             reason = f"the Kineto trace could not be converted: {error}"
-            return Collected((kept,), CaptureError(reason, kept="the trace as PyTorch wrote it"))
-
-    def _kineto(self) -> bytes:
-        with tempfile.TemporaryDirectory(prefix="stepscope-") as folder:
-            path = Path(folder) / "trace.json"
-            self._native.export_chrome_trace(str(path))
-            return path.read_bytes()
+            return Collected((_kept(trace),), CaptureError(reason, kept="the trace as PyTorch wrote it"))
+        return Collected((Artifact("xplane.pb", kineto.profile_path(trace)), _kept(trace)))
 
     def close(self) -> None:
-        """Lets go of the profile."""
+        """Lets go of the profile, and of the files."""
         self._native = None
+        if self._folder is not None:
+            self._folder.cleanup()
 
 
-def _converted(text: bytes, host: str) -> bytes:
-    from stepscope.formats.kineto import read
-    from stepscope.formats.xspace.writer import write
+def _convert(trace: Path, host: str) -> None:
+    """Packs and converts a trace in a process of its own, or here if there is no other way."""
+    patience_s = _PATIENCE_S + trace.stat().st_size / _BYTES_PER_S
+    try:
+        aside.run(kineto.__name__, [str(trace), host], kineto.profile_path(trace), patience_s)
+    except aside.UnableError:
+        kineto.main([str(trace), host])
 
-    return write(read(text, f"{host}.pt.trace.json", host))
+
+def _kept(trace: Path) -> Artifact:
+    packed = kineto.packed_path(trace)
+    return Artifact("pt.trace.json.gz", packed) if packed.exists() else Artifact("pt.trace.json", trace)

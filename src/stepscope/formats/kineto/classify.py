@@ -91,9 +91,9 @@ _KERNEL_RULES = _rules(
     (r"", K.KERNEL, Trait.NONE),
 )  # fmt: skip
 _COPY_RULES = _rules(
-    (r".*\b(?:HtoD|HtoA|HostToDevice)\b", K.COPY_HOST_TO_DEVICE, Trait.NONE),
-    (r".*\b(?:DtoH|AtoH|DeviceToHost)\b", K.COPY_DEVICE_TO_HOST, Trait.NONE),
-    (r".*\b(?:[DA]to[DA]|DeviceToDevice)\b", K.COPY_DEVICE_TO_DEVICE, Trait.NONE),
+    (r".*\b(?:HtoD|HtoA|HostToDevice|[HM]2D)\b", K.COPY_HOST_TO_DEVICE, Trait.NONE),
+    (r".*\b(?:DtoH|AtoH|DeviceToHost|D2[HM])\b", K.COPY_DEVICE_TO_HOST, Trait.NONE),
+    (r".*\b(?:[DA]to[DA]|DeviceToDevice|D2D)\b", K.COPY_DEVICE_TO_DEVICE, Trait.NONE),
     (r".*\bPtoP\b", K.COPY_PEER, Trait.NONE),
     (r".*\b(?:HtoH|HostToHost)\b", K.COPY_HOST_TO_HOST, Trait.NONE),
     (r"", K.COPY_OTHER, Trait.NONE),
@@ -140,6 +140,9 @@ _ELSEWHERE = (Place.THREAD, _OTHER_RULES)
 _WINDOW_MARKS = ("Iteration Start: ", "Record Window End")
 
 
+EXPORTED = "stepscope"
+"""A category of all events that Stepscope exported."""
+
 # Kernel names of template libraries have some thousand letters; patterns take too long on a hostile megabyte.
 _LONGEST_NAME = 16_384
 
@@ -154,8 +157,17 @@ def is_op(category: str, kind: int) -> bool:
     return category.lower() in ("cpu_op", "operator") and kind != K.STEP_MARK
 
 
+def _kind_told(category: str) -> EventKind | None:
+    """The kind that a trace which Stepscope exported names in its categories, such as `kernel,stepscope`."""
+    kind, comma, rest = category.partition(",")
+    return EventKind.__members__.get(kind.upper()) if comma and rest == EXPORTED else None
+
+
 def classify(category: str, name: str) -> tuple[Place, EventKind, Trait]:
     """Where an event belongs, what it is, and its traits, as far as its category and name tell."""
+    told = _kind_told(category)
+    if told is not None:
+        return Place.THREAD, told, Trait.NONE
     place, rules = _CATEGORIES.get(category.lower(), _ELSEWHERE)
     name = name[:_LONGEST_NAME]
     if rules is _OTHER_RULES and name.startswith(_WINDOW_MARKS):

@@ -40,10 +40,9 @@ class Messages:
         values = values[rows]
 
         def put(out: Out, at: I64) -> None:
-            out[at] = field << 3 | _VARINT
-            put_varints(out, at + 1, values)
+            put_varints(out, _put_tag(out, at, field, _VARINT), values)
 
-        return self._add(rows, 1 + varint_sizes(values), put)
+        return self._add(rows, _tag_size(field) + varint_sizes(values), put)
 
     def doubles(self, field: int, bits: I64, where: Mask) -> Messages:
         """Adds a double, told by its bits."""
@@ -51,10 +50,22 @@ class Messages:
         octets = bits[rows].astype("<i8").view(np.uint8).reshape(-1, 8)
 
         def put(out: Out, at: I64) -> None:
-            out[at] = field << 3 | _FIXED64
-            out[at[:, None] + np.arange(1, 9)] = octets
+            out[_put_tag(out, at, field, _FIXED64)[:, None] + np.arange(8)] = octets
 
-        return self._add(rows, np.full(len(rows), 9), put)
+        return self._add(rows, np.full(len(rows), _tag_size(field) + 8), put)
+
+    def fixed_lists(self, field: int, values: I64, offsets: I64) -> Messages:
+        """Adds lists of 64-bit numbers of fixed size: message `i` gets `values[offsets[i]:offsets[i + 1]]`."""
+        counts, size = np.diff(offsets), _tag_size(field) + 8
+        rows = np.flatnonzero(counts)
+        octets = values[offsets[0] : offsets[-1]].astype("<i8").view(np.uint8).reshape(-1, 8)
+        within = np.arange(len(octets)) - np.repeat(offsets[rows] - offsets[0], counts[rows])
+
+        def put(out: Out, at: I64) -> None:
+            each = np.repeat(at, counts[rows]) + within * size
+            out[_put_tag(out, each, field, _FIXED64)[:, None] + np.arange(8)] = octets
+
+        return self._add(rows, counts[rows] * size, put)
 
     def texts(self, field: int, strings: Strings, texts: I64 | I32, where: Mask | None = None) -> Messages:
         """Adds a text, told by its row in the string table."""
@@ -65,12 +76,12 @@ class Messages:
         def put(out: Out, at: I64) -> None:
             put_texts(out, put_heads(out, at, field, lengths), strings.blob, begins, lengths)
 
-        return self._add(rows, field_sizes(lengths), put)
+        return self._add(rows, field_sizes(lengths, field), put)
 
     def children(self, field: int, child: Messages, offsets: I64) -> Messages:
         """Adds messages: message `i` gets the rows `offsets[i]:offsets[i + 1]` of `child`."""
         ends = np.zeros(len(child.sizes) + 1, np.int64)
-        np.cumsum(field_sizes(child.sizes), out=ends[1:])
+        np.cumsum(field_sizes(child.sizes, field), out=ends[1:])
         first = ends[offsets[:-1]]
         counts = np.diff(offsets)
 
@@ -103,7 +114,7 @@ class Messages:
 
 def encode_children(field: int, messages: Messages) -> tuple[bytes, I64]:
     """Messages, one after the other, as values of `field`; and the bytes that each takes."""
-    sizes = field_sizes(messages.sizes)
+    sizes = field_sizes(messages.sizes, field)
     ends = np.cumsum(sizes)
     out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
     messages.put(out, put_heads(out, ends - sizes, field, messages.sizes))
@@ -120,9 +131,9 @@ def varint_sizes(values: I64) -> I64:
     return sizes
 
 
-def field_sizes(lengths: I64) -> I64:
-    """Bytes that length-delimited fields take, with tag and length."""
-    return 1 + varint_sizes(lengths) + lengths
+def field_sizes(lengths: I64, field: int = 1) -> I64:
+    """Bytes that length-delimited fields of a number take, with tag and length."""
+    return _tag_size(field) + varint_sizes(lengths) + lengths
 
 
 def put_varints(out: Out, at: I64, values: I64) -> None:
@@ -136,9 +147,23 @@ def put_varints(out: Out, at: I64, values: I64) -> None:
 
 def put_heads(out: Out, at: I64, field: int, lengths: I64) -> I64:
     """Writes tag and length of length-delimited fields; returns where their contents go."""
-    out[at] = field << 3 | _DELIMITED
-    put_varints(out, at + 1, lengths)
-    return at + 1 + varint_sizes(lengths)
+    at = _put_tag(out, at, field, _DELIMITED)
+    put_varints(out, at, lengths)
+    return at + varint_sizes(lengths)
+
+
+def _tag_size(field: int) -> int:
+    return 1 if field < 16 else 2  # no message of ours has a field above 2047
+
+
+def _put_tag(out: Out, at: I64, field: int, wire_type: int) -> I64:
+    """Writes the tag of a field to its places; returns where the values go."""
+    tag = field << 3 | wire_type
+    if field < 16:
+        out[at] = tag
+        return at + 1
+    out[at], out[at + 1] = tag & 0x7F | 0x80, tag >> 7
+    return at + 2
 
 
 def put_texts(out: Out, at: I64, blob: NDArray[np.uint8], begins: I64, lengths: I64) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import Context
-from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop import Activity
@@ -31,7 +31,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         return None
     where = context.intervals(Activity.CHECKPOINT)
     name = next((place.name for place in where if place.name), "")
-    return without(context, saving, "saving", [Bound(context.compute_ms, "the computation")]).advice(
+    return without(context, saving, "saving", parts=(Activity.CHECKPOINT,), competes=True).advice(
         rule="checkpoint.stall",
         kind="checkpoint_stall",
         title="Save less often, or in the background",

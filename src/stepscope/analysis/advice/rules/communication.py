@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop import Activity
 
 _MANY_MESSAGES = 8.0  # a step; from here on it is their number that costs, not only what they carry
+_TINY_PS = 200_000_000  # of a collective on a device: then it is latency that it costs, not what it carries
 _FEW_MESSAGES_PERCENT = 30.0  # what a few large messages may take: data parallelism has its price
 
 _ACTIONS: Actions = {
@@ -31,17 +32,12 @@ _ACTIONS: Actions = {
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
     exposed = _exposed(context)
-    messages = context.calls(Activity.COLLECTIVE) if not context.has_device else 0.0
-    many = messages > _MANY_MESSAGES
+    messages, many = _messages(context)
     if context.percent(exposed) < (threshold if many or context.has_device else _FEW_MESSAGES_PERCENT):
         return None
     count = f" in {messages:.0f} messages a step" if messages else ""
-    disturbed = context.disturbed_ms if many else 0.0
-    what = "communication that nothing hides"
-    if disturbed:
-        what += f" and {disturbed:.2f} ms by which it disturbs the computation"
-    bounds = [Bound(context.compute_ms - disturbed, "the computation")]
-    return without(context, exposed + disturbed, what, bounds).advice(
+    gain = without(context, exposed, "communication that nothing hides", parts=(Activity.COLLECTIVE,), competes=many)
+    return gain.advice(
         rule="communication.exposed",
         kind="communication_bound",
         title="Communicate in fewer, larger messages" if many else "Hide or shrink the communication",
@@ -55,10 +51,23 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     )
 
 
+def _messages(context: Context) -> tuple[float, bool]:
+    """Messages per step, and whether it is their number that costs."""
+    device = context.device
+    if not context.has_device or device is None:
+        messages = context.calls(Activity.COLLECTIVE)
+        return messages, messages > _MANY_MESSAGES
+    messages = device.collectives / device.steps
+    return messages, messages > _MANY_MESSAGES and device.collective_ps < _TINY_PS
+
+
 def _exposed(context: Context) -> float:
     """Time of collectives that every host spends: what one host spends beyond that is waiting for another."""
     looped = [host.loop for host in context.hosts if host.loop is not None]
-    if context.has_device or not looped:
+    if context.has_device:
+        devices = [host.device for host in context.hosts if host.device is not None]
+        return min((each.exposed_collectives_ps / each.steps / MS for each in devices), default=0.0)
+    if not looped:
         return context.part_ms(Activity.COLLECTIVE)
     return min(loop.activity_ps.get("collective", 0) / loop.steps / MS for loop in looped)
 

@@ -5,10 +5,11 @@ All three look alike on a timeline, so one rule decides between them.
 
 from __future__ import annotations
 
+import math
 import re
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Bound, Gain, without
+from stepscope.analysis.advice.gain import Gain, on_critical_path, recorded_ops_ms, recording_ms, with_only
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop import Activity
@@ -24,7 +25,11 @@ _TINY_BATCH = 8
 _FEW_OPS = 300.0
 _SINGLE_OP_PROGRAMS = 50.0  # programs a step with hardly more than one op each: nothing is compiled as a whole
 _OPS_OF_A_PROGRAM = 3.0
-_LEFT_OF_SHORT = 0.15  # of the time of an op that is all overhead, what stays when it works on more data
+# Of what a short op takes, the part that grows with its data: rows / (rows + _HALF_BUSY_ROWS), or if they are unknown
+_WORK_OF_SHORT = 0.15
+_HALF_BUSY_ROWS = 32
+_GRAPH_NODE_PS = 1_500_000  # what running one op of a graph costs besides its kernel
+_UNTOUCHED = (Activity.INPUT, Activity.CHECKPOINT, Activity.COMPILE, Activity.COLLECTIVE, Activity.TRANSFER)
 _PRODUCT = re.compile(r"(?i).*(?:dot|matmul|conv|einsum|cholesky|scatter|gather|sort)")
 
 _COMPILE: Actions = {
@@ -135,7 +140,7 @@ def _fetching(context: Context, work: WorkFacts, overhead: float, confidence: fl
     count = (
         f"fetches {fetches:.0f} values from the device" if fetches else "dispatches single ops around a compiled step"
     )
-    gain = without(context, overhead, "fetching values one by one", recorded=True)
+    gain = with_only(context, _left_without_fetches(context, work), "fetching values one by one")
     return gain.advice(
         rule="host.sync",
         kind="host_sync",
@@ -151,11 +156,9 @@ def _fetching(context: Context, work: WorkFacts, overhead: float, confidence: fl
 
 
 def _too_small(context: Context, work: WorkFacts, overhead: float, repeats: float) -> Advice:
-    times = max(repeats, _REPEATS)
-    in_programs = (1 - _LEFT_OF_SHORT) * work.short_in_programs_ps / work.steps / MS
-    removed = (overhead + context.part_ms(Activity.INPUT)) * (1 - 1 / times) + in_programs
     how = f"the same work runs {repeats:.0f} times a step" if repeats >= _REPEATS else "its ops are tiny"
-    return without(context, removed, "starting work and ops that are all overhead", recorded=True).advice(
+    left = _left_of_merged(context, work, max(repeats, _REPEATS))
+    return with_only(context, left, "starting work and ops that are all overhead").advice(
         rule="batch.small",
         kind="small_batch",
         title="Give each call more to compute",
@@ -170,7 +173,7 @@ def _too_small(context: Context, work: WorkFacts, overhead: float, repeats: floa
 
 def _one_by_one(context: Context, work: WorkFacts, overhead: float, starts: float, unfused: bool) -> Advice:
     what = f"{starts:.0f} ops and programs are started one by one in a step"
-    return _fused(context, work, overhead, unfused).advice(
+    return _fused(context, work, unfused).advice(
         rule="eager.ops",
         kind="eager_dispatch",
         title="Compile the step instead of running it op by op",
@@ -183,16 +186,65 @@ def _one_by_one(context: Context, work: WorkFacts, overhead: float, starts: floa
     )
 
 
-def _fused(context: Context, work: WorkFacts, overhead: float, unfused: bool) -> Gain:
-    """Without dispatch; programs of one op that are no products are fused into their neighbours too."""
+def _computing(context: Context, work: WorkFacts) -> tuple[float, float]:
+    """Time per step of ops without their recording, and what of it goes to starting them."""
+    computing = max(context.compute_ms - recorded_ops_ms(context), 0.0)
+    starts = (work.start_ps + work.start_in_programs_ps) / work.steps / MS * on_critical_path(context)
+    return computing, min(starts, computing)
+
+
+def _untouched(context: Context, *besides: Activity) -> float:
+    """What has nothing to do with starting work, without its recording."""
+    parts = [activity for activity in _UNTOUCHED if activity not in besides]
+    return max(context.part_ms(*parts) - recording_ms(context, *parts), 0.0)
+
+
+def _left(context: Context, work: WorkFacts) -> float:
+    """A step that starts its work as a whole: what its ops compute."""
+    computing, starts = _computing(context, work)
+    own = work.start_ps / (work.start_ps + work.start_in_programs_ps) if work.start_ps else 0.0
+    return _untouched(context) + computing - starts * own * (1 - _WORK_OF_SHORT)
+
+
+def _left_without_fetches(context: Context, work: WorkFacts) -> float:
+    """PyTorch computes on the thread that fetches: without the fetches and what is between them, the rest is left.
+    Elsewhere what the fetches wait for is computed in other threads, and would still be."""
+    loop = context.loop
+    if loop is None or context.framework != "pytorch":
+        return _left(context, work)
+    kept = context.period_ms - context.per_step(loop.fetches_ps) / MS
+    all_events = sum(each.events for each in loop.recorded.values())
+    share = 1 - loop.fetches_recorded / all_events if all_events else 1.0
+    return kept - recording_ms(context) * share
+
+
+def _left_of_merged(context: Context, work: WorkFacts, times: float) -> float:
+    """A step in which one call does what several did.  A start is paid once, computation grows with the rows."""
+    computing, starts = _computing(context, work)
+    once = starts * (1 - (work.rows / (work.rows + _HALF_BUSY_ROWS) if work.rows else _WORK_OF_SHORT))
+    untouched = _untouched(context, Activity.INPUT)
+    now = context.period_ms - recording_ms(context)
+    between = max(now - untouched - computing, 0.0)
+    return untouched + computing - once + (between + once) / times
+
+
+def _fused(context: Context, work: WorkFacts, unfused: bool) -> Gain:
+    """Without dispatch; programs of one op that are no products are fused into their neighbours too.
+
+    How many ops of PyTorch merge into one, by a compiler or by a batched op in place of a loop, no trace tells: between
+    none and all of them, the geometric middle is taken.
+    """
     if not unfused:
-        return without(context, overhead, "dispatching", recorded=True)
+        kernels = context.loop.eager_kernels_ps if context.loop else 0
+        nodes = context.calls(Activity.EAGER) * _GRAPH_NODE_PS + context.per_step(kernels)
+        left = _left(context, work) + nodes / MS
+        if context.framework != "pytorch":
+            return with_only(context, left, "dispatching")
+        now = context.period_ms - recording_ms(context)
+        what = f"dispatching; {left:.2f} ms would be left if all ops were merged, {now:.2f} ms if none, between them"
+        return with_only(context, math.sqrt(max(left * now, 0.0)), what)
     products = sum(module.self_ps for module in work.modules if _PRODUCT.match(module.name)) / work.steps / MS
-    removed = max(context.period_ms - products, 0.0)
-    return without(
-        context, removed, "dispatching, and of ops that a compiler fuses", [Bound(products, "what cannot be fused")],
-        recorded=True,
-    )  # fmt: skip
+    return with_only(context, products, "dispatching, and of ops that a compiler fuses")
 
 
 def _rows(context: Context) -> tuple[Row, ...]:

@@ -33,11 +33,12 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     moves = max(work.moves_ps - work.casts_ps, 0) / work.steps / MS
     moves *= min(work.compute_ps / work.self_ps, 1.0) if work.self_ps else 1.0
     moves += context.per_step(loop.after_moves_ps) / MS if work.moves_ps > 2 * work.casts_ps else 0.0
+    moves += _giving_back(context, moves)
     if context.percent(moves) < threshold or not work.moves:
         return None
     top = work.moves[0]
     rows = tuple(Row("op-stats", op.name, round(op.self_ps / work.steps / MS, 3)) for op in work.moves[:3])
-    return without(context, moves, "moving data and giving memory back").advice(
+    return without(context, moves, "moving data and giving memory back", competes=True).advice(
         rule="memory.churn",
         kind="memory_churn",
         title="Write in place instead of copying",
@@ -48,6 +49,12 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rows=rows,
         intervals=context.intervals(Activity.OP) if context.framework == "pytorch" else (),
     )
+
+
+def _giving_back(context: Context, moves: float) -> float:
+    """Compiled programs get and give back memory while nothing computes: the share of what is moved in them."""
+    inside = context.part_ms(Activity.PROGRAM, Activity.WAIT)
+    return max(inside - context.compute_ms, 0.0) * moves / context.compute_ms if inside and moves else 0.0
 
 
 RULE = Rule(

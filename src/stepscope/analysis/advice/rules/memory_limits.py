@@ -1,41 +1,77 @@
-"""A device's memory is nearly full, or full of holes."""
+"""A device's memory is nearly full, full of holes, or taken from the driver and given back in every step."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.advice.rules._actions import Actions, actions_for
 
-_HOLES_PERCENT = 50.0
+_HOLES_PERCENT = 50.0  # of what is free
+_HOLES_MATTER = 75.0  # percent of the capacity in use from which holes can make an allocation fail
+_DRIVER = re.compile(r"(?:cuda|hip|cu)(?:Malloc|Free|HostAlloc|HostFree|MemAlloc|MemFree)(?!\w*Async)\w*$")
+
+_ROOM: Actions = {
+    "tensorflow": (
+        "recompute activations: tf.recompute_grad around large blocks",
+        "keras.mixed_precision.set_global_policy('mixed_bfloat16') halves activations, or use a smaller batch",
+    ),
+    "jax": (
+        "recompute activations: jax.checkpoint (jax.remat) around large blocks",
+        "donate what is replaced: jax.jit(..., donate_argnums=...), and keep activations in jnp.bfloat16",
+    ),
+    "pytorch": (
+        "recompute activations: torch.utils.checkpoint.checkpoint around large blocks",
+        "torch.autocast halves activations; optimizer.zero_grad(set_to_none=True) frees gradients early",
+    ),
+    "": ("recompute activations, use 16 bits, or a smaller batch",),
+}
+_HOLES: Actions = {
+    "tensorflow": ("TF_GPU_ALLOCATOR=cuda_malloc_async", "keep shapes constant: pad, or drop the last small batch"),
+    "jax": (
+        "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async, or XLA_PYTHON_CLIENT_MEM_FRACTION=.95",
+        "keep shapes constant: pad, or bucket lengths into a few sizes",
+    ),
+    "pytorch": (
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+        "keep shapes constant: pad, or bucket lengths; see torch.cuda.memory._dump_snapshot()",
+    ),
+    "": ("keep shapes constant, so that freed memory can be used again",),
+}
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
     found = context.read("memory-profile") if context.has_device else None
     for memory in (found or {}).get("memories", ()):
-        advice = _of(memory, threshold)
+        advice = _of(context, memory, threshold)
         if advice is not None:
             return advice
     return None
 
 
-def _of(memory: Mapping[str, Any], threshold: float) -> Advice | None:
+def _of(context: Context, memory: Mapping[str, Any], threshold: float) -> Advice | None:
     capacity, peak = memory.get("capacity_bytes"), memory.get("peak") or {}
     used = (peak.get("stack_bytes") or 0) + (peak.get("heap_bytes") or 0)
-    if not capacity or not used or 100.0 * used / capacity < threshold:
-        return None
+    share = 100.0 * used / capacity if capacity else 0.0
     holes = peak.get("fragmentation_percent") or 0.0
-    torn = f", {holes:.0f} % of what is free is fragmented" if holes >= _HOLES_PERCENT else ""
+    torn = holes >= _HOLES_PERCENT and share >= _HOLES_MATTER
+    if share < threshold and not torn:
+        return None
+    full = share >= threshold
     return Advice(
-        id="memory.nearly-full",
+        id="memory.nearly-full" if full else "memory.fragmented",
         kind="memory_churn",
-        title="Make room before memory runs out",
-        evidence=f"{memory['id']} is {100.0 * used / capacity:.0f} % full at its peak{torn}",
+        title="Make room before memory runs out" if full else "Keep memory from falling into pieces",
+        evidence=f"{memory['id']} is {share:.0f} % full at its peak"
+        + (f", {holes:.0f} % of what is free is fragmented" if torn else ""),
         predicted_speedup=None,
         actions=(
-            "recompute activations (jax.checkpoint, tf.recompute_grad, torch.utils.checkpoint), or use 16 bits",
-            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, TF_GPU_ALLOCATOR=cuda_malloc_async against holes",
+            *(actions_for(context.framework, _ROOM) if full else ()),
+            *(actions_for(context.framework, _HOLES) if torn else ()),
         ),
         tool="memory-profile",
         confidence=0.6,
@@ -43,4 +79,28 @@ def _of(memory: Mapping[str, Any], threshold: float) -> Advice | None:
     )
 
 
+def _allocating(context: Context, threshold: float) -> Advice | None:
+    """Calls that take memory from the driver or give it back stop the device; a caching allocator seldom makes any."""
+    device = context.device
+    calls = [call for call in device.calls if _DRIVER.match(call.name)] if device else []
+    if device is None or not calls:
+        return None
+    idle = sum(call.total_ps for call in calls) / device.steps / MS
+    if context.percent(idle) < threshold:
+        return None
+    count = sum(call.calls for call in calls) / device.steps
+    return without(context, idle, "taking memory from the driver").advice(
+        rule="memory.driver-calls",
+        kind="memory_churn",
+        title="Take memory from the driver once",
+        evidence=f"the device stands idle for {context.percent(idle):.1f} % of the time of a step in {count:.0f} calls"
+        f" such as {calls[0].name}",
+        actions=actions_for(context.framework, _HOLES),
+        tool="memory-profile",
+        confidence=0.75,
+        rows=tuple(Row("op-stats", call.name, round(call.total_ps / device.steps / MS, 3)) for call in calls),
+    )
+
+
 RULE = Rule(id="memory.nearly-full", threshold_percent=95.0, evaluate=_evaluate, needs=("memory-profile",))
+ALLOCATING = Rule(id="memory.driver-calls", threshold_percent=3.0, evaluate=_allocating)

@@ -1,37 +1,53 @@
-"""The device computes in 32 bits."""
+"""Matrix products run in 32 bits on a device that computes them faster in 16."""
 
 from __future__ import annotations
 
-from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 
-_MOSTLY_COMPUTES = 50.0
+_FASTER = 0.5  # of the time of a product is what stays at least: tensor cores promise more, memory grants less
 _ACTIONS: Actions = {
-    "tensorflow": ("keras.mixed_precision.set_global_policy('mixed_bfloat16' or 'mixed_float16')",),
-    "jax": ("compute in jnp.bfloat16, keep the weights in float32", "jax.default_matmul_precision('bfloat16')"),
+    "tensorflow": (
+        "keras.mixed_precision.set_global_policy('mixed_bfloat16'), or 'mixed_float16' on devices before Ampere",
+        "keep sizes of layers and batches at multiples of 8",
+    ),
+    "jax": (
+        "compute in jnp.bfloat16, keep the weights in float32",
+        "jax.config.update('jax_default_matmul_precision', 'bfloat16'), or 'tensorfloat32'",
+    ),
     "pytorch": (
-        "torch.autocast('cuda', dtype=torch.bfloat16), with a GradScaler for float16",
+        "torch.autocast('cuda', dtype=torch.bfloat16), or torch.float16 with a GradScaler on devices before Ampere",
         "torch.set_float32_matmul_precision('high') for TensorFloat-32",
+        "keep sizes of layers and batches at multiples of 8",
     ),
     "": ("try mixed precision (bfloat16, or float16 with loss scaling)",),
 }
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
-    share, compute = context.compute_16bit_percent, context.shares.get("device_compute", 0.0)
-    if share is None or share >= threshold or compute < _MOSTLY_COMPUTES:
+    device = context.device
+    if device is None or not device.work_ps:
         return None
-    return Advice(
-        id="precision.low",
+    shrunk = min(device.busy_ps / device.work_ps, 1.0)
+    products = device.wide_products_ps * shrunk / device.steps / MS
+    if context.percent(products) < threshold:
+        return None
+    top = device.wide_products[0]
+    return without(context, products * _FASTER, "half the time of products in 32 bits").advice(
+        rule="precision.low",
         kind="low_precision",
         title="Compute in 16 bits",
-        evidence=f"only {share:.1f} % of the device's compute time uses 16-bit numbers{_tensor_cores(context)}",
-        predicted_speedup=None,
+        evidence=f"{context.percent(products):.1f} % of the time of a step computes matrix products and convolutions in"
+        f" 32 bits, most of it {top.name}{_tensor_cores(context)}",
         actions=actions_for(context.framework, _ACTIONS),
         tool="kernel-stats",
         confidence=0.6,
-        rows=(Row("overview", "device_compute", round(compute * context.step_ms / 100, 3)),),
+        rows=tuple(
+            Row("kernel-stats", each.name, round(each.total_ps / device.steps / MS, 3))
+            for each in device.wide_products[:3]
+        ),
     )
 
 
@@ -40,7 +56,17 @@ def _tensor_cores(context: Context) -> str:
     rows = (context.read("kernel-stats") or {}).get("rows") or ()
     total = sum(row["total_us"] or 0.0 for row in rows)
     idle = sum(row["total_us"] or 0.0 for row in rows if row["tensor_core_eligible"] and not row["uses_tensor_core"])
-    return f"; {100.0 * idle / total:.0f} % could use tensor cores and does not" if total and idle else ""
+    return (
+        f"; {100.0 * idle / total:.0f} % of the kernels' time could use tensor cores and does not"
+        if total and idle
+        else ""
+    )
 
 
-RULE = Rule(id="precision.low", threshold_percent=10.0, evaluate=_evaluate, needs=("kernel-stats",))
+RULE = Rule(
+    id="precision.low",
+    threshold_percent=25.0,
+    evaluate=_evaluate,
+    needs=("kernel-stats",),
+    yields_to=("eager_dispatch", "small_batch"),  # a device that waits for launches gains nothing by being faster
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
 from stepscope.analysis.loop import Activity, LoopFacts
 
@@ -21,9 +21,18 @@ _TRACE_PYTHON = {
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
-    loop = context.loop
-    if loop is None:
+    if context.loop is None:
         return _between(context, threshold)
+    return None if context.has_device else _gaps(context, context.loop, threshold, "python.gaps")
+
+
+def _evaluate_on_device(context: Context, threshold: float) -> Advice | None:
+    if context.loop is None or not context.has_device:
+        return None
+    return _gaps(context, context.loop, threshold, "python.device-idle")
+
+
+def _gaps(context: Context, loop: LoopFacts, threshold: float, rule: str) -> Advice | None:
     idle = context.part_ms(Activity.PYTHON) - context.per_step(loop.after_moves_ps + _only_once(loop)) / MS
     if context.percent(idle) < threshold:
         return None
@@ -31,9 +40,8 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     where = f", most of it in {named[0].name.lstrip('$')}" if named else ""
     hint = () if named else tuple(filter(None, (_TRACE_PYTHON.get(context.framework),)))
     rows = [Row("op-stats", gap.name, round(context.per_step(gap.total_ps) / MS, 3)) for gap in named[:3]]
-    bounds = [Bound(context.compute_ms, "the computation")]
-    return without(context, idle, "Python while nothing computes", bounds, recorded=bool(named)).advice(
-        rule="python.gaps",
+    return without(context, idle, "Python while nothing computes", parts=(Activity.PYTHON,)).advice(
+        rule=rule,
         kind="python_overhead",
         title="Shorten the Python between pieces of work",
         evidence=f"in {context.percent(idle):.1f} % of the time of a step Python runs and nothing computes{where}",
@@ -82,12 +90,16 @@ def _between(context: Context, threshold: float) -> Advice | None:
     )
 
 
+_EXPLAINED_BY = (
+    "recompilation", "checkpoint_stall", "input_python", "input_file_read", "input_preprocessing",
+    "input_no_prefetch",
+)  # fmt: skip
+
 RULE = Rule(
     id="python.gaps",
     threshold_percent=10.0,
     evaluate=_evaluate,
-    yields_to=(
-        "recompilation", "checkpoint_stall", "input_python", "input_file_read", "input_preprocessing",
-        "input_no_prefetch", "straggler", "communication_bound", "memory_churn", "input_transfer",
-    ),
-)  # fmt: skip
+    yields_to=(*_EXPLAINED_BY, "straggler", "communication_bound", "memory_churn", "input_transfer"),
+)
+# Where a device works, its collectives and copies are not what fills a gap on the host.
+ON_DEVICE = Rule(id="python.device-idle", threshold_percent=10.0, evaluate=_evaluate_on_device, yields_to=_EXPLAINED_BY)

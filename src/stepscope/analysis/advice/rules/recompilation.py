@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stepscope.analysis.advice.context import Context
-from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.gain import Bound, calm, without
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop import Activity
@@ -35,12 +35,15 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         return None
     # A program that is new runs slowly once more: it is instantiated, its graph optimized, its caches are cold.
     around = context.part_ms(Activity.PROGRAM, Activity.RUNTIME, Activity.DISPATCH, Activity.WAIT)
-    removed = compiling + max(around - context.compute_ms, 0.0)
+    first = _first_runs_ms(context)
+    computing = context.compute_ms - first
+    removed = compiling + max(around - context.compute_ms, 0.0) + first
     times = context.calls(Activity.COMPILE)
     changed = _what_changed(context)
     return without(
         context, removed, "tracing, compiling and starting new programs",
-        [Bound(min(context.compute_ms, context.period_ms - compiling), "the computation")], recorded=True,
+        [Bound(min(computing, context.period_ms - compiling) * calm(context), "the computation")],
+        (Activity.COMPILE, Activity.PROGRAM, Activity.RUNTIME), competes=True,
     ).advice(
         rule="compile.again",
         kind="recompilation",
@@ -55,10 +58,19 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     )  # fmt: skip
 
 
+def _first_runs_ms(context: Context) -> float:
+    work = context.work
+    return work.first_runs_ps / max(work.steps, 1) / MS if work else 0.0
+
+
 def _what_changed(context: Context) -> str:
-    """Which program it is, as far as the trace names it."""
+    """Which program it is and what changes about it, as far as the trace tells."""
+    found = context.pace.compiles if context.pace else None
     programs = context.loop.programs if context.loop else []
-    return f"; most of it in {programs[0].name}" if programs else ""
+    if found is None or not (found.programs or found.op):
+        return f"; most of it in {programs[0].name}" if programs else ""
+    text = f"; {found.programs[0].name} {found.programs[0].times} times in all" if found.programs else ""
+    return text + (f"; the shapes that {found.op} is given change: {', then '.join(found.shapes)}" if found.op else "")
 
 
 RULE = Rule(id="compile.again", threshold_percent=8.0, evaluate=_evaluate)

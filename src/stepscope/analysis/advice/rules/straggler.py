@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 
 from stepscope.analysis.advice.context import MS, Context, busy_ps
 from stepscope.analysis.advice.gain import Bound, without
 from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.facts import HostFacts
+from stepscope.analysis.loop import Activity
 
+_MOSTLY = 0.5
 _MORE_OPS = 1.05  # times the ops of the others: the slow worker does something that they do not
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
-    looped = [host for host in context.hosts if host.loop is not None]
-    if len(looped) < 2:
+    busy = {host.host: time for host in context.hosts if (time := _busy_ms(context, host)) is not None}
+    if len(busy) < 2:
         return None
-    busy = {host.host: busy_ps(host.loop) / MS for host in looped}
-    slow = max(looped, key=lambda host: busy[host.host])
-    others = [host for host in looped if host is not slow]
+    working = [host for host in context.hosts if host.host in busy]
+    slow = max(working, key=lambda host: busy[host.host])
+    others = [host for host in working if host is not slow]
     usual = statistics.median(busy[host.host] for host in others)
     behind = busy[slow.host] - usual
     if context.percent(behind) < threshold:
         return None
-    ops = slow.work.ops / max(slow.work.steps, 1)
-    usual_ops = statistics.median(host.work.ops / max(host.work.steps, 1) for host in others)
-    extra = ops > _MORE_OPS * usual_ops
+    ops = _ops(slow)
+    usual_ops = statistics.median(_ops(host) for host in others)
+    extra = ops > _MORE_OPS * usual_ops or _outside_of_ops(slow, others) >= _MOSTLY * behind
     removed = behind if extra else busy[slow.host] - statistics.fmean(busy.values())
     what = f"work that only {slow.host} does" if extra else f"what {slow.host} has more than its share"
-    more = f"; it runs {ops:.0f} ops a step, the others {usual_ops:.0f}" if extra else "; all run the same ops"
+    more = _besides(ops, usual_ops, extra)
     rows = tuple(Row("pod-viewer", host, round(time, 3)) for host, time in busy.items())
     return without(context, removed, what, [Bound(usual, "the work of the others")]).advice(
         rule="straggler",
@@ -44,6 +48,36 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         confidence=0.9,
         rows=rows,
     )  # fmt: skip
+
+
+def _besides(ops: float, usual_ops: float, extra: bool) -> str:
+    if ops > _MORE_OPS * usual_ops:
+        return f"; it runs {ops:.0f} ops a step, the others {usual_ops:.0f}"
+    return "; what it does more is no op: Python, saving or input" if extra else "; all run the same ops"
+
+
+def _outside_of_ops(slow: HostFacts, others: Sequence[HostFacts]) -> float:
+    """How much longer than the others it does what is no op: runs Python, saves, makes its input."""
+    parts = [activity.name.lower() for activity in (Activity.PYTHON, Activity.CHECKPOINT, Activity.INPUT)]
+
+    def spent(host: HostFacts) -> float:
+        return sum(host.loop.activity_ps.get(part, 0) for part in parts) / host.loop.steps / MS if host.loop else 0.0
+
+    return spent(slow) - statistics.median(spent(host) for host in others)
+
+
+def _ops(host: HostFacts) -> float:
+    """Pieces of work per step: kernels, where a device works."""
+    return host.device.kernels / host.device.steps if host.device else host.work.ops / max(host.work.steps, 1)
+
+
+def _busy_ms(context: Context, host: HostFacts) -> float | None:
+    """Time per step in which a worker does not wait for the others: in a collective that nothing hides it does."""
+    if not context.has_device:
+        return busy_ps(host.loop) / MS if host.loop is not None else None
+    if host.device is None or not host.device.marked:
+        return None
+    return (host.device.observed_ps - host.device.exposed_collectives_ps) / host.device.steps / MS
 
 
 RULE = Rule(id="straggler", threshold_percent=15.0, evaluate=_evaluate)

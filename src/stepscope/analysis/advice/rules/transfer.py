@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop import Activity
@@ -33,8 +33,8 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(copies + casts) < threshold:
         return None
     what = "copies data in" if copies >= casts else "converts data to another type or device"
-    bounds = [Bound(context.compute_ms - casts, "the computation")]
-    return without(context, copies + casts, "copying data in", bounds).advice(
+    gain = without(context, copies + casts, "copying data in", parts=(Activity.TRANSFER,), competes=True)
+    return gain.advice(
         rule="input.transfer",
         kind="input_transfer",
         title="Copy data in once, not in every step",

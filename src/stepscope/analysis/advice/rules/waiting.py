@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.gain import Bound, events_ms, without
 from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.feeding import FeedFacts
@@ -88,10 +88,14 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(waits) < threshold:
         return None
     kind, why, confidence = _cause(context, waits, unnamed)
-    disturbed = context.disturbed_ms if _feed(context).threads else 0.0
-    what = "waiting for input" + (f" and {disturbed:.2f} ms of competing with it for the cores" if disturbed else "")
-    bounds = _bounds(context, kind, waits, disturbed)
-    gain = without(context, waits + disturbed, what, bounds, recorded=_in_python(context))
+    parts: tuple[Activity, ...] = (Activity.PYTHON if unnamed else Activity.INPUT,)
+    if kind == "input_python" and _feed(context).has_iterators:
+        # Python in other threads holds the interpreter's lock: what looks like Python of the loop waits for it.
+        parts = (Activity.INPUT, Activity.PYTHON)
+        waits += context.part_ms(Activity.PYTHON)
+    recorded = events_ms(context, _feed(context).events)
+    bounds = _bounds(context, kind, max(waits - recorded, 0.0))
+    gain = without(context, waits, "waiting for input", bounds, parts, competes=True, recorded_ms=recorded)
     actions = actions_for(context.framework, _ACTIONS[kind])
     return gain.advice(
         rule=f"input.{kind.removeprefix('input_')}",
@@ -115,11 +119,6 @@ def _feed(context: Context) -> FeedFacts:
     return (context.pace or context.hosts[0]).feed
 
 
-def _in_python(context: Context) -> bool:
-    loop = context.loop
-    return loop is not None and loop.input_from_python_ps > 0
-
-
 def _before_the_step(context: Context) -> float:
     """Long gaps before a step's first work, where nothing else tells of input: the loop makes its batch there."""
     loop = context.loop
@@ -138,7 +137,7 @@ def _cause(context: Context, waits: float, unnamed: float) -> tuple[str, str, fl
         return _cause_in_iterators(context, feed, waits)
     if loop is not None and loop.input_from_python_ps:
         return _cause_in_python(context)
-    if unnamed:
+    if 2 * unnamed >= waits:
         return "input_python", "Python runs before the first op or program of each step", 0.5
     return "input_preprocessing", "nothing of how the input is made was recorded", 0.4
 
@@ -193,16 +192,15 @@ def _cause_in_python(context: Context) -> tuple[str, str, float]:
 _CALLS_PER_MS = 20.0  # Python calls per ms below which the time is spent in compiled code
 
 
-def _bounds(context: Context, kind: str, waits: float, disturbed: float) -> list[Bound]:
+def _bounds(context: Context, kind: str, waits: float) -> list[Bound]:
     """What becomes critical when the step no longer waits."""
-    feed = _feed(context)
-    bounds = [Bound(context.compute_ms - disturbed, "the computation")]
+    feed, bounds = _feed(context), []
     if kind == "input_no_prefetch":
         bounds.append(Bound(waits, "the input, now side by side with the step,"))
-    if kind == "input_preprocessing" and feed.threads:
+    if kind in ("input_preprocessing", "input_no_prefetch") and feed.threads:
         work = context.work
         own = work.self_ps / max(work.steps, 1) / MS if work else 0.0
-        total = own + context.per_step(feed.ops_ps) / MS
+        total = own + max(context.per_step(feed.ops_ps) / MS - events_ms(context, feed.events), 0.0)
         bounds.append(Bound(total / feed.threads, f"the work of input and step on {feed.threads} threads"))
     return bounds
 

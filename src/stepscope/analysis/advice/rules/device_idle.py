@@ -1,0 +1,202 @@
+"""The devices stand idle while the host launches work too slowly, or comes back from waiting for them.
+
+Idle time that waiting for input, saving, compiling or Python explains belongs to other rules.
+"""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.device_facts import DeviceFacts, Share
+from stepscope.analysis.loop import Activity
+
+_MANY_KERNELS = 50.0  # a step: fewer do not keep a host busy
+_MANY_GAPS = 20.0  # a step: launching leaves a gap before many kernels, other causes leave few
+_MOST_COMPILED = 0.5  # of the kernels: they come with programs, which launch them without Python
+_OF_PROGRAMS = 35.0  # percent of the step that starting programs has to take
+_LARGEST_GAP = 0.5  # of all idle time: then it is not launching that makes it
+_BUSY_INPUT = 0.5  # of the steps' time: that much work on one thread of the input competes for the cores
+
+_BLOCKS = re.compile(r"(?i).*(?:memcpy|copy|synchronize|wait)")
+
+_FEWER: Actions = {
+    "tensorflow": (
+        "compile the step as a whole: tf.function(jit_compile=True), which fuses small kernels",
+        "use larger batches, and model.compile(steps_per_execution=N)",
+    ),
+    "jax": ("put the whole step under one jax.jit", "jax.lax.scan over several steps, or larger batches"),
+    "pytorch": (
+        "torch.compile(model, mode='reduce-overhead'), which fuses kernels and replays CUDA graphs",
+        "use fused optimizers, such as torch.optim.AdamW(params, fused=True), and larger batches",
+    ),
+    "": ("launch fewer and larger pieces of device work", "use larger batches"),
+}
+_LARGER: Actions = {
+    "tensorflow": (
+        "use larger batches: Dataset.batch(n) with a larger n",
+        "run several steps in one call: model.compile(steps_per_execution=N)",
+    ),
+    "jax": ("use larger batches", "jax.lax.scan over several steps in one jitted program"),
+    "pytorch": ("use larger batches", "keep inputs and outputs of the graph in place, so that it is replayed at once"),
+    "": ("use larger batches", "run several steps in one program"),
+}
+_PRIVATE_THREADS = "keep threads of the input away from those that launch: TF_GPU_THREAD_MODE=gpu_private"
+_SYNC: Actions = {
+    "tensorflow": (
+        "call .numpy() and print losses every N steps, not in every step",
+        "keep metrics as tf.keras.metrics, read them at the end of an epoch",
+    ),
+    "jax": (
+        "fetch values every N steps: float(x), x.item(), np.asarray(x) and block_until_ready() wait for the device",
+        "start copies early with x.copy_to_host_async()",
+    ),
+    "pytorch": (
+        "fetch values every N steps, and several at once: .item(), float(), .cpu() and print() wait for the device",
+        "avoid ops whose result size depends on data (nonzero, masked_select, boolean indexing) within the step",
+        "copy with non_blocking=True from and to pinned memory",
+    ),
+    "": ("fetch values from the device every N steps, and several at once",),
+}
+
+
+def _launching(context: Context, threshold: float) -> Advice | None:
+    device = context.device
+    if device is None or not device.marked:
+        return None
+    if device.kernels < _MANY_KERNELS * device.steps:
+        return _starting_programs(context, device)
+    idle = _left_to_launching(context, device)
+    of_one_gap = device.longest_gap_ps * device.steps >= _LARGEST_GAP * device.idle_ps and not _happens_once(device)
+    if context.percent(idle) < threshold or device.gaps < _MANY_GAPS * device.steps or of_one_gap:
+        return None
+    kernels = device.kernels / device.steps
+    compiled = device.compiled >= _MOST_COMPILED * device.kernels
+    threads = _contention(context)
+    short = f", {100 * device.short_kernels / device.kernels:.0f} % of them shorter than 20 us"
+    evidence = (
+        f"the device stands idle for {context.percent(idle):.1f} % of the time of a step while the host launches"
+        f" {kernels:.0f} kernels{short}"
+    )
+    if threads:
+        evidence += "; the threads of tf.data are busy meanwhile"
+    actions = actions_for(context.framework, _LARGER if compiled else _FEWER)
+    gain = without(context, idle, "idle time between launches", [_busy(device)])
+    return gain.advice(
+        rule="launch.bound",
+        kind="small_batch" if compiled else "eager_dispatch",
+        title="Give each launch more to compute" if compiled else "Launch fewer or larger pieces of device work",
+        evidence=evidence,
+        actions=(_PRIVATE_THREADS, *actions) if threads else actions,
+        tool="idle",
+        confidence=0.8 if device.short_kernels > 0.5 * device.kernels else 0.6,
+        rows=(Row("steps", "kernel_launch", round(idle, 3)), *_rows(device, device.calls[:2])),
+        intervals=context.intervals(Activity.RUNTIME) or context.intervals(Activity.OP),
+    )
+
+
+def _starting_programs(context: Context, device: DeviceFacts) -> Advice | None:
+    """Compiled programs of few kernels: the host needs longer to start one than the device to run it."""
+    calls = context.calls(Activity.PROGRAM)
+    idle = min(_left_to_launching(context, device), _of_loop(context, Activity.PROGRAM, Activity.RUNTIME))
+    if not calls or device.compiled < _MOST_COMPILED * device.kernels or context.percent(idle) < _OF_PROGRAMS:
+        return None
+    return without(context, idle, "starting programs", [_busy(device)]).advice(
+        rule="launch.programs",
+        kind="small_batch",
+        title="Give each launch more to compute",
+        evidence=f"the device stands idle for {context.percent(idle):.1f} % of the time of a step while the host starts"
+        f" {calls:.1f} programs, which keep the device busy for {device.busy_ps / device.steps / MS:.2f} ms",
+        actions=actions_for(context.framework, _LARGER),
+        tool="idle",
+        confidence=0.5,
+        rows=_rows(device, device.calls[:2]),
+        intervals=context.intervals(Activity.PROGRAM),
+    )
+
+
+def _left_to_launching(context: Context, device: DeviceFacts) -> float:
+    """Idle time per step that nothing else explains, on average over all gaps but the longest."""
+    once = device.longest_gap_ps if _happens_once(device) else 0
+    if once >= _LARGEST_GAP * device.idle_ps:
+        return 0.0
+    idle = (device.idle_ps - once - device.after_sync_ps) / device.steps / MS
+    others = context.part_ms(Activity.INPUT, Activity.TRANSFER, Activity.COMPILE) + _of_loop(
+        context, Activity.CHECKPOINT, Activity.PYTHON
+    )
+    return max(idle - others, 0.0)
+
+
+def _happens_once(device: DeviceFacts) -> bool:
+    """Whether the longest gap is too long to be found in every step."""
+    return device.longest_gap_ps * device.steps > device.idle_ps
+
+
+def _of_loop(context: Context, *activities: Activity) -> float:
+    loop = context.loop
+    return (
+        sum(context.per_step(loop.activity_ps.get(each.name.lower(), 0)) for each in activities) / MS if loop else 0.0
+    )
+
+
+def _contention(context: Context) -> bool:
+    """Whether ops of tf.data keep a core busy for much of the time in which TensorFlow launches kernels."""
+    pace = context.pace
+    if context.framework != "tensorflow" or pace is None or pace.loop is None:
+        return False
+    return max(pace.feed.ops_ps, pace.feed.produced_ps) >= _BUSY_INPUT * pace.loop.observed_ps
+
+
+def _waiting(context: Context, threshold: float) -> Advice | None:
+    device = context.device
+    if device is None:
+        return None
+    blocked = [
+        call for call in device.calls if call.total_ps >= _LARGEST_GAP * device.idle_ps and _BLOCKS.match(call.name)
+    ]
+    after = device.after_sync_ps if device.syncs > device.steps else 0
+    idle_ps = max(after, blocked[0].total_ps if blocked else 0)
+    idle = idle_ps / device.steps / MS
+    if context.percent(idle) < threshold:
+        return None
+    once = not device.marked or (bool(blocked) and blocked[0].calls < device.steps)
+    how = (
+        f"in {blocked[0].name}"
+        if blocked
+        else f"after the host has waited for it, {device.syncs / device.steps:.0f} times a step"
+    )
+    of_a_step = " of a step" if device.marked else ""
+    seldom = "; that is not in every step, so look whether it matters at all" if once else ""
+    return without(context, idle, "idle time around waits for the device", [_busy(device)]).advice(
+        rule="device.sync",
+        kind="host_sync",
+        title="Stop waiting for the device within the step",
+        evidence=f"the device stands idle for {context.percent(idle):.1f} % of the time{of_a_step} {how}{seldom}",
+        actions=actions_for(context.framework, _SYNC),
+        tool="syncs",
+        confidence=0.3 if once else 0.7,
+        rows=_rows(device, blocked or device.calls[:2]),
+        intervals=context.intervals(Activity.SYNC),
+    )
+
+
+def _busy(device: DeviceFacts) -> Bound:
+    return Bound(device.busy_ps / device.steps / MS, "the device")
+
+
+def _rows(device: DeviceFacts, calls: list[Share]) -> tuple[Row, ...]:
+    return tuple(Row("op-stats", call.name, round(call.total_ps / device.steps / MS, 3)) for call in calls)
+
+
+_INPUT = ("input_preprocessing", "input_python", "input_file_read", "input_no_prefetch")
+
+LAUNCHES = Rule(id="launch.bound", threshold_percent=10.0, evaluate=_launching, yields_to=("recompilation", *_INPUT))
+WAITS = Rule(
+    id="device.sync",
+    threshold_percent=5.0,
+    evaluate=_waiting,
+    yields_to=("recompilation", "checkpoint_stall", "input_transfer", *_INPUT),
+)

@@ -1,0 +1,67 @@
+"""Facts about every event that several analyses ask for, computed once per trace, and quick ways to ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope import kernels
+from stepscope.analysis.grouping import forest
+from stepscope.model import EventKind, HostTrace, LineKind
+
+Mask = NDArray[np.bool_]
+
+# What may stand around an event, each with its bit in the column of `_around`.
+_BIT_OF: dict[EventKind, int] = {
+    EventKind.INPUT_WAIT: 1,
+    EventKind.BACKWARD: 2,
+    EventKind.EXECUTOR: 4,
+    EventKind.ANNOTATION: 8,
+}
+
+
+def on_threads(trace: HostTrace) -> Mask:
+    """Events on threads of the host: bool of shape (events,)."""
+    return trace.derived("on threads", lambda host: (host.lines.kind == LineKind.THREAD)[host.events.line])
+
+
+def of_kinds(kind: NDArray[np.uint8], kinds: Iterable[EventKind]) -> Mask:
+    """Which of the events are of one of some kinds: bool of the shape of `kind`."""
+    table = np.zeros(256, np.bool_)
+    table[[int(each) for each in kinds]] = True
+    return table[kind]
+
+
+def inside(trace: HostTrace, rows: NDArray[np.int64], kind: EventKind) -> Mask:
+    """Which of the events are of a kind, or have one of it around them; it is one of those that `_BIT_OF` lists."""
+    found: Mask = (trace.derived("around", _around)[rows] & np.uint8(_BIT_OF[kind])) != 0
+    return found
+
+
+def _around(trace: HostTrace) -> NDArray[np.uint8]:
+    bits = np.zeros(256, np.uint8)
+    for kind, bit in _BIT_OF.items():
+        bits[kind] = bit
+    out = np.empty(len(trace.events), np.uint8)
+    kernels.nesting.around(trace.events.kind, forest(trace).parent, bits, out)
+    return out
+
+
+def type_names(trace: HostTrace, types: NDArray[np.integer]) -> dict[int, str]:
+    """The names of the event types that occur in a column of them, by row of the table of types."""
+    known: dict[int, str] = trace.derived("type names", lambda _: {})
+    present = np.flatnonzero(np.bincount(types, minlength=1))
+    missing = [row for row in present.tolist() if row not in known]
+    if missing:
+        known.update(zip(missing, trace.strings.texts(trace.event_types.name[missing]), strict=True))
+    return {row: known[row] for row in present.tolist()}
+
+
+def named(trace: HostTrace, types: NDArray[np.integer], test: Callable[[str], object]) -> Mask:
+    """Which events, given by their types, have a name that passes a test: bool of the shape of `types`."""
+    table = np.zeros(len(trace.event_types), np.bool_)
+    passed = [row for row, name in type_names(trace, types).items() if test(name)]
+    table[passed] = True
+    return table[types] if passed else np.zeros(len(types), np.bool_)

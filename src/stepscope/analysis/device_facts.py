@@ -1,0 +1,280 @@
+"""What the devices of a host do in the steps: what they run, and what the host does while they stand idle.
+
+A device stands idle between two pieces of its work.  What the loop's thread does in such a gap tells why.  A gap in
+which the host comes back from waiting for the device is the price of that wait: the host could launch nothing before.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.analysis.columns import named, of_kinds, on_threads
+from stepscope.analysis.grouping import is_device_work
+from stepscope.analysis.kernel_names import brief
+from stepscope.analysis.spans import Spans
+from stepscope.analysis.stepping import steps_of
+from stepscope.analysis.syncs import BLOCKING_COPY
+from stepscope.model import EventKind, HostTrace, Trait, stat_names
+
+I64 = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+K = EventKind
+
+SHORT_KERNEL_PS = 20_000_000  # a launch costs the host about half as much
+SHORT_GAP_PS = 200_000_000  # launches of one kernel after another leave shorter gaps
+_MOST_NAMES = 5
+_RUNTIME = (K.RUNTIME_CALL, K.SYNC, K.COPY_HOST_TO_DEVICE_CALL)
+_COMPUTES = (K.KERNEL, K.DEVICE_OP)
+
+# Kernels that bring data into another order and compute nothing: cuDNN's and MIOpen's between layouts, TensorFlow's and
+# XLA's transposes.
+_LAYOUT = re.compile(
+    r"(?i).*(?:nc[d]?hw\w*(?:to|2)n[d]?hwc|n[d]?hwc\w*(?:to|2)nc[d]?hw|(?<!conv_)(?<!conv2d_)transpose(?!d?_?conv)"
+    r"|SwapDimension\dAnd\d|ShuffleInTensor|SubTensorOpWith(?:Cast|Scalar)\w*1d|tensorTransform)"
+)
+# Kernels that only copy or join: what PyTorch's contiguous(), clone() and cat() run, and XLA's copies.
+_COPIES = re.compile(
+    r".*(?:direct_copy_kernel|CatArrayBatchedCopy)|(?:copy|concatenate|slice)(?:[-_](?:start|done|fusion))*(?:\.\d+)?$"
+)
+_COMPUTES_TOO = re.compile(r"(?i).*(?:gemm|_dot|convolution|conv2d|conv3d|attention|softmax|reduce|norm|fmha)")
+# Products and convolutions whose names say that they take 32 bits; those that say nothing are not counted.
+_WIDE_PRODUCT = re.compile(
+    r".*(?:sgemm|sgemv|scudnn|s1688(?:gemm|fprop|dgrad|wgrad)|tf32|f32f32|Cijk_\w+?_SB_)"
+    r"|(?i:.*(?:gemm|gemv|convol|conv\dd|[dw]grad|winograd|xmma|cutlass|matmul|attention|fmha)).*<(?:float|f32)\b"
+    r"|%(?:dot|convolution)[\w.\-]* = f32\["
+)
+_PAGEABLE = re.compile(r"(?i).*\(pageable|.*kind_src:pageable")
+_XLA_OP = re.compile(r"%([\w.\-]+) = ")
+
+
+@dataclass(frozen=True)
+class Share:
+    """Work or calls of one name: how often, and for how long altogether, in ps."""
+
+    name: str
+    calls: int
+    total_ps: int
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """The devices of one host in its steps, all steps together, in ps.
+
+    Attributes:
+        steps: how many; `marked` is False where the whole capture counts as one.
+        observed_ps: from the first step's begin to the last one's end.
+        busy_ps: time with work on a device.
+        work_ps: all pieces of work added up, which is more where devices or streams work at a time.
+        kernels: pieces of computation; `short_kernels` of them last less than SHORT_KERNEL_PS.
+        compiled: those of them that belong to a compiled program or a recorded graph.
+        layout_ps: time of kernels that only bring data into another order; `layout` lists the largest.
+        copying_ps: the same of those that copy or join data, copies inside a device included; `copying` lists them.
+        wide_products_ps: time of matrix products and convolutions in 32 bits or more; `wide_products` lists them.
+        pageable: copies to a device out of memory that is not pinned; `exposed_pageable_ps` is the time in which they
+            are all that a device does.
+        collectives: pieces of communication; `collective_ps` their median length, `exposed_collectives_ps` the time in
+            which they are all that a device does.
+        idle_ps: time without work on any device between the first step's begin and the last one's end.
+        short_gaps_ps: the part of it in gaps shorter than SHORT_GAP_PS; `gaps` tells how many gaps there are.
+        longest_gap_ps: the longest gap.
+        after_sync_ps: the part in gaps during which the host comes back from waiting for the device.
+        syncs: such waits.
+        calls: calls of the loop's thread into the device's runtime while the devices stand idle, longest first.
+    """
+
+    steps: int
+    marked: bool
+    observed_ps: int
+    busy_ps: int
+    work_ps: int
+    kernels: int
+    short_kernels: int
+    compiled: int
+    layout_ps: int
+    layout: list[Share]
+    copying_ps: int
+    copying: list[Share]
+    wide_products_ps: int
+    wide_products: list[Share]
+    pageable: int
+    exposed_pageable_ps: int
+    collectives: int
+    collective_ps: int
+    exposed_collectives_ps: int
+    idle_ps: int
+    short_gaps_ps: int
+    gaps: int
+    longest_gap_ps: int
+    after_sync_ps: int
+    syncs: int
+    calls: list[Share]
+
+
+def device_facts_of(trace: HostTrace) -> DeviceFacts | None:
+    """The devices of a host; None without steps or without work of a device in them."""
+    return trace.derived("device facts", _find)
+
+
+def _find(trace: HostTrace) -> DeviceFacts | None:
+    steps, device = steps_of(trace), is_device_work(trace)
+    if not len(steps.number) or not device.any():
+        return None
+    whole = Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
+    rows = np.flatnonzero(device)
+    start, end = _times(trace, rows)
+    rows = rows[(start < whole.end[0]) & (end > whole.start[0])]
+    if not len(rows):
+        return None
+    kind, length = trace.events.kind[rows], trace.events.duration_ps[rows]
+    narrow = (trace.events.traits[rows] & np.uint8(Trait.COMPUTES_16BIT)) != 0
+    computes, talks = of_kinds(kind, _COMPUTES), kind == K.COLLECTIVE
+    layout, copying = _sorts(trace, rows)
+    layout &= computes
+    copying = (copying & computes & ~layout) | (kind == K.COPY_DEVICE_TO_DEVICE)
+    pageable = (kind == K.COPY_HOST_TO_DEVICE) & _from_pageable(trace, rows)
+    wide = computes & ~narrow & ~layout & ~copying & named(trace, trace.events.type[rows], _is_wide_product)
+    busy = Spans.of(*_times(trace, rows)) & whole
+    return DeviceFacts(
+        steps=len(steps.number),
+        marked=steps.source != "none",
+        observed_ps=whole.total,
+        busy_ps=busy.total,
+        work_ps=int(length.sum()),
+        kernels=int(computes.sum()),
+        short_kernels=int((length[computes] < SHORT_KERNEL_PS).sum()),
+        compiled=int((computes & _compiled(trace, rows)).sum()),
+        layout_ps=int(length[layout].sum()),
+        layout=_largest(trace, rows[layout]),
+        copying_ps=int(length[copying].sum()),
+        copying=_largest(trace, rows[copying]),
+        wide_products_ps=int(length[wide].sum()),
+        wide_products=_largest(trace, rows[wide]),
+        pageable=int(pageable.sum()),
+        exposed_pageable_ps=_exposed(trace, rows, pageable, whole),
+        collectives=int(talks.sum()),
+        collective_ps=int(np.median(length[talks])) if talks.any() else 0,
+        exposed_collectives_ps=_exposed(trace, rows, talks, whole),
+        **_idle(trace, whole - busy),
+    )
+
+
+def _times(trace: HostTrace, rows: I64) -> tuple[I64, I64]:
+    start = trace.events.start_ps[rows]
+    return start, start + trace.events.duration_ps[rows]
+
+
+def _exposed(trace: HostTrace, rows: I64, chosen: Mask, whole: Spans) -> int:
+    """Time in which some of the work is all that the devices do."""
+    if not chosen.any():
+        return 0
+    return ((Spans.of(*_times(trace, rows[chosen])) - Spans.of(*_times(trace, rows[~chosen]))) & whole).total
+
+
+# -- what runs on the devices --------------------------------------------------------------------------------------
+
+
+def _sorts(trace: HostTrace, rows: I64) -> tuple[Mask, Mask]:
+    """Which work only changes the order of data, and which only copies it."""
+    types = trace.events.type[rows]
+    return named(trace, types, _is_layout), named(trace, types, _is_copy)
+
+
+def _is_layout(name: str) -> bool:
+    """
+    >>> [_is_layout(name) for name in ("void cudnn::ops::nchwToNhwcKernel<float>()", "input_transpose_fusion", "dot_0")]
+    [True, True, False]
+    """
+    text = _short(name)
+    return bool(_LAYOUT.match(text)) and not _COMPUTES_TOO.match(text)
+
+
+def _is_copy(name: str) -> bool:
+    """
+    >>> [_is_copy(name) for name in ("%copy-done.2 = f32[5] copy-done(f32[5] %a)", "wrapped_copy_add", "copy.3")]
+    [True, False, True]
+    """
+    text = _short(name)
+    return bool(_COPIES.match(text)) and not _COMPUTES_TOO.match(text)
+
+
+def _is_wide_product(name: str) -> bool:
+    """
+    >>> [_is_wide_product(name) for name in ("volta_sgemm_64x64", "void dgrad<float, 5>()", "gemm_fusion_dot")]
+    [True, True, False]
+    """
+    return bool(_WIDE_PRODUCT.match(name))
+
+
+def _short(name: str) -> str:
+    found = _XLA_OP.match(name)
+    return found[1] if found else name
+
+
+def _from_pageable(trace: HostTrace, rows: I64) -> Mask:
+    """Copies whose name or details say that their source is not pinned."""
+    told = named(trace, trace.events.type[rows], _PAGEABLE.match)
+    if not trace.has_stat(stat_names.COPY_DETAILS):
+        return told
+    texts, inverse = np.unique(trace.stat_strings(stat_names.COPY_DETAILS)[rows], return_inverse=True)
+    details = np.array([bool(_PAGEABLE.match(trace.strings[text])) for text in texts.tolist()], np.bool_)
+    found: Mask = told | details[inverse]
+    return found
+
+
+def _compiled(trace: HostTrace, rows: I64) -> Mask:
+    """Work of a compiled program or of a recorded graph: nobody launches its pieces one by one."""
+    of_program = trace.stat_strings(stat_names.HLO_MODULE)[rows] > 0
+    graph = trace.stat_ints(stat_names.GRAPH_NODE_ID, 0)[rows] > 0
+    found: Mask = of_program | graph
+    return found
+
+
+def _largest(trace: HostTrace, rows: I64) -> list[Share]:
+    types, inverse = np.unique(trace.events.type[rows], return_inverse=True)
+    total, calls = np.zeros(len(types), np.int64), np.bincount(inverse, minlength=len(types))
+    np.add.at(total, inverse, trace.events.duration_ps[rows])
+    merged: dict[str, Share] = {}
+    names = trace.strings.texts(trace.event_types.name[types])
+    for name, count, time in zip(names, calls.tolist(), total.tolist(), strict=True):
+        text = brief(_short(name))
+        known = merged.get(text, Share(text, 0, 0))
+        merged[text] = Share(text, known.calls + count, known.total_ps + time)
+    return sorted(merged.values(), key=lambda share: (-share.total_ps, share.name))[:_MOST_NAMES]
+
+
+# -- what the host does meanwhile ----------------------------------------------------------------------------------
+
+
+def _idle(trace: HostTrace, idle: Spans) -> dict[str, Any]:
+    length = idle.end - idle.start
+    calls = np.flatnonzero(on_threads(trace) & of_kinds(trace.events.kind, _RUNTIME))
+    start, end = _times(trace, calls)
+    waits = trace.events.kind[calls] == K.SYNC
+    waits |= named(trace, trace.events.type[calls], BLOCKING_COPY.match)
+    begins = np.searchsorted(idle.start, end[waits], side="right") - 1  # the gap in which each wait may end
+    hit = begins >= 0
+    hit[hit] = idle.end[begins[hit]] > end[waits][hit]
+    return {
+        "idle_ps": idle.total,
+        "short_gaps_ps": int(length[length < SHORT_GAP_PS].sum()),
+        "gaps": len(length),
+        "longest_gap_ps": int(length.max(initial=0)),
+        "after_sync_ps": int(length[np.unique(begins[hit])].sum()),
+        "syncs": int(hit.sum()),
+        "calls": _idle_calls(trace, calls, idle.covered(start, end)),
+    }
+
+
+def _idle_calls(trace: HostTrace, calls: I64, idle_ps: I64) -> list[Share]:
+    """The calls into the runtime while the devices stand idle, by name."""
+    names, inverse = np.unique(trace.event_names()[calls], return_inverse=True)
+    total = np.zeros(len(names), np.int64)
+    np.add.at(total, inverse, idle_ps)
+    count = np.bincount(inverse[idle_ps > 0], minlength=len(names))
+    order = np.argsort(-total, kind="stable")[:_MOST_NAMES].tolist()
+    return [Share(trace.strings[names[at]], int(count[at]), int(total[at])) for at in order if total[at]]

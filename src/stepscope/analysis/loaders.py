@@ -1,0 +1,160 @@
+"""The calls in which a loop waits for its next batch: how long they take, and what serves them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.analysis.grouping import enclosing
+from stepscope.analysis.spans import Spans, spans_of
+from stepscope.analysis.stepping import steps_of
+from stepscope.model import EventKind, HostTrace, LineKind
+
+I64 = NDArray[np.int64]
+K = EventKind
+
+LEAST_SHARE = 100
+IN_CALLS, ON_A_THREAD = "in the calls", "on another thread"
+
+_SINGLE_PROCESS = re.compile(r".*SingleProcess")
+_WORKERS = re.compile(r".*MultiProcess")
+# Python calls, where they were recorded: the constructor of a loader's iterator, and the start of a process in it.
+_LOADER_STARTS = r".*torch/utils/data/dataloader\.py\(\d+\): __init__$"
+_PROCESS_STARTS = r"(?:.*/)?multiprocessing/process\.py\(\d+\): start$"
+_PINS = r"aten::_?pin_memory$|.*torch/utils/data/_utils/pin_memory\.py\(\d+\): pin_memory$"
+
+
+@dataclass(frozen=True)
+class Loader:
+    """Calls of one name in which the loop waits for a batch; times in ps.
+
+    Attributes:
+        in_steps_ps: the part of `total_ps` that lies in steps.
+        workers: processes that make the items; 0 if the calls do, None where the trace does not tell.
+        pinning: IN_CALLS or ON_A_THREAD if batches are copied to pinned memory there, else empty.
+        pins, pin_ps: how often, and how long that takes.
+    """
+
+    name: str
+    calls: int
+    total_ps: int
+    max_ps: int
+    in_steps_ps: int
+    workers: int | None
+    pinning: str
+    pins: int
+    pin_ps: int
+
+
+def loaders_of(trace: HostTrace) -> list[Loader]:
+    """The loaders of a host, longest first."""
+    waits = outer_waits(trace)
+    names = trace.event_names()[waits]
+    found = [_loader(trace, trace.strings[name], waits[names == name]) for name in np.unique(names).tolist()]
+    return sorted(found, key=lambda loader: (-loader.total_ps, loader.name))
+
+
+def add_loaders(loaders: Iterable[Loader]) -> list[Loader]:
+    """Loaders of equal name as one, longest first; what they do not agree on is unknown.
+
+    Left out are those that take less than a hundredth of the longest: the ops of a graph hand a batch on in many calls.
+    """
+    merged: dict[str, Loader] = {}
+    for loader in loaders:
+        before = merged.get(loader.name)
+        merged[loader.name] = loader if before is None else _sum(before, loader)
+    longest = max((loader.total_ps for loader in merged.values()), default=0)
+    kept = [loader for loader in merged.values() if LEAST_SHARE * loader.total_ps >= longest]
+    return sorted(kept, key=lambda loader: (-loader.total_ps, loader.name))
+
+
+def _sum(one: Loader, other: Loader) -> Loader:
+    return replace(
+        one,
+        calls=one.calls + other.calls,
+        total_ps=one.total_ps + other.total_ps,
+        max_ps=max(one.max_ps, other.max_ps),
+        in_steps_ps=one.in_steps_ps + other.in_steps_ps,
+        workers=one.workers if one.workers == other.workers else None,
+        pinning=one.pinning or other.pinning,
+        pins=one.pins + other.pins,
+        pin_ps=one.pin_ps + other.pin_ps,
+    )
+
+
+def outer_waits(trace: HostTrace) -> I64:
+    """The outermost calls on threads that wait for a batch: rows of events."""
+    waits = (trace.events.kind == K.INPUT_WAIT) & (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    return np.flatnonzero(_outermost(trace, waits))
+
+
+def wait_per_step(trace: HostTrace) -> list[int]:
+    """Time in ps of each step in which a thread waits for a batch."""
+    steps = steps_of(trace)
+    waited: list[int] = spans_of(trace, outer_waits(trace)).covered(steps.start_ps, steps.end_ps).tolist()
+    return waited
+
+
+def _loader(trace: HostTrace, name: str, calls: I64) -> Loader:
+    steps, duration = steps_of(trace), trace.events.duration_ps[calls]
+    in_steps = spans_of(trace, calls) & Spans.of(steps.start_ps, steps.end_ps)
+    inside, elsewhere = _pins(trace, calls)
+    of_thread = not len(inside) and _WORKERS.match(name) is not None
+    pins = elsewhere if of_thread else inside
+    return Loader(
+        name=name,
+        calls=len(calls),
+        total_ps=int(duration.sum()),
+        max_ps=int(duration.max()),
+        in_steps_ps=in_steps.total,
+        workers=_workers(trace, name),
+        pinning="" if not len(pins) else ON_A_THREAD if of_thread else IN_CALLS,
+        pins=len(pins),
+        pin_ps=int(trace.events.duration_ps[pins].sum()),
+    )
+
+
+def _workers(trace: HostTrace, name: str) -> int | None:
+    """Processes that a loader's iterator started; every iterator seen to start has to agree."""
+    if _SINGLE_PROCESS.match(name):
+        return 0
+    if not _WORKERS.match(name):
+        return None
+    starts = np.flatnonzero(_python(trace, _PROCESS_STARTS))
+    makers = enclosing(trace, _python(trace, _LOADER_STARTS))[starts]
+    _, counts = np.unique(makers[makers >= 0], return_counts=True)
+    return int(counts[0]) if len(counts) and (counts == counts[0]).all() else None
+
+
+def _pins(trace: HostTrace, calls: I64) -> tuple[I64, I64]:
+    """What copies to pinned memory: inside some calls that wait, and on threads where nothing waits."""
+    pins = np.flatnonzero(_outermost(trace, _named(trace, _PINS, K.OP, K.PYTHON_CALL)))
+    is_call = np.zeros(len(trace.events), np.bool_)
+    is_call[calls] = True
+    inside = enclosing(trace, is_call)[pins] >= 0
+    waiting = np.isin(trace.events.line[pins], trace.events.line[outer_waits(trace)])
+    return pins[inside], pins[~waiting]
+
+
+def _python(trace: HostTrace, pattern: str) -> NDArray[np.bool_]:
+    return _named(trace, pattern, K.PYTHON_CALL)
+
+
+def _named(trace: HostTrace, pattern: str, *kinds: EventKind) -> NDArray[np.bool_]:
+    """Events of some kinds whose name matches: bool of shape (events,)."""
+    of_kind = np.isin(trace.events.kind, kinds)
+    matches = np.zeros(len(trace.event_types), np.bool_)
+    compiled = re.compile(pattern)
+    for row in np.unique(trace.events.type[of_kind]).tolist():
+        matches[row] = compiled.match(trace.strings[trace.event_types.name[row]]) is not None
+    found: NDArray[np.bool_] = of_kind & matches[trace.events.type]
+    return found
+
+
+def _outermost(trace: HostTrace, counts: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    outer: NDArray[np.bool_] = counts & (enclosing(trace, counts) == np.arange(len(trace.events)))
+    return outer

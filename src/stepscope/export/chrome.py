@@ -1,0 +1,257 @@
+"""Chrome's trace JSON: text of the different names is made once, and a kernel puts the lines together.
+
+Times are microseconds with up to six decimals, so nothing is rounded.  The category of an event is its kind in our
+model and the word `stepscope`, by which our own reader knows it again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope import kernels
+from stepscope.analysis.timeline.counters import Counter
+from stepscope.export.content import FULL_NAME, I32, I64, Content, Process, contents, rows_of, shown_names
+from stepscope.model import EventKind, HostTrace, StatTag
+
+_AT_ONCE = 1 << 16
+_NUMBER_BYTES = 28  # a time with its decimals, or a 64-bit integer with its sign
+
+
+def pieces(traces: Iterable[HostTrace]) -> Iterator[bytes]:
+    """The file in pieces."""
+    left_out = 0
+    hosts = []
+    yield b'{"displayTimeUnit":"ns","traceEvents":[\n{"ph":"M","pid":0,"name":"written_by","args":{"name":"stepscope"}}'
+    for content in contents(traces):
+        hosts.append(content.trace.host)
+        left_out += content.left_out
+        yield _names(content)
+        yield from _events(content)
+        yield from _arrows(content)
+        for process, counter in content.counters:
+            yield from _counter(content, process, counter)
+    told = {"hosts": hosts, "records_without_position_in_time": left_out}
+    yield b'\n],"otherData":' + msgspec.json.encode(told) + b"}\n"
+
+
+# -- fragments ---------------------------------------------------------------------------------------------------------
+
+
+class _Fragments:
+    """Texts that lines are put together from; number 0 is the empty one."""
+
+    def __init__(self) -> None:
+        self._texts = [b""]
+
+    def add(self, texts: Iterable[bytes]) -> int:
+        """Adds texts; returns the number of the first."""
+        first = len(self._texts)
+        self._texts += texts
+        return first
+
+    def table(self) -> _Table:
+        sizes = np.fromiter(map(len, self._texts), np.int64, len(self._texts))
+        bounds = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=bounds[1:])
+        return _Table(np.frombuffer(b"".join(self._texts), np.uint8), bounds, sizes)
+
+
+@dataclass(frozen=True)
+class _Table:
+    blob: NDArray[np.uint8]
+    bounds: I64
+    sizes: I64
+
+    def lines(self, parts: I32, time: I64, length: I64, glue: I32, stats: _StatText) -> bytes:
+        """One line for each row of `parts`; see `kernels.tracks.render`."""
+        values = np.where(stats.text >= 0, self.sizes[stats.text], _NUMBER_BYTES)
+        per_line = 2 * _NUMBER_BYTES + int(self.sizes[glue[1]])
+        room = self.sizes[parts].sum() + len(parts) * per_line
+        room += (self.sizes[stats.key] + values + self.sizes[glue[0]]).sum()
+        out = np.empty(int(room), np.uint8)
+        used = kernels.tracks.render(
+            self.blob, self.bounds, parts, time, length, glue, stats.offsets, stats.key, stats.text, stats.value, out
+        )
+        return out[:used].tobytes()
+
+
+@dataclass(frozen=True)
+class _StatText:
+    """Stats of some lines: where those of each begin, the fragments of key and value, or the value itself."""
+
+    offsets: I64
+    key: I32
+    text: I32
+    value: I64
+
+
+def _json(text: str) -> bytes:
+    return msgspec.json.encode(text)
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def _names(content: Content) -> bytes:
+    lines = []
+    for at, process in enumerate(content.processes):
+        lines.append({"ph": "M", "pid": process.pid, "name": "process_name", "args": {"name": process.name}})
+        lines.append({"ph": "M", "pid": process.pid, "name": "process_sort_index", "args": {"sort_index": at}})
+    for at, track in enumerate(content.tracks):
+        place = {"ph": "M", "pid": track.process.pid, "tid": track.tid}
+        lines.append({**place, "name": "thread_name", "args": {"name": track.name}})
+        lines.append({**place, "name": "thread_sort_index", "args": {"sort_index": at}})
+    return b"".join(b",\n" + msgspec.json.encode(line) for line in lines)
+
+
+def _heads(content: Content, phase: str) -> list[bytes]:
+    """How the lines of each track begin."""
+    return [f',\n{{"ph":"{phase}","pid":{one.process.pid},"tid":{one.tid},"ts":'.encode() for one in content.tracks]
+
+
+# -- events ------------------------------------------------------------------------------------------------------------
+
+
+def _events(content: Content) -> Iterator[bytes]:
+    trace, fragments = content.trace, _Fragments()
+    heads = fragments.add(_heads(content, "X"))
+    length = fragments.add([b',"dur":'])
+    kinds = fragments.add(_kind(kind) for kind in range(int(max(EventKind)) + 1))
+    types = np.unique(trace.events.type[content.rows])
+    names = fragments.add(_type_names(trace, types))
+    common = fragments.add(_type_stats(trace, types))
+    texts = _Texts(trace, fragments)
+    glue = np.array([fragments.add([b","]), fragments.add([b"}}"])], np.int32)
+    table = fragments.table()
+    for first in range(0, len(content.rows), _AT_ONCE):
+        rows = content.rows[first : first + _AT_ONCE]
+        of_type = np.searchsorted(types, trace.events.type[rows])
+        parts = np.empty((len(rows), 5), np.int32)
+        parts[:, 0] = heads + content.track[first : first + _AT_ONCE]
+        parts[:, 1] = length
+        parts[:, 2] = names + of_type
+        parts[:, 3] = kinds + trace.events.kind[rows].astype(np.int32)
+        # A type without stats has the empty fragment, after which the first stat needs no comma.
+        parts[:, 4] = np.where(table.sizes[common + of_type] > 0, common + of_type, 0)
+        times = content.time_ps(trace.events.start_ps[rows]), trace.events.duration_ps[rows]
+        yield table.lines(parts, *times, glue, texts.of(rows))
+
+
+def _kind(kind: int) -> bytes:
+    known = kind in EventKind._value2member_map_
+    name = EventKind(kind).name.lower() if known else "other"
+    return f',"cat":"{name},stepscope","args":{{'.encode()
+
+
+def _type_names(trace: HostTrace, types: NDArray[np.int32]) -> Iterator[bytes]:
+    strings = trace.strings
+    return (b',"name":' + _json(strings[text]) for text in shown_names(trace)[types].tolist())
+
+
+def _type_stats(trace: HostTrace, types: NDArray[np.int32]) -> Iterator[bytes]:
+    """The stats that all events of a type have, and the full name of those that go by a short one."""
+    table = trace.event_types
+    for row in types.tolist():
+        told = {name: _plain(value) for name, value in trace.stats_of_type(row).items()}
+        if table.display_name[row] > 0 and table.name[row] != table.display_name[row]:
+            told[FULL_NAME] = trace.strings[table.name[row]]
+        yield msgspec.json.encode(told)[1:-1]
+
+
+def _plain(value: int | float | str | bytes) -> int | float | str | None:
+    if isinstance(value, bytes):
+        return f"{len(value):,} bytes"
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class _Texts:
+    """The fragments of the stats of all events."""
+
+    def __init__(self, trace: HostTrace, fragments: _Fragments) -> None:
+        stats = self._stats = trace.event_stats
+        strings = trace.strings
+        keys = np.unique(stats.name)
+        self._key = np.zeros(len(strings), np.int32)
+        self._key[keys] = fragments.add(_json(strings[row]) + b":" for row in keys.tolist()) + np.arange(len(keys))
+        self._text = {
+            StatTag.STRING: self._add(fragments, StatTag.STRING, lambda row: _json(strings[row])),
+            StatTag.BYTES: self._add(fragments, StatTag.BYTES, lambda row: _json(f"{len(strings.raw(row)):,} bytes")),
+            StatTag.DOUBLE: self._add(fragments, StatTag.DOUBLE, _double),
+            StatTag.UINT: self._add(fragments, StatTag.UINT, lambda bits: str(bits & 0xFFFF_FFFF_FFFF_FFFF).encode()),
+        }
+
+    def _add(self, fragments: _Fragments, tag: StatTag, text: Callable[[int], bytes]) -> tuple[I64, int]:
+        """The different values of a tag, and the fragment of the first; of unsigned integers those beyond 2^63."""
+        values = self._stats.value[self._stats.tag == tag]
+        different = np.unique(values[values < 0] if tag == StatTag.UINT else values)
+        return different, fragments.add(map(text, different.tolist()))
+
+    def of(self, rows: I64) -> _StatText:
+        """Of some events."""
+        at, offsets = rows_of(self._stats, rows)
+        tag, value = self._stats.tag[at], self._stats.value[at]
+        text = np.full(len(at), -1, np.int32)
+        for kind, (different, first) in self._text.items():
+            here = (tag == kind) & ((value < 0) | (kind != StatTag.UINT))
+            text[here] = first + np.searchsorted(different, value[here])
+        return _StatText(offsets, self._key[self._stats.name[at]], text, value)
+
+
+def _double(bits: int) -> bytes:
+    value = float(np.int64(bits).view(np.float64))
+    return msgspec.json.encode(value) if math.isfinite(value) else b"null"
+
+
+# -- arrows and counters -----------------------------------------------------------------------------------------------
+
+
+def _arrows(content: Content) -> Iterator[bytes]:
+    """Each arrow as two lines with one number: at the begin of its cause, and at that of its effect."""
+    fragments = _Fragments()
+    heads = [fragments.add(_heads(content, phase)) for phase in "sf"]
+    cat = fragments.add([b',"name":"cause","cat":"cause"', b',"name":"cause","cat":"cause","bp":"e"'])
+    number = fragments.add([b',"id":'])
+    glue = np.array([0, fragments.add([b"}"])], np.int32)
+    table = fragments.table()
+    start = content.time_ps(content.trace.events.start_ps[content.rows])
+    for first in range(0, len(content.cause), _AT_ONCE):
+        ids = np.arange(first, min(first + _AT_ONCE, len(content.cause)))
+        for end, ends in enumerate((content.cause[ids], content.effect[ids])):
+            parts = np.zeros((len(ids), 4), np.int32)
+            parts[:, 0] = heads[end] + content.track[ends]
+            parts[:, 2] = cat + end
+            none, key = np.full(len(ids), -1), np.full(len(ids), number, np.int32)
+            stats = _StatText(np.arange(len(ids) + 1), key, none.astype(np.int32), _unique_in_file(content, ids))
+            yield table.lines(parts, start[ends], none, glue, stats)
+
+
+def _unique_in_file(content: Content, arrows: I64) -> I64:
+    """Numbers of arrows that no other host has."""
+    return (content.tracks[0].tid << 32) + arrows
+
+
+def _counter(content: Content, process: Process, counter: Counter) -> Iterator[bytes]:
+    fragments = _Fragments()
+    head = fragments.add([f',\n{{"ph":"C","pid":{process.pid},"ts":'.encode()])
+    name = fragments.add([b',"name":' + _json(counter.name) + b',"args":{"value":'])
+    bits, place = np.unique(counter.value.view(np.int64), return_inverse=True)
+    values = fragments.add(map(_double, bits.tolist()))
+    glue = np.array([0, fragments.add([b"}}"])], np.int32)
+    table = fragments.table()
+    for first in range(0, len(place), _AT_ONCE):
+        here = place[first : first + _AT_ONCE]
+        parts = np.zeros((len(here), 5), np.int32)
+        parts[:, 0], parts[:, 2], parts[:, 3] = head, name, values + here
+        time = content.time_ps(counter.time_ps[first : first + _AT_ONCE])
+        yield table.lines(parts, time, np.full(len(here), -1), glue, _no_stats(len(here)))
+
+
+def _no_stats(lines: int) -> _StatText:
+    none = np.empty(0, np.int32)
+    return _StatText(np.zeros(lines + 1, np.int64), none, none, np.empty(0, np.int64))

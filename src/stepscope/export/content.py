@@ -1,0 +1,152 @@
+"""What is written of a trace, whatever the form of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope import kernels
+from stepscope.analysis.grouping import forest
+from stepscope.analysis.timeline.counters import Counter, counters_of
+from stepscope.analysis.timeline.index import is_drawn
+from stepscope.model import HostTrace, LineKind, PlaneKind, Stats
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+
+FIRST_TRACK_ID = 1_000_000
+"""Numbers of tracks begin here, so that none is that of a process: viewers take such a thread for the main one."""
+
+FULL_NAME = "full_name"
+"""The key of the full name of events that are shown by a short one."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A plane of a host: its number in the file, and its name."""
+
+    pid: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Track:
+    """Events of a line that nest; a line whose events overlap has several tracks."""
+
+    process: Process
+    tid: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Content:
+    """One host.
+
+    Attributes:
+        trace: where everything else comes from.
+        shift_ps: what to add to the times of this host, so that hosts stand where their clocks say.
+        processes: the planes that hold something.
+        tracks: in order.
+        rows: int64 of shape (n,): the events that have a place in time.
+        track: int32 of shape (n,): the track of each.
+        order: int64 of shape (2 * n,): begins (2 * i) and ends (2 * i + 1), in the order in which tracks have them.
+        cause, effect: int64 of shape (arrows,), into `rows`: what made what happen.
+        counters: with their processes.
+        left_out: records that are sums of many occurrences and have no place in time.
+    """
+
+    trace: HostTrace
+    shift_ps: int
+    processes: tuple[Process, ...]
+    tracks: tuple[Track, ...]
+    rows: I64
+    track: I32
+    order: I64
+    cause: I64
+    effect: I64
+    counters: tuple[tuple[Process, Counter], ...]
+    left_out: int
+
+    def time_ps(self, times: I64) -> I64:
+        """Times of this host on the clock of the file."""
+        return times + self.shift_ps
+
+
+def contents(traces: Iterable[HostTrace]) -> Iterator[Content]:
+    """The content of each host, with numbers that are unique in the file; the first host's clock is the file's."""
+    pid, tid, zero_ns, first_host = 1, FIRST_TRACK_ID, None, ""
+    for at, trace in enumerate(traces):
+        if at == 0:
+            zero_ns, first_host = trace.start_unix_ns, trace.host
+        known = zero_ns is not None and trace.start_unix_ns is not None
+        shift_ps = (trace.start_unix_ns - zero_ns) * 1000 if known else max(0, -trace.span_ps()[0])  # type: ignore[operator]
+        content = _content(trace, shift_ps, pid, tid, "" if trace.host == first_host else f" ({trace.host})")
+        pid += len(trace.planes) + 1
+        tid += len(content.tracks)
+        yield content
+
+
+def _content(trace: HostTrace, shift_ps: int, pid: int, tid: int, suffix: str) -> Content:
+    drawn = is_drawn(trace)
+    rows = np.flatnonzero(drawn)
+    lane, order = np.empty(len(rows), np.int32), np.empty(2 * len(rows), np.int64)
+    kernels.tracks.nest(trace.events.start_ps, trace.events.duration_ps, trace.events.line, rows, lane, order)
+    line = trace.events.line[rows].astype(np.int64)
+    keys, track = np.unique(line << 32 | lane, return_inverse=True)
+    planes = [Process(pid + at, trace.plane_name(at) + suffix) for at in range(len(trace.planes))]
+    tracks = tuple(_track(trace, planes, tid + at, int(key)) for at, key in enumerate(keys.tolist()))
+    counters = tuple((_process_of(trace, planes, pid, counter), counter) for counter in counters_of(trace))
+    used = {one.process for one in tracks} | {process for process, _ in counters}
+    cause, effect = _arrows(trace, rows, drawn)
+    return Content(
+        trace=trace,
+        shift_ps=shift_ps,
+        processes=tuple(sorted(used, key=lambda process: process.pid)),
+        tracks=tracks,
+        rows=rows,
+        track=track.astype(np.int32),
+        order=order,
+        cause=cause,
+        effect=effect,
+        counters=counters,
+        left_out=int((~drawn & ~np.isin(trace.events.line, trace.lines_of(LineKind.COUNTERS))).sum()),
+    )
+
+
+def _track(trace: HostTrace, planes: list[Process], tid: int, key: int) -> Track:
+    line, lane = key >> 32, key & 0xFFFF_FFFF
+    name = trace.strings[trace.lines.display_name[line]] or trace.strings[trace.lines.name[line]]
+    return Track(planes[int(trace.lines.plane[line])], tid, name + (f" ({lane + 1})" if lane else ""))
+
+
+def _process_of(trace: HostTrace, planes: list[Process], pid: int, counter: Counter) -> Process:
+    """The plane that a counter was recorded for, else the host's."""
+    for at, process in enumerate(planes):
+        if counter.place and trace.plane_name(at) == counter.place:
+            return process
+    hosts = np.flatnonzero(trace.planes.kind == PlaneKind.HOST)
+    return planes[int(hosts[0])] if len(hosts) else Process(pid + len(planes), trace.host)
+
+
+def _arrows(trace: HostTrace, rows: I64, drawn: NDArray[np.bool_]) -> tuple[I64, I64]:
+    cause = forest(trace).cause
+    effect = np.flatnonzero((cause >= 0) & drawn)
+    effect = effect[drawn[cause[effect]]]
+    return np.searchsorted(rows, cause[effect]), np.searchsorted(rows, effect)
+
+
+def shown_names(trace: HostTrace) -> I32:
+    """The text by which events of each type are shown: int32 of shape (types,), string rows."""
+    types = trace.event_types
+    return np.where(types.display_name > 0, types.display_name, types.name)
+
+
+def rows_of(stats: Stats, owners: I64) -> tuple[I64, I64]:
+    """The rows of the stats of some owners, and where those of each begin."""
+    counts = stats.offsets[owners + 1] - stats.offsets[owners]
+    offsets = np.zeros(len(owners) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return np.arange(offsets[-1]) + np.repeat(stats.offsets[owners] - offsets[:-1], counts), offsets

@@ -1,0 +1,134 @@
+"""The capture dialog from end to end: a real browser, the page's own server, and real jobs of TensorFlow and JAX."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsing import PageServer, running, watched_page
+from remote_jobs import Job, running_jobs, unused_port
+
+import stepscope
+from stepscope.model import HostTrace
+
+FRAMEWORKS = [name for name in ("tensorflow", "jax") if importlib.util.find_spec(name)]
+
+pytestmark = pytest.mark.skipif(not FRAMEWORKS, reason="needs TensorFlow or JAX, whose servers it captures from")
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory) -> Iterator[dict[str, Job]]:
+    """A job of each framework, with the framework's own profiler server beside ours."""
+    with running_jobs(tmp_path_factory.mktemp("jobs"), FRAMEWORKS) as started:
+        yield started
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[PageServer]:
+    """The page of a logdir that holds nothing yet."""
+    with running(tmp_path / "logs") as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser, server, page_problems) -> Iterator[Any]:
+    with watched_page(browser, server.address, page_problems) as opened:
+        yield opened
+
+
+def ask(page: Any, server: PageServer, *addresses: str, duration_ms: int = 500) -> None:
+    """Opens the dialog, fills it in, and begins."""
+    page.goto(server.address)
+    page.get_by_text("There is no profile here yet").wait_for()
+    page.keyboard.press("c")
+    page.get_by_label("Addresses").fill(", ".join(addresses))
+    page.get_by_label("Duration, ms").fill(str(duration_ms))
+    page.get_by_label("Retries").fill("0")
+    page.get_by_role("button", name="Capture 0.").click()
+
+
+def shown_session(page: Any, server: PageServer) -> dict[str, Any]:
+    """The session that the page has opened, once the page shows it."""
+    page.locator(".verdict").wait_for()
+    (session,) = server.get("api/sessions")["sessions"]
+    assert f"session={session['id']}" in page.evaluate("location.hash")
+    assert page.get_by_role("dialog").count() == 0
+    return session  # type: ignore[no-any-return]
+
+
+def captured(server: PageServer, host: str | None = None) -> HostTrace:
+    """What the captured file holds."""
+    return stepscope.load(server.logdir).trace(host)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_job_is_captured_from_its_frameworks_server_and_opens_by_itself(page, server, jobs, framework):
+    job = jobs[framework]
+    ask(page, server, job.address("theirs"))
+    worker = page.locator(".workers li")
+    worker.filter(has_text="recording").wait_for()
+    assert job.address("theirs") in worker.inner_text()
+
+    session = shown_session(page, server)
+    assert len(session["hosts"]) == 1
+    # The steps that the page tells of are steps of the job's own clock.
+    rows = stepscope.load(server.logdir).steps().to_dict()["rows"]
+    numbers = [int(row["step"]) for row in rows]
+    assert numbers
+    assert len(job.durations_ms(numbers)) == len(numbers)
+    page.goto(f"{server.address}#/steps?session={session['id']}")
+    page.locator("[data-table=steps] .grid-row").first.wait_for()
+    assert page.locator("[data-table=steps] .table-count").inner_text().startswith(str(len(numbers)))
+
+
+def test_workers_are_captured_together_and_shown_as_one_session(page, server, jobs):
+    ask(page, server, *(job.address() for job in jobs.values()))
+    page.locator(".workers li").nth(len(jobs) - 1).wait_for()
+
+    session = shown_session(page, server)
+    assert len(session["hosts"]) == len(jobs)
+    assert all(len(captured(server, host).events) > 0 for host in session["hosts"])
+
+
+def test_of_two_workers_one_fails_and_the_other_ones_profile_is_kept(page, server, jobs):
+    job, nobody = jobs[FRAMEWORKS[0]], f"localhost:{unused_port()}"
+    ask(page, server, job.address("theirs"), nobody)
+
+    said = page.locator(".running [role=alert]")
+    said.wait_for()
+    assert nobody in said.inner_text()
+    assert job.address("theirs") not in said.inner_text()
+    states = dict(page.locator(".workers li").evaluate_all(
+        "all => all.map(each => [...each.children].slice(0, 2).map(part => part.textContent))"
+    ))  # fmt: skip
+    assert states == {job.address("theirs"): "saved", nobody: "failed"}
+    page.get_by_role("button", name="Open what was captured").click()
+    assert len(shown_session(page, server)["hosts"]) == 1
+
+
+def test_a_wrong_address_is_told_in_plain_words_and_can_be_corrected(page, server, jobs):
+    nobody = f"localhost:{unused_port()}"
+    ask(page, server, nobody)
+
+    said = page.locator(".running [role=alert]")
+    said.wait_for()
+    assert nobody in said.inner_text()
+    assert "nobody listens" in said.inner_text() or "refused" in said.inner_text()
+    assert "StatusCode" not in said.inner_text()
+    assert server.get("api/sessions")["sessions"] == []
+
+    page.get_by_role("button", name="Change the settings").click()
+    page.get_by_label("Addresses").fill(jobs[FRAMEWORKS[0]].address("theirs"))
+    page.get_by_role("button", name="Capture 0.5 s").click()
+    assert len(shown_session(page, server)["hosts"]) == 1
+
+
+def test_a_capture_that_is_cancelled_keeps_what_it_has(page, server, jobs):
+    ask(page, server, jobs[FRAMEWORKS[0]].address(), duration_ms=900)
+    page.locator(".workers li").filter(has_text="recording").wait_for()
+    page.get_by_role("button", name="Cancel").click()
+
+    assert len(shown_session(page, server)["hosts"]) == 1

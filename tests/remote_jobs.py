@@ -1,0 +1,64 @@
+"""The jobs of `remote_programs`, started for tests: each trains in a process of its own and can be captured."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRAMS = Path(__file__).with_name("remote_programs.py")
+
+
+@dataclass
+class Job:
+    """A program that trains and can be captured."""
+
+    process: subprocess.Popen[str]
+    clock: Path
+    ports: dict[str, int]
+
+    def address(self, whose: str = "ours") -> str:
+        return f"localhost:{self.ports[whose]}"
+
+    def durations_ms(self, numbers: list[int]) -> list[float]:
+        """How long these steps took by the loop's own clock."""
+        lines = (line.split() for line in self.clock.read_text().splitlines())
+        took = {int(number): int(ns) / 1e6 for number, _, ns in lines}
+        return [took[number] for number in numbers]
+
+
+@contextmanager
+def running_jobs(folder: Path, names: Sequence[str]) -> Iterator[dict[str, Job]]:
+    """Jobs by the names of their programs, all started at the same time; their clocks are files in `folder`."""
+    processes = {name: start_job(name, folder / name) for name in names}
+    try:
+        yield {
+            name: Job(process, folder / name, json.loads(process.stdout.readline()))  # type: ignore[union-attr]
+            for name, process in processes.items()
+        }
+        for process in processes.values():
+            process.communicate(timeout=30)
+        assert {process.returncode for process in processes.values()} == {0}
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.communicate()
+
+
+def start_job(name: str, clock: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, str(PROGRAMS), name, str(clock)]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+
+
+def unused_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return int(probe.getsockname()[1])

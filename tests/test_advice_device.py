@@ -1,0 +1,333 @@
+"""Advice on runs with a device: each rule on a picture that it speaks of, and on one of which it says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from draw import MS, Sort, draw
+
+from stepscope.analysis import overview
+from stepscope.analysis.advice import Advice, Context, advise
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder, Trait
+
+K = EventKind
+
+SORTS = {
+    "a": Sort(K.OP, "aten::linear"),
+    "b": Sort(K.KERNEL, "fusion", stats={"hlo_module": "jit_step"}),
+    "c": Sort(K.KERNEL, "void at::native::elementwise_kernel<direct_copy_kernel_cuda>()"),
+    "d": Sort(K.RUNTIME_CALL, "cudaMalloc"),
+    "e": Sort(K.RUNTIME_CALL, "cudaMemcpyAsync"),
+    "f": Sort(K.KERNEL, "volta_sgemm_128x64_tn"),
+    "g": Sort(K.KERNEL, "ampere_fp16_s16816gemm_fp16", traits=Trait.COMPUTES_16BIT),
+    "p": Sort(K.PYTHON_CALL, "$report.py:7 rank"),
+    "s": Sort(K.SYNC, "cudaStreamSynchronize"),
+    "t": Sort(K.KERNEL, "void cudnn::ops::nchwToNhwcKernel<float>()"),
+    "u": Sort(K.COPY_HOST_TO_DEVICE, "Memcpy HtoD (Pageable -> Device)"),
+    "v": Sort(K.COPY_HOST_TO_DEVICE, "Memcpy HtoD (Pinned -> Device)"),
+    "q": Sort(K.ITERATOR, "Iterator::Root::Prefetch::Map"),
+    "w": Sort(K.OP, "decode:DecodeJpeg"),
+}
+
+
+def context_of(*hosts: HostTrace, framework: str = "", read: Mapping[str, Any] | None = None) -> Context:
+    """What the rules see of a session."""
+    report = overview.merge([overview.partial(host) for host in hosts])
+    return replace(report.context, framework=framework, read=lambda name: (read or {}).get(name))
+
+
+def said(*hosts: HostTrace, framework: str = "", read: Mapping[str, Any] | None = None) -> list[Advice]:
+    """All advice, first things first."""
+    return list(advise(context_of(*hosts, framework=framework, read=read)).items)
+
+
+def two_steps(host: str, stream: str, **more: str) -> HostTrace:
+    """A step of what `host` and `stream` show, twice; further rows by name."""
+    length = max(map(len, (host, stream, *more.values())))
+    rows = {"host main": host, "gpu0 s": stream, **{name.replace("_", " ", 1): row for name, row in more.items()}}
+    marks = f"host main | M0{'-' * (length - 2)}M1{'-' * (length - 2)}"
+    return draw("\n".join([marks, *(f"{name} | {row:<{length}}{row:<{length}}" for name, row in rows.items())]), SORTS)
+
+
+def first(*hosts: HostTrace, **more: Any) -> tuple[str, str, float | None]:
+    """Name, class and predicted speed-up of what is said first."""
+    item = said(*hosts, **more)[0]
+    return item.id, item.kind, item.predicted_speedup
+
+
+# -- launching -----------------------------------------------------------------------------------------------------
+
+
+def test_a_device_that_waits_before_each_of_many_kernels_is_bound_by_launches() -> None:
+    trace = two_steps("a" + "-" * 119, "k " * 60)
+
+    assert first(trace) == ("launch.bound", "eager_dispatch", 2.0)
+
+
+def test_kernels_of_compiled_programs_want_larger_batches() -> None:
+    trace = two_steps("a" + "-" * 119, "b " * 60)
+
+    assert first(trace) == ("launch.bound", "small_batch", 2.0)
+
+
+@pytest.mark.parametrize(("gaps", "speaks"), [(21, True), (19, False)])
+def test_launches_count_from_twenty_gaps_a_step(gaps: int, speaks: bool) -> None:
+    row = "k " * gaps + "k" * (120 - 2 * gaps)
+
+    assert (first(two_steps("a" + "-" * 119, row))[0] == "launch.bound") == speaks
+
+
+@pytest.mark.parametrize(("length", "speaks"), [(205, True), (240, False)])
+def test_launches_count_from_a_tenth_of_the_step(length: int, speaks: bool) -> None:
+    row = "k " * 22 + "k" * (length - 44)
+
+    assert (first(two_steps("a" + "-" * (length - 1), row))[0] == "launch.bound") == speaks
+
+
+def test_one_long_gap_is_no_matter_of_launches() -> None:
+    trace = two_steps("a" + "-" * 199, "k " * 25 + " " * 90 + "k" * 60)
+
+    assert "launch.bound" not in [item.id for item in said(trace)]
+
+
+def test_few_kernels_of_a_program_that_takes_long_to_start_want_larger_batches() -> None:
+    trace = two_steps("F--------a", "       bbb")
+
+    assert first(trace) == ("launch.programs", "small_batch", 3.33)
+
+
+def test_a_step_that_waits_for_input_is_not_bound_by_launches() -> None:
+    trace = two_steps("I" + "-" * 99 + "a" + "-" * 99, " " * 100 + "k " * 50)
+
+    assert [item.kind for item in said(trace)] == ["input_preprocessing"]
+
+
+@pytest.mark.parametrize(("length", "advised"), [(61, True), (59, False)])
+def test_threads_of_tf_data_that_compete_with_launches_are_told_to_keep_away(length: int, advised: bool) -> None:
+    trace = two_steps(
+        "a" + "-" * 119, "k " * 60, host_tf_data="q" + "-" * (length - 1), host_tf_data2="w" + "-" * (length - 1)
+    )
+    (item, *_) = said(trace, framework="tensorflow")
+
+    assert item.kind == "eager_dispatch"
+    assert ("TF_GPU_THREAD_MODE=gpu_private" in item.actions[0]) == advised
+
+
+# -- waiting -------------------------------------------------------------------------------------------------------
+
+
+def test_gaps_after_the_host_has_waited_for_the_device_are_the_price_of_waiting() -> None:
+    trace = two_steps("aas-- aas-- aas-- aas-- ", "kkkk  kkkk  kkkk  kkkk  ")
+
+    assert first(trace) == ("device.sync", "host_sync", 1.5)
+
+
+@pytest.mark.parametrize(("length", "speaks"), [(38, True), (42, False)])
+def test_waiting_counts_from_a_twentieth_of_the_step(length: int, speaks: bool) -> None:
+    rest = length - 6
+    trace = two_steps("as as " + "a" + "-" * (rest - 1), "kk kk " + "k" * rest)
+
+    assert (first(trace)[0] == "device.sync") == speaks
+
+
+def test_one_wait_at_the_end_of_a_step_is_usual() -> None:
+    trace = two_steps("aaaaaaaasa", "kkkkkkkkk ")
+
+    assert [item.kind for item in said(trace)] == ["none"]
+
+
+def test_a_call_that_keeps_the_device_idle_once_is_said_with_little_confidence() -> None:
+    trace = draw(
+        "host main | M0--------M1--------\nhost main | e------- aaaaaaaaaaa\ngpu0 s | k       kkkkkkkkkkkk", SORTS
+    )
+    (item, *_) = said(trace)
+
+    assert (item.id, item.confidence) == ("device.sync", 0.3)
+    assert "in cudaMemcpyAsync; that is not in every step" in item.evidence
+
+
+# -- moving data ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("length", "speaks"), [(25, True), (26, False)])
+def test_layout_kernels_count_from_a_twenty_fifth_of_the_step(length: int, speaks: bool) -> None:
+    trace = two_steps("a" * length, "t" + "k" * (length - 1))
+
+    assert [item.id for item in said(trace)] == (["layout.transposes"] if speaks else ["none"])
+
+
+def test_layout_advice_names_the_kernel_and_the_api_of_the_framework() -> None:
+    trace = two_steps("a" * 10, "ttt" + "k" * 7)
+    (item,) = said(trace, framework="pytorch")
+
+    assert (item.kind, item.predicted_speedup) == ("memory_churn", 1.43)
+    assert "nchwToNhwcKernel" in item.evidence and "30.0 %" in item.evidence
+    assert "channels_last" in item.actions[0]
+    assert [(row.tool, row.value_ms) for row in item.rows] == [("kernel-stats", 3.0)]
+
+
+@pytest.mark.parametrize(("length", "speaks"), [(10, True), (11, False)])
+def test_copies_inside_a_device_count_from_a_tenth_of_the_step(length: int, speaks: bool) -> None:
+    trace = two_steps("a" * length, "c" + "k" * (length - 1))
+
+    assert [item.id for item in said(trace)] == (["memory.device-copies"] if speaks else ["none"])
+
+
+def test_copies_and_layouts_count_once_where_streams_overlap() -> None:
+    trace = two_steps("a" * 10, "cccccccccc", gpu0_other="kkkkkkkkkk")
+
+    assert first(trace) == ("memory.device-copies", "memory_churn", 2.0)  # half of the work, so half of the time
+
+
+@pytest.mark.parametrize(("letter", "ids"), [("u", ["input.pageable"]), ("v", ["none"])])
+def test_copies_from_memory_that_is_not_pinned(letter: str, ids: list[str]) -> None:
+    trace = two_steps("a" * 20, letter + "k" * 19)
+
+    assert [item.id for item in said(trace)] == ids
+
+
+@pytest.mark.parametrize(("length", "speaks"), [(33, True), (34, False)])
+def test_copies_from_pageable_memory_count_from_three_percent(length: int, speaks: bool) -> None:
+    trace = two_steps("a" * length, "u" + "k" * (length - 1))
+
+    assert [item.id for item in said(trace)] == (["input.pageable"] if speaks else ["none"])
+
+
+# -- precision and memory ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stream", "ids"),
+    [("fkkk", ["precision.low"]), ("fkkkk", ["none"]), ("gkkk", ["none"]), ("kkkk", ["none"])],
+    ids=["a quarter", "a fifth", "16 bits", "no products"],
+)
+def test_products_in_32_bits_count_from_a_quarter_of_the_step(stream: str, ids: list[str]) -> None:
+    trace = two_steps("a" * len(stream), stream)
+
+    assert [item.id for item in said(trace)] == ids
+
+
+def test_half_of_the_products_time_is_what_16_bits_gain_at_most() -> None:
+    assert first(two_steps("a" * 10, "ffff" + "k" * 6)) == ("precision.low", "low_precision", 1.25)
+
+
+def memories(used: int, fragmentation: float = 0.0) -> dict[str, Any]:
+    """What memory-profile says of a device of 100 bytes."""
+    peak = {"stack_bytes": 0, "heap_bytes": used, "free_bytes": 100 - used, "fragmentation_percent": fragmentation}
+    return {"memory-profile": {"memories": [{"id": "gpu0", "capacity_bytes": 100, "peak": peak}]}}
+
+
+@pytest.mark.parametrize(
+    ("used", "fragmentation", "ids"),
+    [
+        (95, 0.0, ["memory.nearly-full"]),
+        (94, 0.0, ["none"]),
+        (94, 60.0, ["memory.fragmented"]),
+        (94, 49.0, ["none"]),
+        (60, 90.0, ["none"]),
+    ],
+)
+def test_memory_that_is_nearly_full_or_full_of_holes(used: int, fragmentation: float, ids: list[str]) -> None:
+    trace = two_steps("a" * 10, "k" * 10)
+
+    assert [item.id for item in said(trace, read=memories(used, fragmentation))] == ids
+
+
+@pytest.mark.parametrize(("length", "speaks"), [(33, True), (34, False)])
+def test_calls_that_take_memory_from_the_driver_stop_the_device(length: int, speaks: bool) -> None:
+    trace = two_steps("d" + "a" * (length - 1), " " + "k" * (length - 1))
+
+    assert ("memory.driver-calls" in [item.id for item in said(trace)]) == speaks
+
+
+# -- several workers -----------------------------------------------------------------------------------------------
+
+
+def worker(name: str, stream: str) -> HostTrace:
+    """Two steps of one of several workers."""
+    n = len(stream)
+    text = f"host main | M0{'-' * (n - 2)}M1{'-' * (n - 2)}\nhost main | {'a' * 2 * n}\ngpu0 s | {stream * 2}"
+    return draw(text, SORTS, host=name)
+
+
+def test_collectives_that_no_kernel_hides_bind_by_communication() -> None:
+    assert first(worker("a", "kkkkkkNNNN")) == ("communication.exposed", "communication_bound", 1.67)
+
+
+def test_many_short_collectives_are_to_be_joined() -> None:
+    builder = TraceBuilder("host")
+    thread = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    stream = builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU, 0), "s", kind=LineKind.STREAM)
+    for step in range(2):
+        thread.event("train", step * 10 * MS, 10 * MS, K.STEP_MARK, {"step_num": step})
+        thread.event("aten::linear", step * 10 * MS, 10 * MS, K.OP)
+        for at in range(20):
+            begin = (step * 20 + at) * MS // 2
+            stream.event("ncclAllReduce", begin, MS // 10, K.COLLECTIVE)
+            stream.event("kernel", begin + MS // 10, 4 * MS // 10, K.KERNEL)
+    (item,) = said(builder.build())
+
+    assert (item.kind, item.title) == ("communication_bound", "Communicate in fewer, larger messages")
+    assert "20.0 %" in item.evidence and "in 20 messages a step" in item.evidence
+
+
+def test_collectives_beside_kernels_cost_nothing() -> None:
+    trace = two_steps("a" * 10, "kkkkkkkkkk", gpu0_comm="NNNNNNNNNN")
+
+    assert [item.kind for item in said(trace)] == ["none"]
+
+
+def test_a_worker_whose_device_works_longer_is_a_straggler() -> None:
+    slow, fast = worker("a", "kkkkkkkkkN"), worker("b", "kkkkkN----")
+
+    assert first(slow, fast)[:2] == ("straggler", "straggler")
+
+
+def test_workers_that_communicate_equally_long_have_no_straggler() -> None:
+    kinds = [item.kind for item in said(worker("a", "kkkkkN----"), worker("b", "kkkkkN----"))]
+
+    assert kinds == ["communication_bound"]
+
+
+# -- others --------------------------------------------------------------------------------------------------------
+
+
+def test_python_on_the_host_is_not_explained_by_communication_on_the_device() -> None:
+    trace = two_steps("aaaaaa    ", "kkkkNN    ")
+
+    assert [item.id for item in said(trace)] == ["python.device-idle", "communication.exposed"]
+
+
+# -- compiling -----------------------------------------------------------------------------------------------------
+
+COMPILES = {
+    "F": Sort(K.TRACED_FUNCTION, "train_step", stats={"tf_function_call": "traced-nonXla", "tracing_count": 3}),
+    "f": Sort(K.TRACED_FUNCTION, "train_step", stats={"tf_function_call": "notTraced-nonXla", "tracing_count": 3}),
+    "X": Sort(K.COMPILE, "CpuCompiler::RunBackend", stats={"name": "jit_move"}),
+    "Y": Sort(K.COMPILE, "CpuCompiler::RunBackend", stats={"name": "a_inference_step_963__XlaMustCompile_true_.2"}),
+    "Z": Sort(K.COMPILE, "entire_frame_compile"),
+    "l": Sort(K.OP, "aten::linear", stats={"Input Dims": "[[8,4]]"}),
+    "m": Sort(K.OP, "aten::linear", stats={"Input Dims": "[[9,4]]"}),
+}
+
+
+@pytest.mark.parametrize(
+    ("first_step", "second_step", "told"),
+    [
+        ("FX--a-----", "FX--a-----", "; train_step 2 times in all"),
+        ("fX--a-----", "fX--a-----", "; jit_move 2 times in all"),
+        ("X---a-----", "Y---a-----", "; jit_move 1 times in all"),
+        ("Z---l-----", "Z---m-----", "; the shapes that aten::linear is given change: [[8,4]], then [[9,4]]"),
+        ("Z---l-----", "Z---l-----", "; a compiled frame 2 times in all"),
+    ],
+    ids=["traced function", "program", "programs", "shapes that change", "equal shapes"],
+)
+def test_recompilation_names_what_is_compiled_and_what_changes(first_step: str, second_step: str, told: str) -> None:
+    trace = draw(f"host main | M0--------M1--------\nhost main | {first_step}{second_step}", COMPILES)
+    (item,) = said(trace)
+
+    assert item.kind == "recompilation"
+    assert item.evidence.endswith(told)

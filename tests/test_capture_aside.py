@@ -1,0 +1,161 @@
+"""Work in a process of its own, and what becomes of a PyTorch capture if there is none or it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import aside_jobs
+import pytest
+
+from stepscope.capture import aside, kineto
+from stepscope.capture.tracers.torch import TorchRecording
+from stepscope.formats.base import require_format
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="what a process inherits is a matter of POSIX systems")
+
+TRACE = json.dumps(
+    {
+        "schemaVersion": 1,
+        "traceEvents": [
+            {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10.0, "dur": 5.0},
+            {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#7", "pid": 1, "tid": 1, "ts": 9.0, "dur": 9.0},
+        ],
+    }
+)
+
+
+def work(result, what, patience_s=60.0):
+    aside.run(aside_jobs.__name__, [str(result), what], result, patience_s)
+
+
+@pytest.fixture
+def result(tmp_path):
+    return tmp_path / "result"
+
+
+@pytest.fixture
+def no_hurry(monkeypatch):
+    monkeypatch.setattr(aside, "_hurry_until", float("inf"))
+
+
+# -- the process -------------------------------------------------------------------------------------------------------
+
+
+def test_the_process_is_a_bare_python_that_captures_nothing(result, tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text("raise SystemExit('the site was asked')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("STEPSCOPE_LOGDIR", str(tmp_path / "logs"))
+    work(result, "tell")
+
+    told = json.loads(result.read_text())
+    assert told.pop("nice") >= 10
+    assert told == {"modules": [], "environment": [], "leader": True}
+
+
+@pytest.mark.parametrize(
+    ("what", "patience_s", "error", "says"),
+    [
+        pytest.param("fall", 60, aside.FailedError, "ValueError: the third event is no event", id="raises"),
+        pytest.param("sleep", 0.5, aside.FailedError, "it took too long", id="hangs"),
+        pytest.param("lack", 60, aside.UnableError, "No module named 'stepscope_has_no_such_module'", id="lacks"),
+    ],
+)
+def test_a_process_that_does_not_get_there_says_why(result, what, patience_s, error, says):
+    with pytest.raises(error, match=says):
+        work(result, what, patience_s)
+
+
+def test_a_job_that_was_asked_to_end_waits_no_longer(result, no_hurry):
+    aside.hurry(0.5)
+
+    with pytest.raises(aside.FailedError, match="it took too long"):
+        work(result, "sleep", patience_s=600)
+
+
+def test_a_program_that_ignores_its_children_hears_of_the_result(result):
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        work(result, "tell")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+    assert result.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "executable"),
+    [
+        pytest.param("executable", "", id="embedded"),
+        pytest.param("executable", None, id="unknown"),
+        pytest.param("executable", "/usr/sbin/uwsgi", id="server"),
+        pytest.param("executable", "/opt/python-trainer/app", id="app"),
+        pytest.param("frozen", True, id="frozen"),
+        pytest.param("executable", "/nowhere/bin/python3", id="removed"),
+    ],
+)
+def test_a_program_that_is_no_python_is_not_started_again(result, monkeypatch, name, executable):
+    monkeypatch.setattr(sys, name, executable, raising=False)
+
+    with pytest.raises(aside.UnableError):
+        work(result, "tell")
+
+
+# -- a capture of PyTorch ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recording():
+    """What PyTorch recorded: an op in step 7."""
+
+    def export(path):
+        Path(path).write_text(TRACE)
+
+    made = TorchRecording(SimpleNamespace(export_chrome_trace=export))
+    yield made
+    made.close()
+
+
+def op_names(artifact):
+    trace = require_format(artifact.suffix, "").read(artifact.content.read_bytes(), artifact.suffix, "vm")
+    return sorted(trace.name_of(row) for row in range(len(trace.events)))
+
+
+@pytest.mark.parametrize("frozen", [False, True], ids=["aside", "here"])
+def test_both_files_come_from_another_process_or_from_this_one(recording, monkeypatch, frozen):
+    done_here = []
+    convert = kineto.convert
+    monkeypatch.setattr(kineto, "convert", lambda *words: (done_here.append(words), convert(*words)))
+    monkeypatch.setattr(sys, "frozen", frozen, raising=False)
+    collected = recording.collect("vm")
+
+    assert collected.error is None
+    assert [artifact.suffix for artifact in collected.artifacts] == ["xplane.pb", "pt.trace.json.gz"]
+    assert [op_names(artifact) for artifact in collected.artifacts] == [["ProfilerStep#7", "aten::mm"]] * 2
+    assert bool(done_here) == frozen
+
+
+@pytest.mark.parametrize("packed", [True, False], ids=["packed", "as it was"])
+def test_what_pytorch_wrote_is_kept_if_it_cannot_be_converted(recording, monkeypatch, packed):
+    def fail(module, words, result, patience_s):
+        if packed:
+            kineto.pack(result.with_name("trace.json"))
+        raise aside.FailedError("it took too long")
+
+    monkeypatch.setattr(aside, "run", fail)
+    collected = recording.collect("vm")
+
+    assert [each.suffix for each in collected.artifacts] == ["pt.trace.json.gz" if packed else "pt.trace.json"]
+    assert op_names(collected.artifacts[0]) == ["ProfilerStep#7", "aten::mm"]
+    assert "could not be converted: it took too long" in str(collected.error)
+
+
+def test_its_temporary_files_go_with_it(recording):
+    kept = recording.collect("vm").artifacts[0].content
+    recording.close()
+
+    assert not kept.parent.exists()

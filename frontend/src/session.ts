@@ -87,13 +87,14 @@ async function poll(id: string, wait = 0): Promise<void> {
   }
 }
 
-async function pollOther(id: string): Promise<void> {
+async function pollOther(id: string, wait = 0): Promise<void> {
   const still = () => otherId.peek() === id;
+  const asked = performance.now();
   try {
-    const state = await getJson<SessionState>(`api/sessions/${encodeURIComponent(id)}`);
+    const state = await getJson<SessionState>(address(`api/sessions/${encodeURIComponent(id)}`, { wait: wait ? String(wait) : null }));
     if (!still()) return;
     other.value = { id, state, error: null };
-    if (state.state === "loading") pollingOther = window.setTimeout(() => void pollOther(id), POLL_MS);
+    if (state.state === "loading") pollingOther = window.setTimeout(() => void pollOther(id, POLL_MS), wait ? asked + POLL_MS - performance.now() : 0);
   } catch (error) {
     if (still()) other.value = { id, state: null, error: asApiError(error) };
   }

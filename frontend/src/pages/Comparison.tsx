@@ -1,6 +1,6 @@
 /** The card on top of a page that shows how the session differs from another one. */
 import { useMemo } from "preact/hooks";
-import { useResource, type Report, type ToolAnswer } from "../api";
+import { ApiError, useResource, type Report, type ToolAnswer } from "../api";
 import { CATEGORY_PARTS } from "../charts/steps";
 import { otherName, stopComparing } from "../frame/ComparePicker";
 import { duration, percent } from "../format";
@@ -19,7 +19,7 @@ export function Comparison({ tool, answer }: { tool: string; answer: ToolAnswer 
   const found = useResource<ToolAnswer>(spec ? otherAddress(tool) : null);
   const mine = useResource<ToolAnswer<OverviewReport>>(spec ? answerAddress("overview") : null);
   const theirs = useResource<ToolAnswer<OverviewReport>>(spec ? otherAddress("overview") : null);
-  const failed = other.value?.error ?? (found.state === "failed" ? found.error : null);
+  const failed = other.value?.error ?? unreadable() ?? (found.state === "failed" ? found.error : null);
   const ready = found.state === "ready" && mine.state === "ready" && theirs.state === "ready";
   return (
     <Card title={`Compared with ${otherName()}`} class="comparison table-card" actions={<Actions />}>
@@ -29,6 +29,13 @@ export function Comparison({ tool, answer }: { tool: string; answer: ToolAnswer 
       {spec && ready && (found.data.missing ? <p class="muted">The other has nothing for this page.</p> : <Difference tool={tool} spec={spec} mine={answer.report} theirs={found.data.report} overviews={[mine.data.report, theirs.data.report]} />)}
     </Card>
   );
+}
+
+/** Why the other session cannot be read, if it cannot. */
+function unreadable(): ApiError | null {
+  const state = other.value?.state;
+  if (state?.state !== "failed") return null;
+  return new ApiError(state.error?.error ?? "the session to compare with cannot be read", state.error?.hint ?? "", [], 409);
 }
 
 function Actions() {

@@ -143,6 +143,73 @@ def test_computing_hides_collectives_on_a_host_too() -> None:
     assert parts(trace) == [{"host_compute": 8.0, "device_collectives": 3.0, "other": 3.0}]
 
 
+# -- waiting for a device ----------------------------------------------------------------------------------------
+
+WAITING = {
+    "s": Sort(K.SYNC, "cudaStreamSynchronize"),
+    "m": Sort(K.RUNTIME_CALL, "hipMemcpyWithStream", "correlation_id"),
+    "q": Sort(K.RUNTIME_CALL, "hipMemcpyAsync", "correlation_id"),
+}
+
+
+def test_a_copy_that_blocks_is_no_launch_and_the_op_around_it_does_not_compute_meanwhile() -> None:
+    trace = draw(
+        """
+        host main | M0--------------
+        host main | o-----------L1
+        host main |  m2-------
+        gpu0 s    |         U2    K1
+        """,
+        WAITING,
+    )
+    assert parts(trace) == [{"host_compute": 3, "other": 7, "input": 2, "kernel_launch": 2, "device_compute": 2}]
+
+
+def test_a_device_that_computes_while_the_host_waits_for_it_computes() -> None:
+    trace = draw(
+        """
+        host main | M0--------
+        host main | oL1-------
+        host main |    s------
+        gpu0 s    |    K1---
+        """,
+        WAITING,
+    )
+    assert parts(trace) == [{"host_compute": 1, "kernel_launch": 2, "device_compute": 5, "other": 2}]
+
+
+def test_a_thread_that_launches_counts_while_another_waits() -> None:
+    trace = draw(
+        """
+        host main | M0--------
+        host main | P1s------
+        host back |   C1-----
+        host back |   L2--
+        gpu0 s    |         K2
+        """,
+        WAITING,
+    )
+    assert parts(trace) == [{"host_compute": 4, "kernel_launch": 4, "device_compute": 2}]
+
+
+def test_waits_one_after_another_leave_what_lies_between_them() -> None:
+    trace = draw(
+        """
+        host main | M0----------
+        host main | a-----------
+        host main | b----- c----
+        host main | s- s-- ss  s
+        gpu0 s    |            K!
+        """,
+        WAITING,
+    )
+    assert parts(trace) == [{"host_compute": 4, "other": 8}]
+
+
+def test_without_a_device_nothing_waits_for_one() -> None:
+    assert parts(draw("host main | M0----\nhost main | a-----\nhost main |  s---", WAITING)) == [{"host_compute": 6}]
+
+
 def test_python_calls_explain_nothing() -> None:
     trace = draw("""
         host main | M0--------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -217,3 +219,33 @@ def test_collectives_of_a_real_job(corpus: Path) -> None:
     assert sum(int(str(row["count"])) for row in report.collectives) == 21
     first = report.collectives[0]
     assert (first["operation"], first["bytes"], first["group"]) == ("all_reduce", 2049000 * 4, "0 [0, 1]")
+
+
+_OF_TYPE = {"Float": 4, "BFloat16": 2, "Long": 8, "Byte": 1}
+_LINK_SHARE = {"allreduce": lambda n: 2 * (n - 1) / n, "broadcast": lambda n: 1.0}
+
+
+@pytest.mark.parametrize(
+    "name", ["torch-nccl/nccl.pt.trace.json.gz", "torch-mi300-resnet/resnet_act_checkpoint.pt.trace.json.gz"]
+)
+def test_collectives_are_what_their_kernels_say(corpus: Path, name: str) -> None:
+    """Count, bytes, time and bus bandwidth of each sort of collective, against a direct sum over the file."""
+    document = json.loads(gzip.decompress((corpus / name).read_bytes()), strict=False)
+    wanted: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for event in document["traceEvents"]:
+        args = event.get("args") or {}
+        if event.get("cat") == "kernel" and "Collective name" in args:
+            size = max(args["In msg nelems"], args["Out msg nelems"]) * _OF_TYPE[args["dtype"]]
+            wanted[args["Collective name"], size].append(event["dur"])
+            ranks = args["Group size"]
+
+    rows = stepscope.load(corpus / name).report("distributed").to_dict()["collectives"]
+
+    found = {(row["operation"].replace("_", ""), row["bytes"]): row for row in rows if row["bytes"]}
+    assert found.keys() == wanted.keys()
+    for (operation, size), times in wanted.items():
+        row = found[operation, size]
+        assert (row["count"], row["ranks"]) == (len(times), ranks)
+        assert row["total_us"] == pytest.approx(sum(times), abs=1e-3)
+        bandwidth = size * _LINK_SHARE[operation](ranks) / (sum(times) / len(times)) / 1e3
+        assert row["bus_gb_per_s"] == pytest.approx(bandwidth, rel=1e-5, abs=1e-6)

@@ -10,6 +10,7 @@ from draw import Sort, draw
 
 from stepscope.analysis import input_pipeline
 from stepscope.analysis.host_copies import memory_of
+from stepscope.analysis.loaders import Loader, add_loaders
 from stepscope.model import EventKind, HostTrace
 
 K = EventKind
@@ -105,6 +106,15 @@ def test_loaders_of_several_hosts_add_up_and_disagreement_is_unknown() -> None:
     quiet = "host main | M---------\nhost main | W---"
     seen = "host main | M---------\nhost main | Y--W--\nhost main |  O"
     assert table(body(quiet, seen)["loaders"], "calls", "total_ms", "step_percent", "workers") == [(2, 7, 35, None)]
+
+
+def test_calls_of_less_than_a_hundredth_of_the_longest_are_left_out() -> None:
+    def loader(name: str, total: int) -> Loader:
+        return Loader(name, 1, total, total, total, None, "", 0, 0)
+
+    found = add_loaders([loader("pass it on", 9), loader("wait", 500), loader("hand over", 10), loader("wait", 500)])
+
+    assert [(each.name, each.calls, each.total_ps) for each in found] == [("wait", 2, 1000), ("hand over", 1, 10)]
 
 
 # -- copies to the device ----------------------------------------------------------------------------------------

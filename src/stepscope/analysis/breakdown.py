@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
+from stepscope.analysis.blocking import blocking_calls, without_waits
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.stepping import HostSteps
 from stepscope.model import EventKind, HostTrace, LineKind, Trait
@@ -160,6 +161,8 @@ def rank_events(trace: HostTrace) -> NDArray[np.uint8]:
     rank: NDArray[np.uint8] = np.where(device, by_kind[1][trace.events.kind], by_kind[0][trace.events.kind])
     threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
     rank[~(threads | device)] = Rank.NONE
+    if trace.device_planes():
+        rank[blocking_calls(trace)] = Rank.NONE  # who waits for a device launches nothing
     narrow = (trace.events.traits & np.uint8(Trait.COMPUTES_16BIT)) != 0
     rank[(rank == Rank.COMPUTE) & narrow] = Rank.COMPUTE_16BIT
     return rank
@@ -174,21 +177,35 @@ def breakdown(trace: HostTrace, steps: HostSteps) -> Breakdown:
     links, rank = forest(trace), rank_events(trace)
     known = (rank > Rank.NONE) & (links.extent_ps > 0)
     own = _outer_rows(known & (steps.label >= 0), rank, links.parent)
-    start = trace.events.start_ps
-    end = start + links.extent_ps
+    row, start, end = active_parts(trace, own)
     abut = bool((steps.start_ps[1:] >= steps.end_ps[:-1]).all())
-    label = None if abut else steps.label[own]
-    totals = _time_by_rank(rank[own], start[own], end[own], steps.start_ps, steps.end_ps, label)
+    label = None if abut else steps.label[row]
+    totals = _time_by_rank(rank[row], start, end, steps.start_ps, steps.end_ps, label)
     between = np.zeros(len(Rank), np.int64)
     if abut and steps.line >= 0:  # steps that are not a thread's own leave no gaps to speak of
         near = (steps.label >= 0) | (trace.events.line == steps.line) | is_device_work(trace)
-        rows = _outer_rows(known & near, rank, links.parent)
-        gaps = _time_by_rank(rank[rows], start[rows], end[rows], steps.end_ps[:-1], steps.start_ps[1:])
+        row, start, end = active_parts(trace, _outer_rows(known & near, rank, links.parent))
+        gaps = _time_by_rank(rank[row], start, end, steps.end_ps[:-1], steps.start_ps[1:])
         between = gaps.sum(axis=0)
     compute = own[rank[own] >= Rank.COMPUTE]
     one = np.zeros(len(compute), np.int32)
-    whole = _exclusive(one, rank[compute], start[compute], end[compute], 1)[0]
+    begin = trace.events.start_ps[compute]
+    whole = _exclusive(one, rank[compute], begin, begin + links.extent_ps[compute], 1)[0]
     return Breakdown(totals, between, int(whole[Rank.COMPUTE_16BIT]), int(whole[Rank.COMPUTE]))
+
+
+def active_parts(trace: HostTrace, rows: I64) -> tuple[I64, I64, I64]:
+    """When events do something: row, start and end of each part of them.
+
+    A host event counts but for the time in which its thread waits for a device; where there is no device, nothing
+    waits for one.
+    """
+    start = trace.events.start_ps[rows]
+    end = start + forest(trace).extent_ps[rows]
+    if not trace.device_planes() or not len(blocking_calls(trace)):
+        return rows, start, end
+    at, start, end = without_waits(trace, rows, start, end)
+    return rows[at], start, end
 
 
 def _outer_rows(member: NDArray[np.bool_], rank: NDArray[np.uint8], parent: NDArray[np.int32]) -> I64:

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope.analysis.blocking import BLOCKING_COPY
 from stepscope.analysis.columns import named, of_kinds, on_threads
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.spans import Spans
 from stepscope.analysis.stepping import steps_of
-from stepscope.analysis.syncs import BLOCKING_COPY
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 
 I64 = NDArray[np.int64]

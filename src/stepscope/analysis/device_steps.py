@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.breakdown import CATEGORIES, CATEGORY_OF_RANK, Rank, rank_events
+from stepscope.analysis.breakdown import CATEGORIES, CATEGORY_OF_RANK, Rank, active_parts, rank_events
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.stepping import HostSteps, steps_of
 from stepscope.model import HostTrace, PlaneKind
@@ -87,11 +87,11 @@ def _uncovered(trace: HostTrace, rank: NDArray[np.uint8], member: NDArray[np.boo
 
 def _united(trace: HostTrace, rank: NDArray[np.uint8], rows: I64) -> _Intervals:
     """Overlapping events of equal rank as one interval."""
-    start = trace.events.start_ps[rows]
+    rows, start, end = active_parts(trace, rows)
     order = np.argsort(start, kind="stable")  # lines come sorted, so this merges runs
-    rows, start = rows[order], start[order]
+    rows, start, end = rows[order], start[order], end[order]
     n = len(rows)
-    end, group = start + forest(trace).extent_ps[rows], np.zeros(n, np.int32)
+    group = np.zeros(n, np.int32)
     out = _Intervals(np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64))
     slot = np.full((1, len(Rank)), -1)
     count = kernels.intervals.merge_runs(

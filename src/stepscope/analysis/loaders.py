@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope.analysis.columns import named, of_kinds, on_threads
 from stepscope.analysis.grouping import enclosing
 from stepscope.analysis.spans import Spans, spans_of
 from stepscope.analysis.stepping import steps_of
-from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model import EventKind, HostTrace
 
 I64 = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 K = EventKind
 
 LEAST_SHARE = 100
@@ -23,9 +25,9 @@ IN_CALLS, ON_A_THREAD = "in the calls", "on another thread"
 _SINGLE_PROCESS = re.compile(r".*SingleProcess")
 _WORKERS = re.compile(r".*MultiProcess")
 # Python calls, where they were recorded: the constructor of a loader's iterator, and the start of a process in it.
-_LOADER_STARTS = r".*torch/utils/data/dataloader\.py\(\d+\): __init__$"
-_PROCESS_STARTS = r"(?:.*/)?multiprocessing/process\.py\(\d+\): start$"
-_PINS = r"aten::_?pin_memory$|.*torch/utils/data/_utils/pin_memory\.py\(\d+\): pin_memory$"
+_LOADER_STARTS = re.compile(r".*torch/utils/data/dataloader\.py\(\d+\): __init__$")
+_PROCESS_STARTS = re.compile(r"(?:.*/)?multiprocessing/process\.py\(\d+\): start$")
+_PINS = re.compile(r"aten::_?pin_memory$|.*torch/utils/data/_utils/pin_memory\.py\(\d+\): pin_memory$")
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def _sum(one: Loader, other: Loader) -> Loader:
 
 def outer_waits(trace: HostTrace) -> I64:
     """The outermost calls on threads that wait for a batch: rows of events."""
-    waits = (trace.events.kind == K.INPUT_WAIT) & (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    waits = (trace.events.kind == K.INPUT_WAIT) & on_threads(trace)
     return np.flatnonzero(_outermost(trace, waits))
 
 
@@ -124,15 +126,15 @@ def _workers(trace: HostTrace, name: str) -> int | None:
         return 0
     if not _WORKERS.match(name):
         return None
-    starts = np.flatnonzero(_python(trace, _PROCESS_STARTS))
-    makers = enclosing(trace, _python(trace, _LOADER_STARTS))[starts]
+    starts = np.flatnonzero(_which(trace, _PROCESS_STARTS, K.PYTHON_CALL))
+    makers = enclosing(trace, _which(trace, _LOADER_STARTS, K.PYTHON_CALL))[starts]
     _, counts = np.unique(makers[makers >= 0], return_counts=True)
     return int(counts[0]) if len(counts) and (counts == counts[0]).all() else None
 
 
 def _pins(trace: HostTrace, calls: I64) -> tuple[I64, I64]:
     """What copies to pinned memory: inside some calls that wait, and on threads where nothing waits."""
-    pins = np.flatnonzero(_outermost(trace, _named(trace, _PINS, K.OP, K.PYTHON_CALL)))
+    pins = np.flatnonzero(_outermost(trace, _which(trace, _PINS, K.OP, K.PYTHON_CALL)))
     is_call = np.zeros(len(trace.events), np.bool_)
     is_call[calls] = True
     inside = enclosing(trace, is_call)[pins] >= 0
@@ -140,21 +142,14 @@ def _pins(trace: HostTrace, calls: I64) -> tuple[I64, I64]:
     return pins[inside], pins[~waiting]
 
 
-def _python(trace: HostTrace, pattern: str) -> NDArray[np.bool_]:
-    return _named(trace, pattern, K.PYTHON_CALL)
-
-
-def _named(trace: HostTrace, pattern: str, *kinds: EventKind) -> NDArray[np.bool_]:
+def _which(trace: HostTrace, pattern: re.Pattern[str], *kinds: EventKind) -> Mask:
     """Events of some kinds whose name matches: bool of shape (events,)."""
-    of_kind = np.isin(trace.events.kind, kinds)
-    matches = np.zeros(len(trace.event_types), np.bool_)
-    compiled = re.compile(pattern)
-    for row in np.unique(trace.events.type[of_kind]).tolist():
-        matches[row] = compiled.match(trace.strings[trace.event_types.name[row]]) is not None
-    found: NDArray[np.bool_] = of_kind & matches[trace.events.type]
+    found = of_kinds(trace.events.kind, kinds)
+    rows = np.flatnonzero(found)
+    found[rows] = named(trace, trace.events.type[rows], pattern.match)
     return found
 
 
-def _outermost(trace: HostTrace, counts: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    outer: NDArray[np.bool_] = counts & (enclosing(trace, counts) == np.arange(len(trace.events)))
+def _outermost(trace: HostTrace, counts: Mask) -> Mask:
+    outer: Mask = counts & (enclosing(trace, counts) == np.arange(len(trace.events)))
     return outer

@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.attribution import names_of, number_pairs
+from stepscope.analysis.blocking import blocking_calls
 from stepscope.analysis.call_sites import call_sites, site_text
 from stepscope.analysis.grouping import enclosing, is_device_work
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.stepping import steps_of
-from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model import EventKind, HostTrace
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_us
 
 I32 = NDArray[np.int32]
@@ -37,7 +38,6 @@ K = EventKind
 
 MOST_ROWS = 2000  # kept per host
 _OPS = (K.OP, K.BACKWARD, K.COLLECTIVE_CALL)
-BLOCKING_COPY = re.compile(r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$")
 _READS_A_VALUE = re.compile(r"aten::(?:item|_local_scalar_dense|is_nonzero)$")
 _REASONS = (
     ("reads a value", r"aten::(?:item|_local_scalar_dense|is_nonzero|equal|allclose)$"),
@@ -146,7 +146,7 @@ class SyncsReport(Report):
 
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
-    waits, steps = _waiting_calls(trace), steps_of(trace)
+    waits, steps = blocking_calls(trace), steps_of(trace)
     found, reads = _sync_rows(trace, waits), _read_rows(trace, waits)
     whole = int((steps.end_ps - steps.start_ps).sum()) if steps.source != "none" else 0
     return Partial(
@@ -188,16 +188,6 @@ def _sums(trace: HostTrace, rows: I64, group: I32, groups: int) -> tuple[list[in
     kernels.ops.add_up(group, trace.events.duration_ps[rows], count, total, low, high)
     in_steps = np.bincount(group[steps_of(trace).label[rows] >= 0], minlength=groups)
     return count.tolist(), in_steps.tolist(), total.tolist(), high.tolist()
-
-
-def _waiting_calls(trace: HostTrace) -> I64:
-    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
-    kind = trace.events.kind
-    calls = np.flatnonzero(threads & (kind == K.RUNTIME_CALL))
-    types = trace.events.type[calls]
-    names = trace.event_types.name
-    block = [at for at in np.unique(types).tolist() if BLOCKING_COPY.match(trace.strings[names[at]])]
-    return np.union1d(np.flatnonzero(threads & (kind == K.SYNC)), calls[np.isin(types, block)])
 
 
 def _outer_ops(trace: HostTrace, rows: I64) -> I64:

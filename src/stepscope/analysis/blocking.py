@@ -1,0 +1,61 @@
+"""Calls that return only when a device is done: waits, and copies that block."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.analysis.columns import named, on_threads
+from stepscope.analysis.spans import spans_of
+from stepscope.model import EventKind, HostTrace
+
+I64 = NDArray[np.int64]
+
+BLOCKING_COPY = re.compile(r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$")
+
+
+def blocking_calls(trace: HostTrace) -> I64:
+    """Rows of the calls on threads that wait for a device, ascending; found once per trace."""
+    return trace.derived("blocking calls", _blocking_calls)
+
+
+def _blocking_calls(trace: HostTrace) -> I64:
+    threads, kind = on_threads(trace), trace.events.kind
+    calls = np.flatnonzero(threads & (kind == EventKind.RUNTIME_CALL))
+    copies = calls[named(trace, trace.events.type[calls], BLOCKING_COPY.match)]
+    return np.union1d(np.flatnonzero(threads & (kind == EventKind.SYNC)), copies)
+
+
+def without_waits(trace: HostTrace, rows: I64, start: I64, end: I64) -> tuple[I64, I64, I64]:
+    """The parts of host events in which their thread does not wait for a device.
+
+    Args:
+        rows: the events, and when they start and end.
+
+    Returns:
+        For each part the place of its event in `rows`, its start and its end.  Events in which nothing waits are one
+        part, and stand first.
+    """
+    waits = blocking_calls(trace)
+    line = trace.events.line[rows]
+    cut = np.isin(line, trace.events.line[waits])
+    parts = [(np.flatnonzero(~cut), start[~cut], end[~cut])]
+    for each in np.unique(line[cut]).tolist():
+        at = np.flatnonzero(line == each)
+        spans = spans_of(trace, waits[trace.events.line[waits] == each])
+        first = np.searchsorted(spans.end, start[at], side="right")
+        count = np.maximum(np.searchsorted(spans.start, end[at], side="left") - first, 0)
+        # An event with n waits has n + 1 parts: from its start, or the end of a wait, to the next wait, or its end.
+        place = np.repeat(np.arange(len(at)), count + 1)
+        nth = np.arange(len(place)) - np.repeat(np.cumsum(count + 1) - count - 1, count + 1)
+        wait = np.repeat(first, count + 1) + nth
+        begins = np.append(0, spans.end)[wait]
+        ends = np.append(spans.start, 0)[wait]
+        low = np.where(nth == 0, start[at][place], begins)
+        high = np.where(nth == count[place], end[at][place], ends)
+        some = high > low
+        parts.append((at[place[some]], low[some], high[some]))
+    row, low, high = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return row, low, high

@@ -71,6 +71,7 @@ describe("ops take their category's hue", () => {
     ["copy-done", "device", "device_to_device"],
     ["ncclKernel_AllReduce_RING", "device", "device_collectives"],
     ["all-reduce", "device", "device_collectives"],
+    ["record_param_comms", "device", "device_collectives"],
     ["void tensorflow::functor::FillPhiloxRandomKernelLaunch<...>", "device", "device_compute"],
     ["cudaLaunchKernel", "host", "kernel_launch"],
     ["aten::add_", "host", "host_compute"],

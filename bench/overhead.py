@@ -1,17 +1,22 @@
 """What a capture costs the training: `python -m bench.overhead`.
 
-A process for each framework trains in blocks of steps, and the kinds of profiling take turns, block by block, so that a
-change of the machine's load meets all of them: none, the framework's own profiler by its own calls, Stepscope, and
-Stepscope with more tracers.  Each figure is the median step of a block over the median step of the block without a
-profiler of the same round, and of these ratios the median over all rounds.  Starting, stopping and writing are not in
-the steps and not in these figures.
+A process for each framework trains in many short blocks of steps, and the kinds of profiling take turns, block by block
+and each round in another order, so that a change of the machine's load meets all of them: none, the framework's own
+profiler by its own calls, Stepscope, and Stepscope with more tracers.  Each figure compares the median steps of two
+blocks of the same round; shown is the median over all rounds, with the interval that holds the true median in 95 of 100
+such runs.  Starting, stopping and writing are not in the steps and not in these figures.
+
+`--clock cpu` compares the processor time of the whole process instead, threads of profilers included: what others do on
+the machine then hardly counts, and neither does waiting.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -24,11 +29,14 @@ from typing import Any
 from stepscope import capture as profiler
 from stepscope.capture import session
 
-ROUNDS, STEPS, WARM_UP = 7, 40, 5
+ROUNDS, STEPS, WARM_UP = 40, 15, 3
+DEVIATIONS = 1.96  # of a normal distribution, for 95 %
 FRAMEWORKS = ("plain", "tensorflow", "jax", "torch")
 TIMEOUT_S = 900
 
 Step = Callable[[], object]
+Clock = Callable[[], float]  # s
+CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
 @dataclass(frozen=True)
@@ -118,7 +126,7 @@ def torch() -> tuple[Step, list[Profiling]]:
     return step, [Profiling("native", start, lambda: running.pop().stop())]
 
 
-def measure(framework: str, rounds: int, steps: int) -> dict[str, list[float]]:
+def measure(framework: str, rounds: int, steps: int, clock: Clock) -> dict[str, list[float]]:
     """Median step in ms of each kind of profiling, one for each round."""
     step, more = globals()[framework]()
     kinds = [
@@ -128,22 +136,23 @@ def measure(framework: str, rounds: int, steps: int) -> dict[str, list[float]]:
         ours("Stepscope with system counters"),
     ]
     found: dict[str, list[float]] = {kind.name: [] for kind in kinds}
+    order = random.Random(rounds)
     for _ in range(rounds):
-        for kind in kinds:
+        for kind in order.sample(kinds, len(kinds)):
             kind.start()
-            found[kind.name].append(_block(step, steps))
+            found[kind.name].append(_block(step, steps, clock))
             kind.stop()
             assert not session.is_running()
     return found
 
 
-def _block(step: Step, steps: int) -> float:
+def _block(step: Step, steps: int, clock: Clock) -> float:
     times = []
     for number in range(steps + WARM_UP):
-        begin = time.perf_counter()
+        begin = clock()
         with profiler.step(number):
             step()
-        times.append(time.perf_counter() - begin)
+        times.append(clock() - begin)
     return 1e3 * statistics.median(times[WARM_UP:])
 
 
@@ -167,14 +176,29 @@ def annotations(count: int = 50_000, rounds: int = 5) -> tuple[float, float]:
     return off, on
 
 
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """The median, and the values between which the true one is: those whose ranks a fair coin tossed once for each
+    value would fall between 95 times in 100."""
+    ordered = sorted(values)
+    aside = max(0, math.floor(len(ordered) / 2 - DEVIATIONS * math.sqrt(len(ordered)) / 2))
+    return statistics.median(ordered), ordered[aside], ordered[-1 - aside]
+
+
+def compared(name: str, steps: Sequence[float], base: str, others: Sequence[float]) -> str:
+    """How much longer the steps of one kind of profiling are than those of another, in percent."""
+    middle, low, high = interval([100 * (step / other - 1) for step, other in zip(steps, others, strict=True)])
+    return f"    {name:32} over {base:10} {middle:+7.2f} %   ({low:+.2f} to {high:+.2f})"
+
+
 def table(framework: str, found: dict[str, list[float]]) -> str:
-    """Ratios to no profiling, with the middle half of the rounds."""
-    none = found["none"]
+    """Every kind of profiling against none, Stepscope against the native profiler, and the counters against none."""
+    none, native = found["none"], found.get("native")
     lines = [f"{framework}: a step takes {statistics.median(none):.2f} ms without a profiler"]
-    for name, steps in found.items():
-        ratios = [step / plain for step, plain in zip(steps, none, strict=True)]
-        low, middle, high = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
-        lines.append(f"    {name:32} {middle:6.3f}   ({low:.3f} to {high:.3f})")
+    lines += [compared(name, steps, "none", none) for name, steps in found.items() if name != "none"]
+    if native:
+        lines.append(compared("Stepscope", found["Stepscope"], "native", native))
+    alone = "Stepscope" if native else "Stepscope, annotations alone"
+    lines.append(compared("system counters", found["Stepscope with system counters"], "without", found[alone]))
     return "\n".join(lines)
 
 
@@ -184,15 +208,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", choices=FRAMEWORKS, action="append")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--clock", choices=CLOCKS, default="wall")
     parser.add_argument("--measure", choices=FRAMEWORKS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.measure:
-        print(json.dumps(measure(options.measure, options.rounds, options.steps)))
+        print(json.dumps(measure(options.measure, options.rounds, options.steps, CLOCKS[options.clock])))
         return 0
     environment = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu", **os.environ}
     for framework in options.only or FRAMEWORKS:
         command = [sys.executable, "-m", "bench.overhead", "--measure", framework]
-        command += ["--rounds", str(options.rounds), "--steps", str(options.steps)]
+        command += ["--rounds", str(options.rounds), "--steps", str(options.steps), "--clock", options.clock]
         done = subprocess.run(
             command, stdout=subprocess.PIPE, text=True, env=environment, timeout=TIMEOUT_S, check=True
         )

@@ -14,6 +14,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -231,6 +232,28 @@ def guide_sampling() -> None:
     profiler.server.stop()
 
 
+WORKER = """
+import stepscope as profiler
+print(profiler.server.start(0), flush=True)
+while True:
+    with profiler.annotate("work"): sum(range(10000))
+"""
+
+
+def guide_many_workers() -> None:
+    workers = [subprocess.Popen([sys.executable, "-c", WORKER], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    try:
+        addresses = [f"grpc://localhost:{worker.stdout.readline().strip()}" for worker in workers]
+        profiler.client.trace(
+            ",".join(addresses),
+            "your_tb_logdir",
+            200)  # fmt: skip
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.communicate()
+
+
 def guide_custom_loop() -> None:
     model = Dense()
     dataset = iter(model.tf.data.Dataset.from_tensors(model.tf.ones((8, 4))).repeat())
@@ -251,6 +274,21 @@ def guide_custom_loop_anti_pattern() -> None:
 
 
 # -- "Tensorflow Profiler with Custom Training Loop"
+
+
+def post_function_api() -> None:
+    model = Dense()
+    profiler.start("logdir")
+    # Train the model here
+    model.train(model.tf.ones((8, 4)))
+    profiler.stop()
+
+
+def post_context_manager() -> None:
+    model = Dense()
+    with profiler.Profile("logdir"):
+        # Train the model here
+        model.train(model.tf.ones((8, 4)))
 
 
 def post_warmup() -> None:
@@ -276,10 +314,12 @@ SNIPPETS: dict[str, list[Callable[[], None]]] = {
         guide_sampling,
         guide_custom_loop,
         guide_custom_loop_anti_pattern,
+        post_function_api,
+        post_context_manager,
         post_warmup,
     ],
     "torch": [tab_torch],
-    "python": [tab_workers],
+    "python": [tab_workers, guide_many_workers],
 }
 PORT = int(os.environ.get("GUIDE_PORT", "0"))
 

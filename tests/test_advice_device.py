@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from draw import MS, Sort, draw
+from draw import MS, Sort, draw, traces
+from hypothesis import given, settings
 
 from stepscope.analysis import overview
 from stepscope.analysis.advice import Advice, Context, advise
+from stepscope.analysis.device_facts import device_facts_of
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder, Trait
 
 K = EventKind
@@ -28,6 +30,8 @@ SORTS = {
     "t": Sort(K.KERNEL, "void cudnn::ops::nchwToNhwcKernel<float>()"),
     "u": Sort(K.COPY_HOST_TO_DEVICE, "Memcpy HtoD (Pageable -> Device)"),
     "v": Sort(K.COPY_HOST_TO_DEVICE, "Memcpy HtoD (Pinned -> Device)"),
+    "m": Sort(K.OP, "aten::mm", stats={"Input Dims": "[[64,4],[4,4]]"}),
+    "n": Sort(K.OP, "aten::mm", stats={"Input Dims": "[[8,4],[4,4]]"}),
     "q": Sort(K.ITERATOR, "Iterator::Root::Prefetch::Map"),
     "w": Sort(K.OP, "decode:DecodeJpeg"),
 }
@@ -47,9 +51,9 @@ def said(*hosts: HostTrace, framework: str = "", read: Mapping[str, Any] | None 
 def two_steps(host: str, stream: str, **more: str) -> HostTrace:
     """A step of what `host` and `stream` show, twice; further rows by name."""
     length = max(map(len, (host, stream, *more.values())))
-    rows = {"host main": host, "gpu0 s": stream, **{name.replace("_", " ", 1): row for name, row in more.items()}}
+    rows = [("host main", host), ("gpu0 s", stream), *((name.replace("_", " ", 1), row) for name, row in more.items())]
     marks = f"host main | M0{'-' * (length - 2)}M1{'-' * (length - 2)}"
-    return draw("\n".join([marks, *(f"{name} | {row:<{length}}{row:<{length}}" for name, row in rows.items())]), SORTS)
+    return draw("\n".join([marks, *(f"{name} | {row:<{length}}{row:<{length}}" for name, row in rows)]), SORTS)
 
 
 def first(*hosts: HostTrace, **more: Any) -> tuple[str, str, float | None]:
@@ -91,6 +95,42 @@ def test_one_long_gap_is_no_matter_of_launches() -> None:
     trace = two_steps("a" + "-" * 199, "k " * 25 + " " * 90 + "k" * 60)
 
     assert "launch.bound" not in [item.id for item in said(trace)]
+
+
+@pytest.mark.parametrize(
+    ("passes", "op", "kind"),
+    [(4, "m", "small_batch"), (3, "m", "eager_dispatch"), (1, "n", "small_batch"), (1, "m", "eager_dispatch")],
+    ids=["micro-batches", "few passes", "tiny batches", "large batches"],
+)
+def test_micro_batches_and_tiny_batches_are_why_launches_bind(passes: int, op: str, kind: str) -> None:
+    one = f"{op}{'-' * 13}B{'-' * 13}  "
+    inner = f"{' ' * 14}{op}{'-' * 11}    "
+    length = len(one) * 4
+    trace = two_steps((one * passes).ljust(length, "a"), "k " * (length // 2), host_main=(inner * passes).ljust(length))
+
+    assert said(trace)[0].kind == kind
+
+
+def test_idle_time_leads_to_the_longest_gaps() -> None:
+    item = said(two_steps("a" + "-" * 119, "k " * 58 + "k   "))[0]
+
+    assert [(place.name, place.start_ms, place.end_ms) for place in item.intervals[:2]] == [
+        ("no device works", 117.0, 120.0),
+        ("no device works", 237.0, 240.0),
+    ]
+
+
+def test_steps_that_no_thread_marks_leave_no_python_between_them() -> None:
+    trace = draw(
+        """
+        host main   | o1        o2        o3
+        gpu0 Steps  | W1--      W2--      W3--
+        gpu0 s      | K1--      K2--      K3--
+        """,
+        SORTS | {"o": Sort(K.OP, "MatMul", "group_id")},
+    )
+
+    assert [item.kind for item in said(trace)] == ["none"]
 
 
 def test_few_kernels_of_a_program_that_takes_long_to_start_want_larger_batches() -> None:
@@ -167,6 +207,7 @@ def test_layout_advice_names_the_kernel_and_the_api_of_the_framework() -> None:
     assert "nchwToNhwcKernel" in item.evidence and "30.0 %" in item.evidence
     assert "channels_last" in item.actions[0]
     assert [(row.tool, row.value_ms) for row in item.rows] == [("kernel-stats", 3.0)]
+    assert [(place.start_ms, place.end_ms) for place in item.intervals] == [(0.0, 1.0)]
 
 
 @pytest.mark.parametrize(("length", "speaks"), [(10, True), (11, False)])
@@ -331,3 +372,22 @@ def test_recompilation_names_what_is_compiled_and_what_changes(first_step: str, 
 
     assert item.kind == "recompilation"
     assert item.evidence.endswith(told)
+
+
+# -- any trace -----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(traces())
+def test_facts_and_rules_hold_on_any_trace(trace: HostTrace) -> None:
+    found = device_facts_of(trace)
+    if found is not None:
+        assert found.busy_ps + found.idle_ps == found.observed_ps
+        assert 0 <= found.after_sync_ps <= found.idle_ps
+        assert 0 <= found.exposed_collectives_ps <= found.busy_ps
+        assert 0 <= found.exposed_pageable_ps <= found.busy_ps
+        assert found.longest_gap_ps == max([end - start for start, end in found.longest_gaps], default=0)
+    advised = advise(context_of(trace))
+
+    assert advised.warnings == ()
+    assert all((item.predicted_speedup or 1.0) >= 1.0 for item in advised.items)

@@ -26,6 +26,8 @@ ALLOWED: dict[str, set[str]] = {
     "cache": {"errors"},
     "capture": {"errors", "model", "formats"},
     "autostart": {"capture"},
+    "client": {"capture"},
+    "server": {"capture"},
     "keras": {"capture"},
     "lightning": {"capture"},
     "huggingface": {"capture"},

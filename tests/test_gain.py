@@ -169,7 +169,8 @@ def test_products_of_a_new_program_are_prepared_once(programs: tuple[int, int], 
     for step, program in enumerate(programs):
         begin = 10 * step * MS
         line.event("train", begin, 10 * MS, K.STEP_MARK, {"step_num": step})
-        for name, at, length in (("ynn_fusion.1", 0, 5), ("dot.2", 6, 1), ("tanh", 8, 2)):
+        line.event("compile", begin, MS, K.COMPILE)
+        for name, at, length in (("ynn_fusion.1", 1, 5), ("dot.2", 6, 1), ("tanh", 8, 2)):
             line.event(name, begin + at * MS, length * MS, K.OP, {"program_id": program})
 
     assert work_of(builder.build()).first_runs_ps == prepared * MS  # 5 ms instead of the 1 ms of the other product
@@ -195,6 +196,23 @@ def test_fetched_values_that_follow_one_another_are_a_burst() -> None:
 
     assert loop.fetches_ps == (500 + 100) * 10**6  # from 3.0 to 3.5 ms, and the last one alone
     assert loop.fetches_recorded == 4
+
+
+@pytest.mark.parametrize(
+    ("places", "python"), [((2, 5, 8, 11, 14), 0.0), ((8, 8, 8, 8, 8), 5.0), ((2, 8, 5, 8, 11), 2.0)]
+)
+def test_gaps_in_a_place_of_their_own_are_not_the_programs(places: tuple[int, ...], python: float) -> None:
+    events = []
+    for step, gap in enumerate(places):
+        begin = 30_000 * step
+        events.append(("train", begin, 29_000, K.STEP_MARK))
+        for op in range(20):
+            events.append(("aten::mm", begin + 1300 * op + (1000 if op > gap else 0), 1300, K.OP))
+    trace = _line_of(events)
+    ends = sum(30_000 - 27_000 for _ in places) / 1000  # after the last op of each step
+    first = ends - 1  # the last step has no next one
+
+    assert loop_facts(trace).activity_ps["python"] / MS == python + first
 
 
 COPIED = {
@@ -236,6 +254,8 @@ COMPUTES = Verdict("compute_bound", 90.0, None, "compute-bound: 90.0 % of the st
         ("none", None, False, "compute_bound"),
         (None, None, False, "compute_bound"),
         ("eager_dispatch", None, False, "compute_bound"),
+        ("eager_dispatch", 20.0, False, "launch_bound"),
+        ("eager_dispatch", 19.9, False, "compute_bound"),
         ("eager_dispatch", 60.0, True, "compute_bound"),
     ],
 )

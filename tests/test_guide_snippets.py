@@ -20,6 +20,7 @@ STEPS = {
     "guide_callback": [[10, 11, 12, 13, 14, 15]],
     "guide_custom_loop": [[0, 1, 2, 3]],
     "guide_custom_loop_anti_pattern": [[0, 1, 2]],
+    "guide_many_workers": [[], [], []],
     "tab_workers": [[], []],
 }
 

@@ -227,7 +227,7 @@ def test_without_steps_there_is_no_loop() -> None:
     assert loop_of(draw("host main | a---")) is None
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(traces())
 def test_facts_hold_on_any_trace(trace: HostTrace) -> None:
     loop, work, feed = loop_of(trace), work_of(trace), feed_of(trace)

@@ -33,10 +33,8 @@ if TYPE_CHECKING:
         ProfilerOptions,
         Trace,
         annotate,
-        client,
         last_error,
         schedule,
-        server,
         start,
         step,
         stop,
@@ -51,18 +49,16 @@ _HOME = {
     "StepscopeError": "stepscope.errors",
     "Trace": "stepscope.capture",
     "annotate": "stepscope.capture",
-    "client": "stepscope.capture",
     "last_error": "stepscope.capture",
     "load": "stepscope.api",
     "schedule": "stepscope.capture",
-    "server": "stepscope.capture",
     "start": "stepscope.capture",
     "step": "stepscope.capture",
     "stop": "stepscope.capture",
     "warmup": "stepscope.capture",
 }
 # Modules of their own, so that `from stepscope.keras import ProfilerCallback` works as well.
-_MODULES = {"huggingface", "keras", "lightning"}
+_MODULES = {"client", "huggingface", "keras", "lightning", "server"}
 
 __all__ = [
     "Profile",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.grouping import forest
-from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.analysis.spans import Spans
+from stepscope.analysis.stepping import steps_of
+from stepscope.model import EventKind, HostTrace, LineKind, StatTag
 
 Mask = NDArray[np.bool_]
 
@@ -25,6 +27,18 @@ _BIT_OF: dict[EventKind, int] = {
 def on_threads(trace: HostTrace) -> Mask:
     """Events on threads of the host: bool of shape (events,)."""
     return trace.derived("on threads", lambda host: (host.lines.kind == LineKind.THREAD)[host.events.line])
+
+
+def observed(trace: HostTrace) -> Spans:
+    """The time that is looked at: from the first step's begin to the last one's end.
+
+    Steps that are marked on no thread are nobody's loop, and what lies between them is not known to be a part of one;
+    then the time between them is left out.
+    """
+    steps = steps_of(trace)
+    if not len(steps.number) or steps.line < 0:
+        return Spans.of(steps.start_ps, steps.end_ps)
+    return Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
 
 
 def of_kinds(kind: NDArray[np.uint8], kinds: Iterable[EventKind]) -> Mask:
@@ -65,3 +79,21 @@ def named(trace: HostTrace, types: NDArray[np.integer], test: Callable[[str], ob
     passed = [row for row, name in type_names(trace, types).items() if test(name)]
     table[passed] = True
     return table[types] if passed else np.zeros(len(types), np.bool_)
+
+
+def stat_texts(trace: HostTrace, rows: NDArray[np.int64], names: Sequence[str]) -> NDArray[np.int64]:
+    """One text stat of some events, as rows of the string table, -1 where there is none.
+
+    Only the events' own stats are looked at.  For few events this is much quicker than a dense column of all.
+    """
+    stats, found = trace.event_stats, np.full(len(rows), -1, np.int64)
+    wanted = [row for row in (trace.strings.find(name) for name in names) if row > 0]
+    if not wanted or not len(rows):
+        return found
+    begin, count = stats.offsets[rows], stats.offsets[rows + 1] - stats.offsets[rows]
+    owner = np.repeat(np.arange(len(rows)), count)
+    at = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(begin, count)
+    for name in reversed(wanted):
+        hit = (stats.name[at] == name) & (stats.tag[at] == StatTag.STRING)
+        found[owner[hit]] = stats.value[at[hit]]
+    return found

@@ -7,14 +7,14 @@ which the host comes back from waiting for the device is the price of that wait:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.analysis.blocking import BLOCKING_COPY
-from stepscope.analysis.columns import named, of_kinds, on_threads
+from stepscope.analysis.columns import named, observed, of_kinds, on_threads, stat_texts
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.spans import Spans
@@ -26,8 +26,8 @@ Mask = NDArray[np.bool_]
 K = EventKind
 
 SHORT_KERNEL_PS = 20_000_000  # a launch costs the host about half as much
-SHORT_GAP_PS = 200_000_000  # launches of one kernel after another leave shorter gaps
 _MOST_NAMES = 5
+_MOST_GAPS = 3
 _RUNTIME = (K.RUNTIME_CALL, K.SYNC, K.COPY_HOST_TO_DEVICE_CALL)
 _COMPUTES = (K.KERNEL, K.DEVICE_OP)
 
@@ -54,11 +54,13 @@ _XLA_OP = re.compile(r"%([\w.\-]+) = ")
 
 @dataclass(frozen=True)
 class Share:
-    """Work or calls of one name: how often, and for how long altogether, in ps."""
+    """Work or calls of one name: how often, for how long altogether, and when the longest of them, in ps."""
 
     name: str
     calls: int
     total_ps: int
+    start_ps: int
+    end_ps: int
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class DeviceFacts:
 
     Attributes:
         steps: how many; `marked` is False where the whole capture counts as one.
-        observed_ps: from the first step's begin to the last one's end.
+        observed_ps: the time that is looked at (`columns.observed`).
         busy_ps: time with work on a device.
         work_ps: all pieces of work added up, which is more where devices or streams work at a time.
         kernels: pieces of computation; `short_kernels` of them last less than SHORT_KERNEL_PS.
@@ -79,12 +81,12 @@ class DeviceFacts:
             are all that a device does.
         collectives: pieces of communication; `collective_ps` their median length, `exposed_collectives_ps` the time in
             which they are all that a device does.
-        idle_ps: time without work on any device between the first step's begin and the last one's end.
-        short_gaps_ps: the part of it in gaps shorter than SHORT_GAP_PS; `gaps` tells how many gaps there are.
-        longest_gap_ps: the longest gap.
+        idle_ps: the part of it without work on any device.
+        gaps: how many times without work there are; `longest_gap_ps` is the longest, `longest_gaps` are its begin and
+            end and those of the next ones.
         after_sync_ps: the part in gaps during which the host comes back from waiting for the device.
         syncs: such waits.
-        calls: calls of the loop's thread into the device's runtime while the devices stand idle, longest first.
+        calls: calls into the devices' runtime, with the time in which the devices stand idle meanwhile, longest first.
     """
 
     steps: int
@@ -107,9 +109,9 @@ class DeviceFacts:
     collective_ps: int
     exposed_collectives_ps: int
     idle_ps: int
-    short_gaps_ps: int
     gaps: int
     longest_gap_ps: int
+    longest_gaps: list[tuple[int, int]]
     after_sync_ps: int
     syncs: int
     calls: list[Share]
@@ -124,10 +126,9 @@ def _find(trace: HostTrace) -> DeviceFacts | None:
     steps, device = steps_of(trace), is_device_work(trace)
     if not len(steps.number) or not device.any():
         return None
-    whole = Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
+    whole = observed(trace)
     rows = np.flatnonzero(device)
-    start, end = _times(trace, rows)
-    rows = rows[(start < whole.end[0]) & (end > whole.start[0])]
+    rows = rows[whole.covered(*_times(trace, rows)) > 0]
     if not len(rows):
         return None
     kind, length = trace.events.kind[rows], trace.events.duration_ps[rows]
@@ -136,7 +137,7 @@ def _find(trace: HostTrace) -> DeviceFacts | None:
     layout, copying = _sorts(trace, rows)
     layout &= computes
     copying = (copying & computes & ~layout) | (kind == K.COPY_DEVICE_TO_DEVICE)
-    pageable = (kind == K.COPY_HOST_TO_DEVICE) & _from_pageable(trace, rows)
+    pageable = _from_pageable(trace, rows)
     wide = computes & ~narrow & ~layout & ~copying & named(trace, trace.events.type[rows], _is_wide_product)
     busy = Spans.of(*_times(trace, rows)) & whole
     return DeviceFacts(
@@ -216,13 +217,12 @@ def _short(name: str) -> str:
 
 
 def _from_pageable(trace: HostTrace, rows: I64) -> Mask:
-    """Copies whose name or details say that their source is not pinned."""
-    told = named(trace, trace.events.type[rows], _PAGEABLE.match)
-    if not trace.has_stat(stat_names.COPY_DETAILS):
-        return told
-    texts, inverse = np.unique(trace.stat_strings(stat_names.COPY_DETAILS)[rows], return_inverse=True)
+    """Copies to a device whose name or details say that their source is not pinned."""
+    copies = np.flatnonzero(trace.events.kind[rows] == K.COPY_HOST_TO_DEVICE)
+    texts, inverse = np.unique(stat_texts(trace, rows[copies], stat_names.COPY_DETAILS), return_inverse=True)
     details = np.array([bool(_PAGEABLE.match(trace.strings[text])) for text in texts.tolist()], np.bool_)
-    found: Mask = told | details[inverse]
+    found = np.zeros(len(rows), np.bool_)
+    found[copies] = named(trace, trace.events.type[rows[copies]], _PAGEABLE.match) | details[inverse]
     return found
 
 
@@ -235,16 +235,26 @@ def _compiled(trace: HostTrace, rows: I64) -> Mask:
 
 
 def _largest(trace: HostTrace, rows: I64) -> list[Share]:
-    types, inverse = np.unique(trace.events.type[rows], return_inverse=True)
-    total, calls = np.zeros(len(types), np.int64), np.bincount(inverse, minlength=len(types))
-    np.add.at(total, inverse, trace.events.duration_ps[rows])
+    return _shares(trace, rows, trace.events.duration_ps[rows])
+
+
+def _shares(trace: HostTrace, rows: I64, time_ps: I64) -> list[Share]:
+    """Some events by name, those that take most of a time first."""
+    types = trace.events.type[rows]
+    total, calls = np.bincount(types, weights=time_ps), np.bincount(types)
     merged: dict[str, Share] = {}
-    names = trace.strings.texts(trace.event_types.name[types])
-    for name, count, time in zip(names, calls.tolist(), total.tolist(), strict=True):
-        text = brief(_short(name))
-        known = merged.get(text, Share(text, 0, 0))
-        merged[text] = Share(text, known.calls + count, known.total_ps + time)
+    for at in np.argsort(-total, kind="stable")[: 4 * _MOST_NAMES].tolist():  # several types may have one name
+        if total[at]:
+            name = brief(_short(trace.strings[trace.event_types.name[at]]))
+            known = merged.get(name) or Share(name, 0, 0, *_longest(trace, rows[types == at], time_ps[types == at]))
+            merged[name] = replace(known, calls=known.calls + int(calls[at]), total_ps=known.total_ps + int(total[at]))
     return sorted(merged.values(), key=lambda share: (-share.total_ps, share.name))[:_MOST_NAMES]
+
+
+def _longest(trace: HostTrace, rows: I64, time_ps: I64) -> tuple[int, int]:
+    row = rows[int(np.argmax(time_ps))]
+    start = int(trace.events.start_ps[row])
+    return start, start + int(trace.events.duration_ps[row])
 
 
 # -- what the host does meanwhile ----------------------------------------------------------------------------------
@@ -257,24 +267,15 @@ def _idle(trace: HostTrace, idle: Spans) -> dict[str, Any]:
     waits = trace.events.kind[calls] == K.SYNC
     waits |= named(trace, trace.events.type[calls], BLOCKING_COPY.match)
     begins = np.searchsorted(idle.start, end[waits], side="right") - 1  # the gap in which each wait may end
+    meanwhile = idle.covered(start, end)
     hit = begins >= 0
     hit[hit] = idle.end[begins[hit]] > end[waits][hit]
     return {
         "idle_ps": idle.total,
-        "short_gaps_ps": int(length[length < SHORT_GAP_PS].sum()),
         "gaps": len(length),
         "longest_gap_ps": int(length.max(initial=0)),
         "after_sync_ps": int(length[np.unique(begins[hit])].sum()),
         "syncs": int(hit.sum()),
-        "calls": _idle_calls(trace, calls, idle.covered(start, end)),
+        "calls": _shares(trace, calls[meanwhile > 0], meanwhile[meanwhile > 0]),
+        "longest_gaps": [(int(idle.start[at]), int(idle.end[at])) for at in np.argsort(-length)[:_MOST_GAPS].tolist()],
     }
-
-
-def _idle_calls(trace: HostTrace, calls: I64, idle_ps: I64) -> list[Share]:
-    """The calls into the runtime while the devices stand idle, by name."""
-    names, inverse = np.unique(trace.event_names()[calls], return_inverse=True)
-    total = np.zeros(len(names), np.int64)
-    np.add.at(total, inverse, idle_ps)
-    count = np.bincount(inverse[idle_ps > 0], minlength=len(names))
-    order = np.argsort(-total, kind="stable")[:_MOST_NAMES].tolist()
-    return [Share(trace.strings[names[at]], int(count[at]), int(total[at])) for at in order if total[at]]

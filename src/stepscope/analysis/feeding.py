@@ -68,21 +68,22 @@ def feed_of(trace: HostTrace) -> FeedFacts:
 
 def _find(trace: HostTrace) -> FeedFacts:
     events = trace.events
-    iterators = events.kind == K.ITERATOR
-    reads = iterators & ((events.traits & np.uint8(Trait.FILE_READ)) != 0)
-    ops = _ops_of_iterators(trace, iterators)
+    rows = np.flatnonzero(events.kind == K.ITERATOR)
+    reads = rows[(events.traits[rows] & np.uint8(Trait.FILE_READ)) != 0]
+    ops = _ops_of_iterators(trace) if len(rows) else rows
     python, reading = (_named(trace, ops, pattern) for pattern in (_PYTHON_OP, _READING_OP))
-    rows = np.flatnonzero(iterators)
     generator = _named(trace, rows, _GENERATOR)
     in_parallel = bool(_named(trace, rows, _PARALLEL).any())
-    handed = iterators & ~_on_waiting_lines(trace)
+    waits = np.flatnonzero(events.kind == K.INPUT_WAIT)
+    handed = rows[~np.isin(events.line[rows], events.line[waits])]  # on threads that wait, the step waits for them
     start = events.start_ps[handed]
-    calls, made, arrays, pickled = _loader(trace)
+    loader = _loader_sort(trace, waits)
+    calls, made, arrays, pickled = _loader(trace) if loader else (0, 0, 0, 0)
     return FeedFacts(
-        has_iterators=bool(iterators.any()),
+        has_iterators=len(rows) > 0,
         has_prefetch=bool((events.kind == K.INPUT_HANDOVER).any()),
         in_parallel=in_parallel,
-        iterators_ps=int(events.duration_ps[iterators].max(initial=0)),
+        iterators_ps=int(events.duration_ps[rows].max(initial=0)),
         file_read_ps=int(events.duration_ps[reads].sum()),
         ops_ps=int(events.duration_ps[ops].sum()),
         python_ps=int(events.duration_ps[ops if generator.any() else ops[python]].sum()),
@@ -90,7 +91,7 @@ def _find(trace: HostTrace) -> FeedFacts:
         threads=len(np.unique(events.line[ops])),
         events=_events_in_a_row(trace, handed, ops, in_parallel),
         produced_ps=Spans.of(start, start + events.duration_ps[handed]).total,
-        loader=_loader_sort(trace),
+        loader=loader,
         loader_ops_ps=calls,
         made_tensors=made,
         from_arrays=arrays,
@@ -103,24 +104,15 @@ def _named(trace: HostTrace, rows: I64, pattern: re.Pattern[str]) -> NDArray[np.
     return named(trace, trace.events.type[rows], pattern.match)
 
 
-def _events_in_a_row(trace: HostTrace, handed: NDArray[np.bool_], ops: I64, in_parallel: bool) -> int:
+def _events_in_a_row(trace: HostTrace, handed: I64, ops: I64, in_parallel: bool) -> int:
     """Events on the threads of the input: they work in turns, unless a stage works on several elements at a time."""
     lines = np.unique(np.concatenate([trace.events.line[handed], trace.events.line[ops]]))
     lengths = trace.lines.event_end[lines] - trace.lines.event_begin[lines]
     return int(lengths.max(initial=0) if in_parallel else lengths.sum())
 
 
-def _on_waiting_lines(trace: HostTrace) -> NDArray[np.bool_]:
-    """Events on threads that wait for input: what iterators do there, the step waits for."""
-    waits = np.zeros(len(trace.lines), np.bool_)
-    waits[trace.events.line[trace.events.kind == K.INPUT_WAIT]] = True
-    return waits[trace.events.line]
-
-
-def _ops_of_iterators(trace: HostTrace, iterators: NDArray[np.bool_]) -> I64:
+def _ops_of_iterators(trace: HostTrace) -> I64:
     """Ops that belong to no step, on threads beside iterators: those of their functions."""
-    if not iterators.any():
-        return np.empty(0, np.int64)
     ops = np.flatnonzero(trace.events.kind == K.OP)
     return ops[(steps_of(trace).label[ops] < 0) | on_input_threads(trace, ops)]
 
@@ -128,16 +120,13 @@ def _ops_of_iterators(trace: HostTrace, iterators: NDArray[np.bool_]) -> I64:
 _LOADERS = (("single", "_SingleProcessDataLoaderIter"), ("multi", "_MultiProcessingDataLoaderIter"))
 
 
-def _loader_sort(trace: HostTrace) -> str:
-    waits = np.flatnonzero(trace.events.kind == K.INPUT_WAIT)[:1]
+def _loader_sort(trace: HostTrace, waits: I64) -> str:
     name = trace.name_of(int(waits[0])) if len(waits) else ""
     return next((sort for sort, part in _LOADERS if part in name), "")
 
 
 def _loader(trace: HostTrace) -> tuple[int, int, int, int]:
     """Op time inside a DataLoader's calls, and how many tensors they make of what."""
-    if not _loader_sort(trace):
-        return 0, 0, 0, 0
     ops = np.flatnonzero(trace.events.kind == K.OP)
     ops = ops[inside(trace, ops, K.INPUT_WAIT)]
     start = trace.events.start_ps[ops]

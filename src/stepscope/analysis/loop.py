@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.columns import named, of_kinds, on_threads, type_names
+from stepscope.analysis.columns import named, observed, of_kinds, on_threads, type_names
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.spans import Spans, outermost
 from stepscope.analysis.stepping import HostSteps, steps_of
@@ -28,6 +28,7 @@ Mask = NDArray[np.bool_]
 K = EventKind
 
 _OF_STARTS = 10  # percent of the kernels, from the shortest, that take no longer than it takes to start one
+SEVERAL_STEPS = 5  # from here on it tells something that a gap has no counterpart in any other step
 LONG_GAP_PS = 300_000_000  # dispatching one op leaves shorter gaps; longer ones are a program's own Python
 NEAR_FETCH_PS = 1_000_000_000  # from one fetched value to the next, where a program looks at many
 MOST_NAMES = 12
@@ -145,7 +146,7 @@ class LoopFacts:
 
     Attributes:
         steps: how many.
-        observed_ps: from the first step's begin to the last one's end; what `activity_ps` adds up to.
+        observed_ps: the time that is looked at (`columns.observed`); what `activity_ps` adds up to.
         activity_ps: time by activity, in lower case.
         spans: the longest stretches of each activity.
         calls: how many outermost events of each activity there are.
@@ -236,15 +237,15 @@ def _find(trace: HostTrace) -> LoopFacts | None:
     line = _loop_line(trace, steps)
     if steps.source == "none" or line < 0:
         return None
-    observed = Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
-    loop = _loop(trace, line, observed)
+    seen = observed(trace)
+    loop = _loop(trace, line, seen)
     helpers = _helpers(trace, steps, line)
-    parts = _parts(loop, helpers, steps, observed)
+    parts = _parts(loop, helpers, steps, seen)
     fetches = _fetches(loop)
     from_python = parts[Activity.INPUT] & loop.where((loop.kind == K.PYTHON_CALL) & (loop.activity == Activity.INPUT))
     return LoopFacts(
         steps=len(steps.number),
-        observed_ps=observed.total,
+        observed_ps=seen.total,
         activity_ps={activity.name.lower(): spans.total for activity, spans in parts.items()},
         spans={activity.name.lower(): _longest(loop, spans, activity) for activity, spans in parts.items()},
         calls={activity.name.lower(): len(loop.outer(activity)) for activity in parts},
@@ -260,8 +261,10 @@ def _find(trace: HostTrace) -> LoopFacts | None:
         recorded=_recorded(loop, parts),
         helper_events=helpers.events,
         eager_kernels_ps=_eager_kernels(loop),
-        fetches_ps=(fetches & observed).total,
-        fetches_recorded=int((fetches.covered(loop.start, loop.start + 1) > 0).sum()),
+        fetches_ps=(fetches & seen).total,
+        fetches_recorded=int(
+            np.diff(np.searchsorted(loop.start, np.stack([fetches.start, fetches.end])), axis=0).sum()
+        ),
     )
 
 
@@ -278,11 +281,11 @@ def _loop_line(trace: HostTrace, steps: HostSteps) -> int:
     return int(np.bincount(lines).argmax()) if len(lines) else -1
 
 
-def _loop(trace: HostTrace, line: int, observed: Spans) -> _Loop:
+def _loop(trace: HostTrace, line: int, seen: Spans) -> _Loop:
     rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
     start = trace.events.start_ps[rows]
     end = start + forest(trace).extent_ps[rows]
-    inside = (end > observed.start[0]) & (start < observed.end[0])
+    inside = (end > seen.start[0]) & (start < seen.end[-1])
     kind, types = trace.events.kind[rows][inside], trace.events.type[rows][inside]
     start, end = start[inside], end[inside]
     activity = _by_kind()[kind]
@@ -382,10 +385,10 @@ def _helpers(trace: HostTrace, steps: HostSteps, line: int) -> _Helpers:
     return _Helpers(int((working & compute & ~device).sum()), *spans)
 
 
-def _parts(loop: _Loop, helpers: _Helpers, steps: HostSteps, observed: Spans) -> dict[Activity, Spans]:
+def _parts(loop: _Loop, helpers: _Helpers, steps: HostSteps, seen: Spans) -> dict[Activity, Spans]:
     """Every instant of the observed time under exactly one activity."""
     parts: dict[Activity, Spans] = {}
-    rest = observed
+    rest = seen
     for activity in (each for each in Activity if each <= Activity.RUNTIME):
         covered = loop.of(activity)
         if activity == Activity.INPUT:
@@ -408,9 +411,44 @@ def _parts(loop: _Loop, helpers: _Helpers, steps: HostSteps, observed: Spans) ->
         rest = rest - covered
     parts[Activity.WAIT] = parts[Activity.WAIT] | (rest & loop.of(Activity.WAIT))
     rest = rest - loop.of(Activity.WAIT)
-    parts[Activity.PYTHON] = rest.longer(LONG_GAP_PS)
+    parts[Activity.PYTHON] = _that_recur(loop, steps, rest.longer(LONG_GAP_PS))
     parts[Activity.DISPATCH] = rest - parts[Activity.PYTHON]
     return parts
+
+
+def _that_recur(loop: _Loop, steps: HostSteps, gaps: Spans) -> Spans:
+    """Gaps without those in places where no other step has one: there, other programs took the core.
+
+    A place is the n-th event of its name before the gap, counted from the begin of the step or from its end.
+    """
+    if len(steps.number) < SEVERAL_STEPS or not len(gaps.start):
+        return gaps
+    before = np.maximum(np.searchsorted(loop.start, gaps.start, side="right") - 1, 0)
+    since_begin, until_end = _places(loop, steps, np.unique(loop.type[before]))
+    kept = np.zeros(len(before), np.bool_)
+    for place in (since_begin[before], until_end[before]):
+        _, inverse, times = np.unique(
+            np.stack([loop.type[before].astype(np.int64), place]), axis=1, return_inverse=True, return_counts=True
+        )
+        kept |= times[inverse.reshape(-1)] > 1
+    return Spans(gaps.start[kept], gaps.end[kept])
+
+
+def _places(loop: _Loop, steps: HostSteps, types: NDArray[np.integer]) -> tuple[I64, I64]:
+    """For events of some types, how many of the same type come before each in its step, and how many from it on; for
+    others nothing of use."""
+    wanted = np.zeros(len(loop.trace.event_types.name), np.bool_)
+    wanted[types] = True
+    rows = np.flatnonzero(wanted[loop.type])
+    step = np.searchsorted(steps.start_ps, loop.start[rows], side="right")
+    group = loop.type[rows].astype(np.int64) * (len(steps.number) + 1) + step
+    order = np.argsort(group, kind="stable")
+    begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
+    count = np.diff(np.append(begins, len(order)))
+    since_begin, until_end = np.zeros(len(loop.type), np.int64), np.zeros(len(loop.type), np.int64)
+    since_begin[rows[order]] = np.arange(len(order)) - np.repeat(begins, count)
+    until_end[rows[order]] = np.repeat(count, count) - since_begin[rows[order]]
+    return since_begin, until_end
 
 
 def _whole_saves(loop: _Loop, found: Spans, rest: Spans) -> Spans:
@@ -501,15 +539,17 @@ def _recorded(loop: _Loop, parts: Mapping[Activity, Spans]) -> dict[str, Recorde
     """Events by the activity in which they begin."""
     python = loop.kind == K.PYTHON_CALL
     running = _running_python(loop, python)
-    order = np.argsort(np.concatenate([spans.start for spans in parts.values()]))
-    starts = np.concatenate([spans.start for spans in parts.values()])[order]
+    begins = np.concatenate([spans.start for spans in parts.values()])
+    order = np.argsort(begins)
     owner = np.repeat(np.arange(len(parts)), [len(spans.start) for spans in parts.values()])[order]
-    at = np.searchsorted(starts, loop.start, side="right") - 1
-    of = owner[np.maximum(at, 0)] if len(starts) else np.zeros(len(at), np.int64)
-    calls, events = (np.bincount(of[chosen], minlength=len(parts)).tolist() for chosen in (python, ~python))
+    bounds = np.append(np.searchsorted(loop.start, begins[order]), len(python))
+    called = np.diff(np.append(0, np.cumsum(python))[bounds])
+    calls, events = np.zeros(len(parts), np.int64), np.zeros(len(parts), np.int64)
+    np.add.at(calls, owner, called)
+    np.add.at(events, owner, np.diff(bounds) - called)
     return {
         activity.name.lower(): Recorded(
-            events[row], calls[row], (spans & running).total if activity >= Activity.DISPATCH else 0
+            int(events[row]), int(calls[row]), (spans & running).total if activity >= Activity.DISPATCH else 0
         )
         for row, (activity, spans) in enumerate(parts.items())
     }

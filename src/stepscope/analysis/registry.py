@@ -134,6 +134,7 @@ TOOLS: tuple[Tool, ...] = (
         "kernels that run one after another again and again",
         "stepscope.analysis.sequences",
     ),
+    Tool("system", "how busy CPU, memory, disk and GPU were while the capture ran", "stepscope.analysis.system"),
 )
 
 

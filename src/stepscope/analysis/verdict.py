@@ -12,6 +12,7 @@ from dataclasses import dataclass
 HIGHLY_INPUT_BOUND = 20.0
 MODERATELY_INPUT_BOUND = 5.0
 LARGE_SHARE = 15.0  # launches, collectives, compilation, time of the host: percent of the step from which they matter
+LEAST_GAIN_PERCENT = 20.0  # of the time from step to step: what gains less does not decide what limits a run
 _NO_GAPS = 5.0  # percent of the time between steps below which the steps are all the time there is
 
 _VERDICT_OF = {
@@ -116,14 +117,16 @@ def agree(verdict: Verdict, kind: str | None, gain_percent: float | None, has_de
     """The verdict in the light of the first advice, which looks more closely than shares of the step can.
 
     With a device the shares tell, as in the reference, and the verdict stays.  It also stays where it says the same as
-    the advice, or where there is none: then it tells what bounds a run in which nothing stands out.
+    the advice, where little would be gained, or where there is none: then it tells what bounds the rest of the run.
 
     Args:
         kind: the class of the first advice, None without any.
         gain_percent: how much of the time from step to step would go if it were followed, None if unknown.
     """
     allowed = _VERDICTS_OF_CLASS.get(kind or "", ())
-    if has_device or not allowed or verdict.name in allowed or verdict.name == "unknown" or gain_percent is None:
+    if has_device or not allowed or verdict.name in allowed or verdict.name == "unknown":
+        return verdict
+    if gain_percent is None or gain_percent < LEAST_GAIN_PERCENT:
         return verdict
     name = allowed[0]
     words = f"{name.replace('_', '-')}: {gain_percent:.1f} % of the time from step to step would go without"

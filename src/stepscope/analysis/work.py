@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +77,9 @@ class OpShare:
 class WorkFacts:
     """The work of the steps of one host, all steps together, in ps.
 
+    Where a device works, the host only starts its work: what has no default is known then, and
+    for PyTorch `backward_passes` and `rows`.
+
     Attributes:
         steps: how many.
         compute_ps: time in which at least one thread or device computes.
@@ -101,22 +105,22 @@ class WorkFacts:
     steps: int
     compute_ps: int
     self_ps: int
-    moves_ps: int
-    moves: list[OpShare]
-    casts_ps: int
-    forward_ps: int
-    backward_ps: int
-    disturbed_ps: int
-    no_grad_ps: int | None
     ops: int
-    short_ps: int
-    short_in_programs_ps: int
-    start_ps: int
-    start_in_programs_ps: int
-    first_runs_ps: int
-    backward_passes: int
-    rows: int | None
-    modules: list[OpShare]
+    moves_ps: int = 0
+    moves: list[OpShare] = field(default_factory=list)
+    casts_ps: int = 0
+    forward_ps: int = 0
+    backward_ps: int = 0
+    disturbed_ps: int = 0
+    no_grad_ps: int | None = None
+    short_ps: int = 0
+    short_in_programs_ps: int = 0
+    start_ps: int = 0
+    start_in_programs_ps: int = 0
+    first_runs_ps: int = 0
+    backward_passes: int = 0
+    rows: int | None = None
+    modules: list[OpShare] = field(default_factory=list)
 
 
 def work_of(trace: HostTrace) -> WorkFacts:
@@ -130,38 +134,63 @@ def _find(trace: HostTrace) -> WorkFacts:
     ops = np.flatnonzero((trace.events.kind == K.OP) & on_threads(trace))
     ops = ops[steps.label[ops] >= 0]
     ops = ops[~inside(trace, ops, K.INPUT_WAIT) & ~on_input_threads(trace, ops)]
-    sorts = _sorts(trace, ops)
-    own = _self_ps(trace, ops)
-    moves = sorts["moves"]
-    outer = ops[_outer(trace, ops)]
-    in_backward = inside(trace, ops, K.BACKWARD)
+    own, outer = _self_ps(trace, ops), ops[_outer(trace, ops)]
+    found = WorkFacts(
+        steps=len(steps.number), compute_ps=_compute(trace, ops, device), self_ps=int(own.sum()), ops=len(outer)
+    )
+    if device.any():
+        trains = (trace.events.kind == K.BACKWARD).any()
+        return replace(found, **_batches(trace, steps, ops, _sorts(trace, ops))) if trains else found
+    return replace(found, **_sorts_of_work(trace, steps, found, ops, own, outer))
+
+
+def _batches(trace: HostTrace, steps: HostSteps, ops: I64, sorts: dict[str, Mask]) -> dict[str, Any]:
+    """How often a step runs forward and backward, and on how much."""
     heavy = sorts["heavy"]
+    backward = heavy & (sorts["gradient"] | inside(trace, ops, K.BACKWARD))
+    return {
+        "backward_passes": _passes(trace, steps, ops[heavy], backward[heavy]),
+        "rows": _rows(trace, ops[heavy & ~backward]),
+    }
+
+
+def _sorts_of_work(
+    trace: HostTrace, steps: HostSteps, found: WorkFacts, ops: I64, own: I64, outer: I64
+) -> dict[str, Any]:
+    """The facts that only a run without a device has."""
+    sorts = _sorts(trace, ops)
+    moves, heavy = sorts["moves"], sorts["heavy"]
+    in_backward = inside(trace, ops, K.BACKWARD)
     backward = heavy & (sorts["gradient"] | in_backward)
-    compute_ps, self_ps = _compute(trace, ops, device), int(own.sum())
+    on_critical_path = min(found.compute_ps / max(found.self_ps, 1), 1.0)
+    return {
+        "moves_ps": int(own[moves].sum()),
+        "moves": _largest(trace, ops[moves], own[moves]),
+        "casts_ps": _outer_time(trace, ops[sorts["casts"]]),
+        "forward_ps": int(own[heavy & ~backward].sum()),
+        "backward_ps": int(own[backward].sum()),
+        "disturbed_ps": int(_disturbed(trace, steps, ops, own) * on_critical_path),
+        "no_grad_ps": _no_grad(trace, ops, own, in_backward),
+        "first_runs_ps": int(_first_runs(trace, steps, ops, own) * on_critical_path),
+        "modules": _modules(trace, ops, own),
+        **_batches(trace, steps, ops, sorts),
+        **_starts(trace, outer),
+    }
+
+
+def _starts(trace: HostTrace, outer: I64) -> dict[str, int]:
+    """What is spent on short ops, and on starting ops."""
     length, compiled = trace.events.duration_ps[outer], _compiled(trace, outer)
     short = length < SHORT_OP_PS
-    start = np.clip(length - _RECORDED_OP_PS * _events_inside(trace, outer), 0, _START_PS)
-    return WorkFacts(
-        steps=len(steps.number),
-        compute_ps=compute_ps,
-        self_ps=self_ps,
-        moves_ps=int(own[moves].sum()),
-        moves=_largest(trace, ops[moves], own[moves]),
-        casts_ps=_outer_time(trace, ops[sorts["casts"]]),
-        forward_ps=int(own[heavy & ~backward].sum()),
-        backward_ps=int(own[backward].sum()),
-        disturbed_ps=0 if device.any() or not self_ps else _lost(trace, steps, ops, own, compute_ps / self_ps),
-        no_grad_ps=_no_grad(trace, ops, own, in_backward),
-        ops=len(outer),
-        short_ps=int(length[short & ~compiled].sum()),
-        short_in_programs_ps=int(length[short & compiled].sum()),
-        start_ps=int(start[~compiled].sum()),
-        start_in_programs_ps=int(start[compiled].sum()),
-        first_runs_ps=int(_first_runs(trace, steps, ops, own) * min(compute_ps / max(self_ps, 1), 1.0)),
-        backward_passes=_passes(trace, steps, ops[heavy], backward[heavy]),
-        rows=_rows(trace, ops[heavy & ~backward]),
-        modules=_modules(trace, ops, own),
-    )
+    nested = np.zeros(len(outer), np.int64)  # ops of compiled programs hold no others
+    nested[~compiled] = _events_inside(trace, outer[~compiled])
+    start = np.clip(length - _RECORDED_OP_PS * nested, 0, _START_PS)
+    return {
+        "short_ps": int(length[short & ~compiled].sum()),
+        "short_in_programs_ps": int(length[short & compiled].sum()),
+        "start_ps": int(start[~compiled].sum()),
+        "start_in_programs_ps": int(start[compiled].sum()),
+    }
 
 
 def _sorts(trace: HostTrace, ops: I64) -> dict[str, Mask]:
@@ -211,6 +240,8 @@ def _outer(trace: HostTrace, rows: I64) -> Mask:
 
 def _events_inside(trace: HostTrace, outer: I64) -> I64:
     """How many events of its line begin in each of some events of the trace."""
+    if not len(outer):
+        return outer
     start, line = trace.events.start_ps, trace.events.line.astype(np.int64)
     shift = line * (int(start.max(initial=0)) * 2 + 1)
     ends = start[outer] + trace.events.duration_ps[outer] + shift[outer]
@@ -242,11 +273,6 @@ def _compute(trace: HostTrace, ops: I64, device: Mask) -> int:
     return Spans.of(start, start + trace.events.duration_ps[rows]).total
 
 
-def _lost(trace: HostTrace, steps: HostSteps, ops: I64, own: I64, on_critical_path: float) -> int:
-    """What ops lose to competitors, as far as it makes steps longer; with a device, ops on the host rarely do."""
-    return int(_disturbed(trace, steps, ops, own) * min(on_critical_path, 1.0))
-
-
 def _disturbed(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
     """Self time beyond that in the best quarter of the steps, each op compared with the one in its place in other
     steps: the n-th of its name."""
@@ -270,15 +296,16 @@ def _disturbed(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
 
 def _first_runs(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
     """Self time of products that a library prepares, beyond that of products which XLA compiles itself."""
-    if not trace.has_stat(stat_names.PROGRAM_ID):
+    if not (trace.events.kind == K.COMPILE).any() or not trace.has_stat(stat_names.PROGRAM_ID):
         return 0
-    program = trace.stat_ints(stat_names.PROGRAM_ID)[ops]
-    pairs = np.unique(np.stack([program, steps.label[ops]]), axis=1)
-    values, in_steps = np.unique(pairs[0], return_counts=True)
-    new = np.isin(program, values[in_steps == 1])
     types = trace.events.type[ops]
-    prepared, plain = (new & named(trace, types, names.match) for names in (_PREPARED, _PLAIN_PRODUCT))
-    return int((own[prepared] - np.median(own[plain])).clip(min=0).sum()) if plain.any() else 0
+    prepared, plain = (named(trace, types, names.match) for names in (_PREPARED, _PLAIN_PRODUCT))
+    rows = np.flatnonzero(prepared | plain)
+    programs, of = np.unique(trace.stat_ints(stat_names.PROGRAM_ID)[ops[rows]], return_inverse=True)
+    pairs = np.unique(of * (len(steps.number) + 1) + steps.label[ops[rows]])
+    new = rows[(np.bincount(pairs // (len(steps.number) + 1), minlength=len(programs)) == 1)[of]]
+    first, usual = own[new[prepared[new]]], own[new[plain[new]]]
+    return int((first - np.median(usual)).clip(min=0).sum()) if len(usual) else 0
 
 
 def _largest(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:

@@ -26,6 +26,7 @@ from stepscope.capture.remote.outcome import (
     WorkerStatus,
     check_duration,
 )
+from stepscope.capture.remote.snapshots import ContinuousProfiling
 from stepscope.errors import CaptureError, UsageError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ __all__ = [
     "CaptureOutcome",
     "CaptureRequest",
     "Cause",
+    "ContinuousProfiling",
     "Failure",
     "OnProgress",
     "Phase",

@@ -6,10 +6,10 @@ DeepSpeed), `OMPI_COMM_WORLD_RANK` (Open MPI), `PMI_RANK` (MPICH), `SLURM_PROCID
 
 **The run's name** is `STEPSCOPE_RUN` where it is set.  Else the workers of one job agree: the n-th capture of every
 worker belongs to one run, which is named by whoever comes first.  They agree through small files in
-LOGDIR/plugins/.stepscope/<job>, so they have to share the logdir.  A job is told by `TORCHELASTIC_RUN_ID` (with its
-restart count), `SLURM_JOB_ID` and `SLURM_STEP_ID`, `OMPI_MCA_ess_base_jobid`, `MASTER_ADDR` and `MASTER_PORT`, JAX's
-coordinator, or the cluster in `TF_CONFIG`.  A worker that comes more than ten minutes after the first starts a run of
-its own, and so does a process without a rank.
+LOGDIR/plugins/.stepscope/<job>, so they have to share the logdir; the next job removes what is a day old.  A job is
+told by `TORCHELASTIC_RUN_ID` (with its restart count), `SLURM_JOB_ID` and `SLURM_STEP_ID`, `OMPI_MCA_ess_base_jobid`,
+`MASTER_ADDR` and `MASTER_PORT`, JAX's coordinator, or the cluster in `TF_CONFIG`.  A worker that comes more than ten
+minutes after the first starts a run of its own, and so does a process without a rank.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -37,6 +38,7 @@ _JOBS = (
     ("JAX_COORDINATOR_ADDRESS",),
 )
 _TOGETHER_S = 600
+_FORGOTTEN_S = 24 * 3600
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ def agreed_run(plugins: Path, worker: Worker, name: Callable[[], str]) -> str:
     if worker.rank is None or not worker.job:
         return name()
     job = plugins / ".stepscope" / hashlib.sha256(worker.job.encode()).hexdigest()[:16]
+    if not job.exists():
+        _forget_old_jobs(job.parent)
     for turn in count():
         folder = job / str(turn)
         folder.mkdir(parents=True, exist_ok=True)
@@ -119,6 +123,19 @@ def agreed_run(plugins: Path, worker: Worker, name: Callable[[], str]) -> str:
         if agreed is not None:
             return agreed
     raise AssertionError("there is always another turn")
+
+
+def _forget_old_jobs(jobs: Path) -> None:
+    """Removes what jobs left that have not begun a capture for a day.
+
+    A folder gets another name first, so that a job which comes back this moment finds it whole or not at all.
+    """
+    with suppress(OSError):
+        for job in list(jobs.iterdir()):
+            if time.time() - job.stat().st_mtime > _FORGOTTEN_S:
+                removed = job.with_name(f".{os.getpid()}-{os.urandom(4).hex()}")
+                with suppress(OSError):
+                    shutil.rmtree(job.rename(removed))
 
 
 def _first(path: Path, name: Callable[[], str]) -> str | None:

@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import Any
 
 from stepscope.analysis.advice.rule import Interval
-from stepscope.analysis.device_facts import DeviceFacts
+from stepscope.analysis.device_facts import DeviceFacts, Share
 from stepscope.analysis.facts import HostFacts
 from stepscope.analysis.loop import Activity, LoopFacts
 from stepscope.analysis.work import WorkFacts
 
 MS = 10**9  # picoseconds
+_MOST_PLACES = 3
 
 # What of the step breakdown tells the same as an activity of the loop's thread.
 _CATEGORY: Mapping[Activity, str] = {
@@ -112,6 +113,19 @@ class Context:
     def compute_ms(self) -> float:
         """Time per step in which something computes."""
         return self.work.compute_ps / max(self.work.steps, 1) / MS if self.work else 0.0
+
+    def work_places(self, work: Sequence[Share]) -> tuple[Interval, ...]:
+        """The longest piece of each sort of work or calls on the devices."""
+        return tuple(self._place(share.name, share.start_ps, share.end_ps) for share in work[:_MOST_PLACES])
+
+    def idle_places(self) -> tuple[Interval, ...]:
+        """The longest times in which the devices stand idle."""
+        gaps = self.device.longest_gaps if self.device else []
+        return tuple(self._place("no device works", *gap) for gap in gaps)
+
+    def _place(self, name: str, start_ps: int, end_ps: int) -> Interval:
+        host = next(host.host for host in self.hosts if host.device is self.device)
+        return Interval(host, name, round(start_ps / MS, 6), round(end_ps / MS, 6))
 
     def intervals(self, activity: Activity) -> tuple[Interval, ...]:
         """The longest stretches of an activity."""

@@ -21,7 +21,7 @@ from stepscope.capture.remote.xspace import has_events
 from stepscope.capture.tracers.base import Artifact
 from stepscope.errors import CaptureError
 
-_PATIENCE_SECONDS = 60.0  # for collecting and sending, at least
+_PATIENCE_SECONDS = 120.0  # for collecting, converting and sending, at least
 _END_SECONDS = 5.0  # for a server to take note that a capture is to end
 
 

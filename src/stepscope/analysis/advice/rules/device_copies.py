@@ -70,6 +70,7 @@ def _layouts(context: Context, threshold: float) -> Advice | None:
         tool="kernel-stats",
         confidence=0.75,
         rows=_rows(device, device.layout),
+        intervals=context.work_places(device.layout),
     )
 
 
@@ -89,6 +90,7 @@ def _copies(context: Context, threshold: float) -> Advice | None:
         tool="kernel-stats",
         confidence=0.65,
         rows=_rows(device, device.copying),
+        intervals=context.work_places(device.copying),
     )
 
 
@@ -110,6 +112,7 @@ def _pageable(context: Context, threshold: float) -> Advice | None:
         tool="kernel-stats",
         confidence=0.7,
         rows=_rows(device, waits) or (Row("overview", "input", round(time, 3)),),
+        intervals=context.work_places(waits),
     )
 
 

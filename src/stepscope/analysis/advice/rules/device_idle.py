@@ -17,6 +17,8 @@ from stepscope.analysis.loop import Activity
 _MANY_KERNELS = 50.0  # a step: fewer do not keep a host busy
 _MANY_GAPS = 20.0  # a step: launching leaves a gap before many kernels, other causes leave few
 _MOST_COMPILED = 0.5  # of the kernels: they come with programs, which launch them without Python
+_MANY_PASSES = 4.0  # of forward and backward in a step: micro-batches
+_TINY_BATCH = 8  # rows
 _OF_PROGRAMS = 35.0  # percent of the step that starting programs has to take
 _LARGEST_GAP = 0.5  # of all idle time: then it is not launching that makes it
 _BUSY_INPUT = 0.5  # of the steps' time: that much work on one thread of the input competes for the cores
@@ -44,6 +46,7 @@ _LARGER: Actions = {
     "pytorch": ("use larger batches", "keep inputs and outputs of the graph in place, so that it is replayed at once"),
     "": ("use larger batches", "run several steps in one program"),
 }
+_GATHER = "use larger batches, or accumulate gradients over fewer micro-batches"
 _PRIVATE_THREADS = "keep threads of the input away from those that launch: TF_GPU_THREAD_MODE=gpu_private"
 _SYNC: Actions = {
     "tensorflow": (
@@ -75,27 +78,45 @@ def _launching(context: Context, threshold: float) -> Advice | None:
         return None
     kernels = device.kernels / device.steps
     compiled = device.compiled >= _MOST_COMPILED * device.kernels
+    small = _small_batch(context)
     threads = _contention(context)
     short = f", {100 * device.short_kernels / device.kernels:.0f} % of them shorter than 20 us"
     evidence = (
         f"the device stands idle for {context.percent(idle):.1f} % of the time of a step while the host launches"
         f" {kernels:.0f} kernels{short}"
     )
+    if small:
+        evidence += f"; {small}"
     if threads:
         evidence += "; the threads of tf.data are busy meanwhile"
     actions = actions_for(context.framework, _LARGER if compiled else _FEWER)
+    if small:
+        actions = (_GATHER, *actions)
     gain = without(context, idle, "idle time between launches", [_busy(device)])
     return gain.advice(
         rule="launch.bound",
-        kind="small_batch" if compiled else "eager_dispatch",
-        title="Give each launch more to compute" if compiled else "Launch fewer or larger pieces of device work",
+        kind="small_batch" if compiled or small else "eager_dispatch",
+        title="Give each launch more to compute"
+        if compiled or small
+        else "Launch fewer or larger pieces of device work",
         evidence=evidence,
         actions=(_PRIVATE_THREADS, *actions) if threads else actions,
         tool="idle",
         confidence=0.8 if device.short_kernels > 0.5 * device.kernels else 0.6,
         rows=(Row("steps", "kernel_launch", round(idle, 3)), *_rows(device, device.calls[:2])),
-        intervals=context.intervals(Activity.RUNTIME) or context.intervals(Activity.OP),
+        intervals=context.idle_places(),
     )
+
+
+def _small_batch(context: Context) -> str:
+    """What tells that kernels are small because batches are; empty if nothing does."""
+    work = context.work
+    if work is None or not work.backward_passes:
+        return ""
+    passes = work.backward_passes / max(work.steps, 1)
+    if passes >= _MANY_PASSES:
+        return f"forward and backward run {passes:.0f} times a step"
+    return f"products work on {work.rows} rows" if work.rows is not None and work.rows <= _TINY_BATCH else ""
 
 
 def _starting_programs(context: Context, device: DeviceFacts) -> Advice | None:
@@ -114,7 +135,7 @@ def _starting_programs(context: Context, device: DeviceFacts) -> Advice | None:
         tool="idle",
         confidence=0.5,
         rows=_rows(device, device.calls[:2]),
-        intervals=context.intervals(Activity.PROGRAM),
+        intervals=context.idle_places(),
     )
 
 
@@ -179,7 +200,7 @@ def _waiting(context: Context, threshold: float) -> Advice | None:
         tool="syncs",
         confidence=0.3 if once else 0.7,
         rows=_rows(device, blocked or device.calls[:2]),
-        intervals=context.intervals(Activity.SYNC),
+        intervals=context.work_places(blocked) or context.idle_places(),
     )
 
 

@@ -18,6 +18,7 @@ from stepscope.analysis.work import WorkFacts
 _FEWEST_STARTS = 8.0  # a step: fewer are the usual course of a compiled step
 _FEWEST_TORCH_OPS = 100.0  # a step: PyTorch dispatches every op, also of a step that could hardly have fewer
 _FEW_STARTS_PERCENT = 60.0  # with fewer starts, the share from which even these are too small
+_LONGEST_START_MS = 1.0  # of a program with all that a framework does around it; waiting beyond is for something else
 _FETCHES = 10.0  # values a step
 _FETCHES_OF_STARTS = 0.1  # optimizers fetch their step counts; where values are looked at, there are more fetches
 _REPEATS = 4.0  # of the same program, or of forward and backward, in a step
@@ -72,7 +73,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.has_device or work is None or loop is None or not work.steps:
         return None
     starts = context.calls(Activity.PROGRAM) + context.calls(Activity.EAGER) + _torch_ops(context, work)
-    overhead = _overhead(context, work)
+    overhead = min(_overhead(context, work), starts * _LONGEST_START_MS)
     unfused = _single_ops(context, work)
     enough = threshold if starts >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
     if context.percent(overhead) < enough and not unfused:

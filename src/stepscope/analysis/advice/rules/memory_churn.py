@@ -8,6 +8,8 @@ from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop import Activity
 
+_FEW_PROGRAMS = 8.0  # a step
+
 _ACTIONS: Actions = {
     "tensorflow": (
         "write into a tf.Variable in place (scatter_update, .assign of a slice) instead of tf.concat",
@@ -53,6 +55,8 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
 
 def _giving_back(context: Context, moves: float) -> float:
     """Compiled programs get and give back memory while nothing computes: the share of what is moved in them."""
+    if context.calls(Activity.PROGRAM) > _FEW_PROGRAMS:
+        return 0.0  # then it is the many starts that take the time
     inside = context.part_ms(Activity.PROGRAM, Activity.WAIT)
     return max(inside - context.compute_ms, 0.0) * moves / context.compute_ms if inside and moves else 0.0
 

@@ -99,6 +99,7 @@ def _allocating(context: Context, threshold: float) -> Advice | None:
         tool="memory-profile",
         confidence=0.75,
         rows=tuple(Row("op-stats", call.name, round(call.total_ps / device.steps / MS, 3)) for call in calls),
+        intervals=context.work_places(calls),
     )
 
 

@@ -48,6 +48,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
             Row("kernel-stats", each.name, round(each.total_ps / device.steps / MS, 3))
             for each in device.wide_products[:3]
         ),
+        intervals=context.work_places(device.wide_products),
     )
 
 

@@ -52,8 +52,8 @@ _ACTIONS: dict[str, Actions] = {
             "if Python has to stay, run several: .interleave(make_dataset, num_parallel_calls=tf.data.AUTOTUNE)",
         ),
         "pytorch": (
-            "do the work of __getitem__ once, before training, and keep tensors",
-            "or spread it over processes: DataLoader(num_workers=4 or more, persistent_workers=True)",
+            "spread the work of __getitem__ over processes: DataLoader(num_workers=4 or more, persistent_workers=True)",
+            "or do it once, before training, and keep tensors",
             "work on whole tensors in collate_fn instead of on one sample in Python",
         ),
         "": (

@@ -1,0 +1,136 @@
+"""Continuous profiling from the client's side: one worker records until it is told to stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from stepscope.capture import files
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.remote import addresses
+from stepscope.capture.remote.outcome import Cause, Failure, LogDir
+from stepscope.capture.report import report
+from stepscope.capture.tracers.base import Artifact
+from stepscope.errors import CaptureError
+
+if TYPE_CHECKING:
+    from stepscope.capture.remote.service import Method
+
+_ANSWER_SECONDS = 60.0  # a snapshot has to be collected and sent
+
+
+class ContinuousProfiling:
+    """Lets a worker record all the time, and fetches what it recorded when something worth a look has happened.
+
+    Every snapshot holds what happened since the one before and is a profile of its own:
+
+        with ContinuousProfiling("worker-0:6009", "logs") as profiling:
+            while training:
+                if got_slow():
+                    print(profiling.snapshot())
+
+    Stepscope's server and those of recent TensorFlow and JAX know how; the worker's memory holds what is recorded, so
+    ask now and then.
+
+    Args:
+        service_addr: one worker, `host:port`.
+        logdir: a local folder; made if it does not exist.
+        options: as for `stepscope.start`.
+
+    Raises:
+        UsageError: the address makes no sense.
+    """
+
+    def __init__(self, service_addr: str, logdir: LogDir, options: object = None) -> None:
+        self._address = addresses.parse_one(service_addr)
+        self._logdir = logdir
+        self._options = ProfilerOptions.of(options).in_range()
+        self._channel: Any = None
+
+    def start(self) -> None:
+        """The worker begins to record.
+
+        Raises:
+            CaptureError: it cannot be reached, records already, or does not know how.
+        """
+        from stepscope.capture.remote import messages, reach, service
+
+        self._channel = service.open_channel(str(self._address))
+        try:
+            failure = reach.check(self._address, self._channel)
+            if failure is not None:
+                raise self._error(failure)
+            levels = ("host_tracer_level", "device_tracer_level", "python_tracer_level")
+            chosen = {level: getattr(self._options, level) for level in levels}
+            options = messages.new("ProfileOptions", version=1, include_dataset_ops=True, **chosen)
+            self._call(service.START_CONTINUOUS, opts=options, emit_xspace=True)
+        except BaseException:
+            self._close()
+            raise
+
+    def snapshot(self) -> Path:
+        """Fetches what was recorded since the last snapshot; returns the profile.
+
+        Raises:
+            CaptureError: the worker does not record or cannot be reached, or the profile cannot be written.
+        """
+        from stepscope.capture.remote import service
+
+        if self._channel is None:
+            raise CaptureError("no continuous profiling is running", code="not-running", hint="call start() first")
+        space = bytes(self._call(service.GET_SNAPSHOT).xspace)
+        if not space:
+            raise self._error(Failure(Cause.EMPTY, "the snapshot is empty; ask again while the job trains"))
+        folder = files.make_run_folder(self._logdir)
+        try:
+            return files.store((Artifact("xplane.pb", space),), folder, files.as_name(str(self._address)))
+        finally:
+            files.drop_if_empty(folder)
+
+    def stop(self) -> None:
+        """The worker ends its recording and forgets what nobody has asked for.  Harmless when repeated; a worker that
+        has gone meanwhile is reported."""
+        from stepscope.capture.remote import service
+
+        if self._channel is None:
+            return
+        try:
+            self._call(service.STOP_CONTINUOUS)
+        except CaptureError as error:
+            report(error, "ending continuous profiling")
+        finally:
+            self._close()
+
+    def __enter__(self) -> ContinuousProfiling:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.stop()
+
+    def _call(self, method: Method, **fields: Any) -> Any:
+        import grpc
+
+        from stepscope.capture.remote import messages, service
+        from stepscope.capture.remote.failures import failure_of
+
+        try:
+            return service.caller(self._channel, method)(
+                messages.new(method.request, **fields), timeout=_ANSWER_SECONDS
+            )
+        except grpc.RpcError as error:
+            if error.code() == grpc.StatusCode.UNIMPLEMENTED:
+                text = "this server knows no continuous profiling; capture a profile instead"
+                raise self._error(Failure(Cause.NO_PROFILER, text)) from None
+            raise self._error(failure_of(error, _ANSWER_SECONDS)) from None
+
+    def _error(self, failure: Failure) -> CaptureError:
+        return CaptureError(f"{self._address}: {failure.detail}", code=failure.cause.value.replace(" ", "-"))
+
+    def _close(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None

@@ -12,7 +12,7 @@ export interface Route {
 }
 
 /** Parameters that stay when the tool changes; all others belong to one page. */
-export const SHARED = ["session", "host", "steps"] as const;
+export const SHARED = ["session", "host", "steps", "with", "withSteps"] as const;
 
 export const START = "overview";
 

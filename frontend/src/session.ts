@@ -23,8 +23,22 @@ export function answerAddress(tool: string, suffix = ""): string | null {
   return address(toolAddress(sessionId.value, tool, suffix), { host: host.value, steps: steps.value });
 }
 
+/** What the session is compared with: another one, or other steps of the same. */
+export const otherId = computed(() => route.value.params["with"] ?? null);
+export const otherSteps = computed(() => route.value.params["withSteps"] ?? null);
+export const other = signal<{ readonly id: string; readonly state: SessionState | null; readonly error: ApiError | null } | null>(null);
+
+/** The address of a tool's answer for what is compared; null while that is being read. */
+export function otherAddress(tool: string): string | null {
+  const now = other.value;
+  if (!now || now.id !== otherId.value || now.state?.state !== "ready") return null;
+  const sameHost = now.id === sessionId.value ? host.value : null;
+  return address(toolAddress(now.id, tool), { host: sameHost, steps: otherSteps.value });
+}
+
 const POLL_MS = 350;
 let polling = 0;
+let pollingOther = 0;
 
 export async function start(): Promise<void> {
   try {
@@ -38,6 +52,12 @@ export async function start(): Promise<void> {
     const id = sessionId.value;
     if (id) openSession(id);
     else openNewest();
+  });
+  effect(() => {
+    const id = otherId.value;
+    window.clearTimeout(pollingOther);
+    other.value = id ? { id, state: null, error: null } : null;
+    if (id) void pollOther(id);
   });
 }
 
@@ -64,6 +84,19 @@ async function poll(id: string, wait = 0): Promise<void> {
     if (state.state === "loading") polling = window.setTimeout(() => void poll(id, POLL_MS), wait ? asked + POLL_MS - performance.now() : 0);
   } catch (error) {
     if (sessionId.peek() === id) sessionError.value = asApiError(error);
+  }
+}
+
+async function pollOther(id: string, wait = 0): Promise<void> {
+  const still = () => otherId.peek() === id;
+  const asked = performance.now();
+  try {
+    const state = await getJson<SessionState>(address(`api/sessions/${encodeURIComponent(id)}`, { wait: wait ? String(wait) : null }));
+    if (!still()) return;
+    other.value = { id, state, error: null };
+    if (state.state === "loading") pollingOther = window.setTimeout(() => void pollOther(id, POLL_MS), wait ? asked + POLL_MS - performance.now() : 0);
+  } catch (error) {
+    if (still()) other.value = { id, state: null, error: asApiError(error) };
   }
 }
 

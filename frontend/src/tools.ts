@@ -28,7 +28,7 @@ const KNOWN: readonly { readonly name: string; readonly label: string; readonly 
   { name: "idle", label: "Idle", heading: "Idle devices", key: "l" },
   { name: "critical-path", label: "Crit. path", heading: "Critical path", key: "p" },
   { name: "modules", label: "Modules", key: "u" },
-  { name: "op-shapes", label: "Shapes", heading: "Ops by shape and line", key: "x" },
+  { name: "op-shapes", label: "Shapes", heading: "Op shapes", key: "x" },
   { name: "syncs", label: "Syncs", heading: "Waits for devices", key: "y" },
   { name: "sequences", label: "Sequences", key: "q" },
 ];

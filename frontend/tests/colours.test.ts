@@ -71,6 +71,7 @@ describe("ops take their category's hue", () => {
     ["copy-done", "device", "device_to_device"],
     ["ncclKernel_AllReduce_RING", "device", "device_collectives"],
     ["all-reduce", "device", "device_collectives"],
+    ["record_param_comms", "device", "device_collectives"],
     ["void tensorflow::functor::FillPhiloxRandomKernelLaunch<...>", "device", "device_compute"],
     ["cudaLaunchKernel", "host", "kernel_launch"],
     ["aten::add_", "host", "host_compute"],
@@ -84,5 +85,42 @@ describe("ops take their category's hue", () => {
     expect(new Set(three).size).toBe(3);
     expect(three[0]).toBe(CATEGORY_COLOUR.device_compute);
     expect(mix("#000000", "#ffffff", 0.5)).toBe("#808080");
+  });
+});
+
+describe("text that is made fainter", () => {
+  const css = ["frame.css", "table.css"].map((name) => readFileSync(new URL(`../src/design/${name}`, import.meta.url), "utf8")).join("\n");
+  const opacityOf = (rule: string) => Number(/opacity: ([\d.]+)/.exec(css.slice(css.indexOf(`${rule} {`)).split("}")[0] as string)?.[1]);
+
+  it.each(["light", "dark"] as const)("can still be read in the %s theme", (theme) => {
+    const { surface, muted } = PALETTES[theme];
+    for (const rule of [".rail a.dimmed:not([aria-current]) span", ".head-unit"]) {
+      const opacity = opacityOf(rule);
+      expect(opacity, rule).toBeGreaterThan(0);
+      expect(contrast(mix(surface, muted, opacity), surface), rule).toBeGreaterThan(4.5);
+    }
+  });
+
+  it.each(["light", "dark"] as const)("stands on the accent, on its wash and on bars in the %s theme", (theme) => {
+    const tokens = readFileSync(new URL("../src/design/tokens.css", import.meta.url), "utf8");
+    const block = tokens.slice(tokens.indexOf(`[data-theme="${theme}"] {`)).split("}")[0] as string;
+    const { surface, text, accent, muted } = PALETTES[theme];
+    const blended = (name: string) => {
+      const [, r, g, b, share] = new RegExp(`--${name}: rgb\\((\\d+) (\\d+) (\\d+) / (\\d+)%\\)`).exec(block) as RegExpExecArray;
+      const hex = `#${[r, g, b].map((part) => Number(part).toString(16).padStart(2, "0")).join("")}`;
+      return mix(surface, hex, Number(share) / 100);
+    };
+    const onAccent = /--on-accent: (#\w+)/.exec(block)?.[1] as string;
+    expect(contrast(onAccent, accent)).toBeGreaterThan(4.5);
+    expect(contrast(accent, blended("wash"))).toBeGreaterThan(4.5);
+    for (const ground of ["wash", "hover", "bar"]) expect(contrast(text, blended(ground)), ground).toBeGreaterThan(4.5);
+    expect(contrast(muted, blended("hover"))).toBeGreaterThan(4.5);
+  });
+
+  it.each(["light", "dark"] as const)("is written on every shade of a module in the %s theme", (theme) => {
+    for (let own = 0; own <= 1; own += 0.05) {
+      const colour = mix(mix(CATEGORY_COLOUR.device_compute, PALETTES[theme].surface, 0.72), CATEGORY_COLOUR.device_compute, own);
+      expect(contrast(inkOn(colour), colour), String(own)).toBeGreaterThan(4.4);
+    }
   });
 });

@@ -52,7 +52,7 @@ export function categoryOf(kind: string, where: "host" | "device" = "device"): C
   const name = kind.toLowerCase();
   if (isCategory(name)) return name;
   if (/^(idle|others?|unknown)$/.test(name)) return "other";
-  if (/nccl|rccl|all[-_ ]?reduce|all[-_ ]?gather|all[-_ ]?to[-_ ]?all|reduce[-_ ]?scatter|collective|broadcast_coalesced/.test(name)) return "device_collectives";
+  if (/nccl|rccl|all[-_ ]?reduce|all[-_ ]?gather|all[-_ ]?to[-_ ]?all|reduce[-_ ]?scatter|collective|param_comms|broadcast_coalesced/.test(name)) return "device_collectives";
   if (/host to device|h2d|htod|infeed|dataloader|^input( wait)?$|iterator::|tf\.data|enqueue|^read_|preprocess/.test(name)) return "input";
   if (/device to host|d2h|dtoh|outfeed/.test(name)) return "output";
   if (/device to device|d2d|dtod|p2p|\bsend\b|\brecv\b|memcpy|^copy|copy_?$/.test(name)) return "device_to_device";

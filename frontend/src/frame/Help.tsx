@@ -9,10 +9,16 @@ const TABLE_KEYS: readonly Pick<Binding, "keys" | "does">[] = [
   { keys: "Esc", does: "Close what is open" },
 ];
 
+const CHART_KEYS: readonly Pick<Binding, "keys" | "does">[] = [
+  { keys: "← →", does: "From step to step, in a chart that has the focus" },
+  { keys: "Enter", does: "Show the picked step in the timeline" },
+];
+
 export function Help({ onClose }: { onClose: () => void }) {
   const groups = new Map<string, Pick<Binding, "keys" | "does">[]>();
   for (const binding of bindings.value) groups.set(binding.group, [...(groups.get(binding.group) ?? []), binding]);
   groups.set("Tables", [...(groups.get("Tables") ?? []), ...TABLE_KEYS]);
+  groups.set("Charts", [...CHART_KEYS]);
   return (
     <Dialog title="Help and keys" onClose={onClose} class="help">
       <div class="help-groups">
@@ -21,7 +27,7 @@ export function Help({ onClose }: { onClose: () => void }) {
             <h3>{name}</h3>
             <dl>
               {list.map((binding) => (
-                <div key={binding.keys}>
+                <div key={`${binding.keys} ${binding.does}`}>
                   <dt>
                     {binding.keys.split(" ").map((key) => (
                       <kbd key={key}>{key}</kbd>

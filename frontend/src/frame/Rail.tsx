@@ -32,7 +32,7 @@ export function Rail() {
               {...hint(tool.title, tool.missing ?? tool.summary, tool.key ? `g then ${tool.key}` : "")}
             >
               <Icon name={tool.name} />
-              <span>{tool.label}</span>
+              <span>{open ? tool.heading : tool.label}</span>
             </a>
           </li>
         ))}

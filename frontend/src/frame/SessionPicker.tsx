@@ -33,7 +33,15 @@ export function SessionPicker() {
         </>
       }
     >
-      {(close) => <SessionList onPick={close} />}
+      {(close) => (
+        <SessionList
+          chosen={sessionId.value}
+          onPick={(id) => {
+            openSessionNamed(id);
+            close();
+          }}
+        />
+      )}
     </Menu>
   );
 }
@@ -49,7 +57,12 @@ function facts(): string {
   return parts.filter(Boolean).join(" · ");
 }
 
-function SessionList({ onPick }: { onPick: () => void }) {
+interface SessionListProps {
+  chosen: string | null;
+  onPick: (id: string) => void;
+}
+
+export function SessionList({ chosen, onPick }: SessionListProps) {
   const [text, setText] = useState("");
   const found = useMemo(() => matching(sessions.value?.sessions ?? [], text), [sessions.value, text]);
   const skipped = sessions.value?.skipped ?? [];
@@ -68,11 +81,8 @@ function SessionList({ onPick }: { onPick: () => void }) {
             <button
               type="button"
               class="choice"
-              aria-pressed={each.id === sessionId.value}
-              onClick={() => {
-                openSessionNamed(each.id);
-                onPick();
-              }}
+              aria-pressed={each.id === chosen}
+              onClick={() => onPick(each.id)}
             >
               <span class="choice-main">{each.run}</span>
               <span class="choice-note">

@@ -7,6 +7,7 @@ import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
 import { SessionPicker } from "./SessionPicker";
+import { ComparePicker } from "./ComparePicker";
 import { StepBrush } from "./StepBrush";
 
 export const helpOpen = signal(false);
@@ -18,6 +19,7 @@ export function TopBar() {
       <SessionPicker />
       <HostPicker />
       <StepBrush />
+      <ComparePicker />
       <div class="topbar-end">
         {config.value?.capture && (
           <button type="button" class="button accent" onClick={() => (captureOpen.value = true)}>

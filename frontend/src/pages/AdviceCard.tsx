@@ -26,8 +26,7 @@ export function AdviceCard({ advice, first = false, whole = false, rank }: Advic
         <div>
           {first && advice.class !== "none" && <p class="eyebrow">Do this first</p>}
           <h2>
-            {rank !== undefined && advice.class !== "none" && <span class="muted">{rank}. </span>}
-            {advice.title}
+            {rank !== undefined && advice.class !== "none" ? `${rank}. ${advice.title}` : advice.title}
           </h2>
         </div>
         <Gain advice={advice} />
@@ -115,7 +114,7 @@ function MainEvidence({ advice }: { advice: Advice }) {
   const row = advice.rows.find((each) => each.tool === advice.tool);
   return (
     <p class="more-links">
-      {tool && advice.tool !== "overview" && (
+      {tool && !tool.missing && advice.tool !== "overview" && (
         <a class="more" href={row ? evidenceLink(row) : linkTo(advice.tool)}>
           Evidence in {tool.label} <Icon name="arrow" size={14} />
         </a>
@@ -165,7 +164,7 @@ function Evidence({ advice }: { advice: Advice }) {
       <section>
         <h3>More</h3>
         <ul>
-          {tool && (
+          {tool && !tool.missing && (
             <li>
               <a class="evidence-row" href={linkTo(advice.tool)}>
                 <Icon name={advice.tool} size={16} /> <span>{tool.title}</span>

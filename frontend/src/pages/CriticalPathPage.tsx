@@ -10,8 +10,9 @@ import { StackedBars, type BarPart } from "./Bars";
 import { ColumnGraph } from "./ColumnGraph";
 import { Findings } from "./Findings";
 import { useStepLinks, type StepLink } from "./intervals";
+import { shortKernel } from "./names";
 import type { Row } from "./reports";
-import { TableCard } from "./sections";
+import { TableCard, whole } from "./sections";
 import { ToolPage } from "./ToolPage";
 
 interface PathReport extends Report {
@@ -25,9 +26,13 @@ export default function CriticalPathPage() {
   return <ToolPage<PathReport> tool="critical-path">{(answer) => <Path {...answer} />}</ToolPage>;
 }
 
+const TEXTS = { name: shortKernel };
+
 function Path({ report, sections }: ToolAnswer<PathReport>) {
   const look = palette.value;
   const parts = useMemo(() => partsOf(report.parts ?? [], look.surface), [report, look]);
+  const table = tableTitled(sections, "On the path");
+  const path = useMemo(() => whole(table, report.rows), [table, report]);
   const mean = Object.fromEntries((report.parts ?? []).map((row) => [String(row["part"]), Number(row["ms"] ?? 0)]));
   return (
     <>
@@ -35,7 +40,7 @@ function Path({ report, sections }: ToolAnswer<PathReport>) {
         <StackedBars label="Parts of the critical path" parts={parts} rows={[{ key: "mean", label: "Mean step", parts: mean }]} />
       </Findings>
       <Steps report={report} parts={parts} />
-      <TableCard section={tableTitled(sections, "On the path")} tool="critical-path" id="path" main mark={(row) => parts.find((part) => part.key === report.rows?.[row]?.["part"])?.colour ?? null} />
+      <TableCard section={path} tool="critical-path" id="path" main texts={TEXTS} mark={(row) => parts.find((part) => part.key === report.rows?.[row]?.["part"])?.colour ?? null} />
       <TableCard section={tableTitled(sections, "What steps wait for")} tool="critical-path" id="parts" plain height="all" />
       <TableCard section={tableTitled(sections, "Paths by step")} tool="critical-path" id="steps" columns={usedColumns(report.steps ?? [])} />
     </>
@@ -78,7 +83,7 @@ function Steps({ report, parts }: { report: PathReport; parts: readonly BarPart[
 function toColumn(row: Row, parts: readonly BarPart[], several: boolean, link: StepLink): Column {
   const step = Number(row["step"]);
   return {
-    label: String(step),
+    label: several ? `${step}\n${row["host"]}` : String(step),
     title: `Step ${step}${several ? ` on ${row["host"]}` : ""}`,
     total_ms: Number(row["duration_ms"] ?? 0),
     parts: Object.fromEntries(parts.map((part) => [part.key, Number(row[`${part.key}_ms`] ?? 0)])),

@@ -49,7 +49,7 @@ function Distributed({ report, sections }: ToolAnswer<DistributedReport>) {
         />
       </Card>
       <StepsOfRanks report={report} parts={parts} />
-      <TableCard section={ranks} tool="distributed" id="ranks" plain height="all" columns={RANK_COLUMNS} />
+      <TableCard section={ranks} tool="distributed" id="ranks" plain height="all" columns={RANK_COLUMNS.filter((name) => (report.rows ?? []).some((row) => row[name] !== null))} />
       <TableCard section={collectives} tool="distributed" id="collectives" main links={(row) => collectiveLinks(String(collectives?.columns?.["operation"]?.[row] ?? ""))} />
       <TableCard section={tableTitled(sections, "Steps by rank")} tool="distributed" id="steps" />
     </>
@@ -60,12 +60,12 @@ function Distributed({ report, sections }: ToolAnswer<DistributedReport>) {
 const RANK_COLUMNS = ["rank", "host", "compute_ms", "communication_ms", "exposed_ms", "overlap_percent", "idle_ms", "waiting_ms", "waiting_percent", "held_up_ms", "last_count"];
 
 function rankName(row: Row): string {
-  return row["rank"] === null ? String(row["host"]) : `Rank ${row["rank"]}`;
+  return typeof row["rank"] === "number" ? `Rank ${row["rank"]}` : String(row["host"]);
 }
 
 function waits(row: Row): string {
   const waiting = row["waiting_ms"];
-  return typeof waiting === "number" ? `waits ${duration(waiting)} for others` : String(row["host"]);
+  return typeof waiting === "number" ? `waits ${duration(waiting)} for others` : typeof row["rank"] === "number" ? String(row["host"]) : "";
 }
 
 /** Computation alone, with communication beside it, communication alone, other work, nothing: together the span. */
@@ -100,8 +100,8 @@ function toColumn(row: Row, report: DistributedReport, link: StepLink): Column {
   const parts = split(row);
   const many = (report.rows ?? []).length > 1;
   return {
-    label: many ? `${row["step"]}\nrank ${row["rank"]}` : String(row["step"]),
-    title: `Step ${row["step"]}${many ? ` of rank ${row["rank"]}` : ""}`,
+    label: many ? `${row["step"]}\n${rankName(row)}` : String(row["step"]),
+    title: `Step ${row["step"]}${many ? ` · ${rankName(row)}` : ""}`,
     total_ms: Number(row["duration_ms"] ?? 0),
     parts,
     foot: typeof row["waiting_ms"] === "number" ? `waits ${duration(row["waiting_ms"])} for other ranks` : "",

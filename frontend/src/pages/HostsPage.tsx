@@ -1,12 +1,14 @@
 /** Every step on every worker: which one is slow, and at what. */
 import { useMemo } from "preact/hooks";
-import { tableTitled, type Report, type ToolAnswer } from "../api";
+import { tableTitled, type Field, type Report, type ToolAnswer } from "../api";
 import type { Column } from "../charts/steps";
 import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL } from "../design/colours";
 import { duration, percent, words } from "../format";
 import { linkTo, route, setParams } from "../router";
 import { Card, Code, sentence } from "../ui/basics";
+import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
+import { docOf } from "./Bars";
 import { ColumnGraph } from "./ColumnGraph";
 import { useStepLinks, type StepLink } from "./intervals";
 import { partsOfRow } from "./StepGraph";
@@ -37,7 +39,7 @@ function Pod({ report, sections }: ToolAnswer<PodReport>) {
           ))}
         </ul>
       </Card>
-      {(report.rows ?? []).length > 0 && <OneStep report={report} />}
+      {(report.rows ?? []).length > 0 && <OneStep report={report} docs={tableTitled(sections, "Steps by worker")?.fields ?? []} slowestDocs={tableTitled(sections, "Slowest")?.fields ?? []} />}
       <TableCard section={tableTitled(sections, "Workers")} tool="pod-viewer" id="workers" />
       <TableCard section={tableTitled(sections, "Slowest")} tool="pod-viewer" id="slowest" />
       <TableCard section={tableTitled(sections, "Steps by worker")} tool="pod-viewer" id="rows" main height="page" columns={usualColumns(tableTitled(sections, "Steps by worker"))} />
@@ -46,7 +48,7 @@ function Pod({ report, sections }: ToolAnswer<PodReport>) {
 }
 
 /** One step on all workers, chosen by a slider. */
-function OneStep({ report }: { report: PodReport }) {
+function OneStep({ report, docs, slowestDocs }: { report: PodReport; docs: readonly Field[]; slowestDocs: readonly Field[] }) {
   const rows = report.rows ?? [];
   const numbers = useMemo(() => [...new Set(rows.map((row) => Number(row["step"])))].sort((a, b) => a - b), [rows]);
   const wanted = Number(route.value.params["step"] ?? Number.NaN);
@@ -72,7 +74,7 @@ function OneStep({ report }: { report: PodReport }) {
       }
     >
       <div class="pod">
-        <SlowestCard row={slowest ?? null} rows={shown} />
+        <SlowestCard row={slowest ?? null} rows={shown} docs={docs} slowestDocs={slowestDocs} />
         <div>
           <ColumnGraph label={`Step ${step} on ${shown.length} workers by category`} columns={columns} xName="" noun="worker" height={300} />
         </div>
@@ -101,7 +103,7 @@ function toColumn(row: Row, link: StepLink): Column {
 }
 
 /** The slowest worker of the step, with its breakdown. */
-function SlowestCard({ row, rows }: { row: Row | null; rows: readonly Row[] }) {
+function SlowestCard({ row, rows, docs, slowestDocs }: { row: Row | null; rows: readonly Row[]; docs: readonly Field[]; slowestDocs: readonly Field[] }) {
   const own = row ? (rows.find((each) => each["host"] === row["host"] && each["device"] === row["device"]) ?? rows[0]) : rows[0];
   if (!own) return null;
   const parts = partsOfRow(own);
@@ -111,15 +113,17 @@ function SlowestCard({ row, rows }: { row: Row | null; rows: readonly Row[] }) {
     <div class="pod-card">
       <p class="eyebrow">{rows.length > 1 ? "Slowest worker" : "Worker"}</p>
       <p class="pod-name">{workerName(own)}</p>
-      <p class="pod-time">{duration(total)}</p>
+      <p class="pod-time" tabIndex={0} {...hint("Duration", "how long this step takes on this worker", `${total} ms`)}>
+        {duration(total)}
+      </p>
       {typeof behind === "number" && behind > 0 && rows.length > 1 && (
-        <p class="muted">
+        <p class="muted" tabIndex={0} {...hint("Behind the median", docOf(slowestDocs, "behind_ms"), `${behind} ms`)}>
           {duration(behind)} behind the median{row?.["extra"] ? `, most of it in ${words(String(row["extra"]))}` : ""}
         </p>
       )}
       <ul class="legend column">
         {CATEGORIES.filter((category) => rows.some((each) => (partsOfRow(each)[category] ?? 0) > 0)).map((category) => (
-          <li key={category}>
+          <li key={category} tabIndex={0} {...hint(CATEGORY_LABEL[category], docOf(docs, category), `${parts[category] ?? 0} ms`)}>
             <span class="swatch" style={{ background: CATEGORY_COLOUR[category] }} />
             <span class="legend-name">{CATEGORY_LABEL[category]}</span>
             <span class="legend-value">{duration(parts[category] ?? 0)}</span>

@@ -5,6 +5,7 @@ import type { Column } from "../charts/steps";
 import { CATEGORY_COLOUR, mix, type Category } from "../design/colours";
 import { palette } from "../design/theme";
 import { duration, percent, short } from "../format";
+import { formatHash, route, withParams } from "../router";
 import { Card, Code, FigureRow, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
 import type { Row } from "./reports";
@@ -118,13 +119,15 @@ function HostSide({ report, sections }: { report: InputReport; sections: readonl
             const ms = report.host_breakdown_ms[stage.key] ?? 0;
             const colour = mix(CATEGORY_COLOUR[stage.category], palette.value.surface, stage.lighter);
             return (
-              <li key={stage.key} tabIndex={0} {...hint(stage.label, meaning.get(stage.key) ?? "", `${ms} ms`)}>
-                <span class="hbar-name">{stage.label}</span>
-                <span class="hbar-track">
-                  <span style={{ width: `${(100 * ms) / largest}%`, background: colour }} />
-                </span>
-                <span class="hbar-value">{`${short(ms)} ms`}</span>
-                <span class="hbar-share">{percent((100 * ms) / total)}</span>
+              <li key={stage.key}>
+                <a href={formatHash(withParams(route.value, { "ops.filter": `category=${stage.key}` }))} {...hint(stage.label, meaning.get(stage.key) ?? "", `${ms} ms`)}>
+                  <span class="hbar-name">{stage.label}</span>
+                  <span class="hbar-track">
+                    <span style={{ width: `${(100 * ms) / largest}%`, background: colour }} />
+                  </span>
+                  <span class="hbar-value">{`${short(ms)} ms`}</span>
+                  <span class="hbar-share">{percent((100 * ms) / total)}</span>
+                </a>
               </li>
             );
           })}

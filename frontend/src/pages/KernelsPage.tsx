@@ -55,7 +55,7 @@ function Kernels({ report, sections }: ToolAnswer<KernelReport>) {
     <>
       <div class="two uneven">
         <Card title="Time by kernel" note="of the time of all kernels">
-          {slices.length > 0 && <Ring title="" slices={slices} size={220} onPick={(name) => setParams({ "kernels.filter": `kernel="${name}"` })} />}
+          {slices.length > 0 && <Ring title="" slices={slices} size={220} short={shortKernel} onPick={(name) => setParams({ "kernels.filter": `kernel="${name}"` })} />}
         </Card>
         <FactsCard sections={sections} />
       </div>

@@ -1,15 +1,17 @@
 /** How full a memory is over time, and what fills it at its peak. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { tableTitled, type Cell, type Field, type Report, type Section, type TableSection, type ToolAnswer } from "../api";
+import { tableTitled, type Field, type Report, type Section, type TableSection, type ToolAnswer } from "../api";
 import { Chart } from "../charts/Chart";
 import { MEMORY_COLOUR, memoryOverTime, type MemoryEvent } from "../charts/memory";
 import { palette } from "../design/theme";
 import { bytes, duration } from "../format";
 import { intervalInTimeline } from "../links";
 import { route, setParams } from "../router";
-import { fromRows } from "../table/model";
+import type { TableData } from "../table/model";
+import type { RowLink } from "../table/RowDetails";
+import { useRows, type Rows } from "../table/rows";
 import { Table } from "../table/Table";
-import { Card, Code, Figure, Segmented, sentence } from "../ui/basics";
+import { Card, Code, Failed, Figure, Loading, Segmented, sentence } from "../ui/basics";
 import { Icon } from "../ui/icons";
 import { nameLinks } from "./sections";
 import { ToolPage } from "./ToolPage";
@@ -22,8 +24,6 @@ interface Memory {
   readonly capacity_bytes: number | null;
   readonly peak_heap_bytes: number | null;
   readonly peak: Readonly<Record<string, number | null>>;
-  readonly timeline: readonly MemoryEvent[];
-  readonly breakdown: readonly Readonly<Record<string, Cell>>[];
 }
 
 interface MemoryReport extends Report {
@@ -41,6 +41,8 @@ function keyOf(memory: Memory): string {
 function MemoryView({ report, sections }: ToolAnswer<MemoryReport>) {
   const memories = report.memories ?? [];
   const chosen = memories.find((memory) => keyOf(memory) === route.value.params["memory"]) ?? fullest(memories);
+  const events = useOwnRows(tableTitled(sections, "Timeline"), chosen);
+  const fills = useOwnRows(tableTitled(sections, "Breakdown"), chosen);
   if (!chosen) return null;
   return (
     <>
@@ -48,9 +50,9 @@ function MemoryView({ report, sections }: ToolAnswer<MemoryReport>) {
         <Prose sections={sections} memory={chosen} />
         <PeakFigures memory={chosen} sections={sections} />
       </Card>
-      <OverTime memory={chosen} manyHosts={report.hosts.length > 1} />
-      <Breakdown memory={chosen} section={tableTitled(sections, "Breakdown")} />
-      <Events memory={chosen} section={tableTitled(sections, "Timeline")} />
+      <OverTime memory={chosen} rows={events} manyHosts={report.hosts.length > 1} />
+      <OwnRows id="breakdown" title="What fills the memory at its peak" rows={fills} empty="no allocation is known at the peak" main />
+      <OwnRows id="events" title="Allocations and deallocations" rows={events} links={momentLink} />
     </>
   );
 }
@@ -107,13 +109,20 @@ const LABELS: Readonly<Record<string, string>> = {
   fragmentation_percent: "Fragmentation at the peak",
 };
 
+/** Of figures that no table has where they say nothing new: without a stack, what is in use is the heap. */
+const MEANING: Readonly<Record<string, string>> = {
+  in_use_bytes: "memory in use, stack and heap, at the moment of the capture when most was in use",
+  stack_bytes: "memory reserved for the stack at the peak, on devices that have one",
+  reserved_bytes: "what a caching allocator held of the device at the peak, in use or not",
+};
+
 function PeakFigures({ memory, sections }: { memory: Memory; sections: readonly Section[] }) {
   const declared = (title: string, name: string): Field | undefined => tableTitled(sections, title)?.fields.find((each) => each.name === name);
-  const field = (name: string): Field => declared("Peak of each", name) ?? declared("Memories", name) ?? { name, unit: "bytes", doc: "", kind: "int" };
+  const field = (name: string): Field => declared("Peak of each", name) ?? declared("Memories", name) ?? { name, unit: "bytes", doc: MEANING[name] ?? "", kind: "int" };
   const own = ["allocations", "deallocations", "capacity_bytes", "peak_heap_bytes"] as const;
   const atPeak = ["in_use_bytes", "time_ms", "stack_bytes", "heap_bytes", "free_bytes", "reserved_bytes", "fragmentation_percent"];
   const values = [...own.map((name) => [name, memory[name]] as const), ...atPeak.map((name) => [name, memory.peak[name] ?? null] as const)];
-  const unknown = values.filter(([, value]) => value === null).map(([name]) => (LABELS[name] as string).toLowerCase());
+  const unknown = values.filter(([name, value]) => value === null && name !== "reserved_bytes").map(([name]) => (LABELS[name] as string).toLowerCase());
   return (
     <>
       <div class="figures">
@@ -128,23 +137,24 @@ function PeakFigures({ memory, sections }: { memory: Memory; sections: readonly 
   );
 }
 
-function OverTime({ memory, manyHosts }: { memory: Memory; manyHosts: boolean }) {
+function OverTime({ memory, rows, manyHosts }: { memory: Memory; rows: Rows; manyHosts: boolean }) {
+  const events = useMemo(() => toEvents(rows), [rows]);
   const withFree = route.value.params["free"] === "in";
   const look = palette.value;
   const peak = memory.peak["time_ms"] ?? null;
-  const option = useMemo(() => memoryOverTime(memory.timeline, { palette: look, peak_ms: peak, withFree }), [memory, look, peak, withFree]);
+  const option = useMemo(() => memoryOverTime(events, { palette: look, peak_ms: peak, withFree }), [events, look, peak, withFree]);
   const [picked, setPicked] = useState<MemoryEvent | null>(null);
   useEffect(() => setPicked(null), [memory]);
-  const first = memory.timeline[0]?.time_ms;
-  const last = memory.timeline.at(-1)?.time_ms;
+  const first = events[0]?.time_ms;
+  const last = events.at(-1)?.time_ms;
   if (first === undefined || last === undefined) return null;
   const around = (at: number) => intervalInTimeline(Math.max(0, at - (last - first) / 50), at + (last - first) / 50, manyHosts ? memory.host : null);
-  const hasFree = memory.timeline.some((event) => event.free_bytes !== null);
-  const marks = memory.timeline.filter((event) => (event.heap_bytes ?? event.in_use_bytes ?? 0) > 0).length;
+  const hasFree = events.some((event) => event.free_bytes !== null);
+  const marks = events.filter((event) => (event.heap_bytes ?? event.in_use_bytes ?? 0) > 0).length;
   return (
     <Card
       title="In use over time"
-      note={`${memory.timeline.length.toLocaleString("en-US")} points from ${duration(first)} to ${duration(last)}`}
+      note={`${events.length.toLocaleString("en-US")} points from ${duration(first)} to ${duration(last)}`}
       actions={
         <>
           {hasFree && (
@@ -166,9 +176,9 @@ function OverTime({ memory, manyHosts }: { memory: Memory; manyHosts: boolean })
         </>
       }
     >
-      <Chart label={`Memory in use of ${memory.id} over time, at most ${bytes(memory.peak["in_use_bytes"] ?? 0)}`} option={option} height={320} marks={marks} onPoint={(at) => setPicked(nearest(memory.timeline, at))} />
+      <Chart label={`Memory in use of ${memory.id} over time, at most ${bytes(memory.peak["in_use_bytes"] ?? 0)}`} option={option} height={320} marks={marks} onPoint={(at) => setPicked(nearest(events, at))} />
       <div class="graph-foot">
-        <MemoryLegend memory={memory} withFree={withFree} />
+        <MemoryLegend events={events} withFree={withFree} />
         <span class="muted">{picked ? "" : "click a moment to see it in the timeline"}</span>
       </div>
       {picked && (
@@ -193,8 +203,8 @@ function nearest(events: readonly MemoryEvent[], at: number): MemoryEvent | null
   return events.findLast((event) => event.time_ms <= at) ?? events[0] ?? null;
 }
 
-function MemoryLegend({ memory, withFree }: { memory: Memory; withFree: boolean }) {
-  const has = (key: keyof MemoryEvent) => memory.timeline.some((event) => Number(event[key] ?? 0) > 0);
+function MemoryLegend({ events, withFree }: { events: readonly MemoryEvent[]; withFree: boolean }) {
+  const has = (key: keyof MemoryEvent) => events.some((event) => Number(event[key] ?? 0) > 0);
   const entries: (readonly [string, string, boolean])[] = [
     ["Stack", MEMORY_COLOUR.stack, has("stack_bytes")],
     ["Heap", MEMORY_COLOUR.heap, true],
@@ -216,35 +226,47 @@ function MemoryLegend({ memory, withFree }: { memory: Memory; withFree: boolean 
   );
 }
 
-/** The fields that the section declares, for those that the memory's own rows have. */
-function ownTable(section: TableSection | null, rows: readonly Readonly<Record<string, Cell>>[]) {
-  const first = rows[0];
-  const fields = (section?.fields ?? []).filter((field) => !first || field.name in first);
-  return fromRows(fields, rows);
+interface OwnRowsProps {
+  id: string;
+  title: string;
+  rows: Rows;
+  empty?: string;
+  main?: boolean;
+  links?: (data: TableData, row: number) => RowLink[];
 }
 
-function Breakdown({ memory, section }: { memory: Memory; section: TableSection | null }) {
-  const data = useMemo(() => ownTable(section, memory.breakdown), [section, memory]);
+function OwnRows({ rows, links, ...rest }: OwnRowsProps) {
   return (
-    <Card title="What fills the memory at its peak" class="table-card">
-      <Table id="breakdown" title="What fills the memory at its peak" data={data} empty="no allocation is known at the peak" main links={(row) => nameLinks(data, row)} />
+    <Card title={rest.title} class="table-card">
+      {rows.state === "loading" && <Loading what="Fetching the rows" />}
+      {rows.state === "failed" && <Failed error={rows.error} />}
+      {rows.state === "ready" && <Table {...rest} data={rows.data} links={(row) => [...(links?.(rows.data, row) ?? []), ...nameLinks(rows.data, row)]} />}
     </Card>
   );
 }
 
-function Events({ memory, section }: { memory: Memory; section: TableSection | null }) {
-  const data = useMemo(() => ownTable(section, memory.timeline as unknown as readonly Readonly<Record<string, Cell>>[]), [section, memory]);
-  return (
-    <Card title="Allocations and deallocations" class="table-card">
-      <Table
-        id="events"
-        title="Allocations and deallocations"
-        data={data}
-        links={(row) => {
-          const at = data.columns["time_ms"]?.[row];
-          return typeof at === "number" ? [{ label: "Show in the timeline", href: intervalInTimeline(Math.max(0, at - 0.5), at + 0.5) }, ...nameLinks(data, row)] : [];
-        }}
-      />
-    </Card>
-  );
+function momentLink(data: TableData, row: number): RowLink[] {
+  const at = data.columns["time_ms"]?.[row];
+  return typeof at === "number" ? [{ label: "Show in the timeline", href: intervalInTimeline(Math.max(0, at - 0.5), at + 0.5) }] : [];
+}
+
+const ITS_NAME = ["memory", "host"];
+
+/** The rows of one memory out of the table of all, without the columns that name it. */
+function useOwnRows(section: TableSection | null, memory: Memory | undefined): Rows {
+  const all = useRows(section, "memory-profile");
+  return useMemo(() => {
+    if (all.state !== "ready" || !memory) return all;
+    const { columns, rowCount, fields } = all.data;
+    const own = Array.from({ length: rowCount }, (_, row) => row).filter((row) => columns["memory"]?.[row] === memory.id && (columns["host"]?.[row] ?? memory.host) === memory.host);
+    const picked = Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, own.map((row) => values[row] ?? null)]));
+    return { state: "ready", data: { fields: fields.filter((field) => !ITS_NAME.includes(field.name)), columns: picked, rowCount: own.length } };
+  }, [all, memory]);
+}
+
+/** The rows of the timeline as events, for the chart. */
+function toEvents(rows: Rows): MemoryEvent[] {
+  if (rows.state !== "ready") return [];
+  const { columns, rowCount, fields } = rows.data;
+  return Array.from({ length: rowCount }, (_, row) => Object.fromEntries(fields.map((field) => [field.name, columns[field.name]?.[row] ?? null])) as unknown as MemoryEvent);
 }

@@ -10,7 +10,8 @@ import { Card, Segmented } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { icicle, pathTo, type Block, type Measure, type ModuleRow } from "./icicle";
-import { TableCard } from "./sections";
+import type { Row } from "./reports";
+import { TableCard, whole } from "./sections";
 import { ToolPage } from "./ToolPage";
 
 interface ModulesReport extends Report {
@@ -24,10 +25,12 @@ export default function ModulesPage() {
 
 function Modules({ report, sections }: ToolAnswer<ModulesReport>) {
   const rows = report.rows ?? [];
+  const section = tableTitled(sections, "Modules");
+  const table = useMemo(() => whole(section, report.rows as readonly Row[] | undefined), [section, report]);
   return (
     <>
       {rows.length > 0 && <IcicleCard rows={rows} unassigned_us={report.unassigned_device_us} />}
-      <TableCard section={tableTitled(sections, "Modules")} tool="modules" id="modules" main height="page" columns={usual(rows)} indent={(row) => rows[row]?.depth ?? 0} links={(row) => links(rows[row])} />
+      <TableCard section={table} tool="modules" id="modules" main height="page" columns={usual(rows)} indent={(row) => rows[row]?.depth ?? 0} links={(row) => links(rows[row])} />
     </>
   );
 }

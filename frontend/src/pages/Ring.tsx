@@ -11,11 +11,13 @@ interface RingProps {
   /** Entries of the legend; the report holds about ten slices and the rest as one. */
   most?: number;
   title: string;
+  /** How a name is written; the whole is shown on hover. */
+  short?: (name: string) => string;
   slices: readonly Slice[];
   onPick?: (name: string) => void;
 }
 
-export function Ring({ title, slices, onPick, size = 168, most = 12 }: RingProps) {
+export function Ring({ title, slices, onPick, short, size = 168, most = 12 }: RingProps) {
   const look = palette.value;
   const option = useMemo(() => ring(slices, look), [slices, look]);
   return (
@@ -28,7 +30,7 @@ export function Ring({ title, slices, onPick, size = 168, most = 12 }: RingProps
             <li key={slice.name}>
               <button type="button" disabled={!onPick || slice.name === "others" || slice.name === "idle"} onClick={() => onPick?.(slice.name)} data-hint-title={slice.name} data-hint-value={slice.text}>
                 <span class="swatch" style={{ background: slice.colour }} />
-                <LongName text={slice.name} />
+                <LongName text={short?.(slice.name) ?? slice.name} whole={slice.name} />
                 <span class="ring-share">{slice.percent === null ? "" : percent(slice.percent)}</span>
               </button>
             </li>

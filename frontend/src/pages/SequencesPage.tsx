@@ -1,4 +1,5 @@
 /** Kernels that run one after another again and again: what could be one kernel, or one launch. */
+import { useMemo } from "preact/hooks";
 import { tableTitled, type Report, type TableSection, type ToolAnswer } from "../api";
 import { categoryOf, CATEGORY_COLOUR, inkOn } from "../design/colours";
 import { duration, percent } from "../format";
@@ -7,42 +8,51 @@ import { Card } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { docOf } from "./Bars";
-import { TableCard } from "./sections";
+import { shortKernel } from "./names";
+import type { Row } from "./reports";
+import { TableCard, whole } from "./sections";
 import { ToolPage } from "./ToolPage";
 
 export default function SequencesPage() {
-  return <ToolPage<Report> tool="sequences">{(answer) => <Sequences {...answer} />}</ToolPage>;
+  return <ToolPage<SequencesReport> tool="sequences">{(answer) => <Sequences {...answer} />}</ToolPage>;
 }
 
 const MOST_CHAINS = 6;
 const ARROW = " -> ";
 
-function Sequences({ sections }: ToolAnswer<Report>) {
-  const ofOps = tableTitled(sections, "Kernels of one op");
-  const onStreams = tableTitled(sections, "Sequences on streams");
+interface SequencesReport extends Report {
+  readonly rows?: readonly Row[];
+  readonly ops?: readonly Row[];
+}
+
+const TEXTS = { kernels: (text: string) => split(text).join(" → ") };
+
+function Sequences({ report, sections }: ToolAnswer<SequencesReport>) {
+  const [first, second] = [tableTitled(sections, "Kernels of one op"), tableTitled(sections, "Sequences on streams")];
+  const ofOps = useMemo(() => whole(first, report.ops), [first, report]);
+  const onStreams = useMemo(() => whole(second, report.rows), [second, report]);
   return (
     <>
       <Card title="Most launches to save" note="fused into one kernel, or replayed as one graph, a sequence is launched once">
         <Chains table={onStreams} />
       </Card>
-      <TableCard section={onStreams} tool="sequences" id="sequences" main links={(row) => firstKernel(onStreams, row)} />
-      <TableCard section={ofOps} tool="sequences" id="ops" />
+      <TableCard section={onStreams} tool="sequences" id="sequences" main texts={TEXTS} links={(row) => firstKernel(onStreams, row)} />
+      <TableCard section={ofOps} tool="sequences" id="ops" texts={TEXTS} />
     </>
   );
 }
 
-function kernelsOf(table: TableSection, row: number): string[] {
-  return String(table.columns?.["kernels"]?.[row] ?? "").split(ARROW);
+function split(text: string): string[] {
+  return text.split(ARROW).map(shortKernel);
+}
+
+function kernelsOf(table: TableSection, row: number): string {
+  return String(table.columns?.["kernels"]?.[row] ?? "");
 }
 
 function firstKernel(table: TableSection | null, row: number) {
-  const first = table ? kernelsOf(table, row)[0] : undefined;
-  return first ? [{ label: "Find the first kernel in the timeline", href: findInTimeline(searchable(first)) }] : [];
-}
-
-/** The shortened name up to where something was left out: that much the whole name begins with or holds. */
-function searchable(name: string): string {
-  return name.split(/…|\.\.\.|</)[0] ?? name;
+  const first = table ? kernelsOf(table, row).split(ARROW)[0] : undefined;
+  return first ? [{ label: "Find the first kernel in the timeline", href: findInTimeline(first) }] : [];
 }
 
 function Chains({ table }: { table: TableSection | null }) {
@@ -62,7 +72,7 @@ function Chains({ table }: { table: TableSection | null }) {
             <span tabIndex={0} {...hint("Count", docOf(table.fields, "count"), String(value("count", row)))}>{`${value("count", row).toLocaleString("en-US")} times`}</span>
             <span tabIndex={0} {...hint("Device time", docOf(table.fields, "device_us"), `${value("device_us", row)} µs`)}>{`${duration(value("device_us", row) / 1e3)}, ${percent(value("percent", row))}`}</span>
           </div>
-          <Chain names={kernelsOf(table, row)} />
+          <Chain names={split(kernelsOf(table, row))} />
           {firstKernel(table, row).map((link) => (
             <a key={link.href} class="icon-button small" href={link.href} aria-label={link.label} {...hint(link.label, "")}>
               <Icon name="arrow" size={14} />
@@ -72,6 +82,13 @@ function Chains({ table }: { table: TableSection | null }) {
       ))}
     </ol>
   );
+}
+
+/** Of kernels that are one template for many operations, the operation too. */
+function chainName(name: string): string {
+  const functor = /(\w+?)_?[Ff]unctor/.exec(name.slice(name.indexOf("<")))?.[1];
+  const base = (name.split("<")[0] as string).replace(/^.*::/, "");
+  return functor && name.includes("<") ? `${base} · ${functor}` : base;
 }
 
 /** The same kernel several times running is written once. */
@@ -92,7 +109,7 @@ function Chain({ names }: { names: readonly string[] }) {
         const colour = CATEGORY_COLOUR[categoryOf(name)];
         return (
           <li key={index} style={{ background: colour, color: inkOn(colour) }} data-hint-value={name}>
-            {name.split("<")[0]}
+            {chainName(name)}
             {times > 1 && ` × ${times}`}
           </li>
         );

@@ -1,6 +1,7 @@
 /** The mean step as one horizontal bar, with its times written in or below. */
 import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL, inkOn, type Category } from "../design/colours";
 import { duration, percent } from "../format";
+import { linkTo } from "../router";
 import { hint } from "../ui/hint";
 
 export interface Part {
@@ -19,17 +20,19 @@ export function StepBar({ breakdown, meaning }: { breakdown: Readonly<Record<str
   const parts = partsOf(breakdown);
   if (!parts.length) return null;
   return (
-    <div class="step-bar" role="img" aria-label={`Mean step: ${parts.map((part) => `${CATEGORY_LABEL[part.category]} ${duration(part.ms)}`).join(", ")}`}>
+    <div class="step-bar" role="group" aria-label={`Mean step: ${parts.map((part) => `${CATEGORY_LABEL[part.category]} ${duration(part.ms)}`).join(", ")}`}>
       <div class="step-bar-track" data-marks={parts.length}>
         {parts.map((part) => (
-          <div
+          <a
             key={part.category}
             class="step-bar-part"
+            href={linkTo("steps", { "steps.sort": `-${part.category}` })}
+            aria-label={`${CATEGORY_LABEL[part.category]}, ${duration(part.ms)}: the steps with the most of it`}
             style={{ flexGrow: part.ms, background: CATEGORY_COLOUR[part.category], color: inkOn(CATEGORY_COLOUR[part.category]) }}
             {...hint(CATEGORY_LABEL[part.category], meaning[part.category] ?? "", `${part.ms} ms, ${percent(part.percent)}`)}
           >
             {part.percent >= 9 && <span>{duration(part.ms)}</span>}
-          </div>
+          </a>
         ))}
       </div>
       <ul class="legend">

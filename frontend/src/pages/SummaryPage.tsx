@@ -67,7 +67,7 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: reado
       </div>
       {rest && <p class="verdict-rest">{sentence(rest)}</p>}
       <StepBar breakdown={report.breakdown_ms} meaning={meaning} />
-      <FigureRow section={withInput(figuresTitled(sections, "Step time"), report)} labels={{ mean: "Mean step", std: "Deviation", min: "Shortest", max: "Longest", count: "Steps", between_steps_percent: "Between steps" }} />
+      <FigureRow section={withInput(figuresTitled(sections, "Step time"), report)} {...(report.steps_source === "none" ? { names: ["mean", "input_bound_percent"] } : {})} labels={{ mean: report.steps_source === "none" ? "Capture" : "Mean step", std: "Deviation", min: "Shortest", max: "Longest", count: "Steps", between_steps_percent: "Between steps" }} />
     </section>
   );
 }

@@ -87,7 +87,7 @@ function GraphCard({ report }: { report: TfDataReport }) {
         </>
       }
     >
-      <Graph nodes={nodes} />
+      <Graph nodes={nodes} host={report.hosts.length > 1 ? (shown?.host ?? null) : null} />
       <p class="muted graph-key">
         <span class="key-line critical" /> on the critical path: the slow call waited for it <span class="key-line bottleneck" /> the bottleneck: the longest self time on that path{" "}
         <span class="key-line" /> not waited for. Data flows upwards, to the training at the top.
@@ -120,7 +120,7 @@ function Choice({ label, value, options, texts, onChange }: { label: string; val
   );
 }
 
-function Graph({ nodes }: { nodes: readonly GraphNode[] }) {
+function Graph({ nodes, host }: { nodes: readonly GraphNode[]; host: string | null }) {
   const { nodes: placed, edges, width, height } = useMemo(() => layout(nodes), [nodes]);
   const longest = Math.max(...nodes.map((node) => node.self_us));
   return (
@@ -135,7 +135,7 @@ function Graph({ nodes }: { nodes: readonly GraphNode[] }) {
           <path key={edge.from.node.id} class={`graph-edge ${edge.critical ? "critical" : ""}`} d={curve(edge)} marker-end="url(#tip)" />
         ))}
         {placed.map((each) => (
-          <NodeBox key={each.node.id} placed={each} longest={longest} />
+          <NodeBox key={each.node.id} placed={each} longest={longest} host={host} />
         ))}
       </svg>
     </div>
@@ -149,36 +149,37 @@ function curve({ from, to }: Edge): string {
   return `M${x1} ${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}`;
 }
 
-function NodeBox({ placed: { node, x, y }, longest }: { placed: Placed; longest: number }) {
+/** An iterator; it leads to its first call in the timeline. */
+function NodeBox({ placed: { node, x, y }, longest, host }: { placed: Placed; longest: number; host: string | null }) {
   const name = node.bottleneck ? "bottleneck" : node.critical ? "critical" : "";
   const share = longest > 0 ? node.self_us / longest : 0;
   const shortName = node.name.length > 27 ? `${node.name.slice(0, 14)}…${node.name.slice(-11)}` : node.name;
   return (
-    <g
+    <a
       class={`graph-node ${name}`}
-      transform={`translate(${x} ${y})`}
-      tabindex={0}
-      role="img"
+      href={intervalInTimeline(node.start_ms, node.start_ms + Math.max(node.total_us / 1e3, 1e-3), host)}
       aria-label={`${node.name}: self ${duration(node.self_us / 1e3)}, total ${duration(node.total_us / 1e3)}, ${node.calls} calls${node.bottleneck ? ", the bottleneck" : ""}`}
       {...hint(node.long_name, [node.dataset_op ? `dataset op ${node.dataset_op}` : "", node.parallel ? "works on another thread than what reads from it" : ""].filter(Boolean).join("; "), `self ${node.self_us} µs, total ${node.total_us} µs`)}
     >
-      <rect width={NODE.width} height={NODE.height} rx="8" />
-      <rect class="graph-self" x="12" y={NODE.height - 11} height="4" rx="2" width={Math.max(1, share * (NODE.width - 24))} />
-      <text x="12" y="22" class="graph-name">
-        {shortName}
-      </text>
-      <text x="12" y="42">
-        self {duration(node.self_us / 1e3)}
-      </text>
-      <text x={NODE.width - 12} y="42" text-anchor="end">
-        total {duration(node.total_us / 1e3)}
-      </text>
-      <text x="12" y="61" class="graph-faint">
-        {node.calls === 1 ? "1 call" : `${node.calls.toLocaleString("en-US")} calls`}
-      </text>
-      <text x={NODE.width - 12} y="61" text-anchor="end" class="graph-faint">
-        starts {duration(node.start_ms)}
-      </text>
-    </g>
+      <g transform={`translate(${x} ${y})`}>
+        <rect width={NODE.width} height={NODE.height} rx="8" />
+        <rect class="graph-self" x="12" y={NODE.height - 11} height="4" rx="2" width={Math.max(1, share * (NODE.width - 24))} />
+        <text x="12" y="22" class="graph-name">
+          {shortName}
+        </text>
+        <text x="12" y="42">
+          self {duration(node.self_us / 1e3)}
+        </text>
+        <text x={NODE.width - 12} y="42" text-anchor="end">
+          total {duration(node.total_us / 1e3)}
+        </text>
+        <text x="12" y="61" class="graph-faint">
+          {node.calls === 1 ? "1 call" : `${node.calls.toLocaleString("en-US")} calls`}
+        </text>
+        <text x={NODE.width - 12} y="61" text-anchor="end" class="graph-faint">
+          starts {duration(node.start_ms)}
+        </text>
+      </g>
+    </a>
   );
 }

@@ -1,10 +1,11 @@
 /** What all pages of tools share: the title, what the numbers come from, the states, the warnings. */
 import type { ComponentChildren } from "preact";
 import { toolAddress, address, useResource, type Report, type ToolAnswer } from "../api";
-import { answerAddress, host, session, sessionId, steps } from "../session";
+import { answerAddress, host, session, sessionId, steps, otherId } from "../session";
 import { toolEntry } from "../tools";
 import { Code, Empty, Failed, Loading, sentence, Warnings } from "../ui/basics";
 import { hint } from "../ui/hint";
+import { Comparison } from "./Comparison";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
 
@@ -37,6 +38,7 @@ export function ToolPage<R extends Report>({ tool, children, controls, headless 
       {found.state === "loading" && <Loading what={`Working out ${entry?.title ?? tool}`} />}
       {found.state === "failed" && <Failed error={found.error} retry={found.retry} />}
       {answer && <Warnings items={answer.report.warnings} />}
+      {answer && !answer.missing && otherId.value && <Comparison tool={tool} answer={answer} />}
       {answer && (answer.missing ? <Missing text={answer.missing} /> : children(answer))}
     </>
   );

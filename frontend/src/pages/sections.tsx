@@ -1,6 +1,6 @@
 /** The sections of a report as they are: figures, tables, sentences. */
 import type { ComponentChildren } from "preact";
-import type { Section, TableSection } from "../api";
+import type { Cell, Section, TableSection } from "../api";
 import { findInTimeline } from "../links";
 import { Table, type TableProps } from "../table/Table";
 import type { TableData } from "../table/model";
@@ -75,7 +75,21 @@ export function TableCard({ section, tool, id, actions, heading, ...rest }: Tabl
   );
 }
 
+/**
+ * The table with the report's own values: sections shorten and indent names for the terminal, the page does so itself
+ * and needs the whole ones to search for.
+ */
+export function whole(section: TableSection | null, rows: readonly Readonly<Record<string, Cell>>[] | undefined): TableSection | null {
+  if (!section?.columns || rows?.length !== section.row_count) return section;
+  return { ...section, columns: Object.fromEntries(section.fields.map((field) => [field.name, rows.map((row) => row[field.name] ?? null)])) };
+}
+
 const NAMES = ["kernel", "name", "op", "iterator", "long_name", "event"];
+
+/** Of a shortened name what the whole one holds too. */
+function searchable(name: string): string {
+  return name.includes("…") ? (name.split(/[<…]/)[0] as string) : name;
+}
 
 /** A row that names an op, a kernel or an event leads to its occurrences in the timeline. */
 export function nameLinks(data: TableData, row: number): RowLink[] {
@@ -83,6 +97,6 @@ export function nameLinks(data: TableData, row: number): RowLink[] {
   const host = data.columns["host"]?.[row];
   return named.flatMap((field) => {
     const value = data.columns[field.name]?.[row];
-    return typeof value === "string" && value ? [{ label: `Find this ${field.name.replace("_", " ")} in the timeline`, href: findInTimeline(value, typeof host === "string" ? host : null) }] : [];
+    return typeof value === "string" && value ? [{ label: `Find this ${field.name.replace("_", " ")} in the timeline`, href: findInTimeline(searchable(value), typeof host === "string" ? host : null) }] : [];
   });
 }

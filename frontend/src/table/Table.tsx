@@ -29,6 +29,8 @@ export interface TableProps {
   labels?: Readonly<Record<string, string>>;
   /** How values of a column are written, where the report's own form is for programs. */
   texts?: Readonly<Record<string, (text: string) => string>>;
+  /** Columns of differences: a plus stands before what is more. */
+  signed?: readonly string[];
   /** Whether a value is good or bad news; it is coloured so. */
   tone?: (row: number, field: string) => "good" | "bad" | null;
   /** Columns shown at first; all that hold anything if not given. */
@@ -129,13 +131,13 @@ function Grid(props: GridProps) {
   const [window_, setWindow] = useState({ first: 0, count: 40 });
   const [at, setAt] = useState(0);
   const label = useId();
-  const formats = useMemo(() => fields.map((field) => formatOf(field, data.columns[field.name] ?? [], props.texts?.[field.name])), [data, fields]);
+  const formats = useMemo(() => fields.map((field) => formatOf(field, data.columns[field.name] ?? [], props.texts?.[field.name], props.signed?.includes(field.name))), [data, fields]);
   const marked = nameColumn(fields);
   const wanted = useMemo(() => indented(wishes(data, fields, formats, characterWidth(), props.labels), marked, deepest(data, props.indent)), [data, fields, formats]);
   const [available, setAvailable] = useState(0);
   const [more, setMore] = useState(false);
   const template = useMemo(() => share(wanted, available).map((width) => `${width}px`).join(" "), [wanted, available]);
-  const bars = useMemo(() => fields.map((field) => field.unit === "percent"), [fields]);
+  const bars = useMemo(() => fields.map((field) => field.unit === "percent" && !props.signed?.includes(field.name)), [fields]);
 
   const measure = () => {
     const box = scroller.current;
@@ -182,7 +184,7 @@ function Grid(props: GridProps) {
   const last = Math.min(rows.length, window_.first + window_.count);
   const visible = rows.slice(window_.first, last);
   return (
-    <div class={`grid-frame ${more ? "more" : ""}`}>
+    <div class={`grid-frame ${more ? "goes-on" : ""}`}>
       <div
         class="grid"
         ref={scroller}
@@ -230,8 +232,9 @@ function Grid(props: GridProps) {
   );
 }
 
-function formatOf(field: Field, values: readonly Cell[], text?: (text: string) => string): (value: Cell) => string {
-  const usual = columnFormat(field, values);
+function formatOf(field: Field, values: readonly Cell[], text?: (text: string) => string, signed = false): (value: Cell) => string {
+  const plain = columnFormat(field, values);
+  const usual = signed ? (value: Cell) => (typeof value === "number" && value > 0 ? `+${plain(value)}` : plain(value)) : plain;
   return text ? (value) => (typeof value === "string" ? text(value) : usual(value)) : usual;
 }
 

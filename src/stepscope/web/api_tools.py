@@ -18,6 +18,9 @@ from stepscope.web.site import Site
 INLINE_ROWS = 20_000
 """Tables with more rows are fetched as Arrow."""
 
+INLINE_NESTED = 2_000
+"""Longer lists within the entries of a report's lists are left to the table that holds the same rows."""
+
 
 def tool_json(site: Site, request: Request, session: str, tool: str) -> Answer:
     """A report, whole and in the sections that a page shows."""
@@ -76,7 +79,24 @@ def _question(request: Request, tool: str) -> tuple[str, str | None, str | None]
 def _bounded(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
     """The report without its longest lists, and how many entries those have; the page gets them as tables."""
     long = {key: len(value) for key, value in body.items() if isinstance(value, list) and len(value) > INLINE_ROWS}
-    return {key: value for key, value in body.items() if key not in long}, long
+    kept: dict[str, Any] = {}
+    for key, value in body.items():
+        if key in long:
+            continue
+        inner = _long_inside(value) if isinstance(value, list) else {}
+        kept[key] = [{name: item[name] for name in item if name not in inner} for item in value] if inner else value
+        long |= {f"{key}[].{name}": count for name, count in inner.items()}
+    return kept, long
+
+
+def _long_inside(items: list[Any]) -> dict[str, int]:
+    """Lists within the entries of a list that are long all together, such as the timelines of many memories."""
+    counts: dict[str, int] = {}
+    for item in items:
+        for name, value in item.items() if isinstance(item, dict) else ():
+            if isinstance(value, list):
+                counts[name] = counts.get(name, 0) + len(value)
+    return {name: count for name, count in counts.items() if count > INLINE_NESTED}
 
 
 def _section(section: Section, number: int) -> dict[str, Any]:

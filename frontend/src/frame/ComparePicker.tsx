@@ -1,0 +1,74 @@
+/** What the open session is compared with: another session, or other steps. */
+import { useState } from "preact/hooks";
+import { setParams } from "../router";
+import { other, otherId, otherSteps, sessionId, sessions } from "../session";
+import { LongName } from "../ui/basics";
+import { hint } from "../ui/hint";
+import { Icon } from "../ui/icons";
+import { Menu } from "../ui/menu";
+import { parseSteps } from "./StepBrush";
+import { SessionList } from "./SessionPicker";
+
+export function otherName(): string {
+  const id = otherId.value;
+  const run = id === sessionId.value ? "this session" : (sessions.value?.sessions.find((each) => each.id === id)?.run ?? other.value?.state?.run ?? id ?? "");
+  return otherSteps.value ? `${run}, steps ${otherSteps.value}` : run;
+}
+
+export function stopComparing(): void {
+  setParams({ with: null, withSteps: null }, "push");
+}
+
+export function ComparePicker() {
+  if (!sessionId.value) return null;
+  const chosen = otherId.value;
+  return (
+    <div class="compare-picker">
+      <Menu
+        label={chosen ? `Compared with ${otherName()}` : "Compare with"}
+        align="left"
+        buttonClass="picker"
+        button={
+          <>
+            <Icon name="compare" size={16} />
+            {chosen ? (
+              <span class="picker-main">
+                <LongName text={`vs ${otherName()}`} />
+              </span>
+            ) : (
+              <span class="wide-only">Compare</span>
+            )}
+            <Icon name="down" size={14} />
+          </>
+        }
+      >
+        {(close) => <Choices close={close} />}
+      </Menu>
+      {chosen && (
+        <button type="button" class="icon-button small" aria-label="Stop comparing" onClick={stopComparing} {...hint("Stop comparing", "")}>
+          <Icon name="close" size={14} />
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Choices({ close }: { close: () => void }) {
+  const [steps, setSteps] = useState(otherSteps.value ?? "");
+  const wrong = steps !== "" && parseSteps(steps) === null;
+  const choose = (id: string) => {
+    if (wrong) return;
+    setParams({ with: id, withSteps: steps || null }, "push");
+    close();
+  };
+  return (
+    <div class="compare-choices">
+      <label class="compare-steps">
+        <span>Only its steps</span>
+        <input type="text" inputMode="numeric" size={9} placeholder="all, or 3-9" value={steps} aria-invalid={wrong} onInput={(event) => setSteps(event.currentTarget.value.trim())} />
+        {wrong && <span class="form-error">a step, or first-last</span>}
+      </label>
+      <SessionList chosen={otherId.value} onPick={choose} />
+    </div>
+  );
+}

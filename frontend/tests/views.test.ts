@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import { fieldLabel } from "../src/format";
+import { evidenceLink } from "../src/pages/evidence";
+import { icicle, pathTo, type ModuleRow } from "../src/pages/icicle";
+import { shapesText, shortKernel, shortPath } from "../src/pages/names";
+import { whole } from "../src/pages/sections";
+import { parseHash } from "../src/router";
+
+const module = (id: number, parent: number | null, name: string, device_us: number, device_self_us = device_us): ModuleRow => ({ id, parent, module: name, calls: 1, host_us: 1, host_self_us: 1, device_us, device_self_us });
+
+//  net 100
+//  block0 60            block1 30   (10 its own)
+//  linear0 40  act0 20
+const NET = [module(0, null, "net", 100, 10), module(1, 0, "block0", 60, 0), module(2, 1, "linear0", 40), module(3, 1, "act0", 20), module(4, 0, "block1", 30)];
+
+describe("the icicle of modules", () => {
+  const drawn = (focus: number | null = null) => icicle(NET, "device", focus).map((block) => `${block.row.module} ${block.level}: ${block.left.toFixed(2)} + ${block.width.toFixed(2)}`);
+
+  it("puts children below their parent, each as wide as its time", () => {
+    expect(drawn()).toEqual(["net 0: 0.00 + 1.00", "block0 1: 0.00 + 0.60", "linear0 2: 0.00 + 0.40", "act0 2: 0.40 + 0.20", "block1 1: 0.60 + 0.30"]);
+  });
+
+  it("fills the width with the module that is looked into", () => {
+    expect(drawn(1)).toEqual(["block0 0: 0.00 + 1.00", "linear0 1: 0.00 + 0.67", "act0 1: 0.67 + 0.33"]);
+    expect(pathTo(NET, 3).map((row) => row.module)).toEqual(["net", "block0", "act0"]);
+  });
+
+  it("draws nothing without time, and leaves out what cannot be seen", () => {
+    expect(icicle([module(0, null, "net", 0)], "device")).toEqual([]);
+    expect(icicle([module(0, null, "net", 10_000), module(1, 0, "tiny", 1)], "device")).toHaveLength(1);
+  });
+});
+
+describe("names", () => {
+  it.each([
+    ["void cudnn::detail::dgrad_engine<float, 512>(int, float const*)", "dgrad_engine<float, 512>"],
+    ["void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, at::detail::Array<char*, 3> >(int)", "vectorized_elementwise_kernel<4, AddFunctor<float>, Array<char*, 3> >"],
+    ["void (anonymous namespace)::softmax<float>(float*)", "softmax<float>"],
+    ["volta_sgemm_64x64_nt", "volta_sgemm_64x64_nt"],
+    ["Memset (Device)", "Memset (Device)"],
+    ["loop_transpose_fusion", "loop_transpose_fusion"],
+  ])("%s is written %s", (long, short) => expect(shortKernel(long)).toBe(short));
+
+  it.each([
+    ["/usr/lib/python3/site-packages/torch/nn/modules/module.py(12): f", "modules/module.py(12): f"],
+    ["train.py(3): <module>", "train.py(3): <module>"],
+  ])("%s is written %s", (long, short) => expect(shortPath(long)).toBe(short));
+
+  it.each([
+    ["[[32,3,224,224],[64],[]]", "32×3×224×224, 64"],
+    ["[[[4,8],[4]],[2]]", "(4×8, 4), 2"],
+    ["[[],[]]", "scalars"],
+    ["float32[3,4]", "float32[3,4]"],
+  ])("shapes %s are written %s", (raw, text) => expect(shapesText(raw)).toBe(text));
+
+  it.each([
+    ["ms", "ms", "Time"],
+    ["percent", "percent", "Share"],
+    ["bus_gb_per_s", "GB/s", "Bus"],
+    ["total_self_us", "us", "Total self"],
+  ])("the column %s is headed %s", (name, unit, label) => expect(fieldLabel({ name, unit })).toBe(label));
+});
+
+describe("the evidence of an advice", () => {
+  it.each([
+    [{ tool: "op-stats", key: 'aten::cat "x"', value_ms: 1 }, { "ops.filter": 'name="aten::cat x"' }],
+    [{ tool: "steps", key: "device_collectives", value_ms: 1 }, { "steps.sort": "-device_collectives" }],
+    [{ tool: "pod-viewer", key: "worker1", value_ms: 1 }, { "rows.filter": 'host="worker1"' }],
+    [{ tool: "overview", key: "input", value_ms: 1 }, {}],
+  ])("%o leads to its row", (row, params) => {
+    const { tool, params: found } = parseHash(evidenceLink(row));
+    expect(tool).toBe(row.tool);
+    expect({ ...found }).toEqual(params);
+  });
+});
+
+describe("a table with the report's own values", () => {
+  const section = { kind: "table", title: "Modules", fields: [{ name: "module", unit: "", doc: "", kind: "str" }], columns: { module: ["net", "  block"] }, row_count: 2 } as const;
+
+  it("has whole names for shortened and indented ones", () => {
+    expect(whole(section, [{ module: "net" }, { module: "block" }])?.columns).toEqual({ module: ["net", "block"] });
+  });
+
+  it("is left alone where the report does not hold those rows", () => {
+    expect(whole(section, [{ module: "net" }])).toBe(section);
+    expect(whole(section, undefined)).toBe(section);
+    expect(whole(null, [])).toBeNull();
+  });
+});

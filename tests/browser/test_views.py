@@ -1,0 +1,271 @@
+"""Every page of every tool in a real browser: numbers that explain themselves, charts that lead on, and comparisons."""
+
+from __future__ import annotations
+
+import urllib.parse
+from typing import Any
+
+import pytest
+from test_pages import CORPUS, TF, TORCH, downloaded, said, same, show
+
+from stepscope.analysis.registry import TOOLS
+
+QWEN, RANKS, WORKERS4 = "torch-h100-qwen", "torch-multirank", "torch-v100-resnet50-workers4"
+# A table of a page, and the list of the JSON that holds its rows.
+TABLES = {
+    "distributed": ("collectives", "collectives"),
+    "idle": ("streams", "rows"),
+    "modules": ("modules", "rows"),
+    "syncs": ("syncs", "rows"),
+    "op-shapes": ("shapes", "rows"),
+    "critical-path": ("path", "rows"),
+    "sequences": ("sequences", "rows"),
+}
+
+# Texts that are a number, with or without a unit, and have no explanation on themselves or around them.
+UNEXPLAINED = """() => {
+    const number = /^[-+\u2212<>~]?\\s?[\\d,]*\\.?\\d+\\s?(ns|\u00b5s|ms|s|min|%|\u00d7|B|[KMGT]iB)?$/;
+    const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+    const found = [];
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        const at = node.parentElement;
+        if (!number.test(node.textContent.trim()) || at.closest('option, .long-name, .picked, .slider')) continue;
+        const explained = at.closest('[data-hint], [data-hint-value]');
+        if (!explained?.dataset.hint && !explained?.dataset.hintTitle) found.push(at.outerHTML.slice(0, 160));
+    }
+    return found;
+}"""
+
+
+def query_of(href: str) -> dict[str, str]:
+    """The parameters of an address of the page."""
+    return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(href.removeprefix("#")).query))
+
+
+@pytest.mark.parametrize("profile", CORPUS)
+def test_every_page_draws_its_charts_and_explains_its_numbers(page, page_server, corpus, profile):
+    for tool in (each.name for each in TOOLS):
+        show(page, page_server, tool, profile)
+        assert page.locator("main .state.failed").count() == 0, tool
+        empty = page.locator("main .state.empty")
+        if empty.count():
+            assert len(empty.inner_text()) > 60, tool
+            continue
+        marks = page.eval_on_selector_all("main [data-marks]", "all => all.map(each => Number(each.dataset.marks))")
+        assert all(marks), tool
+        assert page.evaluate(UNEXPLAINED) == [], tool
+        silent = page.eval_on_selector_all(
+            "main .figure, main .head button", "all => all.filter(e => !e.dataset.hint).map(e => e.textContent)"
+        )
+        assert silent == [], tool
+        sideways = page.evaluate(
+            "(() => { const m = document.querySelector('main'); return m.scrollWidth - m.clientWidth })()"
+        )
+        assert sideways <= 0, tool
+
+
+@pytest.mark.parametrize("profile", (*CORPUS, QWEN, RANKS))
+def test_tables_hold_what_the_command_line_says(page, page_server, corpus, capsys, profile):
+    compared = 0
+    for tool, (table, key) in TABLES.items():
+        rows = said(capsys, tool, page_server.logdir / profile)[key]
+        show(page, page_server, tool, profile)
+        if not rows:
+            assert page.locator(f"[data-table='{table}'] .grid-row").count() == 0
+            continue
+        if page.locator(f"[data-table='{table}'] .table-tools").count() == 0:
+            continue  # a table of a few rows has no export
+        cells = downloaded(page, table)
+        assert len(cells) == len(rows), tool
+        for cell, row in zip(cells, rows, strict=True):
+            assert [name for name in cell if not same(cell[name], row[name])] == [], tool
+        compared += 1
+    assert compared >= 3
+
+
+# -- charts lead on ---------------------------------------------------------------------------------------------------
+
+
+def test_arrow_keys_go_from_step_to_step_and_into_the_timeline(page, page_server, corpus, capsys):
+    steps = said(capsys, "steps", page_server.logdir / TORCH)["rows"]
+    for tool in ("overview", "steps", "input-pipeline", "critical-path"):
+        show(page, page_server, tool, TORCH)
+        graph = page.locator(".column-graph").first
+        graph.focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        assert f"{steps[1]['step']}" in graph.locator(".picked strong").inner_text(), tool
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => location.hash.startsWith('#/timeline?')")
+        place = query_of(page.evaluate("location.hash"))
+        assert float(place["begin"]) == pytest.approx(steps[1]["start_ms"], abs=1e-6), tool
+        assert float(place["end"]) == pytest.approx(steps[1]["start_ms"] + steps[1]["duration_ms"], abs=1e-6), tool
+
+
+def test_a_click_on_a_column_or_on_a_moment_of_memory_leads_to_the_timeline(page, page_server, corpus, capsys):
+    show(page, page_server, "memory-profile", TORCH)
+    chart = page.locator(".chart[data-drawn=true]")
+    box = chart.bounding_box()
+    chart.click(position={"x": box["width"] / 2, "y": 150})
+    place = query_of(page.locator(".picked").get_by_role("link", name="Show in the timeline").get_attribute("href"))
+    events = said(capsys, "memory-profile", page_server.logdir / TORCH)["memories"][0]["timeline"]
+    assert events[0]["time_ms"] <= float(place["begin"]) < float(place["end"]) <= events[-1]["time_ms"]
+
+    show(page, page_server, "pod-viewer", RANKS)
+    graph = page.locator(".column-graph")
+    graph.focus()
+    page.keyboard.press("ArrowRight")
+    href = graph.get_by_role("link", name="Show in the timeline").get_attribute("href")
+    assert query_of(href)["host"] in {"rank0", "rank1"}
+
+
+def test_advice_leads_to_its_rows_and_intervals(page, page_server, corpus, capsys):
+    report = said(capsys, "advice", page_server.logdir / TORCH)
+    show(page, page_server, "advice", TORCH)
+
+    for advice in report["advice"]:
+        card = page.locator(f"[data-advice='{advice['id']}']")
+        text = card.inner_text()
+        assert advice["title"] in text
+        assert f"{round(100 * advice['confidence'])} % sure" in text
+        assert advice["reasoning"] in text
+        hrefs = [each.get_attribute("href") for each in card.locator(".evidence-row").all()]
+        places = [query_of(href) for href in hrefs if href.startswith("#/timeline")]
+        assert len(places) == len(advice["intervals"])
+        for place, interval in zip(places, advice["intervals"], strict=True):
+            assert float(place["begin"]) <= interval["start_ms"] < interval["end_ms"] <= float(place["end"])
+    first = report["advice"][0]
+    assert f"{first['predicted_speedup']} times" in page.locator(".gain").first.get_attribute("data-hint-value")
+
+
+def test_a_module_opens_up_and_the_address_says_so(page, page_server, corpus, capsys):
+    rows = said(capsys, "modules", page_server.logdir / QWEN)["rows"]
+    show(page, page_server, "modules", QWEN)
+    layer = next(row for row in rows if row["depth"] == 1)
+    block = page.locator(f".icicle-block[aria-label^='{layer['module']}:']")
+    assert f"total {layer['device_us'] / 1e3:.3g} ms" in block.get_attribute("aria-label")
+    block.click()
+    page.wait_for_function(f"() => location.hash.includes('module={layer['id']}')")
+
+    names = page.eval_on_selector_all(
+        ".icicle-block", "all => all.map(e => e.getAttribute('aria-label').split(':')[0])"
+    )
+    inside = [row["module"] for row in rows if row["parent"] == layer["id"]]
+    assert names[0] == layer["module"]
+    assert set(inside) <= set(names)
+    page.get_by_role("button", name="All modules").click()
+    page.wait_for_function("() => !location.hash.includes('module=')")
+
+
+def test_distributed_bars_are_the_spans_of_the_ranks(page, page_server, corpus, capsys):
+    rows = said(capsys, "distributed", page_server.logdir / RANKS)["rows"]
+    show(page, page_server, "distributed", RANKS)
+
+    totals = page.eval_on_selector_all(".stacked-total", "all => all.map(e => parseFloat(e.dataset.hintValue))")
+    assert totals == pytest.approx([row["span_ms"] for row in rows], abs=2e-3)
+
+
+# -- comparison -------------------------------------------------------------------------------------------------------
+
+
+def per_step(report: dict[str, Any], key: str, measure: str, steps: int) -> dict[Any, float]:
+    totals: dict[Any, float] = {}
+    for row in report["rows"]:
+        totals[row[key]] = totals.get(row[key], 0.0) + row[measure] / steps
+    return totals
+
+
+def test_kernels_of_two_sessions_are_compared_step_for_step(page, page_server, corpus, capsys):
+    sides = [page_server.logdir / name for name in (TORCH, WORKERS4)]
+    steps = [len(said(capsys, "overview", path)["steps"]) for path in sides]
+    mine, theirs = (
+        per_step(said(capsys, "kernel-stats", path), "kernel", "total_us", count)
+        for path, count in zip(sides, steps, strict=True)
+    )
+    show(page, page_server, "kernel-stats", TORCH, **{"with": page_server.session(WORKERS4)})
+    page.wait_for_selector("[data-table=compare] .grid-row")
+    rows = downloaded(page, "compare")
+
+    assert {row["kernel"] for row in rows} == set(mine) | set(theirs)
+    for row in rows:
+        assert float(row["this"] or 0) == pytest.approx(mine.get(row["kernel"], 0))
+        assert float(row["other"] or 0) == pytest.approx(theirs.get(row["kernel"], 0))
+        assert float(row["difference"]) == pytest.approx(mine.get(row["kernel"], 0) - theirs.get(row["kernel"], 0))
+    sizes = [abs(float(row["difference"])) for row in rows]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_comparison_stays_in_the_address_swaps_and_ends(page, page_server, corpus, capsys):
+    reports = [said(capsys, "overview", page_server.logdir / name) for name in (TORCH, WORKERS4)]
+    show(page, page_server, "overview", TORCH)
+    page.get_by_role("button", name="Compare with").click()
+    page.get_by_label("Search sessions").fill("workers4")
+    page.locator(".session-list .choice").click()
+    page.wait_for_selector(".comparison .stacked")
+
+    def totals() -> list[float]:
+        return page.eval_on_selector_all(  # type: ignore[no-any-return]
+            ".comparison .stacked-total", "all => all.map(e => parseFloat(e.dataset.hintValue))"
+        )
+
+    sums = [sum(report["breakdown_ms"].values()) for report in reports]
+    assert totals() == pytest.approx(sums)
+    assert page.locator(".comparison .cell.bad, .comparison .cell.good").count() > 0
+    page.reload()
+    page.wait_for_selector(".comparison .stacked")
+    page.locator(".comparison").get_by_role("link", name="Swap").click()
+    page.wait_for_function(f"() => location.hash.includes('with={page_server.session(TORCH)}')")
+    page.wait_for_selector(".comparison .stacked")
+    assert totals() == pytest.approx(sums[::-1])
+    page.keyboard.press("g")
+    page.keyboard.press("o")
+    page.wait_for_selector("[data-table=compare]")
+    page.get_by_role("button", name="Stop comparing").first.click()
+    page.wait_for_function("() => !location.hash.includes('with=')")
+    assert page.locator(".comparison").count() == 0
+
+
+def test_steps_of_one_session_are_compared(page, page_server, corpus, capsys):
+    path = page_server.logdir / TORCH
+    mean, other = (
+        said(capsys, "overview", path, "--steps", steps)["step_time_ms"]["mean"] for steps in ("5-6", "9-10")
+    )
+    session = page_server.session(TORCH)
+    show(page, page_server, "overview", TORCH, steps="5-6", withSteps="9-10", **{"with": session})
+    page.wait_for_selector(".compare-line")
+
+    assert page.locator(".compare-line span").first.get_attribute("data-hint-value") == f"{mean} ms, {other} ms"
+
+
+def test_what_is_compared_and_is_not_there_says_so(page, page_server, page_problems):
+    show(page, page_server, "overview", "drawn", **{"with": "nothing"})
+    assert "nothing" in page.locator(".comparison").get_by_role("alert").inner_text()
+    assert page.locator(".verdict").count() == 1
+    show(page, page_server, "steps", "drawn", **{"with": page_server.session("two-hosts")})
+    assert page.locator(".comparison").get_by_role("link", name="Kernels").count() == 1
+
+    assert all("404" in problem for problem in page_problems)
+    page_problems.clear()
+
+
+# -- sentences and answers --------------------------------------------------------------------------------------------
+
+
+def test_without_steps_the_capture_takes_the_time(page, page_server, corpus, capsys):
+    for name in ("torch-sglang-qwen3", QWEN):
+        report = said(capsys, "overview", page_server.logdir / name)
+        show(page, page_server, "overview", name)
+        subject = "The capture takes" if report["steps_source"] == "none" else "Each step takes"
+        assert page.locator(".verdict h1").inner_text().startswith(subject)
+
+
+def test_long_lists_within_lists_come_as_a_table_only(page_server, corpus, capsys):
+    memories = said(capsys, "memory-profile", page_server.logdir / TF)["memories"]
+    answer = page_server.get(f"api/sessions/{page_server.session(TF)}/tools/memory-profile")
+    points = sum(len(memory["timeline"]) for memory in memories)
+
+    assert answer["left_out"]["memories[].timeline"] == points
+    assert all("timeline" not in memory for memory in answer["report"]["memories"])
+    assert [memory["id"] for memory in answer["report"]["memories"]] == [memory["id"] for memory in memories]
+    table = next(section for section in answer["sections"] if section["title"] == "Timeline")
+    assert table["row_count"] == points

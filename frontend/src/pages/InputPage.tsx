@@ -46,10 +46,20 @@ function Input({ report, sections }: ToolAnswer<InputReport>) {
         </div>
       </div>
       <TableCard section={tableTitled(sections, "Host side: input ops")} tool="input-pipeline" id="ops" heading="Input ops" main height="short" />
+      {OF_LOADERS.map(({ title, id, heading }) => {
+        const table = tableTitled(sections, title);
+        return table && table.row_count > 0 && <TableCard key={id} section={table} tool="input-pipeline" id={id} heading={heading} />;
+      })}
       <TableCard section={tableTitled(sections, "Device side: waiting in each step")} tool="input-pipeline" id="waiting" heading="Waiting for input in each step" />
     </>
   );
 }
+
+/** Tables that only programs with a DataLoader, or with copies to a device, have. */
+const OF_LOADERS = [
+  { title: "Host side: loaders", id: "loaders", heading: "Loaders" },
+  { title: "Copies to the devices", id: "copies", heading: "Copies to the devices" },
+];
 
 const TIME_LABELS = { mean: "Mean", std: "Deviation", min: "Shortest", max: "Longest", count: "Steps", cores: "Devices" };
 

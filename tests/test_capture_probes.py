@@ -117,7 +117,9 @@ def test_threads_that_begin_later_are_recorded_on_lines_of_their_own():
 
 
 @pytest.mark.skipif(hasattr(sys, "monitoring"), reason="this Python has sys.monitoring, which shares its hooks")
-def test_another_profiler_keeps_its_hook_and_the_capture_goes_on(tmp_path):
+def test_another_profiler_keeps_its_hook_and_the_capture_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setenv("STEPSCOPE_TRACER", "host")  # other tests of this process may have imported a framework
+
     def other(*_: object) -> None: ...
 
     sys.setprofile(other)

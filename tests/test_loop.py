@@ -101,6 +101,20 @@ def test_a_gap_while_another_thread_computes_is_waiting() -> None:
     assert activities(trace) == {"runtime": 2.0, "wait": 4.0, "python": 4.0}
 
 
+def test_a_program_of_xla_runs_on_a_cpu_also_where_none_of_its_ops_is_recorded() -> None:
+    trace = draw(
+        """
+        host main | M0--------
+        host main |  P
+        host pool |   x-----
+        host pool |   o
+        """,
+        {"x": Sort(K.OTHER, "ThunkExecutor::Execute (wait for completion)")},
+    )
+
+    assert activities(trace) == {"runtime": 1.0, "wait": 6.0, "python": 3.0}
+
+
 def test_a_wait_for_input_inside_a_program_is_input() -> None:
     trace = draw("""
         host main | M0--------

@@ -351,7 +351,7 @@ def _without_claims_on_programs(loop: _Loop) -> _Loop:
 # What the thread of a loop does.
 _CALLING = (K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.RUNTIME_CALL, K.BACKWARD, K.PYTHON_CALL, K.OP)
 # XLA on a CPU runs a program: its ops say when they begin, but not all of them how long they work on other threads.
-_RUNS_PROGRAM = re.compile(r"ThunkExecutor::Execute")
+_RUNS_PROGRAM = ("ThunkExecutor::Execute", "ThunkExecutor::Execute (wait for completion)")
 # What other threads do that matters to the loop.
 _HELPING = (
     K.OP, K.BACKWARD, K.EXECUTOR, K.COLLECTIVE_CALL, K.COMPILE, K.COPY_HOST_TO_DEVICE_CALL, K.INPUT_WAIT,
@@ -371,13 +371,11 @@ class _Helpers:
 
 
 def _helpers(trace: HostTrace, steps: HostSteps, line: int) -> _Helpers:
-    elsewhere = (trace.events.line != line) & on_threads(trace)
-    running = elsewhere & (trace.events.kind == K.OTHER)
-    running[running] = named(trace, trace.events.type[running], _RUNS_PROGRAM.match)
-    other = (elsewhere & of_kinds(trace.events.kind, _HELPING)) | running
+    running = _runs_program(trace)
+    other = (trace.events.line != line) & on_threads(trace) & (of_kinds(trace.events.kind, _HELPING) | running)
     rows = np.flatnonzero(other | is_device_work(trace))
-    kind, device, working = trace.events.kind[rows], ~other[rows], steps.label[rows] >= 0
-    working |= running[rows]
+    kind, device, running = trace.events.kind[rows], ~other[rows], running[rows] & other[rows]
+    working = (steps.label[rows] >= 0) | running
     compiling = ~device & (kind == K.COMPILE)
     working &= ~device & ~compiling
     talking = (working & (kind == K.COLLECTIVE_CALL)) | (device & (kind == K.COLLECTIVE))
@@ -388,7 +386,15 @@ def _helpers(trace: HostTrace, steps: HostSteps, line: int) -> _Helpers:
     end = start + forest(trace).extent_ps[rows]
     chosen = (compute, talking, compiling, copying, waiting)
     spans = [Spans.of(start[each], end[each]) for each in chosen]
-    return _Helpers(int((working & compute & ~device & ~running[rows]).sum()), *spans)
+    return _Helpers(int((working & compute & ~device & ~running).sum()), *spans)
+
+
+def _runs_program(trace: HostTrace) -> Mask:
+    names = [row for row in map(trace.strings.find, _RUNS_PROGRAM) if row > 0]
+    if not names:
+        return np.zeros(len(trace.events), np.bool_)
+    found: Mask = np.isin(trace.event_types.name, names)[trace.events.type]
+    return found
 
 
 def _parts(loop: _Loop, helpers: _Helpers, steps: HostSteps, seen: Spans) -> dict[Activity, Spans]:

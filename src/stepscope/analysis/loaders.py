@@ -55,8 +55,8 @@ class Loader:
 def loaders_of(trace: HostTrace) -> list[Loader]:
     """The loaders of a host, longest first."""
     waits = outer_waits(trace)
-    names = trace.event_names()[waits]
-    found = [_loader(trace, trace.strings[name], waits[names == name]) for name in np.unique(names).tolist()]
+    names, pins = trace.event_names()[waits], _pins(trace, waits)
+    found = [_loader(trace, trace.strings[name], waits[names == name], pins) for name in np.unique(names).tolist()]
     return sorted(found, key=lambda loader: (-loader.total_ps, loader.name))
 
 
@@ -90,8 +90,12 @@ def _sum(one: Loader, other: Loader) -> Loader:
 
 def outer_waits(trace: HostTrace) -> I64:
     """The outermost calls on threads that wait for a batch: rows of events."""
+    return trace.derived("outer waits", _outer_waits)
+
+
+def _outer_waits(trace: HostTrace) -> I64:
     waits = (trace.events.kind == K.INPUT_WAIT) & on_threads(trace)
-    return np.flatnonzero(_outermost(trace, waits))
+    return _outermost(trace, waits) if waits.any() else np.empty(0, np.int64)
 
 
 def wait_per_step(trace: HostTrace) -> list[int]:
@@ -101,12 +105,26 @@ def wait_per_step(trace: HostTrace) -> list[int]:
     return waited
 
 
-def _loader(trace: HostTrace, name: str, calls: I64) -> Loader:
+@dataclass(frozen=True)
+class _Pins:
+    """What copies to pinned memory: rows of events.
+
+    Attributes:
+        in_waits, waits: those inside calls that wait, and the call of each.
+        elsewhere: those on threads where nothing waits.
+    """
+
+    in_waits: I64
+    waits: I64
+    elsewhere: I64
+
+
+def _loader(trace: HostTrace, name: str, calls: I64, all_pins: _Pins) -> Loader:
     steps, duration = steps_of(trace), trace.events.duration_ps[calls]
     in_steps = spans_of(trace, calls) & Spans.of(steps.start_ps, steps.end_ps)
-    inside, elsewhere = _pins(trace, calls)
+    inside = all_pins.in_waits[np.isin(all_pins.waits, calls)]
     of_thread = not len(inside) and _WORKERS.match(name) is not None
-    pins = elsewhere if of_thread else inside
+    pins = all_pins.elsewhere if of_thread else inside
     return Loader(
         name=name,
         calls=len(calls),
@@ -132,14 +150,15 @@ def _workers(trace: HostTrace, name: str) -> int | None:
     return int(counts[0]) if len(counts) and (counts == counts[0]).all() else None
 
 
-def _pins(trace: HostTrace, calls: I64) -> tuple[I64, I64]:
-    """What copies to pinned memory: inside some calls that wait, and on threads where nothing waits."""
-    pins = np.flatnonzero(_outermost(trace, _which(trace, _PINS, K.OP, K.PYTHON_CALL)))
-    is_call = np.zeros(len(trace.events), np.bool_)
-    is_call[calls] = True
-    inside = enclosing(trace, is_call)[pins] >= 0
-    waiting = np.isin(trace.events.line[pins], trace.events.line[outer_waits(trace)])
-    return pins[inside], pins[~waiting]
+def _pins(trace: HostTrace, waits: I64) -> _Pins:
+    found = _which(trace, _PINS, K.OP, K.PYTHON_CALL)
+    if not found.any():
+        return _Pins(*[np.empty(0, np.int64)] * 3)
+    pins, is_wait = _outermost(trace, found), np.zeros(len(trace.events), np.bool_)
+    is_wait[waits] = True
+    around = enclosing(trace, is_wait)[pins]
+    waiting = np.isin(trace.events.line[pins], trace.events.line[waits])
+    return _Pins(pins[around >= 0], around[around >= 0], pins[~waiting])
 
 
 def _which(trace: HostTrace, pattern: re.Pattern[str], *kinds: EventKind) -> Mask:
@@ -150,6 +169,8 @@ def _which(trace: HostTrace, pattern: re.Pattern[str], *kinds: EventKind) -> Mas
     return found
 
 
-def _outermost(trace: HostTrace, counts: Mask) -> Mask:
-    outer: Mask = counts & (enclosing(trace, counts) == np.arange(len(trace.events)))
+def _outermost(trace: HostTrace, counts: Mask) -> I64:
+    """Rows of the events that count and lie in no other that does."""
+    rows = np.flatnonzero(counts)
+    outer: I64 = rows[enclosing(trace, counts)[rows] == rows]
     return outer

@@ -48,6 +48,22 @@ def test_a_gap_is_the_host_s_if_the_launch_began_after_the_stream_was_empty():
     )
 
 
+def test_the_longest_gaps_say_when_and_between_what():
+    found = report(
+        draw("""
+            host main | L1 L2 L3        L4
+            gpu0 s7   |   K1--    K2--     K4--
+            gpu0 s20  |       K3-----
+        """)
+    )
+
+    names = ("stream", "start_ms", "duration_ms", "cause", "before", "after")
+    assert [pick(gap, *names) for gap in found.gaps] == [
+        ("s7", 14, 5, "host wait", "kernel", "kernel"),
+        ("s7", 6, 4, "other", "kernel", "kernel"),
+    ]
+
+
 def test_short_gaps_are_what_a_device_needs_between_kernels():
     builder = TraceBuilder("host")
     main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")

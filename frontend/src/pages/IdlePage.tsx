@@ -3,10 +3,12 @@ import { useMemo } from "preact/hooks";
 import { figuresTitled, tableTitled, type Field, type Report, type ToolAnswer } from "../api";
 import { CATEGORY_COLOUR, mix } from "../design/colours";
 import { palette } from "../design/theme";
+import { intervalInTimeline } from "../links";
 import { linkTo } from "../router";
 import { Card, FigureRow } from "../ui/basics";
 import { docOf, StackedBars, type BarPart, type StackedRow } from "./Bars";
 import { Findings } from "./Findings";
+import { useRowLinks } from "./intervals";
 import { LAUNCH_LABELS } from "./labels";
 import type { Row } from "./reports";
 import { TableCard } from "./sections";
@@ -15,6 +17,7 @@ import { ToolPage } from "./ToolPage";
 interface IdleReport extends Report {
   readonly findings: readonly string[];
   readonly rows?: readonly Row[];
+  readonly gaps?: readonly Row[];
   readonly devices?: readonly Row[];
 }
 
@@ -26,17 +29,20 @@ const MOST_BARS = 24;
 
 function Idle({ report, sections }: ToolAnswer<IdleReport>) {
   const streams = tableTitled(sections, "Idle time of streams");
+  const gaps = tableTitled(sections, "Longest gaps");
   const devices = tableTitled(sections, "Idle time of devices");
   const look = palette.value;
   const parts = useMemo(() => causes(streams?.fields ?? [], look.surface), [streams, look]);
   const several = report.hosts.length > 1;
+  const gapLinks = useRowLinks(gaps, several);
   const rows = report.rows ?? [];
   return (
     <>
       <Findings lines={report.findings} />
       <Card title="Streams, and why they wait" note={rows.length > MOST_BARS ? `the ${MOST_BARS} with the most idle time of ${rows.length}` : "busy, and idle by cause"}>
-        <StackedBars label="Busy and idle time of each stream" parts={parts} rows={rows.slice(0, MOST_BARS).map((row) => streamBar(row, several))} />
+        <StackedBars label="Busy and idle time of each stream" parts={parts} rows={rows.slice(0, MOST_BARS).map((row) => streamBar(row, report.gaps ?? [], several))} />
       </Card>
+      <TableCard section={gaps} tool="idle" id="gaps" links={gapLinks} />
       <TableCard section={devices} tool="idle" id="devices" plain height="all" />
       <TableCard section={tableTitled(sections, "Queues")} tool="idle" id="queues" heading="Queues: launched and not yet started" />
       <Card title="Launches">
@@ -57,7 +63,12 @@ function causes(fields: readonly Field[], surface: string): BarPart[] {
   ];
 }
 
-function streamBar(row: Row, several: boolean): StackedRow {
+/** The bar of a stream; it leads to the stream's longest gap, if that is listed. */
+function streamBar(row: Row, gaps: readonly Row[], several: boolean): StackedRow {
+  const host = several ? String(row["host"]) : null;
+  const longest = gaps.find((gap) => ["host", "device", "stream"].every((name) => gap[name] === row[name]));
+  const begin = Number(longest?.["start_ms"]);
+  const around = Number(longest?.["duration_ms"]) * 0.5;
   const at = (name: string) => Number(row[name] ?? 0);
   const place = several ? `${row["host"]} ${row["device"]}` : String(row["device"]);
   return {
@@ -65,7 +76,7 @@ function streamBar(row: Row, several: boolean): StackedRow {
     label: String(row["stream"]),
     note: place,
     parts: { busy_ms: at("busy_ms"), host_wait_ms: at("host_wait_ms"), kernel_wait_ms: at("kernel_wait_ms"), other_ms: at("other_ms") },
-    href: linkTo("timeline", several ? { host: String(row["host"]) } : {}),
-    leads: "See the gaps in the timeline",
+    href: longest ? intervalInTimeline(Math.max(0, begin - around), begin + 3 * around, host) : linkTo("timeline", host ? { host } : {}),
+    leads: longest ? "See its longest gap in the timeline" : "See the gaps in the timeline",
   };
 }

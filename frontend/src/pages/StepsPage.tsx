@@ -1,10 +1,9 @@
 /** Every step with its breakdown. */
-import { useMemo } from "preact/hooks";
 import { tableTitled, useResource, type TableSection, type ToolAnswer } from "../api";
 import { isCategory } from "../design/colours";
-import { intervalInTimeline } from "../links";
 import { answerAddress } from "../session";
 import { Card } from "../ui/basics";
+import { useRowLinks } from "./intervals";
 import type { OverviewReport, StepsReport } from "./reports";
 import { TableCard } from "./sections";
 import { StepGraph } from "./StepGraph";
@@ -18,15 +17,7 @@ export default function StepsPage() {
 function Steps({ report, sections }: ToolAnswer<StepsReport>) {
   const overview = useResource<ToolAnswer<OverviewReport>>(answerAddress("overview"));
   const table = tableTitled(sections, "Steps");
-  const columns = table?.columns;
-  const links = useMemo(
-    () => (row: number) => {
-      const [begin, length, host] = [columns?.["start_ms"]?.[row], columns?.["duration_ms"]?.[row], columns?.["host"]?.[row]];
-      if (typeof begin !== "number" || typeof length !== "number") return [];
-      return [{ label: "Show in the timeline", href: intervalInTimeline(begin, begin + length, report.hosts.length > 1 && typeof host === "string" ? host : null) }];
-    },
-    [columns, report],
-  );
+  const links = useRowLinks(table, report.hosts.length > 1);
   return (
     <>
       {overview.state === "ready" && <Graph report={overview.data.report} />}

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from stepscope.analysis import launches
 from stepscope.analysis.attribution import attribute
 from stepscope.analysis.device_steps import device_name
+from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.launches import StreamLaunches, launches_of_streams
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.spans import Spans
@@ -36,6 +37,9 @@ I64 = NDArray[np.int64]
 NEXT_KERNEL_PS = 30_000_000
 FULL_QUEUE = 1024
 MOST_STREAMS = 256  # kept per host, those with most idle time
+MOST_GAPS = 50  # listed in all, the longest
+
+HOST_WAIT, KERNEL_WAIT, OTHER_WAIT = CAUSES = ("host wait", "kernel wait", "other")
 
 _HOST = Field("host", "text", "the host whose device it is", "str")
 _DEVICE = Field("device", "text", "the device", "str")
@@ -51,6 +55,16 @@ STREAM_FIELDS: tuple[Field, ...] = (
     Field("host_wait_percent", "percent", "host wait as a share of the stream's idle time"),
     Field("kernel_wait_percent", "percent", "kernel wait as a share of it"),
     Field("other_percent", "percent", "the rest of it"),
+)
+GAP_FIELDS: tuple[Field, ...] = (
+    _HOST,
+    _DEVICE,
+    Field("stream", "text", "the stream", "str"),
+    Field("start_ms", "ms", "when the gap begins, from the start of the capture"),
+    Field("duration_ms", "ms", "how long nothing is on the stream"),
+    Field("cause", "text", f"{HOST_WAIT}, {KERNEL_WAIT} or {OTHER_WAIT}, as the columns above are split", "str"),
+    Field("before", "text", "the work that ends where the gap begins", "str"),
+    Field("after", "text", "the work that ends the gap", "str"),
 )
 DEVICE_FIELDS: tuple[Field, ...] = (
     _HOST,
@@ -96,6 +110,19 @@ class StreamIdle:
 
 
 @dataclass(frozen=True)
+class Gap:
+    """Time without work on a stream, in ps; `cause` is one of `CAUSES`."""
+
+    device: str
+    stream: str
+    start_ps: int
+    duration_ps: int
+    cause: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
 class DeviceIdle:
     """One device: from first to last work, and the part of it with any."""
 
@@ -110,6 +137,7 @@ class Partial:
 
     origin: Origin
     streams: list[StreamIdle]
+    gaps: list[Gap]
     devices: list[DeviceIdle]
     launches: list[StreamLaunches]
 
@@ -122,6 +150,7 @@ class IdleReport(Report):
 
     findings: tuple[str, ...]
     rows: tuple[dict[str, Cell], ...]
+    gaps: tuple[dict[str, Cell], ...]
     devices: tuple[dict[str, Cell], ...]
     queues: tuple[dict[str, Cell], ...]
     launches: dict[str, Cell]
@@ -131,16 +160,18 @@ class IdleReport(Report):
         return {
             "findings": list(self.findings),
             "rows": list(self.rows),
+            "gaps": list(self.gaps),
             "devices": list(self.devices),
             "queues": list(self.queues),
             "launches": self.launches,
         }
 
     def sections(self) -> Sequence[Section]:
-        """What it says, streams by idle time, devices, queues, launches."""
+        """What it says, streams by idle time, the longest gaps, devices, queues, launches."""
         return [
             Prose("Idle time", self.findings),
             Rows("Idle time of streams by cause", STREAM_FIELDS, self.rows, _EMPTY),
+            Rows("Longest gaps", GAP_FIELDS, self.gaps, "no gap on any stream"),
             Rows("Idle time of devices", DEVICE_FIELDS, self.devices, _EMPTY),
             Rows("Queues", QUEUE_FIELDS, self.queues, "no launches are recorded"),
             Figures("Launches", launches.FIELDS, self.launches),
@@ -160,7 +191,7 @@ def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
     found = attribute(trace)
     line = trace.events.line[found.rows]
-    streams, devices = [], []
+    streams, gaps, devices = [], [], []
     for plane in trace.device_planes():
         lines = [row for row in trace.lines_of(LineKind.STREAM).tolist() if trace.lines.plane[row] == plane]
         name = device_name(trace, plane)
@@ -171,9 +202,12 @@ def partial(trace: HostTrace) -> Partial:
         for row in lines:
             here = of_device[line[of_device] == row]
             if len(here):
-                streams.append(_stream(trace, name, row, found.rows[here], found.call[here]))
+                stream, longest = _stream(trace, name, row, found.rows[here], found.call[here])
+                streams.append(stream)
+                gaps += longest
     streams.sort(key=lambda stream: (-stream.idle_ps, stream.device, stream.stream))
-    return Partial(origin_of(trace), streams[:MOST_STREAMS], devices, launches_of_streams(trace))
+    gaps.sort(key=lambda gap: (-gap.duration_ps, gap.start_ps))
+    return Partial(origin_of(trace), streams[:MOST_STREAMS], gaps[:MOST_GAPS], devices, launches_of_streams(trace))
 
 
 def _device(trace: HostTrace, name: str, rows: I64) -> DeviceIdle:
@@ -182,7 +216,8 @@ def _device(trace: HostTrace, name: str, rows: I64) -> DeviceIdle:
     return DeviceIdle(name, int(end.max() - start.min()), Spans.of(start, end).total)
 
 
-def _stream(trace: HostTrace, device: str, line: int, rows: I64, call: I64) -> StreamIdle:
+def _stream(trace: HostTrace, device: str, line: int, rows: I64, call: I64) -> tuple[StreamIdle, list[Gap]]:
+    """One stream and its longest gaps."""
     start = trace.events.start_ps[rows]
     end = start + trace.events.duration_ps[rows]
     known = call >= 0
@@ -191,15 +226,30 @@ def _stream(trace: HostTrace, device: str, line: int, rows: I64, call: I64) -> S
     gap = np.maximum(start[1:] - free, 0)
     host = known[1:] & (called[1:] > free)
     near = ~host & (gap < NEXT_KERNEL_PS)
+    stream = trace.strings[trace.lines.name[line]] or str(trace.lines.line_id[line])
+    last = np.maximum.accumulate(np.where(end[:-1] == free, np.arange(len(free)), 0))  # what ended where a gap begins
+    longest = [at for at in np.argsort(-gap, kind="stable")[:MOST_GAPS].tolist() if gap[at] > 0]
+    gaps = [
+        Gap(
+            device,
+            stream,
+            int(free[at]),
+            int(gap[at]),
+            HOST_WAIT if host[at] else KERNEL_WAIT if near[at] else OTHER_WAIT,
+            brief(trace.name_of(int(rows[last[at]]))),
+            brief(trace.name_of(int(rows[at + 1]))),
+        )
+        for at in longest
+    ]
     return StreamIdle(
         device,
-        trace.strings[trace.lines.name[line]] or str(trace.lines.line_id[line]),
+        stream,
         int(end.max() - start.min() - gap.sum()),
         int(gap[host].sum()),
         int(gap[near].sum()),
         int(gap[~host & ~near].sum()),
         *_queue(called[known], start[known]),
-    )
+    ), gaps
 
 
 def _queue(called: I64, started: I64) -> tuple[int, float, int, int, int, int]:
@@ -225,12 +275,15 @@ def merge(partials: Sequence[Partial]) -> IdleReport:
     """The streams of all hosts, those with most idle time first."""
     streams = [(part.origin.host, stream) for part in partials for stream in part.streams]
     streams.sort(key=lambda item: -item[1].idle_ps)
+    gaps = [(part.origin.host, gap) for part in partials for gap in part.gaps]
+    gaps.sort(key=lambda item: -item[1].duration_ps)
     devices = [(part.origin.host, device) for part in partials for device in part.devices]
     launched = [stream for part in partials for stream in part.launches]
     return IdleReport(
         **header([part.origin for part in partials], launches.warning(launched)),
         findings=tuple(_findings(devices, [stream for _, stream in streams])),
         rows=tuple(_stream_row(host, stream) for host, stream in streams),
+        gaps=tuple(_gap_row(host, gap) for host, gap in gaps[:MOST_GAPS]),
         devices=tuple(_device_row(host, device) for host, device in devices),
         queues=tuple(_queue_row(host, stream) for host, stream in streams if stream.launched),
         launches=launches.figures(launched),
@@ -247,6 +300,19 @@ def _stream_row(host: str, stream: StreamIdle) -> dict[str, Cell]:
         "idle_ms": round_ms(stream.idle_ps),
         **{f"{cause}_ms": round_ms(ps) for cause, ps in causes.items()},
         **{f"{cause}_percent": percent(ps, stream.idle_ps) for cause, ps in causes.items()},
+    }
+
+
+def _gap_row(host: str, gap: Gap) -> dict[str, Cell]:
+    return {
+        "host": host,
+        "device": gap.device,
+        "stream": gap.stream,
+        "start_ms": round_ms(gap.start_ps),
+        "duration_ms": round_ms(gap.duration_ps),
+        "cause": gap.cause,
+        "before": gap.before,
+        "after": gap.after,
     }
 
 

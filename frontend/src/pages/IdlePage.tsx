@@ -67,8 +67,6 @@ function causes(fields: readonly Field[], surface: string): BarPart[] {
 function streamBar(row: Row, gaps: readonly Row[], several: boolean): StackedRow {
   const host = several ? String(row["host"]) : null;
   const longest = gaps.find((gap) => ["host", "device", "stream"].every((name) => gap[name] === row[name]));
-  const begin = Number(longest?.["start_ms"]);
-  const around = Number(longest?.["duration_ms"]) * 0.5;
   const at = (name: string) => Number(row[name] ?? 0);
   const place = several ? `${row["host"]} ${row["device"]}` : String(row["device"]);
   return {
@@ -76,7 +74,13 @@ function streamBar(row: Row, gaps: readonly Row[], several: boolean): StackedRow
     label: String(row["stream"]),
     note: place,
     parts: { busy_ms: at("busy_ms"), host_wait_ms: at("host_wait_ms"), kernel_wait_ms: at("kernel_wait_ms"), other_ms: at("other_ms") },
-    href: longest ? intervalInTimeline(Math.max(0, begin - around), begin + 3 * around, host) : linkTo("timeline", host ? { host } : {}),
+    href: longest ? aroundGap(longest, host) : linkTo("timeline", host ? { host } : {}),
     leads: longest ? "See its longest gap in the timeline" : "See the gaps in the timeline",
   };
+}
+
+/** A gap in the timeline, with half its length on both sides. */
+function aroundGap(gap: Row, host: string | null): string {
+  const [begin, length] = [Number(gap["start_ms"]), Number(gap["duration_ms"])];
+  return intervalInTimeline(Math.max(0, begin - length / 2), begin + 1.5 * length, host);
 }

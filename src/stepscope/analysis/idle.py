@@ -39,7 +39,7 @@ FULL_QUEUE = 1024
 MOST_STREAMS = 256  # kept per host, those with most idle time
 MOST_GAPS = 50  # listed in all, the longest
 
-HOST_WAIT, KERNEL_WAIT, OTHER_WAIT = CAUSES = ("host wait", "kernel wait", "other")
+CAUSES = ("host wait", "kernel wait", "other")
 
 _HOST = Field("host", "text", "the host whose device it is", "str")
 _DEVICE = Field("device", "text", "the device", "str")
@@ -62,7 +62,7 @@ GAP_FIELDS: tuple[Field, ...] = (
     Field("stream", "text", "the stream", "str"),
     Field("start_ms", "ms", "when the gap begins, from the start of the capture"),
     Field("duration_ms", "ms", "how long nothing is on the stream"),
-    Field("cause", "text", f"{HOST_WAIT}, {KERNEL_WAIT} or {OTHER_WAIT}, as the columns above are split", "str"),
+    Field("cause", "text", "host wait, kernel wait or other, as the idle time of streams is split", "str"),
     Field("before", "text", "the work that ends where the gap begins", "str"),
     Field("after", "text", "the work that ends the gap", "str"),
 )
@@ -171,7 +171,7 @@ class IdleReport(Report):
         return [
             Prose("Idle time", self.findings),
             Rows("Idle time of streams by cause", STREAM_FIELDS, self.rows, _EMPTY),
-            Rows("Longest gaps", GAP_FIELDS, self.gaps, "no gap on any stream"),
+            Rows(f"Longest gaps, at most {MOST_GAPS}", GAP_FIELDS, self.gaps, "no gap on any stream"),
             Rows("Idle time of devices", DEVICE_FIELDS, self.devices, _EMPTY),
             Rows("Queues", QUEUE_FIELDS, self.queues, "no launches are recorded"),
             Figures("Launches", launches.FIELDS, self.launches),
@@ -226,30 +226,24 @@ def _stream(trace: HostTrace, device: str, line: int, rows: I64, call: I64) -> t
     gap = np.maximum(start[1:] - free, 0)
     host = known[1:] & (called[1:] > free)
     near = ~host & (gap < NEXT_KERNEL_PS)
-    stream = trace.strings[trace.lines.name[line]] or str(trace.lines.line_id[line])
-    last = np.maximum.accumulate(np.where(end[:-1] == free, np.arange(len(free)), 0))  # what ended where a gap begins
-    longest = [at for at in np.argsort(-gap, kind="stable")[:MOST_GAPS].tolist() if gap[at] > 0]
-    gaps = [
-        Gap(
-            device,
-            stream,
-            int(free[at]),
-            int(gap[at]),
-            HOST_WAIT if host[at] else KERNEL_WAIT if near[at] else OTHER_WAIT,
-            brief(trace.name_of(int(rows[last[at]]))),
-            brief(trace.name_of(int(rows[at + 1]))),
-        )
-        for at in longest
-    ]
-    return StreamIdle(
+    name = trace.strings[trace.lines.name[line]] or str(trace.lines.line_id[line])
+    idle = StreamIdle(
         device,
-        stream,
+        name,
         int(end.max() - start.min() - gap.sum()),
         int(gap[host].sum()),
         int(gap[near].sum()),
         int(gap[~host & ~near].sum()),
         *_queue(called[known], start[known]),
-    ), gaps
+    )
+    ended = np.maximum.accumulate(np.where(end[:-1] == free, np.arange(len(free)), 0))  # the place of what ends last
+    cause = np.where(host, 0, np.where(near, 1, 2))  # places in CAUSES
+    longest = [at for at in np.argsort(-gap, kind="stable")[:MOST_GAPS].tolist() if gap[at] > 0]
+    work = [(brief(trace.name_of(int(rows[ended[at]]))), brief(trace.name_of(int(rows[at + 1])))) for at in longest]
+    return idle, [
+        Gap(device, name, int(free[at]), int(gap[at]), CAUSES[cause[at]], *around)
+        for at, around in zip(longest, work, strict=True)
+    ]
 
 
 def _queue(called: I64, started: I64) -> tuple[int, float, int, int, int, int]:

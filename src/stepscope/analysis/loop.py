@@ -390,6 +390,7 @@ def _helpers(trace: HostTrace, steps: HostSteps, line: int) -> _Helpers:
 
 
 def _runs_program(trace: HostTrace) -> Mask:
+    """Events in which XLA runs a program on a CPU: bool of shape (events,)."""
     names = [row for row in map(trace.strings.find, _RUNS_PROGRAM) if row > 0]
     if not names:
         return np.zeros(len(trace.events), np.bool_)

@@ -1,6 +1,11 @@
-/** A dialog over the page, and a pane at its side.  Both take the focus and give it back; Escape closes them. */
+/**
+ * A dialog over the page, and a pane at its side.  Both take the focus and give it back; Escape closes them.
+ *
+ * They do so in layout effects: other effects are cleaned up only after the next picture, when the element that had the
+ * focus is long gone and keys would go to the document.
+ */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { Icon } from "./icons";
 
 interface DialogProps {
@@ -12,7 +17,7 @@ interface DialogProps {
 
 export function Dialog({ title, onClose, children, class: name = "" }: DialogProps) {
   const box = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = box.current;
     dialog?.showModal();
     return () => dialog?.close();
@@ -43,7 +48,7 @@ export function Dialog({ title, onClose, children, class: name = "" }: DialogPro
 
 export function Drawer({ title, onClose, children }: DialogProps) {
   const box = useRef<HTMLDivElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
     box.current?.focus();
     return () => {

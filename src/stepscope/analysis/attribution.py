@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.grouping import forest, is_device_work
+from stepscope.analysis.grouping import forest, is_device_work, launched_before
 from stepscope.analysis.hlo import programs
 from stepscope.analysis.op_names import op_name
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
@@ -190,10 +190,7 @@ def _is_early(trace: HostTrace, rows: I64, time: I64, source: NDArray[np.uint8])
     lost: NDArray[np.bool_] = source == Source.NONE
     if time[lost].sum() * 100 < time.sum() * WORTH_SAYING_PERCENT:
         return np.zeros_like(lost)
-    correlation = trace.stat_ints(stat_names.CORRELATION_ID)
-    calls = correlation[(trace.lines.kind == LineKind.THREAD)[trace.events.line] & (correlation > 0)]
-    first = int(calls.min()) if len(calls) else 0
-    early: NDArray[np.bool_] = lost & (correlation[rows] > 0) & (correlation[rows] < first)
+    early: NDArray[np.bool_] = lost & launched_before(trace, trace.span_ps()[0])[rows]
     return early
 
 

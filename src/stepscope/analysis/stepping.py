@@ -87,7 +87,7 @@ def _from_marks(trace: HostTrace) -> HostSteps | None:
         return None
     start = trace.events.start_ps[marks]
     end = start + trace.events.duration_ps[marks]
-    stated = trace.stat_ints(stat_names.STEP_NUM, missing=-1)[marks]
+    stated = trace.stat_ints(stat_names.STEP_NUM, missing=-1, rows=marks)
     numbered = bool((stated >= 0).all())
     number = stated if numbered else np.arange(len(marks))
     label = np.full(len(trace.events), -1, np.int32)

@@ -74,7 +74,7 @@ _EMPTY = (
 
 @dataclass(frozen=True)
 class SyncRow:
-    """One call, op and line; times in ps, `in_steps` counts those that belong to a step, `in_steps_ps` is their time."""
+    """One call, op and line; times in ps, `in_steps` counts those in a step, `in_steps_ps` is the time of these."""
 
     call: str
     op: str

@@ -121,6 +121,15 @@ def test_a_graph_node_is_found_by_the_node_that_it_was_copied_from() -> None:
     assert ops(trace) == [("copy_of_node", "dense/MatMul", "MatMul", "GRAPH")]
 
 
+def test_what_is_known_of_a_graph_node_itself_wins_over_the_node_that_it_was_copied_from() -> None:
+    copied = Sort(K.KERNEL, "copy_of_node", "cuda_graph_node_id", {"cuda_graph_orig_node_id": 5})
+    recorded = Sort(K.RUNTIME_CALL, "cudaGraphAddKernelNode", "cuda_graph_node_id")
+    sorts = SORTS | {"Q": copied, "Z": recorded}
+    trace = draw("host main | m----\nhost main |  Z5\ngpu0 s    |      W9-Q9-", sorts)
+
+    assert [row[1:] for row in ops(trace)] == [("Softmax", "Softmax", "OWN"), ("Softmax", "Softmax", "GRAPH")]
+
+
 def test_the_ops_of_a_tpu_are_what_they_are_called() -> None:
     hlo = "%copy-done.2 = f32[5,8]{1,0} copy-done(f32[5,8]{1,0} %x)"
     sorts = {"C": Sort(K.DEVICE_OP, hlo), "F": Sort(K.DEVICE_OP, hlo, "", {"tf_op": "jit(f)/jit(main)/add:"})}

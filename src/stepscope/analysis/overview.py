@@ -156,7 +156,9 @@ class OverviewReport(Report):
         return [] if self.profiling is None else [f"cost of profiling: {self.profiling.sentence()}"]
 
     def _cost_in_short(self) -> str:
-        return "" if self.profiling is None else f", {self.profiling.percent:+.1f} % by profiling"
+        """Nothing if steps were no longer than before: profiling makes none shorter."""
+        cost = self.profiling.percent if self.profiling else 0.0
+        return f", {cost:+.1f} % by profiling" if cost > 0 else ""
 
     def _steps_lines(self) -> list[str]:
         parts = sorted(self.breakdown_rows(), key=lambda row: -_number(row["percent"]))

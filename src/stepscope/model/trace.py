@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from stepscope import kernels
 from stepscope.errors import Problem
 from stepscope.model.kinds import LineKind, PlaneKind, StatTag
 from stepscope.model.strings import Strings
@@ -17,6 +18,9 @@ from stepscope.model.tables import I32, I64, Events, EventTypes, Lines, Planes, 
 T = TypeVar("T")
 
 StatValue = int | float | str | bytes
+
+# So many stats are looked up by walking along their owners; for fewer the loop need not be loaded.
+_MANY = 50_000
 
 
 @dataclass(frozen=True)
@@ -197,4 +201,13 @@ def _rows_of(stats: Stats, name: int, tags: Sequence[StatTag]) -> tuple[I64, I64
     for other in tags[1:]:
         wanted |= tag == other
     rows = rows[wanted]
-    return np.searchsorted(stats.offsets, rows, side="right") - 1, stats.value[rows]
+    return _owners(stats, rows), stats.value[rows]
+
+
+def _owners(stats: Stats, rows: I64) -> I64:
+    """The owners of stats in ascending order: int64 of shape (rows,)."""
+    if len(rows) < _MANY or len(rows) < len(stats.offsets) // 32:
+        return np.searchsorted(stats.offsets, rows, side="right") - 1
+    out = np.empty(len(rows), np.int64)
+    kernels.stats.owners(stats.offsets, rows, out)
+    return out

@@ -29,7 +29,7 @@ TRACE = json.dumps(
 )
 
 
-def work(result, what, patience_s=60.0):
+def work(result, what, patience_s=300.0):
     aside.run(aside_jobs.__name__, [str(result), what], result, patience_s)
 
 
@@ -60,9 +60,9 @@ def test_the_process_is_a_bare_python_that_captures_nothing(result, tmp_path, mo
 @pytest.mark.parametrize(
     ("what", "patience_s", "error", "says"),
     [
-        pytest.param("fall", 60, aside.FailedError, "ValueError: the third event is no event", id="raises"),
+        pytest.param("fall", 300, aside.FailedError, "ValueError: the third event is no event", id="raises"),
         pytest.param("sleep", 0.5, aside.FailedError, "it took too long", id="hangs"),
-        pytest.param("lack", 60, aside.UnableError, "No module named 'stepscope_has_no_such_module'", id="lacks"),
+        pytest.param("lack", 300, aside.UnableError, "No module named 'stepscope_has_no_such_module'", id="lacks"),
     ],
 )
 def test_a_process_that_does_not_get_there_says_why(result, what, patience_s, error, says):

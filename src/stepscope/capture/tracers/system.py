@@ -11,12 +11,15 @@ import time
 from array import array
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock
-from stepscope.capture.tracers.nvml import Nvml
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, Ticker
 from stepscope.formats.spool.layout import Chunk, StatValue
+
+if TYPE_CHECKING:
+    from stepscope.capture.tracers.nvml import Nvml
 
 PLANE = "/device:CUSTOM:System (Stepscope)"
 LINE = "_counters_"  # the name by which viewers know a line of counters
@@ -27,10 +30,16 @@ _GB, _MB = 1e9, 1e6
 Read = Callable[[float], dict[str, float]]  # seconds since the last reading -> counters
 
 
+def _open_nvml() -> Nvml | None:
+    from stepscope.capture.tracers.nvml import Nvml
+
+    return Nvml.open()
+
+
 class SystemTracer:
     """Samples the machine every `system_interval_ms`."""
 
-    def __init__(self, proc: Path = Path("/proc"), nvml: Callable[[], Nvml | None] = Nvml.open) -> None:
+    def __init__(self, proc: Path = Path("/proc"), nvml: Callable[[], Nvml | None] = _open_nvml) -> None:
         self._proc = proc
         self._open_nvml = nvml
         self._nvml: Nvml | None = None
@@ -52,7 +61,7 @@ class SystemTracer:
         self._ticker.start()
 
     def _find_gpus(self) -> None:
-        """Opens NVML, for which a driver that sleeps takes seconds; so not while the training waits."""
+        """Opens NVML, for which a driver that sleeps takes seconds: not while the training waits."""
         self._nvml = self._open_nvml()
         if self._nvml is not None:
             self._reads.append(self._nvml.read)

@@ -6,6 +6,8 @@ import urllib.parse
 from typing import Any
 
 import pytest
+from browsing import await_address, settle
+from playwright.sync_api import expect
 from test_pages import CORPUS, TF, TORCH, downloaded, said, same, show
 
 from stepscope.analysis.registry import TOOLS
@@ -71,7 +73,7 @@ def test_tables_hold_what_the_command_line_says(page, page_server, corpus, capsy
         rows = said(capsys, tool, page_server.logdir / profile)[key]
         show(page, page_server, tool, profile)
         if not rows:
-            assert page.locator(f"[data-table='{table}'] .grid-row").count() == 0
+            expect(page.locator(f"[data-table='{table}'] .grid-row")).to_have_count(0)
             continue
         if page.locator(f"[data-table='{table}'] .table-tools").count() == 0:
             continue  # a table of a few rows has no export
@@ -92,11 +94,12 @@ def test_arrow_keys_go_from_step_to_step_and_into_the_timeline(page, page_server
         show(page, page_server, tool, TORCH)
         graph = page.locator(".column-graph").first
         graph.focus()
-        page.keyboard.press("ArrowRight")
-        page.keyboard.press("ArrowRight")
-        assert f"{steps[1]['step']}" in graph.locator(".picked strong").inner_text(), tool
+        for step in steps[:2]:
+            page.keyboard.press("ArrowRight")
+            expect(graph.locator(".picked strong")).to_contain_text(str(step["step"]))
+        expect(graph.get_by_role("link", name="Show in the timeline")).to_have_count(1)
         page.keyboard.press("Enter")
-        page.wait_for_function("() => location.hash.startsWith('#/timeline?')")
+        await_address(page, "#/timeline?", "begin=")
         place = query_of(page.evaluate("location.hash"))
         assert float(place["begin"]) == pytest.approx(steps[1]["start_ms"], abs=1e-6), tool
         assert float(place["end"]) == pytest.approx(steps[1]["start_ms"] + steps[1]["duration_ms"], abs=1e-6), tool
@@ -105,6 +108,7 @@ def test_arrow_keys_go_from_step_to_step_and_into_the_timeline(page, page_server
 def test_a_click_on_a_column_or_on_a_moment_of_memory_leads_to_the_timeline(page, page_server, corpus, capsys):
     show(page, page_server, "memory-profile", TORCH)
     chart = page.locator(".chart[data-drawn=true]")
+    chart.scroll_into_view_if_needed()
     box = chart.bounding_box()
     chart.click(position={"x": box["width"] / 2, "y": 150})
     place = query_of(page.locator(".picked").get_by_role("link", name="Show in the timeline").get_attribute("href"))
@@ -145,16 +149,18 @@ def test_a_module_opens_up_and_the_address_says_so(page, page_server, corpus, ca
     block = page.locator(f".icicle-block[aria-label^='{layer['module']}:']")
     assert f"total {layer['device_us'] / 1e3:.3g} ms" in block.get_attribute("aria-label")
     block.click()
-    page.wait_for_function(f"() => location.hash.includes('module={layer['id']}')")
+    await_address(page, "#/modules?", f"module={layer['id']}")
 
+    back = page.get_by_role("button", name="All modules")
+    back.wait_for()  # the picture is of the layer now
     names = page.eval_on_selector_all(
         ".icicle-block", "all => all.map(e => e.getAttribute('aria-label').split(':')[0])"
     )
     inside = [row["module"] for row in rows if row["parent"] == layer["id"]]
     assert names[0] == layer["module"]
     assert set(inside) <= set(names)
-    page.get_by_role("button", name="All modules").click()
-    page.wait_for_function("() => !location.hash.includes('module=')")
+    back.click()
+    await_address(page, "#/modules?", without="module=")
 
 
 def test_distributed_bars_are_the_spans_of_the_ranks(page, page_server, corpus, capsys):
@@ -210,19 +216,20 @@ def test_a_comparison_stays_in_the_address_swaps_and_ends(page, page_server, cor
 
     sums = [sum(report["breakdown_ms"].values()) for report in reports]
     assert totals() == pytest.approx(sums)
-    assert page.locator(".comparison .cell.bad, .comparison .cell.good").count() > 0
+    expect(page.locator(".comparison .cell.bad, .comparison .cell.good").first).to_be_visible()
     page.reload()
-    page.wait_for_selector(".comparison .stacked")
+    settle(page)
     page.locator(".comparison").get_by_role("link", name="Swap").click()
-    page.wait_for_function(f"() => location.hash.includes('with={page_server.session(TORCH)}')")
-    page.wait_for_selector(".comparison .stacked")
+    await_address(page, "#/overview?", f"with={page_server.session(TORCH)}")
+    settle(page)
     assert totals() == pytest.approx(sums[::-1])
     page.keyboard.press("g")
     page.keyboard.press("o")
+    await_address(page, "#/op-stats?")
     page.wait_for_selector("[data-table=compare]")
     page.get_by_role("button", name="Stop comparing").first.click()
-    page.wait_for_function("() => !location.hash.includes('with=')")
-    assert page.locator(".comparison").count() == 0
+    await_address(page, "#/op-stats?", without="with=")
+    expect(page.locator(".comparison")).to_have_count(0)
 
 
 def test_steps_of_one_session_are_compared(page, page_server, corpus, capsys):
@@ -232,17 +239,16 @@ def test_steps_of_one_session_are_compared(page, page_server, corpus, capsys):
     )
     session = page_server.session(TORCH)
     show(page, page_server, "overview", TORCH, steps="5-6", withSteps="9-10", **{"with": session})
-    page.wait_for_selector(".compare-line")
 
-    assert page.locator(".compare-line span").first.get_attribute("data-hint-value") == f"{mean} ms, {other} ms"
+    expect(page.locator(".compare-line span").first).to_have_attribute("data-hint-value", f"{mean} ms, {other} ms")
 
 
 def test_what_is_compared_and_is_not_there_says_so(page, page_server, page_problems):
     show(page, page_server, "overview", "drawn", **{"with": "nothing"})
-    assert "nothing" in page.locator(".comparison").get_by_role("alert").inner_text()
-    assert page.locator(".verdict").count() == 1
-    show(page, page_server, "steps", "drawn", **{"with": page_server.session("two-hosts")})
-    assert page.locator(".comparison").get_by_role("link", name="Kernels").count() == 1
+    expect(page.locator(".comparison").get_by_role("alert")).to_contain_text("nothing")
+    expect(page.locator(".verdict")).to_have_count(1)
+    show(page, page_server, "advice", "drawn", **{"with": page_server.session("two-hosts")})
+    expect(page.locator(".comparison").get_by_role("link", name="Kernels")).to_have_count(1)
 
     assert all("404" in problem for problem in page_problems)
     page_problems.clear()

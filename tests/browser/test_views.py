@@ -201,6 +201,73 @@ def test_kernels_of_two_sessions_are_compared_step_for_step(page, page_server, c
     assert sizes == sorted(sizes, reverse=True)
 
 
+def side_by_side(page: Any) -> list[dict[str, str]]:
+    """The rows of the comparison; one of a few rows has no CSV, its numbers are those that its cells explain."""
+    table = page.locator("[data-table=compare]")
+    table.wait_for()
+    if table.get_by_role("button", name="CSV").count():
+        return downloaded(page, "compare")
+    return page.evaluate(  # type: ignore[no-any-return]
+        """() => {
+            const table = document.querySelector('[data-table=compare]');
+            const names = [...table.querySelectorAll('.head button')].map(each => each.dataset.hintTitle.split(' ')[0]);
+            const value = cell => (cell.dataset.hintValue ?? cell.textContent).trim().split(' ')[0];
+            const text = cell => cell.classList.contains('unknown') ? '' : value(cell);
+            return [...table.querySelectorAll('.grid-row')].map(row => Object.fromEntries(
+                [...row.querySelectorAll('.cell')].map((cell, at) =>
+                    [names[at], cell.classList.contains('right') ? text(cell) : cell.textContent.trim()])));
+        }"""
+    )
+
+
+# What is laid side by side of a page's report, as one number in all, and the sessions to compare.
+LAID_SIDE_BY_SIDE = {
+    "pod-viewer": (TORCH, WORKERS4, False, lambda report: sum(row["mean_ms"] for row in report["workers"])),
+    "idle": (
+        TORCH,
+        WORKERS4,
+        True,
+        lambda report: sum(row[f"{why}_ms"] for row in report["rows"] for why in ("host_wait", "kernel_wait", "other")),
+    ),
+    "distributed": (RANKS, "torch-nccl", True, lambda report: sum(row["total_us"] for row in report["collectives"])),
+    "op-shapes": (
+        TORCH,
+        WORKERS4,
+        True,
+        lambda report: sum(row["device_self_us"] + row["host_self_us"] for row in report["rows"]),
+    ),
+    "sequences": (QWEN, "torch-mi300-resnet", True, lambda report: sum(row["device_us"] for row in report["rows"])),
+}
+
+
+@pytest.mark.parametrize("tool", LAID_SIDE_BY_SIDE)
+def test_what_a_page_compares_is_all_of_its_report(page, page_server, corpus, capsys, tool):
+    mine, theirs, is_total, in_all = LAID_SIDE_BY_SIDE[tool]
+    show(page, page_server, tool, mine, **{"with": page_server.session(theirs)})
+    rows = side_by_side(page)
+
+    sides = [page_server.logdir / name for name in (mine, theirs)]
+    overviews = [said(capsys, "overview", path) for path in sides]
+    counts = [0 if report["steps_source"] == "none" else len(report["steps"]) for report in overviews]
+    per_step = counts if is_total and all(counts) else [1, 1]
+    for side, path, steps in zip(("this", "other"), sides, per_step, strict=True):
+        shown = sum(float(row[side] or 0) for row in rows)
+        assert shown > 0
+        assert shown == pytest.approx(in_all(said(capsys, tool, path)) / steps)
+
+
+def test_step_times_of_two_sessions_are_compared_by_their_spread(page, page_server, corpus, capsys):
+    show(page, page_server, "steps", TORCH, **{"with": page_server.session(WORKERS4)})
+    shown = {row["step_time"]: row for row in side_by_side(page)}
+
+    for side, name in (("this", TORCH), ("other", WORKERS4)):
+        times = said(capsys, "overview", page_server.logdir / name)["step_time_ms"]
+        told = {"mean": "mean", "standard deviation": "std", "shortest": "min", "longest": "max"}
+        assert {key: float(shown[row][side]) for row, key in told.items()} == pytest.approx(
+            {key: times[key] for key in told.values()}, abs=2e-3
+        )
+
+
 def test_a_comparison_stays_in_the_address_swaps_and_ends(page, page_server, corpus, capsys):
     reports = [said(capsys, "overview", page_server.logdir / name) for name in (TORCH, WORKERS4)]
     show(page, page_server, "overview", TORCH)

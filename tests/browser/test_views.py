@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import urllib.parse
 from typing import Any
 
@@ -121,6 +122,53 @@ def test_a_click_on_a_column_or_on_a_moment_of_memory_leads_to_the_timeline(page
     page.keyboard.press("ArrowRight")
     href = graph.get_by_role("link", name="Show in the timeline").get_attribute("href")
     assert query_of(href)["host"] in {"rank0", "rank1"}
+
+
+def test_a_part_of_the_mean_step_leads_to_a_step_that_has_about_as_much(page, page_server, corpus, capsys):
+    report = said(capsys, "overview", page_server.logdir / TORCH)
+    steps = {row["step"]: row for row in said(capsys, "steps", page_server.logdir / TORCH)["rows"]}
+    show(page, page_server, "overview", TORCH)
+    parts = page.locator("a.step-bar-part")
+    expect(parts).to_have_count(sum(ms > 0 for ms in report["breakdown_ms"].values()))
+    expect(parts.first).to_have_attribute("href", re.compile("^#/timeline"))
+
+    for category in ("input", "device_compute"):
+        label = {"input": "Input", "device_compute": "Device compute"}[category]
+        place = query_of(page.locator(f"a.step-bar-part[aria-label^='{label}']").get_attribute("href"))
+        mean = report["breakdown_ms"][category]
+        best = min(steps.values(), key=lambda step: abs(step[category] - mean))
+        assert float(place["begin"]) == pytest.approx(best["start_ms"], abs=1e-6)
+        assert float(place["end"]) == pytest.approx(best["start_ms"] + best["duration_ms"], abs=1e-6)
+    page.locator(".step-bar .legend-link").first.click()
+    await_address(page, "#/steps?", "steps.sort=-")
+
+
+def test_a_stage_of_the_input_leads_to_its_longest_op(page, page_server, corpus, capsys):
+    rows = said(capsys, "input-pipeline", page_server.logdir / TF)["rows"]
+    show(page, page_server, "input-pipeline", TF)
+
+    stage = page.get_by_role("link", name="Preprocessing in the timeline")
+    longest = max((row for row in rows if row["category"] == "preprocessing"), key=lambda row: row["self_ms"])
+    assert query_of(stage.get_attribute("href"))["find"] == longest["op"]
+    stage.click()
+    expect(page.locator(".tl-count")).to_contain_text("1 of")
+
+
+def test_the_documentation_of_an_advice_is_there_without_a_network(page, page_server, corpus, capsys):
+    first = said(capsys, "advice", page_server.logdir / TORCH)["advice"][0]
+    show(page, page_server, "advice", TORCH)
+    page.locator(f"[data-advice='{first['id']}']").get_by_role("link", name="means").click()
+
+    pane = page.get_by_role("dialog", name=first["class"].replace("_", " "))
+    expect(pane).to_contain_text("How the gain is predicted")
+    for heading in ("When it is said", "How sure it is"):
+        expect(pane).to_contain_text(heading)
+    rules = page.locator(".docs-rules li > code:first-child").all_inner_texts()
+    assert any(first["id"].startswith(rule) for rule in rules)
+    await_address(page, "#/advice?", f"about={first['class']}")
+    page.keyboard.press("Escape")
+    expect(pane).to_have_count(0)
+    await_address(page, "#/advice?", without="about=")
 
 
 def test_advice_leads_to_its_rows_and_intervals(page, page_server, corpus, capsys):

@@ -53,8 +53,10 @@ def serve(
     """Shows a logdir until the process is interrupted."""
     from stepscope.web import serving
     from stepscope.web.catalogue import Root
+    from stepscope.web.memory import share_arenas
     from stepscope.web.site import Site, SiteOptions
 
+    share_arenas()
     gc.enable()  # a server lives long; see `stepscope.cli.main.main`
     names = serving.allowed_hosts(host, allowed_hosts)
     options = SiteOptions([Root(logdir)], allowed_hosts=names, opens_newest=True)

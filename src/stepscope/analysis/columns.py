@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.analysis.grouping import forest
 from stepscope.analysis.spans import Spans
-from stepscope.analysis.stepping import steps_of
+from stepscope.analysis.stepping import whole_steps
 from stepscope.model import EventKind, HostTrace, LineKind, StatTag
 
 Mask = NDArray[np.bool_]
@@ -31,12 +31,12 @@ def on_threads(trace: HostTrace) -> Mask:
 
 
 def observed(trace: HostTrace) -> Spans:
-    """The time that is looked at: from the first step's begin to the last one's end.
+    """The time that is looked at: from the begin of the first whole step to the end of the last one.
 
     Steps that are marked on no thread are nobody's loop, and what lies between them is not known to be a part of one;
     then the time between them is left out.
     """
-    steps = steps_of(trace)
+    steps = whole_steps(trace)
     if not len(steps.number) or steps.line < 0:
         return Spans.of(steps.start_ps, steps.end_ps)
     return Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.analysis.columns import named, on_threads, rows_of
-from stepscope.analysis.stepping import steps_of
+from stepscope.analysis.stepping import whole_steps
 from stepscope.model import EventKind, HostTrace, stat_names
 
 I64 = NDArray[np.int64]
@@ -60,7 +60,7 @@ def compiles_of(trace: HostTrace) -> CompileFacts | None:
 
 
 def _in_steps(trace: HostTrace, rows: I64) -> I64:
-    return rows[steps_of(trace).label[rows] >= 0]
+    return rows[whole_steps(trace).label[rows] >= 0]
 
 
 def _traced(trace: HostTrace, rows: I64) -> list[Compiled]:
@@ -103,7 +103,7 @@ def _changing_shapes(trace: HostTrace) -> tuple[str, list[str]]:
     """The first product of every step: what is it given?"""
     if not trace.has_stat(stat_names.INPUT_DIMS):
         return "", []
-    label = steps_of(trace).label
+    label = whole_steps(trace).label
     rows = _in_steps(trace, rows_of(trace, K.OP))
     rows = rows[on_threads(trace)[rows]]
     rows = rows[named(trace, trace.events.type[rows], _PRODUCT.match)]

@@ -19,7 +19,7 @@ from stepscope.analysis.columns import named, named_each, observed, of_kinds, on
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.spans import Spans
-from stepscope.analysis.stepping import steps_of
+from stepscope.analysis.stepping import whole_steps
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 
 I64 = NDArray[np.int64]
@@ -140,7 +140,7 @@ def device_facts_of(trace: HostTrace) -> DeviceFacts | None:
 
 
 def _find(trace: HostTrace) -> DeviceFacts | None:
-    steps, device = steps_of(trace), is_device_work(trace)
+    steps, device = whole_steps(trace), is_device_work(trace)
     if not len(steps.number) or not device.any():
         return None
     whole = observed(trace)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from stepscope.analysis.columns import named, observed, of_kinds, on_threads, type_names
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.spans import Spans, outermost
-from stepscope.analysis.stepping import HostSteps, steps_of
+from stepscope.analysis.stepping import HostSteps, whole_steps
 from stepscope.analysis.work import CASTS, is_move
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 
@@ -248,7 +248,7 @@ def loop_of(trace: HostTrace) -> LoopFacts | None:
 
 
 def _find(trace: HostTrace) -> LoopFacts | None:
-    steps = steps_of(trace)
+    steps = whole_steps(trace)
     line = _loop_line(trace, steps)
     if steps.source == "none" or line < 0:
         return None

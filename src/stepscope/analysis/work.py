@@ -17,7 +17,7 @@ from stepscope import kernels
 from stepscope.analysis.columns import inside, inside_another, named, of_kinds, on_threads, rows_of, type_names
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.spans import Spans, outermost
-from stepscope.analysis.stepping import HostSteps, steps_of
+from stepscope.analysis.stepping import HostSteps, whole_steps
 from stepscope.model import EventKind, HostTrace, stat_names
 
 I64 = NDArray[np.int64]
@@ -129,7 +129,7 @@ def work_of(trace: HostTrace) -> WorkFacts:
 
 
 def _find(trace: HostTrace) -> WorkFacts:
-    steps = steps_of(trace)
+    steps = whole_steps(trace)
     device = is_device_work(trace)
     ops = rows_of(trace, K.OP)
     ops = ops[on_threads(trace)[ops] & (steps.label[ops] >= 0)]

@@ -189,6 +189,44 @@ def test_memory_over_time_and_its_peak_are_the_command_lines(page, page_server, 
     ]
 
 
+def test_the_graph_and_the_tables_of_tf_data_are_the_command_lines(page, page_server, corpus, capsys):
+    report = said(capsys, "tf-data", page_server.logdir / TF)
+    show(page, page_server, "tf-data", TF)
+
+    iterators = page.eval_on_selector_all(
+        ".graph-node", "all => all.map(e => [e.dataset.hintTitle, e.dataset.hintValue])"
+    )
+    assert iterators == [
+        [node["long_name"], f"self {node['self_us']} \N{MICRO SIGN}s, total {node['total_us']} \N{MICRO SIGN}s"]
+        for node in report["graph"]
+    ]
+    slow = page.locator(".graph-node.bottleneck")
+    assert slow.get_attribute("data-hint-title") == report["bottleneck"]["long_name"]
+    assert report["bottleneck"]["iterator"] in page.locator(".verdict-line").inner_text()
+    for table in ("pipelines", "executions"):
+        names = [name for name in report[table][0] if name != "graph"]
+        for texts, row in zip(shown_rows(page, table), report[table], strict=True):
+            for text, name in zip(texts, names, strict=True):
+                value = row[name]
+                assert rounds_to(text, value) if isinstance(value, int | float) else text == value, (name, text, value)
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV, the main table").click()
+    cells = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text("utf-8"), newline="")))
+    for cell, row in zip(cells, report["pipelines"], strict=True):
+        assert [name for name in cell if not same(cell[name], row[name])] == []
+
+    # Another host's execution has numbers of its own, and its place in the timeline.
+    other = next(each for each in report["executions"] if each["host"] != report["bottleneck"]["host"])
+    page.get_by_label(re.compile("^Host")).select_option(other["host"])
+    await_address(page, "#/tf-data?", f"tfhost={other['host']}")
+    page.get_by_label(re.compile("^Pipeline")).select_option(other["pipeline"])
+    link = page.get_by_role("link", name="In the timeline")
+    expect(link).to_have_attribute("href", re.compile(f"host={re.escape(other['host'])}"))
+    place = urllib.parse.parse_qs(urllib.parse.urlsplit(link.get_attribute("href")[1:]).query)
+    assert float(place["begin"][0]) == other["start_ms"]
+
+
 def test_a_host_has_its_own_numbers(page, page_server, capsys):
     path = page_server.logdir / "plugins" / "profile" / "two-hosts"
     for host in ("one", "two"):

@@ -192,6 +192,23 @@ def test_a_stat_as_a_dense_column() -> None:
     assert trace.stat_ints(["not there"]).tolist() == [-1] * 4
 
 
+def test_a_dense_column_of_very_many_stats() -> None:
+    counts = np.random.default_rng(0).integers(0, 4, 40_000)
+    owner = np.repeat(np.arange(40_000), counts)
+    builder = TraceBuilder("vm")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
+    line.event("a", 0, 1, stats={"id": 1})
+    trace = builder.build()
+    name = trace.strings.find("id")
+    tag = np.full(len(owner), StatTag.INT, np.uint8)
+    stats = Stats(np.full(len(owner), name, np.int32), tag, owner + 7, np.append(0, np.cumsum(counts)))
+    events = Events(**{each.name: np.repeat(getattr(trace.events, each.name), 40_000) for each in fields(Events)})
+
+    column = replace(trace, events=events, event_stats=stats).stat_ints(["id"])
+
+    assert column.tolist() == [event + 7 if counts[event] else -1 for event in range(40_000)]
+
+
 def test_of_several_spellings_the_first_wins_event_by_event() -> None:
     builder = TraceBuilder("vm")
     line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stepscope.analysis import steps as steps_tool
 from stepscope.analysis.breakdown import CATEGORIES, breakdown
 from stepscope.analysis.device_steps import device_steps
-from stepscope.analysis.stepping import HostSteps, steps_of
+from stepscope.analysis.stepping import HostSteps, steps_of, whole_steps
 from stepscope.formats.xspace import reader, writer
 from stepscope.model import EventKind, HostTrace
 
@@ -411,6 +411,21 @@ def test_a_step_cut_by_the_edge_has_too_little_device_work(kernels: list[str], c
     """)
 
     assert steps_of(trace).complete.tolist() == complete
+
+
+def test_steps_that_the_edge_cuts_are_left_out_of_averages() -> None:
+    trace = draw("""
+        host main | M0----- M1----- M2----- M3-----
+        host main |  L1      L2      L3      L4
+        gpu0 s    |   K1      K2KKK   K3KKK   K4K
+    """)
+    steps, whole = steps_of(trace), whole_steps(trace)
+
+    assert steps.complete.tolist() == [False, True, True, False]
+    assert [whole.number.tolist(), whole.name, whole.complete.tolist()] == [[1, 2], ("train 1", "train 2"), [True] * 2]
+    assert whole.start_ps.tolist() == steps.start_ps[1:3].tolist()
+    assert whole.end_ps.tolist() == steps.end_ps[1:3].tolist()
+    assert whole.label.tolist() == [{1: 0, 2: 1}.get(label, -1) for label in steps.label.tolist()]
 
 
 def test_every_complete_step_counts() -> None:

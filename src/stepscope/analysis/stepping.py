@@ -11,7 +11,7 @@ Sources, in this order:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -72,6 +72,29 @@ class HostSteps:
 def steps_of(trace: HostTrace) -> HostSteps:
     """The steps of a host, found once per trace."""
     return trace.derived("steps", _find)
+
+
+def whole_steps(trace: HostTrace) -> HostSteps:
+    """The steps that the capture's edges do not cut, from which averages are taken; all if it cuts each of them."""
+    return trace.derived("whole steps", _whole_ones)
+
+
+def _whole_ones(trace: HostTrace) -> HostSteps:
+    steps = steps_of(trace)
+    kept = np.flatnonzero(steps.complete)
+    if len(kept) in (0, len(steps.complete)):
+        return steps
+    inside = slice(int(kept[0]), int(kept[-1]) + 1)  # only the first and the last can be cut
+    ours = (steps.label >= inside.start) & (steps.label < inside.stop)
+    return replace(
+        steps,
+        number=steps.number[inside],
+        name=steps.name[inside],
+        start_ps=steps.start_ps[inside],
+        end_ps=steps.end_ps[inside],
+        complete=steps.complete[inside],
+        label=np.where(ours, steps.label - inside.start, -1).astype(np.int32),
+    )
 
 
 def _find(trace: HostTrace) -> HostSteps:

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope import kernels
 from stepscope.errors import Problem
 from stepscope.model.kinds import LineKind, PlaneKind, StatTag
 from stepscope.model.strings import Strings
@@ -18,6 +19,9 @@ from stepscope.model.tables import I32, I64, Events, EventTypes, Lines, Planes, 
 T = TypeVar("T")
 
 StatValue = int | float | str | bytes
+
+# So many stats are looked up by walking along their owners; for fewer the loop need not be loaded.
+_MANY = 50_000
 
 
 @dataclass(frozen=True)
@@ -239,7 +243,16 @@ def _rows_of(stats: Stats, name: int, tags: Sequence[StatTag]) -> tuple[I64, I64
     """Owners that have the stat `name` with one of `tags`, and its values: two int64 of shape (hits,)."""
     rows = np.flatnonzero(stats.name == name)
     rows = rows[_has_tag(stats, rows, tags)]
-    return np.searchsorted(stats.offsets, rows, side="right") - 1, stats.value[rows]
+    return _owners(stats, rows), stats.value[rows]
+
+
+def _owners(stats: Stats, rows: I64) -> I64:
+    """The owners of stats in ascending order: int64 of shape (rows,)."""
+    if len(rows) < _MANY or len(rows) < len(stats.offsets) // 32:
+        return np.searchsorted(stats.offsets, rows, side="right") - 1
+    out = np.empty(len(rows), np.int64)
+    kernels.stats.owners(stats.offsets, rows, out)
+    return out
 
 
 def _has_tag(stats: Stats, rows: I64, tags: Sequence[StatTag]) -> NDArray[np.bool_]:

@@ -159,7 +159,11 @@ def program(ops_of: Mapping[str, tuple[str, str]]) -> bytes:
     return field(1, field(1, b"jit_step") + field(3, field(1, b"main") + instructions))
 
 
-OPS = {"fusion.1": ("jit(step)/dot_general", ""), "fusion.2": ("layer/MatMul_3", "MatMul")}
+OPS = {
+    "fusion.1": ("jit(step)/dot_general", ""),
+    "fusion.2": ("layer/MatMul_3", "MatMul"),
+    "loop_transpose_fusion": ("x", ""),
+}
 
 
 @pytest.mark.parametrize(
@@ -208,6 +212,12 @@ def test_an_instruction_leads_to_the_op_that_it_was_made_from() -> None:
 
     assert ops(with_program(stats)) == [("kernel", "layer/MatMul_3", "MatMul", "OWN")]
     assert with_program(stats).type_stats.tag.tolist() == [StatTag.BYTES]
+
+
+def test_an_instruction_made_from_an_argument_has_a_type_of_its_own() -> None:
+    stats = {"hlo_op": "loop_transpose_fusion", "program_id": 17}
+
+    assert ops(with_program(stats)) == [("kernel", "x", "loop_transpose_fusion", "OWN")]
 
 
 def test_an_instruction_that_no_program_knows_stands_for_itself() -> None:

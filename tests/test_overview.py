@@ -17,7 +17,6 @@ import stepscope
 from stepscope.analysis import overview
 from stepscope.analysis.breakdown import CATEGORIES
 from stepscope.analysis.overview import OverviewReport
-from stepscope.analysis.profiling_cost import ProfilingCost
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 
 K = EventKind
@@ -259,13 +258,6 @@ def test_the_summary_tells_it_in_ten_lines() -> None:
     ]
     assert lines[6].startswith("do first   ")
     assert len(lines) <= 10
-
-
-@pytest.mark.parametrize(("inside", "told"), [(1.5, ", +50.0 % by profiling"), (0.4, "")], ids=["longer", "shorter"])
-def test_the_summary_tells_what_profiling_cost_but_never_that_it_helped(inside: float, told: str) -> None:
-    report = replace(report_of(draw(TRAINING)), profiling=ProfilingCost(1.0, inside, 5, 10))
-
-    assert list(report.summary_lines())[2] == f"step time  10.67 ± 1.15 ms, 10.00 to 12.00 ms, 3 steps (markers){told}"
 
 
 def test_steps_of_the_report_name_their_breakdown() -> None:

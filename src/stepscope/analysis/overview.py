@@ -156,9 +156,7 @@ class OverviewReport(Report):
         return [] if self.profiling is None else [f"cost of profiling: {self.profiling.sentence()}"]
 
     def _cost_in_short(self) -> str:
-        """Nothing if steps were no longer than before: profiling makes none shorter."""
-        cost = self.profiling.percent if self.profiling else 0.0
-        return f", {cost:+.1f} % by profiling" if cost > 0 else ""
+        return "" if self.profiling is None else f", {self.profiling.percent:+.1f} % by profiling"
 
     def _steps_lines(self) -> list[str]:
         parts = sorted(self.breakdown_rows(), key=lambda row: -_number(row["percent"]))

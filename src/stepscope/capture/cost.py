@@ -1,6 +1,7 @@
 """What a capture costs: how long the steps inside it are, against those before it.
 
-Only marked steps count (`step`, or `Trace` with a `step_num`), as long as they say they are.  The median is compared,
+Steps are those that the program marks (`step`, or `Trace` with a `step_num`), or those that a schedule, a callback or
+`stepscope run` counts; each is as long as its mark is or would be.  The median is compared,
 so that a step that compiled or wrote a checkpoint does not count.
 """
 

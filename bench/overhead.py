@@ -1,13 +1,14 @@
-"""What a capture costs the training: `python -m bench.overhead`.
+"""What a capture costs the training: `python -m bench.overhead`, into bench/OVERHEAD.md.
 
-A process for each framework trains in many short blocks of steps, and the kinds of profiling take turns, block by block
-and each round in another order, so that a change of the machine's load meets all of them: none, the framework's own
-profiler by its own calls, Stepscope, and Stepscope with more tracers.  Each figure compares the median steps of two
-blocks of the same round; shown is the median over all rounds, with the interval that holds the true median in 95 of 100
-such runs.  Starting, stopping and writing are not in the steps and not in these figures.
+A process for each framework trains in many short blocks of steps.  The kinds of profiling take turns: none, the
+framework's own profiler by its own calls and with the same levels, Stepscope, and Stepscope with more tracers.  A round
+is all of them in an order of its own and then in the reverse of that order, so that a machine that gets slower or
+faster meanwhile favours none.  Every figure compares two kinds within the same round; shown is the Hodges-Lehmann
+estimate over all rounds with its 95 % interval (the signed-rank test's), which a few disturbed rounds do not move.
 
-`--clock cpu` compares the processor time of the whole process instead, threads of profilers included: what others do on
-the machine then hardly counts, and neither does waiting.
+Two clocks are read: the time on the wall, as the median step of a block, and the processor time of the whole process
+with all its threads, over all steps of a block.  What else the machine does hardly touches the second.  Starting,
+stopping and writing are in neither.
 """
 
 from __future__ import annotations
@@ -21,22 +22,30 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
+from bench.report import machine
 from stepscope import capture as profiler
 from stepscope.capture import session
 
-ROUNDS, STEPS, WARM_UP = 40, 15, 3
+SECONDS, STEPS, WARM_UP = 100.0, 10, 2
+FEWEST_ROUNDS = 5
 DEVIATIONS = 1.96  # of a normal distribution, for 95 %
 FRAMEWORKS = ("plain", "tensorflow", "jax", "torch")
+CLOCKS = ("wall", "cpu")
+MARK = "annotation_ns"
 TIMEOUT_S = 900
+RESULTS = Path(__file__).with_name("OVERHEAD.md")
 
 Step = Callable[[], object]
-Clock = Callable[[], float]  # s
-CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "cpu": time.process_time}
+Found = dict[str, dict[str, list[float]]]  # kind of profiling -> clock -> ms of a step, one for each round
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,12 @@ def nothing() -> None:
 def ours(name: str, **options: Any) -> Profiling:
     """Stepscope with some options."""
     chosen = profiler.ProfilerOptions(strict=True, **options)
-    return Profiling(name, lambda: profiler.start(tempfile.gettempdir(), chosen), lambda: profiler.stop(save=False))
+    return Profiling(name, lambda: profiler.start(_folder(), chosen), lambda: profiler.stop(save=False))
+
+
+def _folder() -> str:
+    """Where profiles of this process would go, inside the folder that `main` removes."""
+    return tempfile.mkdtemp(dir=os.environ.get("STEPSCOPE_BENCH_OVERHEAD"))
 
 
 def plain() -> tuple[Step, list[Profiling]]:
@@ -85,7 +99,7 @@ def tensorflow() -> tuple[Step, list[Profiling]]:
             weights.assign(tf.tanh(weights @ weights))
 
     api = tf.profiler.experimental
-    native = Profiling("native", lambda: api.start(tempfile.mkdtemp()), lambda: api.stop(save=False))
+    native = Profiling("native", lambda: api.start(_folder()), lambda: api.stop(save=False))
     return compiled, [native]
 
 
@@ -101,7 +115,13 @@ def jax() -> tuple[Step, list[Profiling]]:
         return weights
 
     weights = jnp.ones((256, 256)) / 256
-    native = Profiling("native", lambda: jax.profiler.start_trace(tempfile.mkdtemp()), jax.profiler.stop_trace)
+    levels = jax.profiler.ProfileOptions()
+    levels.host_tracer_level, levels.python_tracer_level = 2, 0  # Stepscope's; by itself JAX would trace Python as well
+
+    def start() -> None:
+        jax.profiler.start_trace(_folder(), profiler_options=levels)
+
+    native = Profiling("native", start, jax.profiler.stop_trace)
     return lambda: compiled(weights).block_until_ready(), [native]
 
 
@@ -126,38 +146,60 @@ def torch() -> tuple[Step, list[Profiling]]:
     return step, [Profiling("native", start, lambda: running.pop().stop())]
 
 
-def measure(framework: str, rounds: int, steps: int, clock: Clock) -> dict[str, list[float]]:
-    """Median step in ms of each kind of profiling, one for each round."""
+def kinds_of(framework: str) -> tuple[Step, list[Profiling]]:
+    """A training step, and the kinds of profiling that are compared."""
     step, more = globals()[framework]()
-    kinds = [
+    return step, [
         Profiling("none", nothing, nothing),
         *more,
         ours("Stepscope, annotations alone" if framework == "plain" else "Stepscope", system_interval_ms=0),
         ours("Stepscope with system counters"),
     ]
-    found: dict[str, list[float]] = {kind.name: [] for kind in kinds}
-    order = random.Random(rounds)
-    for _ in range(rounds):
-        for kind in order.sample(kinds, len(kinds)):
+
+
+def measure(framework: str, seconds: float, steps: int) -> Found:
+    """A step's time with each kind of profiling, round by round."""
+    step, kinds = kinds_of(framework)
+    found: Found = {kind.name: {clock: [] for clock in CLOCKS} for kind in kinds}
+    order = random.Random(steps)
+    end = time.monotonic() + seconds
+    rounds = 0
+    while rounds < FEWEST_ROUNDS or time.monotonic() < end:
+        rounds += 1
+        turn = order.sample(kinds, len(kinds))
+        blocks: dict[str, list[dict[str, float]]] = {kind.name: [] for kind in kinds}
+        for kind in [*turn, *reversed(turn)]:
             kind.start()
-            found[kind.name].append(_block(step, steps, clock))
+            blocks[kind.name].append(_block(step, steps))
             kind.stop()
             assert not session.is_running()
+        for name, (there, back) in blocks.items():
+            for clock in CLOCKS:
+                found[name][clock].append(math.sqrt(there[clock] * back[clock]))
+    for kind in kinds:
+        kind.start()
+        found[kind.name][MARK] = [annotation_ns()]
+        kind.stop()
     return found
 
 
-def _block(step: Step, steps: int, clock: Clock) -> float:
+def _block(step: Step, steps: int) -> dict[str, float]:
+    """The median step on the wall and the mean step's processor time, in ms."""
     times = []
+    began = 0.0
     for number in range(steps + WARM_UP):
-        begin = clock()
+        if number == WARM_UP:
+            began = time.process_time()
+        begin = time.perf_counter()
         with profiler.step(number):
             step()
-        times.append(clock() - begin)
-    return 1e3 * statistics.median(times[WARM_UP:])
+        times.append(time.perf_counter() - begin)
+    used = time.process_time() - began
+    return {"wall": 1e3 * statistics.median(times[WARM_UP:]), "cpu": max(1e3 * used / steps, 1e-6)}
 
 
-def annotations(count: int = 50_000, rounds: int = 5) -> tuple[float, float]:
-    """Processor time of one annotation in ns, while nothing records and while Stepscope's own tracer does."""
+def annotation_ns(count: int = 10_000, rounds: int = 9) -> float:
+    """Processor time of one annotation, with whatever records now; the least of some rounds."""
 
     def one() -> float:
         begin = time.thread_time_ns()
@@ -169,62 +211,168 @@ def annotations(count: int = 50_000, rounds: int = 5) -> tuple[float, float]:
             pass
         return (annotated - begin - (time.thread_time_ns() - annotated)) / count
 
-    off = min(one() for _ in range(rounds))
-    profiler.start(tempfile.gettempdir(), profiler.ProfilerOptions(strict=True, system_interval_ms=0))
-    on = min(one() for _ in range(rounds))
+    profiler.step(0)  # a capture that Stepscope did not start is heard of at a step's mark
+    return min(one() for _ in range(rounds))
+
+
+def own_threads(seconds: float) -> dict[str, float]:
+    """Processor time of each of Stepscope's threads while a capture runs, in percent of one core.
+
+    With Python's one lock it is also the most that such a thread can take from the one that trains.
+    """
+    profiler.start(_folder(), profiler.ProfilerOptions(strict=True))
+    clocks = {
+        thread.name: time.pthread_getcpuclockid(thread.ident)
+        for thread in threading.enumerate()
+        if thread.name.startswith("stepscope-") and thread.ident is not None
+    }
+    time.sleep(1)  # for what only the first samples cost
+    before = {name: time.clock_gettime(clock) for name, clock in clocks.items()}
+    begin = time.perf_counter()
+    time.sleep(seconds)
+    passed = time.perf_counter() - begin
+    used = {name: 100 * (time.clock_gettime(clock) - before[name]) / passed for name, clock in clocks.items()}
     profiler.stop(save=False)
-    return off, on
+    return used
 
 
-def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The median, and the values between which the true one is: those whose ranks a fair coin tossed once for each
-    value would fall between 95 times in 100."""
-    ordered = sorted(values)
-    aside = max(0, math.floor(len(ordered) / 2 - DEVIATIONS * math.sqrt(len(ordered)) / 2))
-    return statistics.median(ordered), ordered[aside], ordered[-1 - aside]
+def idle_server(seconds: float) -> float:
+    """Processor time of this process while its server waits, in percent of one core."""
+    profiler.server.start(0, address="localhost")
+    time.sleep(1)
+    began, begin = time.process_time(), time.perf_counter()
+    time.sleep(seconds)
+    used = 100 * (time.process_time() - began) / (time.perf_counter() - begin)
+    profiler.server.stop()
+    return used
 
 
-def compared(name: str, steps: Sequence[float], base: str, others: Sequence[float]) -> str:
-    """How much longer the steps of one kind of profiling are than those of another, in percent."""
-    middle, low, high = interval([100 * (step / other - 1) for step, other in zip(steps, others, strict=True)])
-    return f"    {name:32} over {base:10} {middle:+7.2f} %   ({low:+.2f} to {high:+.2f})"
+@dataclass(frozen=True)
+class Difference:
+    """How much longer a step is, in percent, and between which bounds that lies in 95 of 100 such runs."""
+
+    percent: float
+    low: float
+    high: float
+
+    def within(self, limit: float) -> str:
+        """Whether a step is longer by no more than a limit, as far as the interval decides it."""
+        if self.high <= limit:
+            return "yes"
+        return "no" if self.low > limit else "not decided"
 
 
-def table(framework: str, found: dict[str, list[float]]) -> str:
-    """Every kind of profiling against none, Stepscope against the native profiler, and the counters against none."""
-    none, native = found["none"], found.get("native")
-    lines = [f"{framework}: a step takes {statistics.median(none):.2f} ms without a profiler"]
-    lines += [compared(name, steps, "none", none) for name, steps in found.items() if name != "none"]
-    if native:
-        lines.append(compared("Stepscope", found["Stepscope"], "native", native))
-    alone = "Stepscope" if native else "Stepscope, annotations alone"
-    lines.append(compared("system counters", found["Stepscope with system counters"], "without", found[alone]))
-    return "\n".join(lines)
+def difference(steps: Sequence[float], others: Sequence[float]) -> Difference:
+    """The Hodges-Lehmann estimate of the ratio of two kinds, round by round, and the signed-rank test's interval."""
+    ratios = [math.log(step / other) for step, other in zip(steps, others, strict=True)]
+    count = len(ratios)
+    means = sorted((ratios[i] + ratios[j]) / 2 for i in range(count) for j in range(i, count))
+    spread = DEVIATIONS * math.sqrt(count * (count + 1) * (2 * count + 1) / 24)
+    aside = max(0, math.floor(len(means) / 2 - spread))
+    middle, low, high = (100 * math.expm1(each) for each in (statistics.median(means), means[aside], means[-1 - aside]))
+    return Difference(middle, low, high)
+
+
+def rows(framework: str, found: Found) -> list[str]:
+    """The table's rows: all kinds over none, Stepscope over the native profiler, and the counters over none."""
+    pairs: list[tuple[str, str, float | None]] = [(name, "none", None) for name in found if name != "none"]
+    if "native" in found:
+        pairs.append(("Stepscope", "native", 1.0))
+    alone = "Stepscope" if "native" in found else "Stepscope, annotations alone"
+    pairs.append(("Stepscope with system counters", alone, 0.5))
+    return [_row(framework, found, *pair) for pair in pairs]
+
+
+def _row(framework: str, found: Found, name: str, base: str, limit: float | None) -> str:
+    cells = []
+    verdict = ""
+    for clock in CLOCKS:
+        over = difference(found[name][clock], found[base][clock])
+        cells.append(f"{over.percent:+.2f} % ({over.low:+.2f} to {over.high:+.2f})")
+        if limit is not None:
+            verdict += f"{', ' if verdict else f'<= {limit:g} %: '}{clock} {over.within(limit)}"
+    return f"| {framework} | {name} | {base} | {' | '.join(cells)} | {verdict} |"
+
+
+def page(measured: dict[str, Found], seconds: float) -> str:
+    """All results as Markdown."""
+    lines = [
+        "# Cost of capturing\n",
+        f"Written by `python -m bench.overhead` on {date.today().isoformat()}.\n",
+        f"- Machine: {machine()}.",
+        f"- Versions: Python {sys.version.split()[0]}, {', '.join(_versions(measured))}.",
+        "- How: see the head of `bench/overhead.py`. Percent by which a step is longer, with the 95 % interval.",
+    ]
+    lines += [_framework_line(framework, found) for framework, found in measured.items()]
+    lines += ["\n| framework | profiling | over | wall | processor time | within the limit |", f"|{' --- |' * 6}"]
+    lines += [row for framework, found in measured.items() for row in rows(framework, found)]
+    return "\n".join([*lines, "", *_direct(seconds)]) + "\n"
+
+
+def _framework_line(framework: str, found: Found) -> str:
+    none = found["none"]
+    wall, cpu = (statistics.median(none[clock]) for clock in CLOCKS)
+    marks = ", ".join(f"{name} {clocks[MARK][0]:,.0f} ns" for name, clocks in found.items())
+    return (
+        f"- {framework}: {len(none['cpu'])} rounds; a step takes {wall:.2f} ms and {cpu:.2f} ms of processor time."
+        f" An annotation takes: {marks}."
+    )
+
+
+def _versions(measured: dict[str, Found]) -> list[str]:
+    names = [name for name in ("stepscope", *measured) if name != "plain"]
+    packages = {"tensorflow": "tensorflow-cpu"}
+    return [f"{name} {version(packages.get(name, name))}" for name in names]
+
+
+def _direct(seconds: float) -> list[str]:
+    threads = ", ".join(f"`{name}` {used:.3f} %" for name, used in own_threads(seconds).items())
+    return [
+        f"- Stepscope's threads during a capture, of one core over {seconds:g} s: {threads}.",
+        "  Python runs one thread at a time, so this is also the most that they can take from the one that trains.",
+        f"- A server that waits: {idle_server(seconds):.3f} % of one core.",
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints the tables."""
+    """Measures, prints the page and writes it."""
     parser = argparse.ArgumentParser(prog="python -m bench.overhead", description=__doc__)
     parser.add_argument("--only", choices=FRAMEWORKS, action="append")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--clock", choices=CLOCKS, default="wall")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"for each framework, {SECONDS:g} unless given")
+    parser.add_argument("--steps", type=int, default=STEPS, help=f"of a block, {STEPS} unless given")
+    parser.add_argument("--output", type=Path, help="where the page goes; with --only it is printed alone")
     parser.add_argument("--measure", choices=FRAMEWORKS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.measure:
-        print(json.dumps(measure(options.measure, options.rounds, options.steps, CLOCKS[options.clock])))
+        print(json.dumps(measure(options.measure, options.seconds, options.steps)))
         return 0
-    environment = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu", **os.environ}
-    for framework in options.only or FRAMEWORKS:
-        command = [sys.executable, "-m", "bench.overhead", "--measure", framework]
-        command += ["--rounds", str(options.rounds), "--steps", str(options.steps), "--clock", options.clock]
-        done = subprocess.run(
-            command, stdout=subprocess.PIPE, text=True, env=environment, timeout=TIMEOUT_S, check=True
-        )
-        print(table(framework, json.loads(done.stdout.splitlines()[-1])), flush=True)
-    off, on = annotations()
-    print(f"annotate: {off:.0f} ns while nothing records, {on:.0f} ns while Stepscope's own tracer does")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        os.environ["STEPSCOPE_BENCH_OVERHEAD"] = folder
+        measured = {name: _measured(name, options) for name in options.only or FRAMEWORKS}
+        text = page(measured, min(10.0, options.seconds))
+    print(text)
+    output = options.output or (None if options.only else RESULTS)
+    if output is not None:
+        output.write_text(text)
     return 0
+
+
+def _measured(framework: str, options: argparse.Namespace) -> Found:
+    """What a process of its own measures of a framework."""
+    environment = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu", **os.environ}
+    command = [sys.executable, "-m", "bench.overhead", "--measure", framework]
+    command += ["--seconds", str(options.seconds), "--steps", str(options.steps)]
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment,
+        timeout=options.seconds + TIMEOUT_S,
+        check=True,
+    )
+    found: Found = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def _preamble(limits: Limits, rounds: str, command: str, compared: Mapping[str, 
 
 Written by `{command}` on {date.today().isoformat()}; how to read and repeat it: [README](README.md).
 
-- Machine: {_cpu()}, {cores()} cores used, {_memory_gb():.0f} GB of memory, {platform.system()} {platform.machine()}.
+- Machine: {machine()}.
 - Versions: {known}.
 - Rounds: {rounds}. In a round the tools take turns on the same file. Figures are medians, with the smallest and
   largest in brackets. Files are in the page cache.
@@ -81,6 +81,11 @@ Written by `{command}` on {date.today().isoformat()}; how to read and repeat it:
 - Peak: largest resident memory of the whole process, median.
 - Bounds for a process: {limits.seconds:.0f} s and {limits.address_space_bytes / 1e9:.0f} GB of address space. Whoever
   exceeds one is shown with the reason."""
+
+
+def machine() -> str:
+    """The machine in a few words."""
+    return f"{_cpu()}, {cores()} cores used, {_memory_gb():.0f} GB of memory, {platform.system()} {platform.machine()}"
 
 
 def _cpu() -> str:

@@ -112,7 +112,7 @@ def torch_marked(logdir: Path) -> FrameworkCapture:
 
 
 def torch_ddp(logdir: Path) -> FrameworkCapture:
-    """PyTorch, two processes that train with gloo; the second sleeps 30 ms in each of the four steps."""
+    """PyTorch, two processes that train with gloo; the second sleeps 150 ms in each of the four steps."""
     return _capture("ddp", "torch", logdir, torch_programs)
 
 

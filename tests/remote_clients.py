@@ -18,6 +18,7 @@ from typing import Any
 
 from stepscope.capture.remote import messages
 
+WINDOW_MS = 1000
 OPTIONS = messages.message_class("ProfileOptions").DESCRIPTOR
 
 
@@ -47,7 +48,7 @@ def _through_xprof(logdir: str, address: str) -> Any:
     provider = plugin_event_multiplexer.DataProvider(logdir)
     context = base_plugin.TBContext(logdir, provider, base_plugin.TBContext.Flags(False))
     route = profile_plugin.ProfilePlugin(context).get_plugin_apps()["/capture_profile"]
-    answer = Client(route).get("/capture_profile", query_string={"service_addr": address, "duration": "300"})
+    answer = Client(route).get("/capture_profile", query_string={"service_addr": address, "duration": str(WINDOW_MS)})
     return json.loads(gzip.decompress(answer.get_data()))
 
 
@@ -56,10 +57,10 @@ def main(logdir: str, addresses: list[str]) -> None:
     from tensorflow.core.profiler import profiler_options_pb2
 
     client = tf.profiler.experimental.client
-    client.trace(",".join(f"grpc://{address}" for address in addresses), f"{logdir}/tensorflow", 300)
+    client.trace(",".join(f"grpc://{address}" for address in addresses), f"{logdir}/tensorflow", WINDOW_MS)
     report = {
         "xprof": _through_xprof(f"{logdir}/xprof", addresses[0]),
-        "monitor": client.monitor(f"grpc://{addresses[0]}", 300, 2),
+        "monitor": client.monitor(f"grpc://{addresses[0]}", WINDOW_MS, 2),
         "our_fields": _fields(OPTIONS),
         "their_fields": _fields(profiler_options_pb2.ProfileOptions.DESCRIPTOR),
     }

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import namedtuple
 from pathlib import Path
 from types import SimpleNamespace
@@ -523,6 +524,18 @@ def test_steps_called_alone_end_with_the_next_and_with_the_capture(logdir):
     steps = [row for row, name in enumerate(found) if name == "train"]
     assert found == ["train", "work 1", "train", "work 2", "train", "work 3"]
     assert trace.stat_ints(["step_num"])[steps].tolist() == [1, 2, 3]
+
+
+def test_a_scheduled_capture_tells_what_it_cost(logdir):
+    with profiler.Profile(logdir, schedule=profiler.schedule(wait=4, active=4, repeat=1)) as profile:
+        for i in range(8):
+            time.sleep(0.02 if i < 4 else 0.04)
+            profile.step()
+
+    told = load(profile.path).overview().profiling
+    assert (told.steps_before, told.steps_inside) == (4, 4)
+    assert told.ms_before >= 20  # a busy machine sleeps longer than told, and never shorter
+    assert told.ms_inside >= 40
 
 
 def test_a_decorated_function_is_a_range_in_every_call(logdir):

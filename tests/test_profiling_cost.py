@@ -39,6 +39,29 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return capsys.readouterr().out
 
 
+NOISE = [
+    # quartiles before and inside, of medians 100 and 112.5 -> whether the difference tells anything
+    ((98.0, 102.0), (110.0, 115.0), True),
+    ((90.0, 120.0), (110.0, 115.0), False),
+    ((98.0, 102.0), (95.0, 130.0), False),
+    (None, None, True),  # an older profile
+]
+
+
+@pytest.mark.parametrize(("before", "inside", "is_clear"), NOISE)
+def test_steps_that_differ_more_among_themselves_tell_no_cost(tmp_path, capsys, before, inside, is_clear):
+    cost = dict(COSTS[0][0])
+    for name, spread in (("before", before), ("inside", inside)):
+        if spread:
+            cost |= {f"step_ms_{name}_low": spread[0], f"step_ms_{name}_high": spread[1]}
+    path = store_profile(tmp_path, "run", profiled_trace(**cost))
+    report = stepscope.load(path).overview()
+
+    assert report.to_dict()["profiling_cost_is_clear"] == is_clear
+    assert ("% by profiling, within the noise" in printed(capsys, "summary", str(path))) != is_clear
+    assert ("less than they differ among themselves" in report._repr_html_()) != is_clear
+
+
 def test_json_and_python_tell_it(profiled, capsys):
     path, percent = profiled
 

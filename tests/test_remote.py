@@ -259,10 +259,10 @@ def test_an_exception_in_on_progress_ends_the_capture_at_once(jobs, tmp_path):
 
 
 def test_monitor_tells_the_time_of_steps(jobs):
-    text = stepscope.client.monitor(jobs["plain"].address(), 300, level=2)
+    text = stepscope.client.monitor(jobs["plain"].address(), 1000, level=2)
 
     mean_ms = float(text.partition("Step time: ")[2].split()[0])
-    assert 10 < mean_ms < 300
+    assert 10 < mean_ms < 1000
 
 
 @pytest.mark.parametrize("name", THEIRS)

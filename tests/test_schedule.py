@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from stepscope import capture as profiler
+from stepscope.capture import conductor
 from stepscope.capture.schedules import Action, batches
 
 LETTERS = {"NONE": ".", "WARMUP": "w", "RECORD": "r", "RECORD_AND_SAVE": "S"}
@@ -73,6 +74,19 @@ def test_a_warm_up_runs_the_tracer_and_throws_its_record_away(fake_session):
     follow(profiler.schedule(warmup=2, active=1, repeat=1), steps=4)
 
     assert fake_session.said() == "start mark-0 end-0 mark-1 end-1 discard start mark-2 end-2 save"
+
+
+def test_steps_that_are_not_recorded_tell_what_profiling_costs_the_others(fake_session, monkeypatch):
+    now, noted = [1000], []
+    monkeypatch.setattr(conductor, "time", SimpleNamespace(perf_counter_ns=lambda: now[0]))
+    monkeypatch.setattr(conductor.cost, "note", lambda ns, recording: noted.append((ns, recording)))
+    with profiler.Profile("logs", schedule=profiler.schedule(wait=3, warmup=1, active=1, repeat=1)) as profile:
+        for length in (10, 20, 30, 40, 50, 60):  # the fourth warms up, the fifth is recorded: their marks tell
+            now[0] += length
+            profile.step()
+        now[0] += 70  # no step
+
+    assert noted == [(10, False), (20, False), (30, False), (60, False)]
 
 
 def test_a_loop_that_ends_early_saves_what_it_has_and_does_not_count_the_step_that_never_ran(fake_session):

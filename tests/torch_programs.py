@@ -17,7 +17,7 @@ from typing import Any
 
 ITEM_SECONDS = 0.004
 BATCH = 4
-SLOW_SECONDS = 0.03
+SLOW_SECONDS = 0.15  # much longer than a busy machine keeps a process waiting
 ACTIVE = 4
 EPOCH = 6
 WORKERS = 3
@@ -29,7 +29,7 @@ def ddp(logdir: str) -> list[float]:
     commands = [[sys.executable, __file__, "ddp_rank", logdir, str(rank)] for rank in range(2)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for command in commands]
     for process in running:
-        _, errors = process.communicate(timeout=100)
+        _, errors = process.communicate(timeout=300)
         if process.returncode:
             raise RuntimeError(errors.decode()[-2000:])
     return []

@@ -49,6 +49,7 @@ export interface OverviewReport extends Report {
   readonly advice: readonly Advice[];
   readonly missing: readonly { readonly what: string; readonly remedy: string }[];
   readonly profiling_cost_percent: number | null;
+  readonly profiling_cost_is_clear: boolean | null;
   readonly steps?: readonly OverviewStep[];
 }
 

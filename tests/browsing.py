@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +39,9 @@ CHROMIUM_OPTIONS = (
     "--disable-dev-shm-usage",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
+
+# How long a test waits for what it expects: far longer than any page takes, since other tests keep the machine busy.
+PATIENCE_MS = 30_000
 
 DRAWN = """
     host main | M0------M1------M2------M3------
@@ -97,6 +100,17 @@ def hostile_trace() -> HostTrace:
     return builder.build()
 
 
+def profiled_trace(**cost: float) -> HostTrace:
+    """Four steps of 100 ms, and what Stepscope measured of the cost of profiling."""
+    builder = TraceBuilder(host="vm")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main", 1)
+    for step in range(4):
+        line.event("train", step * 10**11, 10**11, EventKind.STEP_MARK, {"step_num": step})
+    if cost:
+        builder.plane("/stepscope:capture", stats=cost)
+    return builder.build()
+
+
 @pytest.fixture(scope="session")
 def page_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
     """A server on a logdir with the sessions `drawn`, `two-hosts`, `hostile`, and the corpus where there is one."""
@@ -127,6 +141,48 @@ def running(logdir: Path) -> Iterator[PageServer]:
         server.stop()
         thread.join(timeout=20)
         assert not thread.is_alive()
+
+
+# The page shows what its address says, and nothing of it is still being fetched or drawn.  An address that was just
+# entered is there before the page has read it, and what the page showed before is there a moment longer.
+_SETTLED = """() => {
+    const placeOf = text => {
+        const [tool, query] = text.replace(/^#[/]?/, '').split('?');
+        const params = new URLSearchParams(query);
+        params.sort();
+        return `${tool}?${params}`;
+    };
+    const main = document.querySelector('main');
+    return main !== null && placeOf(main.dataset.route) === placeOf(location.hash)
+        && main.querySelector('.card, .timeline, .state.empty, .state.failed') !== null
+        && main.querySelector('.spinner, .chart[data-drawn=false]') === null;
+}"""
+
+
+def settle(page: Any, seconds: float = 180) -> None:
+    """Waits until all of the page that the address names is there, or the page says why it is not.
+
+    The first page of a fresh checkout waits for its kernels to be compiled, on a busy machine for minutes.
+    """
+    page.wait_for_function(_SETTLED, timeout=seconds * 1e3)
+
+
+def await_address(page: Any, *parts: str, without: str = "") -> None:
+    """Waits until the page's address begins with the first part, holds the others, and lacks `without`."""
+    page.wait_for_function(
+        """([first, others, without]) => location.hash.startsWith(first)
+            && others.every(each => location.hash.includes(each)) && !(without && location.hash.includes(without))""",
+        arg=[parts[0] if parts else "", list(parts[1:]), without],
+    )
+
+
+def until(page: Any, holds: Callable[[], bool]) -> None:
+    """Waits until something holds that the page itself cannot tell; the browser goes on meanwhile."""
+    for _ in range(200):
+        if holds():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("it never came to hold")
 
 
 # The entry point is what an installed Stepscope has; from a checkout that is not installed it is given by hand.  The
@@ -180,8 +236,9 @@ def browser() -> Iterator[Any]:
         if os.environ.get("CI", "").lower() == "true":
             pytest.fail(reason)
         pytest.skip(reason)
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE_MS)
     # Of each module its own: while Playwright runs, no other test in this process could start an event loop.
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=path, args=list(CHROMIUM_OPTIONS))
@@ -238,7 +295,7 @@ def watched_page(browser: Any, address: str, problems: list[str]) -> Iterator[An
     """A page that may ask nobody but the server at an address; at its end there must be no problems."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     Watch((address,), problems).over(context)
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE_MS)
     try:
         yield context.new_page()
     finally:

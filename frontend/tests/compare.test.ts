@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Report } from "../src/api";
-import { COMPARABLE, compared, isBeyondNoise, toneOf, type Comparable } from "../src/pages/compare";
+import { COMPARABLE, spreadOf, type Comparable } from "../src/pages/comparable";
+import { compared, isBeyondNoise, toneOf } from "../src/pages/compare";
+import type { StepRow } from "../src/pages/reports";
 
 const KERNELS = COMPARABLE["kernel-stats"] as Comparable;
 const row = (kernel: string, total_us: number, occurrences = 1) => ({ kernel, total_us, occurrences });
@@ -34,7 +36,7 @@ describe("two sides of a table", () => {
 
   it("takes the categories of the mean step as they are, however many steps there are", () => {
     const spec = COMPARABLE["overview"] as Comparable;
-    const side = (input: number) => spec.rows({ breakdown_ms: { input, other: 0 } } as unknown as Report);
+    const side = (input: number) => spec.rows({ breakdown_ms: { input, other: 0 } } as unknown as Report) ?? [];
     expect(table(compared(spec, side(6), side(8), { mine: 2, theirs: 4 }))).toEqual([{ category: "input", this: 6, other: 8, difference: -2, change_percent: -25 }]);
   });
 });
@@ -46,4 +48,48 @@ describe("the scatter of steps", () => {
     [{ mean: 10, std: null, count: 1 }, { mean: 12, std: 1, count: 4 }, null],
     [{ mean: null, std: null, count: 0 }, { mean: 12, std: 1, count: 4 }, null],
   ])("%o and %o: %s", (a, b, expected) => expect(isBeyondNoise(a, b)).toBe(expected));
+});
+
+describe("what of a report is laid side by side", () => {
+  const sideOf = (tool: string, report: object) => (COMPARABLE[tool] as Comparable).rows(report as unknown as Report);
+  const step = (number: number, duration_ms: number, complete = true, host = "a") => ({ step: number, host, duration_ms, complete }) as unknown as StepRow;
+
+  it("is of steps the spread of their times, of each on its slowest host, without those that are cut", () => {
+    const rows = [step(1, 10), step(1, 12, true, "b"), step(2, 20), step(3, 16), step(4, 14), step(5, 900, false)];
+    expect(spreadOf(rows)).toEqual([
+      { step_time: "mean", ms: 15.5 },
+      { step_time: "shortest", ms: 12 },
+      { step_time: "a quarter are shorter than", ms: 13.5 },
+      { step_time: "median", ms: 15 },
+      { step_time: "a quarter are longer than", ms: 17 },
+      { step_time: "one in ten is longer than", ms: 18.8 },
+      { step_time: "longest", ms: 20 },
+      { step_time: "standard deviation", ms: Math.sqrt(35 / 3) },
+    ]);
+    expect(spreadOf([])).toEqual([]);
+  });
+
+  it("is of an idle stream each reason by itself", () => {
+    const rows = [{ host: "h", device: "GPU:0", stream: "s", host_wait_ms: 3, kernel_wait_ms: 2, other_ms: 0 }];
+    expect(table(compared(COMPARABLE["idle"] as Comparable, sideOf("idle", { rows }) ?? [], [], null))).toEqual([
+      { device: "GPU:0", stream: "s", waits_for: "the host", this: 3, other: null, difference: 3, change_percent: null },
+      { device: "GPU:0", stream: "s", waits_for: "a kernel", this: 2, other: null, difference: 2, change_percent: null },
+    ]);
+  });
+
+  it("is of a collective its operation, ranks and size, whatever its group is called", () => {
+    const row = (group: string, total_us: number) => ({ operation: "all_reduce", ranks: 2, group, bytes: 1024, total_us, count: 3 });
+    const [mine, theirs] = [[row("0", 30), row("1", 10)], [row("7", 20)]];
+    const data = compared(COMPARABLE["distributed"] as Comparable, mine, theirs, null);
+    expect(table(data)).toEqual([{ operation: "all_reduce", ranks: 2, bytes: 1024, this: 40, other: 20, difference: 20, change_percent: 100, this_count: 6, other_count: 3 }]);
+    expect(data.fields.slice(0, 3).map(({ kind, unit }) => [kind, unit])).toEqual([
+      ["str", ""],
+      ["int", ""],
+      ["int", "bytes"],
+    ]);
+  });
+
+  it.each(["steps", "idle", "op-shapes", "sequences", "op-stats"])("is unknown where the report of %s came without its rows", (tool) => {
+    expect(sideOf(tool, {})).toBeNull();
+  });
 });

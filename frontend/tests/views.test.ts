@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { fieldLabel } from "../src/format";
 import { evidenceLink } from "../src/pages/evidence";
+import { closestStep, longestOps } from "../src/pages/examples";
 import { icicle, pathTo, type ModuleRow } from "../src/pages/icicle";
 import { shapesText, shortKernel, shortPath } from "../src/pages/names";
 import { whole } from "../src/pages/sections";
@@ -85,5 +86,34 @@ describe("a table with the report's own values", () => {
     expect(whole(section, [{ module: "net" }])).toBe(section);
     expect(whole(section, undefined)).toBe(section);
     expect(whole(null, [])).toBeNull();
+  });
+});
+
+describe("a part of the mean step", () => {
+  const step = (number: number, input: number, more: object = {}) => ({ step: number, name: String(number), duration_ms: 10, complete: true, parts: { input }, foot: "", href: `#/timeline?at=${number}`, ...more });
+
+  it("leads to the whole step that has about as much of it", () => {
+    const steps = [step(1, 9), step(2, 4), step(3, 6), step(4, 5, { complete: false }), step(5, 5, { href: null })];
+    expect(closestStep(steps, "input", 5.2)).toEqual({ href: "#/timeline?at=3", step: "step 3", ms: 6 });
+  });
+
+  it("leads nowhere where no step has any of it, or none is known", () => {
+    expect(closestStep([step(1, 0)], "input", 0.1)).toBeNull();
+    expect(closestStep([], "input", 1)).toBeNull();
+  });
+});
+
+describe("a stage of the input", () => {
+  it("leads to its longest op", () => {
+    const rows = [
+      { op: "Map", category: "preprocessing", self_ms: 2 },
+      { op: "Batch", category: "preprocessing", self_ms: 3 },
+      { op: "Copy", category: "enqueue", self_ms: 1 },
+      { op: "None", category: "other", self_ms: 0 },
+    ];
+    expect([...longestOps(rows)]).toEqual([
+      ["preprocessing", "Batch"],
+      ["enqueue", "Copy"],
+    ]);
   });
 });

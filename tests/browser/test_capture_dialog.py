@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import PageServer, running, watched_page
+from browsing import PageServer, await_address, running, watched_page
+from playwright.sync_api import expect
 from remote_jobs import Job, running_jobs, unused_port
 
 import stepscope
@@ -55,8 +56,8 @@ def shown_session(page: Any, server: PageServer) -> dict[str, Any]:
     """The session that the page has opened, once the page shows it."""
     page.locator(".verdict").wait_for()
     (session,) = server.get("api/sessions")["sessions"]
-    assert f"session={session['id']}" in page.evaluate("location.hash")
-    assert page.get_by_role("dialog").count() == 0
+    await_address(page, "#/", f"session={session['id']}")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     return session  # type: ignore[no-any-return]
 
 
@@ -71,7 +72,7 @@ def test_a_job_is_captured_from_its_frameworks_server_and_opens_by_itself(page, 
     ask(page, server, job.address("theirs"))
     worker = page.locator(".workers li")
     worker.filter(has_text="recording").wait_for()
-    assert job.address("theirs") in worker.inner_text()
+    expect(worker).to_contain_text(job.address("theirs"))
 
     session = shown_session(page, server)
     assert len(session["hosts"]) == 1
@@ -81,8 +82,7 @@ def test_a_job_is_captured_from_its_frameworks_server_and_opens_by_itself(page, 
     assert numbers
     assert len(job.durations_ms(numbers)) == len(numbers)
     page.goto(f"{server.address}#/steps?session={session['id']}")
-    page.locator("[data-table=steps] .grid-row").first.wait_for()
-    assert page.locator("[data-table=steps] .table-count").inner_text().startswith(str(len(numbers)))
+    expect(page.locator("[data-table=steps] .table-count")).to_contain_text(f"{len(numbers)} row")
 
 
 def test_workers_are_captured_together_and_shown_as_one_session(page, server, jobs):
@@ -99,13 +99,11 @@ def test_of_two_workers_one_fails_and_the_other_ones_profile_is_kept(page, serve
     ask(page, server, job.address("theirs"), nobody)
 
     said = page.locator(".running [role=alert]")
-    said.wait_for()
-    assert nobody in said.inner_text()
+    expect(said).to_contain_text(nobody)
     assert job.address("theirs") not in said.inner_text()
-    states = dict(page.locator(".workers li").evaluate_all(
-        "all => all.map(each => [...each.children].slice(0, 2).map(part => part.textContent))"
-    ))  # fmt: skip
-    assert states == {job.address("theirs"): "saved", nobody: "failed"}
+    for address, state in {job.address("theirs"): "saved", nobody: "failed"}.items():
+        worker = page.locator(".workers li").filter(has_text=address)
+        expect(worker.locator(":scope > *").nth(1)).to_have_text(state)
     page.get_by_role("button", name="Open what was captured").click()
     assert len(shown_session(page, server)["hosts"]) == 1
 
@@ -115,8 +113,7 @@ def test_a_wrong_address_is_told_in_plain_words_and_can_be_corrected(page, serve
     ask(page, server, nobody)
 
     said = page.locator(".running [role=alert]")
-    said.wait_for()
-    assert nobody in said.inner_text()
+    expect(said).to_contain_text(nobody)
     assert "nobody listens" in said.inner_text() or "refused" in said.inner_text()
     assert "StatusCode" not in said.inner_text()
     assert server.get("api/sessions")["sessions"] == []

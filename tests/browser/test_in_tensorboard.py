@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import DRAWN, Watch, running_tensorboard, store_profile
+from browsing import DRAWN, PATIENCE_MS, Watch, await_address, running_tensorboard, store_profile
 from draw import draw
+from playwright.sync_api import expect
 from remote_jobs import running_jobs
 
 pytest.importorskip("tensorboard")
@@ -29,7 +30,7 @@ PLUGINS = {point.name for point in importlib.metadata.entry_points(group="tensor
 def board(browser: Any, address: str) -> Iterator[Any]:
     """A page of TensorBoard, of whose problems only those of our plugin count."""
     context = browser.new_context(viewport={"width": 1400, "height": 900})
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(PATIENCE_MS)
     problems: list[str] = []
     Watch((address,), problems).over(context)
     yield context.new_page()
@@ -66,7 +67,7 @@ def test_the_profile_tab_shows_the_whole_page(browser, tmp_path):
         page.goto(f"{address}#stepscope")
         tab = page.locator(OURS).first
         tab.wait_for()
-        assert "Profile" in tab.inner_text().title()
+        expect(tab).to_contain_text("Profile", ignore_case=True)
         frame = ours(page)
         frame.get_by_text("r1").first.wait_for()
         frame.locator(".verdict").wait_for()
@@ -93,7 +94,7 @@ def test_the_tab_appears_with_the_first_profile_while_tensorboard_runs(browser, 
     ):
         page.goto(address)
         reload_until(page, page.locator("[data-plugin-id=scalars]").first.is_visible)
-        assert not page.locator(OURS).first.is_visible()
+        expect(page.locator(OURS).first).not_to_be_visible()
 
         client.trace(jobs["plain"].address(), str(tmp_path / "logs"), 300)
         reload_until(page, page.locator(OURS).first.is_visible)
@@ -116,10 +117,10 @@ def test_a_profile_is_captured_from_within_tensorboard(browser, tmp_path):
         frame.get_by_label("Duration, ms").fill("300")
         frame.get_by_role("button", name="Capture 0.3 s").click()
         frame.get_by_role("dialog").wait_for(state="detached")
-        frame.locator(".verdict").wait_for()
         inner = next(inner for inner in page.frames if "plugin/stepscope" in inner.url)
         newest = inner.evaluate("() => fetch('api/sessions').then(answer => answer.json())")["sessions"][0]
-        assert f"session={newest['id']}" in inner.url
+        await_address(inner, "#/", f"session={newest['id']}")
+        frame.locator(".verdict").wait_for()
     assert newest["hosts"] == [jobs["plain"].address().replace(":", "_")]
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import HOSTILE, PageServer
+from browsing import HOSTILE, PageServer, await_address, settle
+from playwright.sync_api import expect
 
 from stepscope.cli.main import run
 
@@ -42,11 +43,6 @@ def show(page: Any, server: PageServer, tool: str, run_name: str, **params: str)
     query = urllib.parse.urlencode({"session": server.session(run_name), **params})
     page.goto(f"{server.address}#/{tool}?{query}")
     settle(page)
-
-
-def settle(page: Any) -> None:
-    page.wait_for_selector("main .card, main .state.empty, main .state.failed", timeout=60_000)
-    page.wait_for_function("() => !document.querySelector('main .spinner')", timeout=30_000)
 
 
 def said(capsys: pytest.CaptureFixture[str], tool: str, path: Path, *more: str) -> dict[str, Any]:
@@ -104,22 +100,20 @@ def rounds_to(text: str, value: float) -> bool:
 
 def test_charts_are_drawn_and_not_merely_there(page, page_server, corpus):
     show(page, page_server, "overview", TORCH)
-    page.wait_for_selector(".step-graph [data-drawn=true] canvas")
-    colours = page.evaluate(
+    # Device compute is blue and input is orange, on every page and in both themes.
+    page.wait_for_function(
         """() => {
             const canvas = document.querySelector('.step-graph canvas');
+            if (!canvas) return false;
             const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-            const found = {};
+            const found = { '47,101,237': 0, '223,133,67': 0 };
             for (let i = 0; i < data.length; i += 4) {
                 const key = [data[i], data[i + 1], data[i + 2]].join();
-                found[key] = (found[key] ?? 0) + 1;
+                if (key in found) found[key] += 1;
             }
-            return found;
+            return Object.values(found).every(count => count > 1000);
         }"""
     )
-    # Device compute is blue and input is orange, on every page and in both themes.
-    assert colours.get("47,101,237", 0) > 1000
-    assert colours.get("223,133,67", 0) > 1000
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------
@@ -163,7 +157,7 @@ def test_tables_and_their_csv_hold_what_the_command_line_says(page, page_server,
     rows = said(capsys, tool, page_server.logdir / profile)["rows"]
     show(page, page_server, tool, profile)
     if not rows:
-        assert page.locator(f"[data-table='{table}'] .grid-row").count() == 0
+        expect(page.locator(f"[data-table='{table}'] .grid-row")).to_have_count(0)
         return
     cells = downloaded(page, table)
 
@@ -195,6 +189,44 @@ def test_memory_over_time_and_its_peak_are_the_command_lines(page, page_server, 
     ]
 
 
+def test_the_graph_and_the_tables_of_tf_data_are_the_command_lines(page, page_server, corpus, capsys):
+    report = said(capsys, "tf-data", page_server.logdir / TF)
+    show(page, page_server, "tf-data", TF)
+
+    iterators = page.eval_on_selector_all(
+        ".graph-node", "all => all.map(e => [e.dataset.hintTitle, e.dataset.hintValue])"
+    )
+    assert iterators == [
+        [node["long_name"], f"self {node['self_us']} \N{MICRO SIGN}s, total {node['total_us']} \N{MICRO SIGN}s"]
+        for node in report["graph"]
+    ]
+    slow = page.locator(".graph-node.bottleneck")
+    assert slow.get_attribute("data-hint-title") == report["bottleneck"]["long_name"]
+    assert report["bottleneck"]["iterator"] in page.locator(".verdict-line").inner_text()
+    for table in ("pipelines", "executions"):
+        names = [name for name in report[table][0] if name != "graph"]
+        for texts, row in zip(shown_rows(page, table), report[table], strict=True):
+            for text, name in zip(texts, names, strict=True):
+                value = row[name]
+                assert rounds_to(text, value) if isinstance(value, int | float) else text == value, (name, text, value)
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV, the main table").click()
+    cells = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text("utf-8"), newline="")))
+    for cell, row in zip(cells, report["pipelines"], strict=True):
+        assert [name for name in cell if not same(cell[name], row[name])] == []
+
+    # Another host's execution has numbers of its own, and its place in the timeline.
+    other = next(each for each in report["executions"] if each["host"] != report["bottleneck"]["host"])
+    page.get_by_label(re.compile("^Host")).select_option(other["host"])
+    await_address(page, "#/tf-data?", f"tfhost={other['host']}")
+    page.get_by_label(re.compile("^Pipeline")).select_option(other["pipeline"])
+    link = page.get_by_role("link", name="In the timeline")
+    expect(link).to_have_attribute("href", re.compile(f"host={re.escape(other['host'])}"))
+    place = urllib.parse.parse_qs(urllib.parse.urlsplit(link.get_attribute("href")[1:]).query)
+    assert float(place["begin"][0]) == other["start_ms"]
+
+
 def test_a_host_has_its_own_numbers(page, page_server, capsys):
     path = page_server.logdir / "plugins" / "profile" / "two-hosts"
     for host in ("one", "two"):
@@ -205,7 +237,7 @@ def test_a_host_has_its_own_numbers(page, page_server, capsys):
         ]
     page.get_by_role("button", name="Choose a host").click()
     page.get_by_role("button", name="All 2 hosts").last.click()
-    assert "host=" not in page.evaluate("location.hash")
+    await_address(page, without="host=")
 
 
 def test_the_step_range_filters_the_pages(page, page_server, corpus, capsys):
@@ -213,18 +245,21 @@ def test_the_step_range_filters_the_pages(page, page_server, corpus, capsys):
     brush = page.get_by_role("slider", name="Steps to show")
     brush.focus()
     page.keyboard.press("ArrowRight")
+    await_address(page, "#/steps", "steps=")
     page.keyboard.press("Shift+ArrowLeft")
-    page.wait_for_function("() => location.hash.includes('steps=6-9')")
+    await_address(page, "#/steps", "steps=6-9")
     settle(page)
 
     assert [int(row["step"]) for row in downloaded(page, "steps")] == [6, 7, 8, 9]
     report = said(capsys, "overview", page_server.logdir / TORCH, "--steps", "6-9")
     page.keyboard.press("g")
     page.keyboard.press("s")
-    page.wait_for_selector(".verdict")
-    assert f"{report['step_time_ms']['mean']} ms" in page.locator(".figure").first.get_attribute("data-hint-value")
+    await_address(page, "#/overview?")
+    settle(page)
+    mean = page.locator(".verdict .figure").first
+    expect(mean).to_have_attribute("data-hint-value", f"{report['step_time_ms']['mean']} ms")
     page.get_by_role("button", name="Show all steps").click()
-    page.wait_for_function("() => !location.hash.includes('steps=')")
+    await_address(page, without="steps=")
 
 
 # -- use ---------------------------------------------------------------------------------------------------------------
@@ -234,7 +269,10 @@ def test_sorting_filtering_and_choosing_columns_change_the_table_its_csv_and_the
     show(page, page_server, "op-stats", TORCH)
     page.keyboard.press("/")
     page.keyboard.type("where=host self_percent > 1")
-    page.get_by_role("columnheader", name="Count").get_by_role("button").click()
+    expect(page.locator("[data-table=ops] .table-count")).to_contain_text(" of ")
+    count = page.get_by_role("columnheader", name="Count")
+    count.get_by_role("button").click()
+    expect(count).to_have_attribute("aria-sort", "descending")
     rows = downloaded(page, "ops")
 
     assert rows
@@ -245,6 +283,7 @@ def test_sorting_filtering_and_choosing_columns_change_the_table_its_csv_and_the
     assert [row[3] for row in shown_rows(page, "ops")] == [row["name"] for row in rows]
     page.get_by_role("button", name="Choose columns").first.click()
     page.get_by_label("Rank").uncheck()
+    expect(page.get_by_role("columnheader", name="Rank")).to_have_count(0)
     assert "rank" not in downloaded(page, "ops")[0]
 
     before = page.evaluate("location.hash")
@@ -259,7 +298,7 @@ def test_a_filter_that_makes_no_sense_says_so_and_hides_nothing(page, page_serve
     page.keyboard.press("/")
     page.keyboard.type("speed > 1")
 
-    assert "there is no column" in page.locator("[data-table=ops] .table-count").inner_text()
+    expect(page.locator("[data-table=ops] .table-count")).to_contain_text("there is no column")
     assert len(shown_rows(page, "ops")) > 10
 
 
@@ -268,9 +307,9 @@ def test_the_page_is_used_by_keys_alone(page, page_server, corpus):
     for keys, tool in (("ge", "steps"), ("go", "op-stats"), ("gk", "kernel-stats"), ("g7", "memory-profile")):
         for key in keys:
             page.keyboard.press(key)
-        page.wait_for_function(f"() => location.hash.startsWith('#/{tool}?')")
+        await_address(page, f"#/{tool}?")
     page.go_back()
-    page.wait_for_function("() => location.hash.startsWith('#/kernel-stats?')")
+    await_address(page, "#/kernel-stats?")
     settle(page)
 
     page.get_by_role("grid", name="Kernels by op").focus()
@@ -282,14 +321,15 @@ def test_the_page_is_used_by_keys_alone(page, page_server, corpus):
     assert urllib.parse.parse_qs(urllib.parse.urlsplit(link.get_attribute("href")[1:]).query)["find"] == [name]
     page.keyboard.press("Escape")
     details.wait_for(state="detached")
-    assert page.evaluate("document.activeElement.getAttribute('role')") == "grid"
+    expect(page.get_by_role("grid", name="Kernels by op")).to_be_focused()
 
     page.keyboard.press("?")
     page.get_by_role("heading", name="Help and keys").wait_for()
     page.keyboard.press("Escape")
+    expect(page.get_by_role("heading", name="Help and keys")).to_have_count(0)
     theme = page.evaluate("document.documentElement.dataset.theme")
     page.keyboard.press("t")
-    assert page.evaluate("document.documentElement.dataset.theme") != theme
+    page.wait_for_function("before => document.documentElement.dataset.theme !== before", arg=theme)
 
 
 def test_everything_that_can_be_clicked_can_be_reached_and_has_a_name(page, page_server, corpus):
@@ -327,9 +367,9 @@ def test_a_step_leads_to_its_interval_in_the_timeline(page, page_server, corpus,
 def test_the_head_of_a_column_says_what_it_means_and_in_which_unit(page, page_server, corpus):
     show(page, page_server, "steps", TF)
     page.get_by_role("columnheader", name="Duration").first.get_by_role("button").hover()
-    said = page.get_by_role("tooltip").inner_text()
-    assert said.startswith("duration_ms (ms)")
-    assert len(said) > 40
+    tip = page.get_by_role("tooltip")
+    expect(tip).to_contain_text("duration_ms (ms)")
+    assert len(tip.inner_text()) > 40
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------
@@ -339,7 +379,7 @@ def test_hostile_names_are_text(page, page_server):
     for tool in TOOLS:
         show(page, page_server, tool, "hostile")
         assert page.evaluate("() => window.hostile") is None, tool
-        assert page.locator("main img").count() == 0, tool
+        expect(page.locator("main img")).to_have_count(0)
     show(page, page_server, "op-stats", "hostile")
     assert any(HOSTILE.split()[0] in text for row in shown_rows(page, "ops") for text in row)
 
@@ -347,13 +387,12 @@ def test_hostile_names_are_text(page, page_server):
 def test_what_is_not_there_is_answered_with_what_there_is(page, page_server, page_problems):
     page.goto(f"{page_server.address}#/overview?session=nothing")
     page.get_by_role("alert").get_by_role("link", name=page_server.session("drawn")).click()
-    settle(page)
-    assert page.locator(".verdict").count() == 1
+    expect(page.locator(".verdict")).to_have_count(1)
 
     show(page, page_server, "nonsense", "drawn")
-    assert "There is no tool named" in page.get_by_role("alert").inner_text()
+    expect(page.get_by_role("alert")).to_contain_text("There is no tool named")
     page.get_by_role("alert").get_by_role("link", name="op-stats").click()
-    page.wait_for_function("() => location.hash.startsWith('#/op-stats?')")
+    await_address(page, "#/op-stats?")
 
     assert all("404" in problem for problem in page_problems)
     page_problems.clear()
@@ -361,10 +400,10 @@ def test_what_is_not_there_is_answered_with_what_there_is(page, page_server, pag
 
 def test_without_a_session_in_the_address_the_newest_is_shown(page, page_server):
     page.goto(page_server.address)
-    settle(page)
 
     newest = page_server.get("api/sessions")["sessions"][0]["id"]
-    assert f"session={newest}" in page.evaluate("location.hash")
+    await_address(page, "#/overview?", f"session={newest}")
+    settle(page)
 
 
 def test_another_session_is_found_by_its_name(page, page_server):
@@ -372,9 +411,7 @@ def test_another_session_is_found_by_its_name(page, page_server):
     page.get_by_role("button", name="Choose a session").click()
     page.keyboard.type("two-ho")
     page.locator(".session-list .choice").click()
-    page.wait_for_function(f"() => location.hash.includes('session={page_server.session('two-hosts')}')")
-
-    assert "filter" not in page.evaluate("location.hash")
+    await_address(page, "#/op-stats?", f"session={page_server.session('two-hosts')}", without="filter")
 
 
 # -- capture -----------------------------------------------------------------------------------------------------------
@@ -417,7 +454,8 @@ def test_a_capture_opens_its_session_by_itself_and_settings_are_remembered(page,
     page.get_by_label("Duration, ms").fill("1500")
     page.get_by_label("Python level").select_option("1")
     page.get_by_role("button", name="Capture 1.5 s").click()
-    page.wait_for_function(f"() => location.hash.includes('session={there}')")
+    await_address(page, "#/", f"session={there}")
+    expect(page.get_by_role("dialog")).to_have_count(0)
 
     assert asked == [
         {
@@ -431,7 +469,7 @@ def test_a_capture_opens_its_session_by_itself_and_settings_are_remembered(page,
         }
     ]
     page.keyboard.press("c")
-    assert page.get_by_label("Addresses").input_value() == "localhost:6009, worker:6009"
+    expect(page.get_by_label("Addresses")).to_have_value("localhost:6009, worker:6009")
 
 
 def test_a_capture_shows_its_workers_can_be_cancelled_and_says_what_went_wrong(page, page_server):
@@ -440,13 +478,13 @@ def test_a_capture_shows_its_workers_can_be_cancelled_and_says_what_went_wrong(p
     show(page, page_server, "overview", "drawn")
     page.keyboard.press("c")
     capture = page.get_by_role("button", name="Capture 2 s")
-    assert capture.is_disabled()
+    expect(capture).to_be_disabled()
     page.get_by_label("Addresses").fill("nonsense")
-    assert "no address" in page.get_by_role("alert").inner_text()
+    expect(page.get_by_role("alert")).to_contain_text("no address")
     page.get_by_label("Addresses").fill("localhost:6009")
     capture.click()
     page.get_by_text("60 s left").wait_for()
-    assert "recording" in page.locator(".workers").inner_text()
+    expect(page.locator(".workers")).to_contain_text("recording")
     page.get_by_role("button", name="Cancel").click()
     page.get_by_text("Cancelled").wait_for()
     assert asked[-1] == "cancel"

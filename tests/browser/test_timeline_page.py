@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import urllib.parse
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import HOSTILE, PageServer
+from browsing import HOSTILE, PageServer, settle, until
 from draw import MS
+from playwright.sync_api import expect
 
 from stepscope.analysis.timeline import search
 from stepscope.model import HostTrace
@@ -23,7 +23,7 @@ def show(page: Any, server: PageServer, run: str, **params: str) -> None:
     """Opens the timeline of a session and waits until all of it is drawn."""
     query = urllib.parse.urlencode({"session": server.session(run), **params})
     page.goto(f"{server.address}#/timeline?{query}")
-    page.wait_for_selector(".tl-tracks", timeout=60_000)
+    settle(page)
     page.wait_for_load_state("networkidle")
 
 
@@ -38,19 +38,23 @@ def param(page: Any, name: str) -> str | None:
     return query.get(name, [None])[0]
 
 
-def until(page: Any, holds: Callable[[], bool]) -> None:
-    """Waits until something holds; the address follows the picture after a moment."""
-    for _ in range(100):
-        if holds():
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError("it never came to hold")
-
-
 def window(page: Any) -> tuple[float, float]:
     """The window in ms, once the address tells it."""
     until(page, lambda: param(page, "begin") is not None)
     return float(param(page, "begin") or "nan"), float(param(page, "end") or "nan")
+
+
+def resting(page: Any) -> tuple[float, float]:
+    """The window in ms once it glides no more: two looks in a row see the same."""
+    seen = [window(page)]
+
+    def rests() -> bool:
+        page.wait_for_timeout(250)  # longer than the address takes to follow
+        seen.append(window(page))
+        return seen[-1] == seen[-2]
+
+    until(page, rests)
+    return seen[-1]
 
 
 def colours(page: Any, selector: str) -> int:
@@ -72,18 +76,17 @@ def colours(page: Any, selector: str) -> int:
 @pytest.mark.parametrize("run", CORPUS)
 def test_it_opens_on_real_profiles_and_draws_them(page, page_server, corpus, run):
     show(page, page_server, run)
-    page.wait_for_timeout(300)
 
-    assert page.locator(".tl-label").count() >= 3
-    assert colours(page, ".tl-tracks") > 10
-    assert colours(page, ".tl-overview") > 3
+    expect(page.locator(".tl-label").nth(2)).to_be_attached()
+    until(page, lambda: colours(page, ".tl-tracks") > 10)
+    until(page, lambda: colours(page, ".tl-overview") > 3)
 
 
 def test_a_link_shows_the_same_picture_again(page, page_server):
     show(page, page_server, "drawn", begin="2", end="12", find="kernel", pinned="t0")
 
-    until(page, lambda: "4" in page.locator(".tl-count").inner_text())
-    assert page.locator(".tl-pinned .tl-label").count() == 1
+    expect(page.locator(".tl-count")).to_contain_text("4")
+    expect(page.locator(".tl-pinned .tl-label")).to_have_count(1)
     assert (param(page, "begin"), param(page, "end"), param(page, "find")) == ("2", "12", "kernel")
 
 
@@ -95,8 +98,7 @@ def test_keys_zoom_and_move(page, page_server, key, grows, moves):
 
     page.keyboard.press(key)
     until(page, lambda: window(page) != (10.0, 20.0))
-    page.wait_for_timeout(400)  # the end of the glide
-    begin, end = window(page)
+    begin, end = resting(page)
 
     assert (end - begin > 10.001) - (end - begin < 9.999) == grows
     if moves:
@@ -110,7 +112,7 @@ def test_the_wheel_zooms_at_the_cursor_and_dragging_pans(page, page_server):
     page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 60)
     page.mouse.wheel(0, -300)
     until(page, lambda: window(page) != (10.0, 20.0))
-    begin, end = window(page)
+    begin, end = resting(page)
     assert end - begin < 10
     assert begin + (end - begin) / 4 == pytest.approx(12.5, abs=0.05)
 
@@ -118,7 +120,7 @@ def test_the_wheel_zooms_at_the_cursor_and_dragging_pans(page, page_server):
     page.mouse.move(box["x"] + box["width"] / 4 - 200, box["y"] + 60, steps=4)
     page.mouse.up()
     until(page, lambda: window(page)[0] > begin)
-    moved = window(page)
+    moved = resting(page)
     assert moved[0] - begin == pytest.approx((end - begin) * 200 / box["width"], rel=0.05)
 
 
@@ -129,11 +131,11 @@ def test_search_counts_all_and_walks_them_in_order(page, page_server, page_probl
 
     page.keyboard.press("/")
     page.keyboard.type("kernel")
-    until(page, lambda: page.locator(".tl-count").inner_text() == str(len(expected)))
+    expect(page.locator(".tl-count")).to_have_text(str(len(expected)))
     walked = []
     for number in range(1, 3):
         page.keyboard.press("Enter")
-        until(page, lambda number=number: page.locator(".tl-count").inner_text() == f"{number} of {len(expected)}")
+        expect(page.locator(".tl-count")).to_have_text(f"{number} of {len(expected)}")
         until(page, lambda: param(page, "selected") not in (None, *walked))
         walked.append(param(page, "selected"))
 
@@ -144,8 +146,7 @@ def test_details_are_those_of_the_trace(page, page_server):
     trace = trace_of(page_server, "drawn")
     kernel = int(search.find(trace, "kernel").rows[1])
     show(page, page_server, "drawn", selected=str(kernel))
-    page.wait_for_selector(".tl-details")
-    until(page, lambda: "Caused by" in page.locator(".tl-flows").inner_text())
+    expect(page.locator(".tl-flows")).to_contain_text("Caused by")
 
     facts = dict(
         page.locator(".tl-facts > div").evaluate_all(
@@ -169,9 +170,8 @@ def test_a_dragged_selection_adds_up_and_a_click_selects(page, page_server):
     page.mouse.move(box["x"] + box["width"] - 40, box["y"] + 90, steps=4)
     page.mouse.up()
     page.keyboard.up("Shift")
-    page.wait_for_selector(".tl-table tbody tr")
-    names = page.locator(".tl-table tbody td:first-child").all_inner_texts()
-    assert {"kernel", "launch", "IteratorGetNext"} <= set(names)
+    names = page.locator(".tl-table tbody td:first-child")
+    until(page, lambda: {"kernel", "launch", "IteratorGetNext"} <= set(names.all_inner_texts()))
 
     page.keyboard.press("Escape")
     page.wait_for_selector(".tl-pane", state="detached")
@@ -212,7 +212,6 @@ def test_hosts_are_chosen_here_where_there_are_several(page, page_server):
 
 def test_hostile_names_are_shown_as_text(page, page_server):
     show(page, page_server, "hostile", selected="1")
-    page.wait_for_selector(".tl-details h2")
 
-    assert HOSTILE[:20] in page.locator(".tl-details h2").inner_text()
+    expect(page.locator(".tl-details h2")).to_contain_text(HOSTILE[:20])
     assert page.evaluate("() => window.hostile") is None

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import DRAWN, PageServer, running, store_profile, watched_page
+from browsing import DRAWN, PageServer, running, settle, store_profile, watched_page
 from draw import draw
+from playwright.sync_api import expect
 from werkzeug.exceptions import NotFound
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from werkzeug.serving import make_server
@@ -41,12 +42,14 @@ def show(page: Any, server: PageServer, run: str, tool: str = "overview") -> str
     """Opens a session's page; returns its id."""
     session = server.session(run)
     page.goto(f"{server.address}#/{tool}?session={session}")
-    page.locator("main .card").first.wait_for()
+    settle(page)
     return session
 
 
-def shown_steps(page: Any) -> str:
-    return str(page.locator(".figure").filter(has_text="Steps").first.get_attribute("data-hint-value"))
+def expect_steps(page: Any, count: int) -> None:
+    """Waits until the summary tells of so many steps."""
+    steps = page.locator(".verdict .figure").filter(has_text="Steps").first
+    expect(steps).to_have_attribute("data-hint-value", str(count))
 
 
 def test_a_profile_that_is_deleted_while_open_leads_to_the_others(page, server, page_problems):
@@ -66,10 +69,10 @@ def test_a_profile_that_is_deleted_while_open_leads_to_the_others(page, server, 
 
 def test_a_profile_that_is_replaced_while_open_is_shown_anew(page, server):
     show(page, server, "first")
-    assert shown_steps(page) == "4"
+    expect_steps(page, 4)
     store_profile(server.logdir, "first", draw(LONGER))
     page.reload()
-    page.wait_for_function("() => document.querySelector('.figure[data-hint-value=\"5\"]')")
+    expect_steps(page, 5)
 
 
 def test_two_browsers_look_at_different_things(browser, page, server):
@@ -80,7 +83,7 @@ def test_two_browsers_look_at_different_things(browser, page, server):
         show(page, server, "first", "op-stats")
         assert "session=second" in other.evaluate("location.hash")
         assert "session=first" in page.evaluate("location.hash")
-        assert other.locator("[data-table=steps] .grid-row").count() == 4
+        expect(other.locator("[data-table=steps] .grid-row")).to_have_count(4)
 
 
 def test_a_request_that_breaks_is_told_in_place_and_can_be_repeated(page, server, page_problems):
@@ -89,8 +92,8 @@ def test_a_request_that_breaks_is_told_in_place_and_can_be_repeated(page, server
     page.goto(f"{server.address}#/op-stats?session={server.session('first')}")
     alert = page.get_by_role("alert")
     alert.wait_for()
-    assert "does not answer" in alert.inner_text()
-    assert page.get_by_role("link", name="Steps").first.is_visible()
+    expect(alert).to_contain_text("does not answer")
+    expect(page.get_by_role("link", name="Steps").first).to_be_visible()
 
     page.unroute("**/tools/op-stats*")
     alert.get_by_role("button").first.click()

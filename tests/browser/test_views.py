@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import urllib.parse
 from typing import Any
 
 import pytest
+from browsing import await_address, settle
+from playwright.sync_api import expect
 from test_pages import CORPUS, TF, TORCH, downloaded, said, same, show
 
 from stepscope.analysis.registry import TOOLS
@@ -71,7 +74,7 @@ def test_tables_hold_what_the_command_line_says(page, page_server, corpus, capsy
         rows = said(capsys, tool, page_server.logdir / profile)[key]
         show(page, page_server, tool, profile)
         if not rows:
-            assert page.locator(f"[data-table='{table}'] .grid-row").count() == 0
+            expect(page.locator(f"[data-table='{table}'] .grid-row")).to_have_count(0)
             continue
         if page.locator(f"[data-table='{table}'] .table-tools").count() == 0:
             continue  # a table of a few rows has no export
@@ -92,11 +95,12 @@ def test_arrow_keys_go_from_step_to_step_and_into_the_timeline(page, page_server
         show(page, page_server, tool, TORCH)
         graph = page.locator(".column-graph").first
         graph.focus()
-        page.keyboard.press("ArrowRight")
-        page.keyboard.press("ArrowRight")
-        assert f"{steps[1]['step']}" in graph.locator(".picked strong").inner_text(), tool
+        for step in steps[:2]:
+            page.keyboard.press("ArrowRight")
+            expect(graph.locator(".picked strong")).to_contain_text(str(step["step"]))
+        expect(graph.get_by_role("link", name="Show in the timeline")).to_have_count(1)
         page.keyboard.press("Enter")
-        page.wait_for_function("() => location.hash.startsWith('#/timeline?')")
+        await_address(page, "#/timeline?", "begin=")
         place = query_of(page.evaluate("location.hash"))
         assert float(place["begin"]) == pytest.approx(steps[1]["start_ms"], abs=1e-6), tool
         assert float(place["end"]) == pytest.approx(steps[1]["start_ms"] + steps[1]["duration_ms"], abs=1e-6), tool
@@ -105,6 +109,7 @@ def test_arrow_keys_go_from_step_to_step_and_into_the_timeline(page, page_server
 def test_a_click_on_a_column_or_on_a_moment_of_memory_leads_to_the_timeline(page, page_server, corpus, capsys):
     show(page, page_server, "memory-profile", TORCH)
     chart = page.locator(".chart[data-drawn=true]")
+    chart.scroll_into_view_if_needed()
     box = chart.bounding_box()
     chart.click(position={"x": box["width"] / 2, "y": 150})
     place = query_of(page.locator(".picked").get_by_role("link", name="Show in the timeline").get_attribute("href"))
@@ -117,6 +122,53 @@ def test_a_click_on_a_column_or_on_a_moment_of_memory_leads_to_the_timeline(page
     page.keyboard.press("ArrowRight")
     href = graph.get_by_role("link", name="Show in the timeline").get_attribute("href")
     assert query_of(href)["host"] in {"rank0", "rank1"}
+
+
+def test_a_part_of_the_mean_step_leads_to_a_step_that_has_about_as_much(page, page_server, corpus, capsys):
+    report = said(capsys, "overview", page_server.logdir / TORCH)
+    steps = {row["step"]: row for row in said(capsys, "steps", page_server.logdir / TORCH)["rows"]}
+    show(page, page_server, "overview", TORCH)
+    parts = page.locator("a.step-bar-part")
+    expect(parts).to_have_count(sum(ms > 0 for ms in report["breakdown_ms"].values()))
+    expect(parts.first).to_have_attribute("href", re.compile("^#/timeline"))
+
+    for category in ("input", "device_compute"):
+        label = {"input": "Input", "device_compute": "Device compute"}[category]
+        place = query_of(page.locator(f"a.step-bar-part[aria-label^='{label}']").get_attribute("href"))
+        mean = report["breakdown_ms"][category]
+        best = min(steps.values(), key=lambda step: abs(step[category] - mean))
+        assert float(place["begin"]) == pytest.approx(best["start_ms"], abs=1e-6)
+        assert float(place["end"]) == pytest.approx(best["start_ms"] + best["duration_ms"], abs=1e-6)
+    page.locator(".step-bar .legend-link").first.click()
+    await_address(page, "#/steps?", "steps.sort=-")
+
+
+def test_a_stage_of_the_input_leads_to_its_longest_op(page, page_server, corpus, capsys):
+    rows = said(capsys, "input-pipeline", page_server.logdir / TF)["rows"]
+    show(page, page_server, "input-pipeline", TF)
+
+    stage = page.get_by_role("link", name="Preprocessing in the timeline")
+    longest = max((row for row in rows if row["category"] == "preprocessing"), key=lambda row: row["self_ms"])
+    assert query_of(stage.get_attribute("href"))["find"] == longest["op"]
+    stage.click()
+    expect(page.locator(".tl-count")).to_contain_text("1 of")
+
+
+def test_the_documentation_of_an_advice_is_there_without_a_network(page, page_server, corpus, capsys):
+    first = said(capsys, "advice", page_server.logdir / TORCH)["advice"][0]
+    show(page, page_server, "advice", TORCH)
+    page.locator(f"[data-advice='{first['id']}']").get_by_role("link", name="means").click()
+
+    pane = page.get_by_role("dialog", name=first["class"].replace("_", " "))
+    expect(pane).to_contain_text("How the gain is predicted")
+    for heading in ("When it is said", "How sure it is"):
+        expect(pane).to_contain_text(heading)
+    rules = page.locator(".docs-rules li > code:first-child").all_inner_texts()
+    assert any(first["id"].startswith(rule) for rule in rules)
+    await_address(page, "#/advice?", f"about={first['class']}")
+    page.keyboard.press("Escape")
+    expect(pane).to_have_count(0)
+    await_address(page, "#/advice?", without="about=")
 
 
 def test_advice_leads_to_its_rows_and_intervals(page, page_server, corpus, capsys):
@@ -145,16 +197,18 @@ def test_a_module_opens_up_and_the_address_says_so(page, page_server, corpus, ca
     block = page.locator(f".icicle-block[aria-label^='{layer['module']}:']")
     assert f"total {layer['device_us'] / 1e3:.3g} ms" in block.get_attribute("aria-label")
     block.click()
-    page.wait_for_function(f"() => location.hash.includes('module={layer['id']}')")
+    await_address(page, "#/modules?", f"module={layer['id']}")
 
+    back = page.get_by_role("button", name="All modules")
+    back.wait_for()  # the picture is of the layer now
     names = page.eval_on_selector_all(
         ".icicle-block", "all => all.map(e => e.getAttribute('aria-label').split(':')[0])"
     )
     inside = [row["module"] for row in rows if row["parent"] == layer["id"]]
     assert names[0] == layer["module"]
     assert set(inside) <= set(names)
-    page.get_by_role("button", name="All modules").click()
-    page.wait_for_function("() => !location.hash.includes('module=')")
+    back.click()
+    await_address(page, "#/modules?", without="module=")
 
 
 def test_distributed_bars_are_the_spans_of_the_ranks(page, page_server, corpus, capsys):
@@ -195,6 +249,73 @@ def test_kernels_of_two_sessions_are_compared_step_for_step(page, page_server, c
     assert sizes == sorted(sizes, reverse=True)
 
 
+def side_by_side(page: Any) -> list[dict[str, str]]:
+    """The rows of the comparison; one of a few rows has no CSV, its numbers are those that its cells explain."""
+    table = page.locator("[data-table=compare]")
+    table.wait_for()
+    if table.get_by_role("button", name="CSV").count():
+        return downloaded(page, "compare")
+    return page.evaluate(  # type: ignore[no-any-return]
+        """() => {
+            const table = document.querySelector('[data-table=compare]');
+            const names = [...table.querySelectorAll('.head button')].map(each => each.dataset.hintTitle.split(' ')[0]);
+            const value = cell => (cell.dataset.hintValue ?? cell.textContent).trim().split(' ')[0];
+            const text = cell => cell.classList.contains('unknown') ? '' : value(cell);
+            return [...table.querySelectorAll('.grid-row')].map(row => Object.fromEntries(
+                [...row.querySelectorAll('.cell')].map((cell, at) =>
+                    [names[at], cell.classList.contains('right') ? text(cell) : cell.textContent.trim()])));
+        }"""
+    )
+
+
+# What is laid side by side of a page's report, as one number in all, and the sessions to compare.
+LAID_SIDE_BY_SIDE = {
+    "pod-viewer": (TORCH, WORKERS4, False, lambda report: sum(row["mean_ms"] for row in report["workers"])),
+    "idle": (
+        TORCH,
+        WORKERS4,
+        True,
+        lambda report: sum(row[f"{why}_ms"] for row in report["rows"] for why in ("host_wait", "kernel_wait", "other")),
+    ),
+    "distributed": (RANKS, "torch-nccl", True, lambda report: sum(row["total_us"] for row in report["collectives"])),
+    "op-shapes": (
+        TORCH,
+        WORKERS4,
+        True,
+        lambda report: sum(row["device_self_us"] + row["host_self_us"] for row in report["rows"]),
+    ),
+    "sequences": (QWEN, "torch-mi300-resnet", True, lambda report: sum(row["device_us"] for row in report["rows"])),
+}
+
+
+@pytest.mark.parametrize("tool", LAID_SIDE_BY_SIDE)
+def test_what_a_page_compares_is_all_of_its_report(page, page_server, corpus, capsys, tool):
+    mine, theirs, is_total, in_all = LAID_SIDE_BY_SIDE[tool]
+    show(page, page_server, tool, mine, **{"with": page_server.session(theirs)})
+    rows = side_by_side(page)
+
+    sides = [page_server.logdir / name for name in (mine, theirs)]
+    overviews = [said(capsys, "overview", path) for path in sides]
+    counts = [0 if report["steps_source"] == "none" else len(report["steps"]) for report in overviews]
+    per_step = counts if is_total and all(counts) else [1, 1]
+    for side, path, steps in zip(("this", "other"), sides, per_step, strict=True):
+        shown = sum(float(row[side] or 0) for row in rows)
+        assert shown > 0
+        assert shown == pytest.approx(in_all(said(capsys, tool, path)) / steps)
+
+
+def test_step_times_of_two_sessions_are_compared_by_their_spread(page, page_server, corpus, capsys):
+    show(page, page_server, "steps", TORCH, **{"with": page_server.session(WORKERS4)})
+    shown = {row["step_time"]: row for row in side_by_side(page)}
+
+    for side, name in (("this", TORCH), ("other", WORKERS4)):
+        times = said(capsys, "overview", page_server.logdir / name)["step_time_ms"]
+        told = {"mean": "mean", "standard deviation": "std", "shortest": "min", "longest": "max"}
+        assert {key: float(shown[row][side]) for row, key in told.items()} == pytest.approx(
+            {key: times[key] for key in told.values()}, abs=2e-3
+        )
+
+
 def test_a_comparison_stays_in_the_address_swaps_and_ends(page, page_server, corpus, capsys):
     reports = [said(capsys, "overview", page_server.logdir / name) for name in (TORCH, WORKERS4)]
     show(page, page_server, "overview", TORCH)
@@ -210,19 +331,20 @@ def test_a_comparison_stays_in_the_address_swaps_and_ends(page, page_server, cor
 
     sums = [sum(report["breakdown_ms"].values()) for report in reports]
     assert totals() == pytest.approx(sums)
-    assert page.locator(".comparison .cell.bad, .comparison .cell.good").count() > 0
+    expect(page.locator(".comparison .cell.bad, .comparison .cell.good").first).to_be_visible()
     page.reload()
-    page.wait_for_selector(".comparison .stacked")
+    settle(page)
     page.locator(".comparison").get_by_role("link", name="Swap").click()
-    page.wait_for_function(f"() => location.hash.includes('with={page_server.session(TORCH)}')")
-    page.wait_for_selector(".comparison .stacked")
+    await_address(page, "#/overview?", f"with={page_server.session(TORCH)}")
+    settle(page)
     assert totals() == pytest.approx(sums[::-1])
     page.keyboard.press("g")
     page.keyboard.press("o")
+    await_address(page, "#/op-stats?")
     page.wait_for_selector("[data-table=compare]")
     page.get_by_role("button", name="Stop comparing").first.click()
-    page.wait_for_function("() => !location.hash.includes('with=')")
-    assert page.locator(".comparison").count() == 0
+    await_address(page, "#/op-stats?", without="with=")
+    expect(page.locator(".comparison")).to_have_count(0)
 
 
 def test_steps_of_one_session_are_compared(page, page_server, corpus, capsys):
@@ -232,17 +354,16 @@ def test_steps_of_one_session_are_compared(page, page_server, corpus, capsys):
     )
     session = page_server.session(TORCH)
     show(page, page_server, "overview", TORCH, steps="5-6", withSteps="9-10", **{"with": session})
-    page.wait_for_selector(".compare-line")
 
-    assert page.locator(".compare-line span").first.get_attribute("data-hint-value") == f"{mean} ms, {other} ms"
+    expect(page.locator(".compare-line span").first).to_have_attribute("data-hint-value", f"{mean} ms, {other} ms")
 
 
 def test_what_is_compared_and_is_not_there_says_so(page, page_server, page_problems):
     show(page, page_server, "overview", "drawn", **{"with": "nothing"})
-    assert "nothing" in page.locator(".comparison").get_by_role("alert").inner_text()
-    assert page.locator(".verdict").count() == 1
-    show(page, page_server, "steps", "drawn", **{"with": page_server.session("two-hosts")})
-    assert page.locator(".comparison").get_by_role("link", name="Kernels").count() == 1
+    expect(page.locator(".comparison").get_by_role("alert")).to_contain_text("nothing")
+    expect(page.locator(".verdict")).to_have_count(1)
+    show(page, page_server, "advice", "drawn", **{"with": page_server.session("two-hosts")})
+    expect(page.locator(".comparison").get_by_role("link", name="Kernels")).to_have_count(1)
 
     assert all("404" in problem for problem in page_problems)
     page_problems.clear()

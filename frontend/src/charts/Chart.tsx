@@ -1,6 +1,6 @@
 /** A chart: ECharts in a box that loads it, follows its size and the theme, and says in words what it shows. */
 import type { ECharts, EChartsCoreOption } from "echarts/core";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { theme } from "../design/theme";
 import { Loading } from "../ui/basics";
 
@@ -33,7 +33,7 @@ export function Chart({ label, option, height, marks, onPick, onPoint, onZoom }:
   handlers.current = { onPick, onPoint, onZoom };
   const look = theme.value;
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     let gone = false;
     let watch: ResizeObserver | null = null;
     void loadCharts().then(({ init }) => {
@@ -61,7 +61,7 @@ export function Chart({ label, option, height, marks, onPick, onPoint, onZoom }:
     };
   }, []);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     chart.current?.setOption(option, { notMerge: true, lazyUpdate: false });
   }, [ready, option, look]);
 

@@ -1,7 +1,7 @@
 /** The frame, and the page of the tool that the address names. */
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { toggleTheme } from "../design/theme";
-import { go, route, toTool } from "../router";
+import { formatHash, go, route, toTool } from "../router";
 import { config, refreshSessions, sessionInfo, startError } from "../session";
 import { toolEntry, tools } from "../tools";
 import { HintLayer } from "../ui/hint";
@@ -16,7 +16,7 @@ import { Rail } from "./Rail";
 import { TopBar, captureOpen, helpOpen } from "./TopBar";
 
 export function App() {
-  useEffect(listenToKeys, []);
+  useLayoutEffect(listenToKeys, []);
   useEffect(() => {
     const look = () => document.visibilityState === "visible" && void refreshSessions();
     document.addEventListener("visibilitychange", look);
@@ -37,7 +37,7 @@ export function App() {
       </a>
       <Rail />
       <TopBar />
-      <main id="main" tabIndex={-1} class={`page page-${tool}`}>
+      <main id="main" tabIndex={-1} class={`page page-${tool}`} data-route={formatHash(route.value)}>
         {startError.value ? <Failed error={startError.value} retry={() => void start()} /> : config.value ? <PageOf tool={tool} /> : <Loading what="Starting" />}
       </main>
       {helpOpen.value && <Help onClose={() => (helpOpen.value = false)} />}

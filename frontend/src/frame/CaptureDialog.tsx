@@ -1,5 +1,5 @@
 /** Capturing from running jobs: what to ask for, how it goes on each worker, and the new session opened. */
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { asApiError, getJson, send, type ApiError } from "../api";
 import { bytes } from "../format";
 import { refreshSessions } from "../session";
@@ -136,7 +136,7 @@ function Running({ id, onAgain, onOpened }: { id: string; onAgain: () => void; o
   const [state, setState] = useState<CaptureState | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
   const url = `api/capture/${encodeURIComponent(id)}`;
-  useEffect(() => {
+  useLayoutEffect(() => {
     let timer = 0;
     let gone = false;
     let looks = 0;

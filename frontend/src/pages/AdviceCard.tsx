@@ -47,12 +47,15 @@ export function AdviceCard({ advice, first = false, whole = false, rank }: Advic
   );
 }
 
+/** Why the time is not to the digit that of the summary. */
+const STEP_TIME_HERE = "Step time is here the time from one step to the next on the host that sets the pace, without what the recording itself cost where that is known; the mean step of the summary is how long the steps themselves last, each on its slowest host.";
+
 function Gain({ advice }: { advice: Advice }) {
   const gain = advice.predicted_speedup;
   if (gain === null || gain <= 1) return null;
   const [now, then] = [advice.step_time_ms, advice.predicted_step_time_ms];
   return (
-    <p class="gain" tabIndex={0} {...hint("Predicted step time", `An upper bound of what the change can gain. ${sentence(advice.reasoning)}`, `${gain} times as fast`)}>
+    <p class="gain" tabIndex={0} {...hint("Predicted step time", `An upper bound of what the change can gain. ${sentence(advice.reasoning)}. ${STEP_TIME_HERE}`, `${gain} times as fast`)}>
       {now !== null && then !== null && (
         <span class="gain-times">
           {duration(now)} <Icon name="arrow" size={14} /> {duration(then)}
@@ -172,8 +175,10 @@ function Evidence({ advice }: { advice: Advice }) {
             </li>
           )}
           {advice.docs && (
-            <li class="muted" tabIndex={0} {...hint("In the documentation", "the class, its threshold, and how often the rule is right", advice.docs)}>
-              Documentation: <code>{advice.docs}</code>
+            <li>
+              <a class="evidence-row" href={linkTo("advice", { about: advice.class })} {...hint("From the documentation", "what the class means, from which threshold it is said, how sure it is and how the gain is predicted", advice.docs)}>
+                <Icon name="help" size={16} /> <span>What “{advice.class === "none" ? "nothing stands out" : advice.class.replaceAll("_", " ")}” means</span>
+              </a>
             </li>
           )}
         </ul>

@@ -1,9 +1,13 @@
 /** What to change, most gain first, each with all that it stands on. */
+import { lazy, Suspense } from "preact/compat";
 import type { Report, ToolAnswer } from "../api";
+import { route, setParams } from "../router";
 import { AdviceCard } from "./AdviceCard";
 import { Findings } from "./Findings";
 import type { Advice } from "./reports";
 import { ToolPage } from "./ToolPage";
+
+const AdviceDocs = lazy(() => import("./AdviceDocs"));
 
 interface AdviceReport extends Report {
   readonly verdict_text: string;
@@ -15,12 +19,18 @@ export default function AdvicePage() {
 }
 
 function All({ report }: ToolAnswer<AdviceReport>) {
+  const about = route.value.params["about"];
   return (
     <>
       <Findings lines={report.verdict_text ? [report.verdict_text] : []} />
       {report.advice.map((advice, index) => (
         <AdviceCard key={advice.id} advice={advice} first={index === 0} whole rank={index + 1} />
       ))}
+      {about && (
+        <Suspense fallback={null}>
+          <AdviceDocs key={about} kind={about} onClose={() => setParams({ about: null })} />
+        </Suspense>
+      )}
     </>
   );
 }

@@ -10,8 +10,9 @@ import { Table } from "../table/Table";
 import { tools } from "../tools";
 import { Card, Failed, Loading } from "../ui/basics";
 import { StackedBars } from "./Bars";
-import { COMPARABLE, compared, isBeyondNoise, toneOf, type Comparable, type StepCounts } from "./compare";
-import { shortKernel, shortPath } from "./names";
+import { COMPARABLE, type Comparable } from "./comparable";
+import { compared, isBeyondNoise, toneOf, type StepCounts } from "./compare";
+import { shapesText, shortKernel, shortPath } from "./names";
 import type { OverviewReport } from "./reports";
 
 export function Comparison({ tool, answer }: { tool: string; answer: ToolAnswer }) {
@@ -79,12 +80,18 @@ interface DifferenceProps {
   overviews: readonly [OverviewReport, OverviewReport];
 }
 
-const TEXTS = { kernel: shortKernel, call_site: shortPath };
+const TEXTS = { kernel: shortKernel, call_site: shortPath, input_shapes: shapesText, kernels: (text: string) => text.split(CHAIN).map(shortKernel).join(CHAIN) };
+/** Between the kernels of a sequence. */
+const CHAIN = " -> ";
 const LABELS = { this: "This", other: "Other", change_percent: "Change", this_count: "This, count", other_count: "Other, count" };
 
 function Difference({ tool, spec, mine, theirs, overviews }: DifferenceProps) {
   const counts = stepCounts(overviews);
-  const data = useMemo(() => compared(spec, spec.rows(mine), spec.rows(theirs), counts), [spec, mine, theirs, counts?.mine, counts?.theirs]);
+  const data = useMemo(() => {
+    const sides = [spec.rows(mine), spec.rows(theirs)] as const;
+    return sides[0] && sides[1] ? compared(spec, sides[0], sides[1], counts) : null;
+  }, [spec, mine, theirs, counts?.mine, counts?.theirs]);
+  if (!data) return <p class="muted">One of them has more rows than are laid side by side here. Choose fewer steps, or compare the exports.</p>;
   return (
     <>
       <StepTimeLine overviews={overviews} />

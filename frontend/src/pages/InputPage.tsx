@@ -5,11 +5,14 @@ import type { Column } from "../charts/steps";
 import { CATEGORY_COLOUR, mix, type Category } from "../design/colours";
 import { palette } from "../design/theme";
 import { duration, percent, short } from "../format";
+import { findInTimeline } from "../links";
 import { formatHash, route, withParams } from "../router";
 import { Card, Code, FigureRow, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
+import { Icon } from "../ui/icons";
 import type { Row } from "./reports";
 import { ColumnGraph } from "./ColumnGraph";
+import { longestOps } from "./examples";
 import { useStepLinks, type StepLink } from "./intervals";
 import { partsOfRow } from "./StepGraph";
 import { TableCard } from "./sections";
@@ -23,6 +26,8 @@ interface InputReport extends Report {
   readonly largest: string | null;
   readonly host_breakdown_ms: Readonly<Record<string, number>>;
   readonly steps?: readonly Row[];
+  /** The input ops. */
+  readonly rows?: readonly Row[];
 }
 
 export default function InputPage() {
@@ -120,6 +125,7 @@ function HostSide({ report, sections }: { report: InputReport; sections: readonl
   const table = tableTitled(sections, "Host side: where");
   const meaning = new Map(table?.columns?.["category"]?.map((name, row) => [String(name), String(table.columns?.["meaning"]?.[row] ?? "")]) ?? []);
   const total = STAGES.reduce((sum, stage) => sum + (report.host_breakdown_ms[stage.key] ?? 0), 0);
+  const longest = useMemo(() => longestOps(report.rows ?? []), [report]);
   const largest = Math.max(...STAGES.map((stage) => report.host_breakdown_ms[stage.key] ?? 0));
   return (
     <Card title="Host side" note="where the time of the input goes on the host">
@@ -130,7 +136,7 @@ function HostSide({ report, sections }: { report: InputReport; sections: readonl
             const colour = mix(CATEGORY_COLOUR[stage.category], palette.value.surface, stage.lighter);
             return (
               <li key={stage.key}>
-                <a href={formatHash(withParams(route.value, { "ops.filter": `category=${stage.key}` }))} {...hint(stage.label, meaning.get(stage.key) ?? "", `${ms} ms`)}>
+                <a class="hbar-row" href={formatHash(withParams(route.value, { "ops.filter": `category=${stage.key}` }))} {...hint(stage.label, meaning.get(stage.key) ?? "", `${ms} ms`)}>
                   <span class="hbar-name">{stage.label}</span>
                   <span class="hbar-track">
                     <span style={{ width: `${(100 * ms) / largest}%`, background: colour }} />
@@ -138,6 +144,11 @@ function HostSide({ report, sections }: { report: InputReport; sections: readonl
                   <span class="hbar-value">{`${short(ms)} ms`}</span>
                   <span class="hbar-share">{percent((100 * ms) / total)}</span>
                 </a>
+                {longest.has(stage.key) && (
+                  <a class="icon-button small" href={findInTimeline(longest.get(stage.key) as string)} aria-label={`${stage.label} in the timeline`} {...hint(`${stage.label} in the timeline`, "the events of the op that takes most of it", longest.get(stage.key) as string)}>
+                    <Icon name="arrow" size={14} />
+                  </a>
+                )}
               </li>
             );
           })}

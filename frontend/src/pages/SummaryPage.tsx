@@ -24,7 +24,7 @@ function Summary({ report, sections }: ToolAnswer<OverviewReport>) {
   const topOps = tableTitled(sections, "Top");
   return (
     <div class="summary">
-      <Verdict report={report} sections={sections} />
+      <Verdict report={report} sections={sections} steps={steps} />
       <AdviceCards report={report} />
       {steps.length > 1 && (
         <Card title="Step times" note={howNote(report)} actions={<a href={linkTo("steps")}>All steps</a>}>
@@ -50,7 +50,7 @@ function Summary({ report, sections }: ToolAnswer<OverviewReport>) {
 }
 
 /** The sentence, the bar, and the few figures that it stands on. */
-function Verdict({ report, sections }: { report: OverviewReport; sections: readonly Section[] }) {
+function Verdict({ report, sections, steps }: { report: OverviewReport; sections: readonly Section[]; steps: readonly GraphStep[] }) {
   const meaning = useMemo(() => meanings(sections), [sections]);
   const [head, rest] = splitVerdict(report.verdict_text);
   const mean = report.step_time_ms.mean;
@@ -58,7 +58,7 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: reado
     <section class="card verdict" aria-label="Verdict">
       <div class="verdict-head">
         <h1>
-          {mean !== null && <span class="verdict-step" {...(report.steps_source === "none" ? hint("Time of the capture", "no step was found in it: from its first event to its last", `${mean} ms`) : hint("Mean step time", "mean duration of the complete steps; a step lasts as long as on its slowest host", `${mean} ms`))}>{`${report.steps_source === "none" ? "The capture" : "Each step"} takes ${duration(mean)}: `}</span>}
+          {mean !== null && <span class="verdict-step" {...(report.steps_source === "none" ? hint("Time of the capture", "no step was found in it: from its first event to its last", `${mean} ms`) : hint("Mean step time", "mean duration of the complete steps; a step lasts as long as on its slowest host. Advice counts from one step to the next on the host that sets the pace, without what the recording cost, so its step time may differ a little", `${mean} ms`))}>{`${report.steps_source === "none" ? "The capture" : "Each step"} takes ${duration(mean)}: `}</span>}
           <span class="verdict-cause">{mean === null ? sentence(head) : head}</span>
         </h1>
         <div class="page-controls">
@@ -66,8 +66,8 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: reado
         </div>
       </div>
       {rest && <p class="verdict-rest">{sentence(rest)}</p>}
-      <StepBar breakdown={report.breakdown_ms} meaning={meaning} />
-      <FigureRow section={withInput(figuresTitled(sections, "Step time"), report)} {...(report.steps_source === "none" ? { names: ["mean", "input_bound_percent"] } : {})} labels={{ mean: report.steps_source === "none" ? "Capture" : "Mean step", std: "Deviation", min: "Shortest", max: "Longest", count: "Steps", between_steps_percent: "Between steps" }} />
+      <StepBar breakdown={report.breakdown_ms} meaning={meaning} steps={steps} />
+      <FigureRow section={withCost(withInput(figuresTitled(sections, "Step time"), report), report)} {...(report.steps_source === "none" ? { names: ["mean", "input_bound_percent"] } : {})} labels={{ mean: report.steps_source === "none" ? "Capture" : "Mean step", std: "Deviation", min: "Shortest", max: "Longest", count: "Steps", between_steps_percent: "Between steps", profiling_cost_percent: "Cost of profiling" }} />
     </section>
   );
 }
@@ -76,6 +76,13 @@ function withInput(section: Figures | null, report: OverviewReport): Figures | n
   if (!section) return null;
   const field = { name: "input_bound_percent", unit: "percent", doc: "share of the step time in which the step waits for its next batch, or copies it to the device, and no device computes", kind: "float" as const };
   return { ...section, fields: [...section.fields, field], values: { ...section.values, input_bound_percent: report.input_bound_percent } };
+}
+
+/** Stepscope's captures know it, if steps came before them. */
+function withCost(section: Figures | null, report: OverviewReport): Figures | null {
+  if (!section || report.profiling_cost_percent === null) return section;
+  const field = { name: "profiling_cost_percent", unit: "percent", doc: "how much longer the median step inside the capture was than the median of those before it; negative if it was shorter", kind: "float" as const };
+  return { ...section, fields: [...section.fields, field], values: { ...section.values, profiling_cost_percent: report.profiling_cost_percent } };
 }
 
 /** `highly input-bound: 33.4 % of ...` as its two halves. */

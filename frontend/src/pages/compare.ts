@@ -1,44 +1,8 @@
 /** Two answers of a tool side by side: the same rows of both, and how they differ. */
-import type { Cell, Field, Report } from "../api";
+import type { Cell, Field } from "../api";
 import { fromRows, type TableData } from "../table/model";
+import type { Comparable } from "./comparable";
 import type { Row } from "./reports";
-
-export interface Comparable {
-  /** The rows, with the key columns and the measure. */
-  readonly rows: (report: Report) => readonly Row[];
-  /** What two rows have in common if they are the same thing. */
-  readonly keys: readonly string[];
-  readonly measure: string;
-  readonly unit: string;
-  /** What the measure is, in words. */
-  readonly doc: string;
-  readonly count?: string;
-  /** Totals of a capture: they are compared per step, since captures are of different length. */
-  readonly isTotal: boolean;
-}
-
-const rowsOf = (name: string) => (report: Report) => ((report as unknown as Record<string, unknown>)[name] ?? []) as readonly Row[];
-
-interface OfMemory extends Report {
-  readonly memories?: readonly { readonly id: string; readonly peak: Readonly<Record<string, Cell>> }[];
-}
-
-export const COMPARABLE: Readonly<Record<string, Comparable>> = {
-  overview: {
-    rows: (report) => Object.entries((report as unknown as { breakdown_ms: Record<string, number> }).breakdown_ms).map(([category, ms]) => ({ category, ms })),
-    ...{ keys: ["category"], measure: "ms", unit: "ms", doc: "time of the category in the mean step", isTotal: false },
-  },
-  "op-stats": { rows: rowsOf("rows"), keys: ["where", "type", "name"], measure: "total_self_us", unit: "us", doc: "self time of the op", count: "occurrences", isTotal: true },
-  "kernel-stats": { rows: rowsOf("rows"), keys: ["kernel"], measure: "total_us", unit: "us", doc: "time of the kernel, whatever op launched it", count: "occurrences", isTotal: true },
-  "input-pipeline": { rows: rowsOf("rows"), keys: ["op", "category"], measure: "self_ms", unit: "ms", doc: "self time of the input op", count: "count", isTotal: true },
-  "critical-path": { rows: rowsOf("parts"), keys: ["part"], measure: "ms", unit: "ms", doc: "time of the part on the critical path of a step", isTotal: false },
-  modules: { rows: rowsOf("rows"), keys: ["module"], measure: "device_us", unit: "us", doc: "device time of the module with its children", count: "calls", isTotal: true },
-  syncs: { rows: rowsOf("rows"), keys: ["call", "call_site"], measure: "total_us", unit: "us", doc: "time that the host waits in the call", count: "count", isTotal: true },
-  "memory-profile": {
-    rows: (report) => ((report as OfMemory).memories ?? []).map((memory) => ({ memory: memory.id, bytes: memory.peak["in_use_bytes"] ?? null })),
-    ...{ keys: ["memory"], measure: "bytes", unit: "bytes", doc: "memory in use at its peak; of several hosts, all together", isTotal: false },
-  },
-};
 
 /** How many steps each side has, where totals can be told per step. */
 export interface StepCounts {
@@ -67,7 +31,7 @@ export function compared(spec: Comparable, mine: readonly Row[], theirs: readonl
   }
   const rows = [...pairs.values()].filter(({ values: [a, b] }) => (a ?? 0) !== 0 || (b ?? 0) !== 0).map((pair) => toRow(spec, pair));
   rows.sort((a, b) => Math.abs(Number(b["difference"])) - Math.abs(Number(a["difference"])));
-  return fromRows(fieldsOf(spec, spec.isTotal && steps !== null), rows);
+  return fromRows(fieldsOf(spec, rows, spec.isTotal && steps !== null), rows);
 }
 
 function add(into: [number | null, number | null], side: 0 | 1, value: Cell | undefined, by: number): void {
@@ -86,11 +50,14 @@ function toRow(spec: Comparable, { keys, values: [mine, theirs], counts }: Pair)
   };
 }
 
-function fieldsOf(spec: Comparable, perStep: boolean): Field[] {
+/** Of the columns that name a row, those that are numbers with a unit. */
+const UNITS: Readonly<Record<string, string>> = { bytes: "bytes" };
+
+function fieldsOf(spec: Comparable, rows: readonly Row[], perStep: boolean): Field[] {
   const what = perStep ? `${spec.doc}, per step: the total of the capture over its number of steps` : spec.doc;
   const number = (name: string, unit: string, doc: string): Field => ({ name, unit, doc, kind: "float" });
   return [
-    ...spec.keys.map((name): Field => ({ name, unit: "", doc: "what both sides have in common; rows of the same name are added up", kind: "str" })),
+    ...spec.keys.map((name): Field => ({ name, unit: UNITS[name] ?? "", doc: "what both sides have in common; rows of the same name are added up", kind: rows.some((row) => typeof row[name] === "number") ? "int" : "str" })),
     number("this", spec.unit, `${what}, in the session that is open; unknown where it has no such row`),
     number("other", spec.unit, `${what}, in the session that it is compared with; unknown where that has no such row`),
     number("difference", spec.unit, "this less other; a row that one side lacks counts as zero there"),

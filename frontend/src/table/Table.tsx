@@ -1,5 +1,5 @@
 /** The one table of the page: any number of rows, sorted, filtered, copied, exported, opened. */
-import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Cell, Field } from "../api";
 import { columnFormat, exact, fieldLabel, isKnown, unitLabel } from "../format";
 import { route, setParams } from "../router";
@@ -149,12 +149,12 @@ function Grid(props: GridProps) {
     setMore(box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
   };
   useLayoutEffect(measure, [rows, template]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const watch = new ResizeObserver(measure);
     if (scroller.current) watch.observe(scroller.current);
     return () => watch.disconnect();
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (scroller.current) scroller.current.scrollTop = 0;
     setAt(0);
   }, [rows]);

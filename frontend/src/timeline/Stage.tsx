@@ -1,6 +1,6 @@
 /** The tracks: labels at the left, the picture at the right, and what the mouse does with it. */
 import { effect, useSignalEffect } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { palette, theme } from "../design/theme";
 import { Icon } from "../ui/icons";
 import { visibleItems, type Item } from "./layout";
@@ -41,7 +41,7 @@ export function Stage({ model }: { model: Model }) {
   const scroll = useRef<HTMLDivElement>(null);
   const frame = useMemo(() => new Frame(model), [model]);
   const layout = model.layout.value;
-  useEffect(() => frame.mount(overview.current, head.current, tracks.current, scroll.current), [frame]);
+  useLayoutEffect(() => frame.mount(overview.current, head.current, tracks.current, scroll.current), [frame]);
   useSignalEffect(() => {
     model.layout.value; // eslint-disable-line no-unused-expressions
     frame.redraw();

@@ -1,5 +1,5 @@
 /** Above the timeline: the tools, the host, the search. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { setParams } from "../router";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
@@ -100,7 +100,7 @@ function SearchBox({ model, input }: { model: Model; input: { current: HTMLInput
   const [text, setText] = useState(found?.text ?? "");
   const [regex, setRegex] = useState(found?.regex ?? false);
   const timer = useRef(0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     // Somebody else searched (a link), or cleared the search.
     if (document.activeElement !== input.current || !found) {
       setText(found?.text ?? "");

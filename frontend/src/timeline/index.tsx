@@ -1,6 +1,6 @@
 /** The timeline of one host: everything between the page's address and the server's routes. */
 import { useSignalEffect } from "@preact/signals";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { asApiError, type ApiError } from "../api";
 import { route, setParams } from "../router";
 import { session as openSession } from "../session";
@@ -82,13 +82,17 @@ function Notices({ model }: { model: Model }) {
 }
 
 const WRITE_MS = 200;
+const TOOL = "timeline";
 
 /** Keeps the page's address and the timeline equal. */
 function useAddress(model: Model): void {
   const written = useRef<Partial<Address> | null>(null);
   const timer = useRef(0);
+  // Effects of signals outlive their component by a picture; by then the address belongs to another page.
+  const isGone = useRef(false);
   useSignalEffect(() => {
-    const { params } = route.value;
+    const { tool, params } = route.value;
+    if (tool !== TOOL || isGone.current) return;
     const own = written.current;
     if (own && Object.entries(own).every(([key, value]) => (params[key] ?? null) === value)) return;
     apply(model, params);
@@ -97,13 +101,20 @@ function useAddress(model: Model): void {
   useSignalEffect(() => {
     for (const each of [model.span, model.selected, model.found, model.choices, model.marks]) void each.value;
     window.clearTimeout(timer.current);
+    if (isGone.current) return;
     timer.current = window.setTimeout(() => {
       const next = current(model);
       written.current = next;
       setParams(next);
     }, WRITE_MS);
   });
-  useEffect(() => () => window.clearTimeout(timer.current), []);
+  useLayoutEffect(
+    () => () => {
+      isGone.current = true;
+      window.clearTimeout(timer.current);
+    },
+    [],
+  );
 }
 
 function current(model: Model): Address {

@@ -3,7 +3,7 @@
  * (its name and unit) and `data-hint-value` (the exact value); one listener on the page shows them.
  */
 import { signal } from "@preact/signals";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 interface Shown {
   readonly title: string;
@@ -26,7 +26,7 @@ export function hint(title: string, text: string, value?: string): HintAttribute
 }
 
 export function HintLayer() {
-  useEffect(listen, []);
+  useLayoutEffect(listen, []);
   const box = useRef<HTMLDivElement>(null);
   const now = shown.value;
   useLayoutEffect(() => {

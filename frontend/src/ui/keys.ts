@@ -1,6 +1,6 @@
 /** The keys of the page.  Whoever mounts adds its keys; the help lists what is there. */
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 
 export interface Binding {
   /** `t`, `?`, `g s` for one key after the other. */
@@ -12,8 +12,9 @@ export interface Binding {
 
 export const bindings = signal<readonly Binding[]>([]);
 
+/** In a layout effect: what is on the screen answers to its keys at once, and what has left it no longer does. */
 export function useKeys(list: readonly Binding[], when: readonly unknown[]): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     bindings.value = [...bindings.value, ...list];
     return () => {
       bindings.value = bindings.value.filter((binding) => !list.includes(binding));

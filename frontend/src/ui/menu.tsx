@@ -1,6 +1,6 @@
 /** A button that opens a small pane below itself.  Escape, a click elsewhere and leaving by Tab close it. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 interface MenuProps {
   label: string;
@@ -19,7 +19,7 @@ export function Menu({ label, button, buttonClass = "button quiet", align = "rig
     setOpen(false);
     opener.current?.focus();
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!open) return undefined;
     const outside = (event: Event) => {
       if (!box.current?.contains(event.target as Node)) setOpen(false);

@@ -75,7 +75,7 @@ def _traced(trace: HostTrace, rows: I64) -> list[Compiled]:
     """Calls of TensorFlow's functions that traced them."""
     if not trace.has_stat(stat_names.FUNCTION_CALL):
         return []
-    how = trace.stat_strings(stat_names.FUNCTION_CALL)[rows]
+    how = trace.stat_strings(stat_names.FUNCTION_CALL, rows=rows)
     traced = [text for text in np.unique(how).tolist() if trace.strings.raw(text).startswith(b"traced")]
     return _counted(trace.name_of(row) for row in rows[np.isin(how, traced)].tolist())
 
@@ -84,7 +84,7 @@ def _compiled(trace: HostTrace, rows: I64) -> list[Compiled]:
     """Programs that XLA compiles, each once for every compilation; frames that PyTorch compiles."""
     compiling = rows[named(trace, trace.events.type[rows], _PROGRAM_COMPILERS.match)]
     if len(compiling) and trace.has_stat(stat_names.PROGRAM_NAME):
-        names = trace.stat_strings(stat_names.PROGRAM_NAME)[compiling]
+        names = trace.stat_strings(stat_names.PROGRAM_NAME, rows=compiling)
         return _counted(_readable(trace.strings[name]) for name in names[names > 0].tolist())
     frames = int(named(trace, trace.events.type[rows], lambda name: name == _FRAME).sum())
     return [Compiled("a compiled frame", frames)] if frames else []
@@ -130,7 +130,7 @@ def _changing_shapes(trace: HostTrace) -> tuple[str, list[str]]:
     rows = rows[np.lexsort((trace.events.start_ps[rows], label[rows]))]
     first = rows[np.flatnonzero(np.append(True, np.diff(label[rows]) > 0))] if len(rows) else rows
     names = {trace.name_of(row) for row in first.tolist()}
-    texts = list(dict.fromkeys(trace.stat_strings(stat_names.INPUT_DIMS)[first].tolist()))
+    texts = list(dict.fromkeys(trace.stat_strings(stat_names.INPUT_DIMS, rows=first).tolist()))
     if len(names) != 1 or len(texts) < 2 or min(texts) <= 0:
         return "", []
     return names.pop(), [trace.strings[text] for text in texts[:_MOST_SHAPES]]

@@ -247,8 +247,8 @@ def _from_pageable(trace: HostTrace, rows: I64) -> Mask:
 
 def _compiled(trace: HostTrace, rows: I64) -> Mask:
     """Work of a compiled program or of a recorded graph: nobody launches its pieces one by one."""
-    of_program = trace.stat_strings(stat_names.HLO_MODULE)[rows] > 0
-    graph = trace.stat_ints(stat_names.GRAPH_NODE_ID, 0)[rows] > 0
+    of_program = trace.stat_strings(stat_names.HLO_MODULE, rows=rows) > 0
+    graph = trace.stat_ints(stat_names.GRAPH_NODE_ID, 0, rows=rows) > 0
     found: Mask = of_program | graph
     return found
 

@@ -217,6 +217,8 @@ class OverviewReport(Report):
         figures |= {f"breakdown_ms.{key}": (value, "ms") for key, value in self.breakdown_ms.items()}
         figures |= {f"placement.{key}": (value, units[key]) for key, value in self.placement.items()}
         figures["input_bound_percent"] = (self.input_bound_percent, "percent")
+        cost = None if self.profiling is None else self.profiling.percent
+        figures["profiling_cost_percent"] = (cost, "percent")
         figures["verdict"] = (self.verdict.name, "text")
         figures["steps_source"] = (self.steps_source, "text")
         return Rows("Figures", _METRIC_FIELDS, tuple(_metric(key, *figure) for key, figure in figures.items()))

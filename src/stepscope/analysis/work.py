@@ -262,7 +262,7 @@ def on_input_threads(trace: HostTrace, rows: I64) -> Mask:
 
 def _compiled(trace: HostTrace, ops: I64) -> Mask:
     """Ops of a compiled program: nobody dispatches them one by one."""
-    return (trace.stat_strings(stat_names.HLO_OP)[ops] > 0) | inside(trace, ops, K.EXECUTOR)
+    return (trace.stat_strings(stat_names.HLO_OP, rows=ops) > 0) | inside(trace, ops, K.EXECUTOR)
 
 
 def _compute(trace: HostTrace, ops: I64, device: Mask) -> int:
@@ -324,7 +324,7 @@ def _no_grad(trace: HostTrace, ops: I64, own: I64, inside_backward: Mask) -> int
     """Time of forward ops that autograd did not number: those under `torch.no_grad`."""
     if not trace.has_stat(stat_names.SEQUENCE_NUMBER):
         return None
-    numbered = trace.stat_ints(stat_names.SEQUENCE_NUMBER)[ops] >= 0
+    numbered = trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=ops) >= 0
     free = ~numbered & ~inside_backward & ~_inside_numbered(trace, ops) & ~inside(trace, ops, K.ANNOTATION)
     return int(own[free].sum())
 
@@ -354,7 +354,7 @@ def _rows(trace: HostTrace, heavy: I64) -> int | None:
     """The median of the first dimension of what heavy ops multiply."""
     if not len(heavy) or not trace.has_stat(stat_names.INPUT_DIMS):
         return None
-    texts, counts = np.unique(trace.stat_strings(stat_names.INPUT_DIMS)[heavy], return_counts=True)
+    texts, counts = np.unique(trace.stat_strings(stat_names.INPUT_DIMS, rows=heavy), return_counts=True)
     found = [_DIMS.search(trace.strings[text]) for text in texts.tolist()]
     known = [(int(match[1]), int(count)) for match, count in zip(found, counts, strict=True) if match]
     values = np.repeat([rows for rows, _ in known], [count for _, count in known])
@@ -364,6 +364,6 @@ def _rows(trace: HostTrace, heavy: I64) -> int | None:
 def _modules(trace: HostTrace, ops: I64, own: I64) -> list[OpShare]:
     if not trace.has_stat(stat_names.HLO_MODULE):
         return []
-    module = trace.stat_strings(stat_names.HLO_MODULE)[ops]
+    module = trace.stat_strings(stat_names.HLO_MODULE, rows=ops)
     named = module > 0
     return _by_text(trace, module[named], own[named], _MOST_MODULES)

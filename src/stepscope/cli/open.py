@@ -11,6 +11,11 @@ import typer
 from stepscope.errors import InputError
 
 
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("open")(open_page)
+
+
 def open_page(
     logdir: Annotated[str, typer.Argument(metavar="LOGDIR", help="A logdir, a parent of some, a session, or a file.")],
     port: Annotated[int | None, typer.Option("--port", min=0, max=65535, help="The first port to try.")] = None,
@@ -48,8 +53,10 @@ def serve(
     """Shows a logdir until the process is interrupted."""
     from stepscope.web import serving
     from stepscope.web.catalogue import Root
+    from stepscope.web.memory import share_arenas
     from stepscope.web.site import Site, SiteOptions
 
+    share_arenas()
     gc.enable()  # a server lives long; see `stepscope.cli.main.main`
     names = serving.allowed_hosts(host, allowed_hosts)
     options = SiteOptions([Root(logdir)], allowed_hosts=names, opens_newest=True)

@@ -1,0 +1,100 @@
+/** What of each tool's report is laid side by side when two sessions are compared. */
+import type { Cell, Report } from "../api";
+import type { Row, StepRow, StepsReport } from "./reports";
+
+export interface Comparable {
+  /** The rows, with the key columns and the measure; null where they are so many that the report came without them. */
+  readonly rows: (report: Report) => readonly Row[] | null;
+  /** What two rows have in common if they are the same thing. */
+  readonly keys: readonly string[];
+  readonly measure: string;
+  readonly unit: string;
+  /** What the measure is, in words. */
+  readonly doc: string;
+  readonly count?: string;
+  /** Totals of a capture: they are compared per step, since captures are of different length. */
+  readonly isTotal: boolean;
+}
+
+function listOf(report: Report, name: string): readonly Row[] | null {
+  return ((report as unknown as Record<string, unknown>)[name] as readonly Row[] | undefined) ?? null;
+}
+
+const rowsOf = (name: string) => (report: Report) => listOf(report, name);
+
+/** Rows of a list, each made into those of its parts. */
+const partsOf = (name: string, parts: (row: Row) => readonly Row[]) => (report: Report) => listOf(report, name)?.flatMap(parts) ?? null;
+
+interface OfMemory extends Report {
+  readonly memories?: readonly { readonly id: string; readonly peak: Readonly<Record<string, Cell>> }[];
+}
+
+export const COMPARABLE: Readonly<Record<string, Comparable>> = {
+  overview: {
+    rows: (report) => Object.entries((report as unknown as { breakdown_ms: Record<string, number> }).breakdown_ms).map(([category, ms]) => ({ category, ms })),
+    ...{ keys: ["category"], measure: "ms", unit: "ms", doc: "time of the category in the mean step", isTotal: false },
+  },
+  steps: {
+    rows: (report) => spreadOf((report as StepsReport).rows),
+    ...{ keys: ["step_time"], measure: "ms", unit: "ms", doc: "duration of the complete steps; of several hosts each step lasts as long as on its slowest", isTotal: false },
+  },
+  "op-stats": { rows: rowsOf("rows"), keys: ["where", "type", "name"], measure: "total_self_us", unit: "us", doc: "self time of the op", count: "occurrences", isTotal: true },
+  "kernel-stats": { rows: rowsOf("rows"), keys: ["kernel"], measure: "total_us", unit: "us", doc: "time of the kernel, whatever op launched it", count: "occurrences", isTotal: true },
+  "input-pipeline": { rows: rowsOf("rows"), keys: ["op", "category"], measure: "self_ms", unit: "ms", doc: "self time of the input op", count: "count", isTotal: true },
+  "critical-path": { rows: rowsOf("parts"), keys: ["part"], measure: "ms", unit: "ms", doc: "time of the part on the critical path of a step", isTotal: false },
+  modules: { rows: rowsOf("rows"), keys: ["module"], measure: "device_us", unit: "us", doc: "device time of the module with its children", count: "calls", isTotal: true },
+  syncs: { rows: rowsOf("rows"), keys: ["call", "call_site"], measure: "total_us", unit: "us", doc: "time that the host waits in the call", count: "count", isTotal: true },
+  "memory-profile": {
+    rows: (report) => ((report as OfMemory).memories ?? []).map((memory) => ({ memory: memory.id, bytes: memory.peak["in_use_bytes"] ?? null })),
+    ...{ keys: ["memory"], measure: "bytes", unit: "bytes", doc: "memory in use at its peak; of several hosts, all together", isTotal: false },
+  },
+  "pod-viewer": { rows: rowsOf("workers"), keys: ["host", "device"], measure: "mean_ms", unit: "ms", doc: "mean time of a step on the worker", isTotal: false },
+  idle: {
+    rows: partsOf("rows", ({ device, stream, host_wait_ms, kernel_wait_ms, other_ms }) => [
+      { device: device ?? null, stream: stream ?? null, waits_for: "the host", ms: host_wait_ms ?? null },
+      { device: device ?? null, stream: stream ?? null, waits_for: "a kernel", ms: kernel_wait_ms ?? null },
+      { device: device ?? null, stream: stream ?? null, waits_for: "something else", ms: other_ms ?? null },
+    ]),
+    ...{ keys: ["device", "stream", "waits_for"], measure: "ms", unit: "ms", doc: "time that the stream is idle for this reason; of several hosts, all together", isTotal: true },
+  },
+  distributed: { rows: rowsOf("collectives"), keys: ["operation", "ranks", "bytes"], measure: "total_us", unit: "us", doc: "time of the collective on the ranks that were recorded, all together", count: "count", isTotal: true },
+  "op-shapes": {
+    rows: partsOf("rows", ({ name, input_shapes, calls, device_self_us, host_self_us }) => [
+      { where: "device", name: name ?? null, input_shapes: input_shapes ?? null, self_us: device_self_us ?? null, calls: calls ?? null },
+      { where: "host", name: name ?? null, input_shapes: input_shapes ?? null, self_us: host_self_us ?? null, calls: calls ?? null },
+    ]),
+    ...{ keys: ["where", "name", "input_shapes"], measure: "self_us", unit: "us", doc: "self time of the op with inputs of these shapes", count: "calls", isTotal: true },
+  },
+  sequences: { rows: rowsOf("rows"), keys: ["kernels"], measure: "device_us", unit: "us", doc: "device time of the sequence", count: "count", isTotal: true },
+};
+
+/** The spread of the step times, and what is between its places: those of two captures can be compared, their numbers not. */
+export function spreadOf(rows: readonly StepRow[] | undefined): readonly Row[] | null {
+  if (!rows) return null;
+  const byStep = new Map<number, number>();
+  for (const row of rows) if (row.complete) byStep.set(row.step, Math.max(byStep.get(row.step) ?? 0, row.duration_ms));
+  const times = [...byStep.values()].sort((a, b) => a - b);
+  if (!times.length) return [];
+  const mean = times.reduce((sum, each) => sum + each, 0) / times.length;
+  return [
+    { step_time: "mean", ms: mean },
+    ...QUANTILES.map(([step_time, share]) => ({ step_time, ms: quantile(times, share) })),
+    { step_time: "standard deviation", ms: times.length > 1 ? Math.sqrt(times.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (times.length - 1)) : null },
+  ];
+}
+
+const QUANTILES = [
+  ["shortest", 0],
+  ["a quarter are shorter than", 0.25],
+  ["median", 0.5],
+  ["a quarter are longer than", 0.75],
+  ["one in ten is longer than", 0.9],
+  ["longest", 1],
+] as const;
+
+/** Between two times the one in proportion. */
+function quantile(sorted: readonly number[], share: number): number {
+  const place = share * (sorted.length - 1);
+  const [below, above] = [sorted[Math.floor(place)] as number, sorted[Math.ceil(place)] as number];
+  return below + (above - below) * (place - Math.floor(place));
+}

@@ -228,6 +228,23 @@ def test_many_fetches_are_host_sync() -> None:
     assert advice_of(draw(picture, sorts))[0][0] == "host_sync"
 
 
+@pytest.mark.parametrize(
+    ("framework", "fetches", "computes", "kind"),
+    [
+        ("pytorch", 16, 40, "host_sync"),
+        ("pytorch", 16, 120, "none"),  # 12 % of the step
+        ("pytorch", 8, 20, "none"),  # a few are usual
+        ("jax", 16, 40, "none"),  # they wait for what is computed anyway
+    ],
+)
+def test_many_fetches_count_beside_computation_too(framework: str, fetches: int, computes: int, kind: str) -> None:
+    sorts = {"i": Sort(K.OP, "aten::item")}
+    marks = "".join(f"M{step}{'-' * (computes + fetches - 2)}" for step in range(2))
+    trace = draw(f"host main | {marks}\nhost main | {2 * ('a' + '-' * (computes - 1) + 'i' * fetches)}", sorts)
+
+    assert advise(replace(context_of(trace), framework=framework)).items[0].kind == kind
+
+
 # -- thresholds ----------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from draw import MS, Sort, draw, traces
@@ -344,6 +345,7 @@ def test_python_on_the_host_is_not_explained_by_communication_on_the_device() ->
 
 # -- compiling -----------------------------------------------------------------------------------------------------
 
+PJIT = Sort(K.TRACED_FUNCTION, "PjitFunction(move)")
 COMPILES = {
     "F": Sort(K.TRACED_FUNCTION, "train_step", stats={"tf_function_call": "traced-nonXla", "tracing_count": 3}),
     "f": Sort(K.TRACED_FUNCTION, "train_step", stats={"tf_function_call": "notTraced-nonXla", "tracing_count": 3}),
@@ -372,6 +374,42 @@ def test_recompilation_names_what_is_compiled_and_what_changes(first_step: str, 
 
     assert item.kind == "recompilation"
     assert item.evidence.endswith(told)
+
+
+TAKES = {
+    "one changes": (["f32[8,4]", "f32[4]"], ["f32[9,4]", "f32[4]"]),
+    "none changes": (["f32[8,4]"], ["f32[8,4]"]),
+    "another number": (["f32[8,4]"], ["f32[8,4]", "f32[4]"]),
+    "one program": (["f32[8,4]"],),
+}
+
+
+@pytest.mark.parametrize(
+    ("takes", "told", "first_action"),
+    [
+        (
+            "one changes",
+            "; the shapes that argument 0 (from 0, trees flattened) of jit_move is given change:"
+            " f32[8,4], then f32[9,4]",
+            "keep shapes",
+        ),
+        (
+            "none changes",
+            ", each time for arguments of the same shapes: a static argument changes, or the function is new",
+            "do not mark as static_argnums",
+        ),
+        ("another number", "", "keep shapes"),
+        ("one program", "", "keep shapes"),
+    ],
+)
+def test_recompilation_names_the_argument_of_a_program_that_changes(takes: str, told: str, first_action: str) -> None:
+    known = Mock(parameters={"jit_move": list(map(tuple, TAKES[takes]))}.get)
+    trace = draw("host main | M0--------M1--------\nhost main | PX--a-----PX--a-----", {**COMPILES, "P": PJIT})
+    trace.derived("programs", lambda _: known)
+    (item,) = said(trace, framework="jax")
+
+    assert item.evidence.endswith(f"; jit_move 2 times in all{told}")
+    assert item.actions[0].startswith(first_action)
 
 
 # -- any trace -----------------------------------------------------------------------------------------------------

@@ -193,6 +193,34 @@ def test_a_program_of_random_bytes_does_no_harm() -> None:
     assert Programs({"p(1)": noise}).framework_op(1, "", "fusion.1") == ""
 
 
+def taking(*shapes: tuple[int, tuple[int, ...]]) -> bytes:
+    """A serialized program whose parameters are of these element types and sizes, each size below 128."""
+    parameters = b"".join(field(1, bytes([2 << 3, element]) + field(3, bytes(sizes))) for element, sizes in shapes)
+    return field(1, field(1, b"jit_step") + field(4, parameters + field(2, b"")))
+
+
+def test_a_program_knows_what_it_takes() -> None:
+    one, other = taking((11, (4, 2)), (4, ())), taking((11, (5, 2)), (99, (1,)))
+
+    found = Programs({"jit_step(9)": other, "jit_step(2)": one, "jit_other(3)": one, "jit_step(5)": program(OPS)})
+
+    assert found.parameters("jit_step") == [("f32[4,2]", "s32[]"), ("f32[5,2]", "?[1]")]
+    assert found.parameters("jit_none") == []
+
+
+def test_sizes_of_a_program_may_stand_one_by_one_and_be_large() -> None:
+    sizes = bytes([3 << 3, 0x84, 0x01]) + bytes([3 << 3, 7])  # 132 and 7
+    noise = bytes([9 << 3 | 1]) + bytes(8) + bytes([9 << 3 | 5]) + bytes(4)
+    shape = field(1, bytes([2 << 3, 16]) + noise + sizes)
+
+    assert Programs({"p(1)": field(1, field(4, shape))}).parameters("p") == [("bf16[132,7]",)]
+
+
+@pytest.mark.parametrize("keep", range(1, len(taking((11, (4, 2))))))
+def test_a_cut_program_tells_of_no_parameter(keep: int) -> None:
+    assert Programs({"p(1)": taking((11, (4, 2)))[:keep]}).parameters("p") == []
+
+
 def with_program(stats: Mapping[str, StatValue]) -> HostTrace:
     """One kernel with `stats`, and a program 17 for it."""
     builder = TraceBuilder("host")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from stepscope.analysis.feeding import feed_of
 from stepscope.analysis.loop import loop_of
 from stepscope.analysis.spans import Spans, outermost
+from stepscope.analysis.stepping import steps_of
 from stepscope.analysis.work import is_move, work_of
 from stepscope.model import EventKind, HostTrace, Trait
 
@@ -78,6 +79,18 @@ def test_what_lies_in_something_before_it_is_not_outermost() -> None:
 
 
 # -- the loop ------------------------------------------------------------------------------------------------------
+
+
+def test_without_marks_the_thread_that_calls_the_programs_is_the_loop() -> None:
+    trace = draw("""
+        host pool |  aaaaa  aaaaa  aaaaa  aaaaa
+        host main | F------F------F------F------
+    """)
+    found = loop_of(trace)
+
+    assert steps_of(trace).line < 0
+    assert found is not None
+    assert [each.name for each in found.programs] == ["train_step"]
 
 
 def activities(trace: HostTrace) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """What is traced and compiled while the steps run, and what about it changes from step to step, as far as it is told.
 
-TensorFlow tells which function it traces anew, JAX which program it compiles, PyTorch the shapes that ops are given.
-None of them tells the value of an argument that is no tensor.
+TensorFlow tells which function it traces anew, JAX which program it compiles and what each takes, PyTorch the shapes
+that ops are given.  None of them tells the value of an argument that is no tensor.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.analysis.columns import named, on_threads, rows_of
+from stepscope.analysis.hlo import programs as list_of_programs
 from stepscope.analysis.stepping import whole_steps
 from stepscope.model import EventKind, HostTrace, stat_names
 
@@ -22,6 +23,7 @@ K = EventKind
 
 _MOST_NAMES = 5
 _MOST_SHAPES = 3
+_SEVERAL = 2  # programs of a name, which can be compared
 _PROGRAM_COMPILERS = re.compile(r"(?:Cpu|Gpu|Tpu)Compiler::(?:RunBackend|CompileToBackendResult)$|XlaCompile")
 _FRAME = "entire_frame_compile"
 _GRAPH = re.compile(r"a?_+inference_(.+?)_+\d+(?:__XlaMustCompile.*)?$")
@@ -42,12 +44,15 @@ class CompileFacts:
 
     Attributes:
         programs: what is traced or compiled, most often first.
-        op, shapes: an op that is given other shapes in other steps, and some of them; empty if none is known.
+        op, shapes: an op, or an argument of a program, that is given other shapes in other steps, and some of them;
+            empty if none is known.
+        same_shapes: programs of one name were compiled for arguments of the same shapes.
     """
 
     programs: list[Compiled]
     op: str
     shapes: list[str]
+    same_shapes: bool = False
 
 
 def compiles_of(trace: HostTrace) -> CompileFacts | None:
@@ -56,7 +61,10 @@ def compiles_of(trace: HostTrace) -> CompileFacts | None:
     if not len(compiling):
         return None
     programs = _traced(trace, calls) or _compiled(trace, compiling)
-    return CompileFacts(programs, *_changing_shapes(trace))
+    op, shapes = _changing_shapes(trace)
+    if op or not programs or programs[0].times < _SEVERAL:
+        return CompileFacts(programs, op, shapes)
+    return CompileFacts(programs, *_changing_argument(trace, programs[0].name))
 
 
 def _in_steps(trace: HostTrace, rows: I64) -> I64:
@@ -89,6 +97,18 @@ def _readable(program: str) -> str:
     """
     found = _GRAPH.match(program)
     return found[1] if found else program
+
+
+def _changing_argument(trace: HostTrace, program: str) -> tuple[str, list[str], bool]:
+    """The argument of programs of a name that is given other shapes most often, and whether none is."""
+    known = list_of_programs(trace).parameters(program)
+    if len(known) < _SEVERAL or len({len(each) for each in known}) != 1:
+        return "", [], False
+    of_argument = [list(dict.fromkeys(shapes)) for shapes in zip(*known, strict=True)]
+    most = max(range(len(of_argument)), key=lambda at: len(of_argument[at]), default=0)
+    if not of_argument or len(of_argument[most]) == 1:
+        return "", [], True
+    return f"argument {most} (from 0, trees flattened) of {program}", of_argument[most][:_MOST_SHAPES], False
 
 
 def _counted(names: Iterable[str]) -> list[Compiled]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -11,6 +12,12 @@ from stepscope.model import HostTrace, PlaneKind, StatTag, stat_names
 
 _PROGRAM_ID = re.compile(r"(?P<module>.*)\((?P<id>-?\d+)\)")
 _BYTES_AN_INSTRUCTION = 32  # at least; leaves room to spare
+# Fields of XLA's HloProto, HloModuleProto, ProgramShapeProto and ShapeProto.
+_MODULE, _SHAPE_OF_PROGRAM, _PARAMETER, _ELEMENT_TYPE, _DIMENSIONS = 1, 4, 1, 2, 3
+_ELEMENTS = {
+    1: "pred", 2: "s8", 3: "s16", 4: "s32", 5: "s64", 6: "u8", 7: "u16", 8: "u32", 9: "u64", 10: "f16", 11: "f32",
+    12: "f64", 15: "c64", 16: "bf16", 18: "c128",
+}  # fmt: skip
 
 
 class Programs:
@@ -23,11 +30,13 @@ class Programs:
     def __init__(self, protos: dict[str, bytes]) -> None:
         self._protos: dict[str | int, bytes] = {}
         self._ops: dict[bytes, dict[str, str]] = {}
+        self._ids: dict[str, list[int]] = {}
         for name, proto in protos.items():
             found = _PROGRAM_ID.fullmatch(name)
             self._protos[found["module"] if found else name] = proto
             if found:
                 self._protos[int(found["id"])] = proto
+                self._ids.setdefault(found["module"], []).append(int(found["id"]))
 
     def __bool__(self) -> bool:
         return bool(self._protos)
@@ -40,6 +49,12 @@ class Programs:
         if proto not in self._ops:
             self._ops[proto] = _ops(proto)
         return self._ops[proto].get(instruction, "")
+
+    def parameters(self, module: str) -> list[tuple[str, ...]]:
+        """What each program of a module's name takes, such as `f32[32,128]`, in the order of their numbers; without
+        those that do not tell it."""
+        found = (_parameters(self._protos[number]) for number in sorted(self._ids.get(module, ())))
+        return [shapes for shapes in found if shapes]
 
 
 def programs(trace: HostTrace) -> Programs:
@@ -72,3 +87,70 @@ def _ops(proto: bytes) -> dict[str, str]:
             text = b":".join(parts).decode("utf-8", "replace")
             found[proto[name : name + name_len].decode("utf-8", "replace")] = text
     return found
+
+
+def _parameters(proto: bytes) -> tuple[str, ...]:
+    """The shapes of a serialized program's parameters; none if it is damaged."""
+    try:
+        shapes = (shape for module in _parts(proto, _MODULE) for shape in _parts(module, _SHAPE_OF_PROGRAM))
+        return tuple(_shape(each) for shape in shapes for each in _parts(shape, _PARAMETER))
+    except IndexError:
+        return ()
+
+
+def _shape(proto: bytes) -> str:
+    element = next((value for field, value in _fields(proto) if field == _ELEMENT_TYPE and isinstance(value, int)), 0)
+    dimensions: list[int] = []
+    for field, value in _fields(proto):
+        if field == _DIMENSIONS:
+            dimensions += [value] if isinstance(value, int) else _varints(value)
+    return f"{_ELEMENTS.get(element, '?')}[{','.join(map(str, dimensions))}]"
+
+
+def _parts(proto: bytes, wanted: int) -> Iterator[bytes]:
+    """The messages in a field of a message."""
+    return (value for field, value in _fields(proto) if field == wanted and isinstance(value, bytes))
+
+
+def _fields(proto: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Number and value of each field of a message that is a varint or has a length.
+
+    Raises:
+        IndexError: the message ends in the middle of one.
+    """
+    at = 0
+    while at < len(proto):
+        key, at = _varint(proto, at)
+        if key & 7 in (_FIXED_64, _FIXED_32):
+            at += 8 if key & 7 == _FIXED_64 else 4
+            continue
+        value, at = _varint(proto, at)
+        if key & 7 == _VARINT:
+            yield key >> 3, value
+        else:
+            yield key >> 3, proto[at : at + value]
+            at += value
+    if at > len(proto):
+        raise IndexError
+
+
+_VARINT, _FIXED_64, _FIXED_32 = 0, 1, 5  # how a field is written
+
+
+def _varints(data: bytes) -> list[int]:
+    found, at = [], 0
+    while at < len(data):
+        value, at = _varint(data, at)
+        found.append(value)
+    return found
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number that begins at a place, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at

@@ -27,7 +27,7 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 K = EventKind
 
-_OF_STARTS = 10  # percent of the kernels, from the shortest, that take no longer than it takes to start one
+_OF_STARTS = 50  # percent of the kernels, from the shortest, that take no longer than it takes to start one
 SEVERAL_STEPS = 5  # from here on it tells something that a gap has no counterpart in any other step
 LONG_GAP_PS = 300_000_000  # dispatching one op leaves shorter gaps; longer ones are a program's own Python
 NEAR_FETCH_PS = 1_000_000_000  # from one fetched value to the next, where a program looks at many
@@ -287,14 +287,18 @@ def _find(trace: HostTrace) -> LoopFacts | None:
 
 
 def _loop_line(trace: HostTrace, steps: HostSteps) -> int:
-    """The line of the step marks; without marks the thread that calls most programs and ops in steps."""
+    """The line of the step marks; without marks the thread that calls most programs in steps, without programs most
+    ops.  A thread that runs the ops of a program is nobody's loop."""
     if steps.line >= 0 and trace.lines.kind[steps.line] == LineKind.THREAD:
         return steps.line
-    calls = of_kinds(trace.events.kind, _CALLING) & (steps.label >= 0)
     lines = trace.lines_of(LineKind.THREAD)
-    bounds = zip(trace.lines.event_begin[lines].tolist(), trace.lines.event_end[lines].tolist(), strict=True)
-    count = [np.count_nonzero(calls[begin:end]) for begin, end in bounds]
-    return int(lines[np.argmax(count)]) if any(count) else -1
+    bounds = list(zip(trace.lines.event_begin[lines].tolist(), trace.lines.event_end[lines].tolist(), strict=True))
+    for kinds in (_CALLING_PROGRAMS, _CALLING):
+        calls = of_kinds(trace.events.kind, kinds) & (steps.label >= 0)
+        count = [np.count_nonzero(calls[begin:end]) for begin, end in bounds]
+        if any(count):
+            return int(lines[np.argmax(count)])
+    return -1
 
 
 def _loop(trace: HostTrace, line: int, seen: Spans) -> _Loop:
@@ -361,6 +365,7 @@ def _without_claims_on_programs(loop: _Loop) -> _Loop:
 
 
 # What the thread of a loop does.
+_CALLING_PROGRAMS = (K.TRACED_FUNCTION, K.EAGER_EXECUTE)
 _CALLING = (K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.RUNTIME_CALL, K.BACKWARD, K.PYTHON_CALL, K.OP)
 # XLA on a CPU runs a program: its ops say when they begin, but not all of them how long they work on other threads.
 _RUNS_PROGRAM = ("ThunkExecutor::Execute", "ThunkExecutor::Execute (wait for completion)")

@@ -21,6 +21,7 @@ _FEW_STARTS_PERCENT = 60.0  # with fewer starts, the share from which even these
 _LONGEST_START_MS = 1.0  # of a program with all that a framework does around it; waiting beyond is for something else
 _FETCHES = 10.0  # values a step
 _FETCHES_OF_STARTS = 0.1  # optimizers fetch their step counts; where values are looked at, there are more fetches
+_MUCH_FETCHED_PERCENT = 15.0  # of a step
 _REPEATS = 4.0  # of the same program, or of forward and backward, in a step
 _TINY_BATCH = 8
 _FEW_OPS = 300.0
@@ -76,9 +77,10 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     overhead = min(_overhead(context, work), starts * _LONGEST_START_MS)
     unfused = _single_ops(context, work)
     enough = threshold if starts >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
+    fetches = context.calls(Activity.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts)
     if context.percent(overhead) < enough and not unfused:
-        return None
-    if context.calls(Activity.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts) and not unfused:
+        return _fetching(context, work) if fetches and _fetches_much(context) else None
+    if fetches and not unfused:
         return _fetching(context, work)
     if _fetches_unseen(context, work):
         return _fetching(context, work, confidence=0.5)
@@ -88,6 +90,15 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if starts < (_FEWEST_TORCH_OPS if context.framework == "pytorch" else _FEWEST_STARTS):
         return None
     return _one_by_one(context, work, starts, unfused)
+
+
+def _fetches_much(context: Context) -> bool:
+    """Whether fetches take much of a step that otherwise computes.  PyTorch computes on the thread that fetches, so
+    that they wait for nothing; elsewhere they wait for what is computed anyway."""
+    loop = context.loop
+    if loop is None or context.framework != "pytorch":
+        return False
+    return context.percent(context.per_step(loop.fetches_ps) / MS) >= _MUCH_FETCHED_PERCENT
 
 
 def _torch_ops(context: Context, work: WorkFacts) -> float:

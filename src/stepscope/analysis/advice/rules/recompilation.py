@@ -13,17 +13,19 @@ _ACTIONS: Actions = {
         "pass changing numbers as tensors (tf.constant(x)), not as Python values: each new value is traced anew",
         "declare @tf.function(input_signature=[...]), or reduce_retracing=True, where shapes change",
         "keep shapes constant: .batch(n, drop_remainder=True), or pad",
+        "print(the_function.pretty_printed_concrete_signatures()) lists each trace's arguments: what differs between"
+        " two of them has changed",
     ),
     "jax": (
         "keep shapes constant: pad, or bucket lengths into a few sizes",
         "do not mark as static_argnums what changes; pass changing numbers as arrays",
         "define jitted functions once, outside the loop: a new lambda is compiled anew",
-        "jax.config.update('jax_explain_cache_misses', True) names the argument that changed",
+        "jax.config.update('jax_explain_cache_misses', True) logs what changed at every call that traces anew",
     ),
     "pytorch": (
         "torch.compile(dynamic=True), or torch._dynamo.mark_dynamic(x, 0), where shapes change",
         "pass changing numbers as tensors, not as Python values",
-        "TORCH_LOGS=recompiles names the guard that failed",
+        "TORCH_LOGS=recompiles python train.py logs the guard that failed, with the argument that changed",
     ),
     "": ("keep shapes and Python arguments of the compiled step constant",),
 }
@@ -53,7 +55,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         title="Stop tracing and compiling in every step",
         evidence=f"{context.percent(compiling):.1f} % of the time of a step traces or compiles programs"
         f"{_and_starts(context, removed - compiling)}{f', {times:.1f} times a step' if times else ''}{changed}",
-        actions=actions_for(context.framework, _ACTIONS),
+        actions=_actions(context),
         tool="steps",
         confidence=0.95,
         rows=(Row("steps", "compilation", round(compiling, 3)),),
@@ -79,7 +81,20 @@ def _what_changed(context: Context) -> str:
     if found is None or not (found.programs or found.op):
         return f"; most of it in {programs[0].name}" if programs else ""
     text = f"; {found.programs[0].name} {found.programs[0].times} times in all" if found.programs else ""
+    if found.same_shapes:
+        return f"{text}, each time for arguments of the same shapes: a static argument changes, or the function is new"
     return text + (f"; the shapes that {found.op} is given change: {', then '.join(found.shapes)}" if found.op else "")
+
+
+def _actions(context: Context) -> tuple[str, ...]:
+    """What helps against shapes that change goes last if they are known not to."""
+    actions = actions_for(context.framework, _ACTIONS)
+    found = context.pace.compiles if context.pace else None
+    return actions if found is None or not found.same_shapes else tuple(sorted(actions, key=_is_about_shapes))
+
+
+def _is_about_shapes(action: str) -> bool:
+    return action.startswith("keep shapes")
 
 
 RULE = Rule(id="compile.again", threshold_percent=8.0, evaluate=_evaluate)

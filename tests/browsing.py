@@ -100,6 +100,17 @@ def hostile_trace() -> HostTrace:
     return builder.build()
 
 
+def profiled_trace(**cost: float) -> HostTrace:
+    """Four steps of 100 ms, and what Stepscope measured of the cost of profiling."""
+    builder = TraceBuilder(host="vm")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main", 1)
+    for step in range(4):
+        line.event("train", step * 10**11, 10**11, EventKind.STEP_MARK, {"step_num": step})
+    if cost:
+        builder.plane("/stepscope:capture", stats=cost)
+    return builder.build()
+
+
 @pytest.fixture(scope="session")
 def page_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
     """A server on a logdir with the sessions `drawn`, `two-hosts`, `hostile`, and the corpus where there is one."""

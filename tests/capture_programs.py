@@ -2,8 +2,9 @@
 
     python capture_programs.py NAME LOGDIR
 
-prints one JSON line: the profile's path, the loop's own clock for every step in ms, where a capture by the framework's
-own calls lies that saw the same marks, and what Stepscope said when asked to start during that one.
+prints one JSON line: the profile's path, the least and the most ms that every step took by the loop's own clock, where
+a capture by the framework's own calls lies that saw the same marks, and what Stepscope said when asked to start during
+that one.
 """
 
 from __future__ import annotations
@@ -24,17 +25,22 @@ FIRST = 100
 Report = dict[str, Any]
 
 
-def _train(step: Callable[[], object]) -> list[float]:
-    """Marks and runs STEPS steps, numbered from FIRST; the wall time of each in ms."""
+def _train(step: Callable[[], object]) -> list[tuple[float, float]]:
+    """Marks and runs STEPS steps, numbered from FIRST; the wall time in ms inside the mark of each, and around it.
+
+    The mark's own time lies between the two, wherever a busy machine takes the CPU away.
+    """
     times = []
     for i in range(FIRST, FIRST + STEPS):
-        begin = time.perf_counter()
+        around = time.perf_counter()
         with profiler.Trace("train", step_num=i, _r=1) as mark:
+            inside = time.perf_counter()
             with profiler.annotate("load batch"):
                 time.sleep(0.002)
             step()
             mark.set_metadata(batch_size=32)
-        times.append((time.perf_counter() - begin) * 1e3)
+            least = time.perf_counter() - inside
+        times.append((least * 1e3, (time.perf_counter() - around) * 1e3))
     return times
 
 

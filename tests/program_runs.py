@@ -13,7 +13,7 @@ import numpy as np
 from stepscope.formats.base import require_format
 from stepscope.model import EventKind, HostTrace
 
-TIMEOUT_S = 120
+TIMEOUT_S = 300  # of a machine that does other things as well
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
 
 

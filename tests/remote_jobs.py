@@ -25,11 +25,19 @@ class Job:
     def address(self, whose: str = "ours") -> str:
         return f"localhost:{self.ports[whose]}"
 
-    def durations_ms(self, numbers: list[int]) -> list[float]:
-        """How long these steps took by the loop's own clock."""
+    def durations_ms(self, numbers: list[int]) -> list[tuple[float, float]]:
+        """The least and the most that each of these steps took by the loop's own clock."""
         lines = (line.split() for line in self.clock.read_text().splitlines())
-        took = {int(number): int(ns) / 1e6 for number, _, ns in lines}
+        took = {int(number): (int(least) / 1e6, int(most) / 1e6) for number, least, most in lines}
         return [took[number] for number in numbers]
+
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port that nobody listens on, and nobody else can take meanwhile."""
+    with socket.socket() as held:
+        held.bind(("localhost", 0))
+        yield int(held.getsockname()[1])
 
 
 @contextmanager
@@ -42,7 +50,7 @@ def running_jobs(folder: Path, names: Sequence[str]) -> Iterator[dict[str, Job]]
             for name, process in processes.items()
         }
         for process in processes.values():
-            process.communicate(timeout=30)
+            process.communicate(timeout=300)
         assert {process.returncode for process in processes.values()} == {0}
     finally:
         for process in processes.values():
@@ -55,10 +63,3 @@ def start_job(name: str, clock: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
-
-
-def unused_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return int(probe.getsockname()[1])

@@ -3,8 +3,8 @@
     python remote_programs.py NAME CLOCK
 
 prints one JSON line with the ports where it can be captured: `ours` is Stepscope's server, `theirs` the framework's.
-Then it trains until its standard input is closed, and writes a line to the file CLOCK for every step: its number, its
-begin in ns since 1970 and its duration in ns, by the loop's own clock.
+Then it trains until its standard input is closed, and writes a line to the file CLOCK for every step: its number, and
+the ns inside its mark and around it by the loop's own clock.  The mark's own time lies between the two.
 """
 
 from __future__ import annotations
@@ -82,11 +82,13 @@ def _train(step: Step, clock: Path) -> None:
         for number in itertools.count():
             if time.monotonic() > end or asked_to_end.is_set():
                 return
-            begin_unix, begin = time.time_ns(), time.perf_counter_ns()
+            around = time.perf_counter_ns()
             with profiler.step(number):
+                inside = time.perf_counter_ns()
                 time.sleep(0.01)
                 step()
-            file.write(f"{number} {begin_unix} {time.perf_counter_ns() - begin}\n")
+                least = time.perf_counter_ns() - inside
+            file.write(f"{number} {least} {time.perf_counter_ns() - around}\n")
 
 
 def free_port() -> int:

@@ -225,7 +225,7 @@ def test_copies_and_layouts_count_once_where_streams_overlap() -> None:
 
 @pytest.mark.parametrize(("letter", "ids"), [("u", ["input.pageable"]), ("v", ["none"])])
 def test_copies_from_memory_that_is_not_pinned(letter: str, ids: list[str]) -> None:
-    trace = two_steps("a" * 20, letter + "k" * 19)
+    trace = two_steps("a" * 30, letter + "k" * 29)
 
     assert [item.id for item in said(trace)] == ids
 

@@ -262,6 +262,19 @@ def test_a_device_that_lags_is_busy_in_every_step() -> None:
     ]
 
 
+def test_what_a_device_still_does_for_steps_before_the_capture_keeps_it_busy() -> None:
+    trace = draw("""
+        host main | M0--------M1--------
+        host main | L1        L2
+        gpu0 s    | k-----K1-  K2-------
+    """)  # nobody knows which step started `k`
+
+    assert parts(trace) == [
+        {"device_compute": 9.0, "other": 1.0},
+        {"kernel_launch": 1.0, "device_compute": 9.0},
+    ]
+
+
 def test_work_of_no_step_counts_for_none() -> None:
     trace = draw("""
         host main | M0------  M1------

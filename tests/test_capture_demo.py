@@ -21,7 +21,7 @@ def test_ten_steps_are_recorded(framework, tmp_path):
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")
     script = f"from stepscope import demo; print(demo.train({str(tmp_path)!r}, {framework!r}))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
 
     trace = read(Path(done.stdout.split()[-1]).read_bytes(), "demo", "host")

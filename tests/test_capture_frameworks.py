@@ -28,7 +28,7 @@ class Run:
     framework: str
     logdir: Path
     path: Path
-    step_ms: list[float]
+    step_ms: list[tuple[float, float]]
     foreign: Path
     busy: str | None
 
@@ -39,7 +39,7 @@ def run(request, tmp_path_factory) -> Run:
         pytest.skip(f"{request.param} is not installed, so there is nothing of it to capture")
     logdir = tmp_path_factory.mktemp(request.param)
     command = [sys.executable, capture_programs.__file__, request.param, str(logdir)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     said = json.loads(done.stdout.splitlines()[-1])
     paths = {name: Path(said.pop(name)) for name in ("path", "foreign")}
@@ -71,8 +71,8 @@ def test_every_step_is_in_it_and_as_long_as_the_loop_says(run):
     found = marks(read(run.path))
 
     assert list(found) == STEP_NUMBERS
-    apart = [step for step, ms in zip(found, run.step_ms, strict=True) if found[step] != pytest.approx(ms, 0.05, 0.5)]
-    assert len(apart) <= 1, (found, run.step_ms)  # the machine may take the CPU away between the two clocks, once
+    within = [least * 0.99 <= ms <= most * 1.01 for ms, (least, most) in zip(found.values(), run.step_ms, strict=True)]
+    assert all(within), (found, run.step_ms)
 
 
 def test_the_frameworks_own_events_are_in_it(run):

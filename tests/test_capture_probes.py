@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -215,7 +216,7 @@ for chunk in tracer.drain():
 """
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     command = [str(newer_pythons()[0]), "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
 
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == ["MainThread inner outer", "older thread inner outer"]
@@ -405,7 +406,7 @@ def activity(kind: int, begin: int, end: int, **more: object) -> SimpleNamespace
 class FakeCupti:
     """The module `cupti.cupti`, whose clock is 1,000 ns ahead of ours; hands its activities over at the last flush."""
 
-    ActivityKind = SimpleNamespace(CONCURRENT_KERNEL=10, MEMCPY=1, MEMSET=2)
+    ActivityKind = SimpleNamespace(CONCURRENT_KERNEL=10, MEMCPY=1, MEMCPY2=22, MEMSET=2)
 
     def __init__(self) -> None:
         self.enabled: set[int] = set()
@@ -426,27 +427,80 @@ class FakeCupti:
             self.completed([
                 activity(10, 1_100, 1_200, name="gemm", **launch),
                 activity(1, 1_210, 1_250, copy_kind=1, bytes=4096),
+                activity(22, 1_260, 1_270, copy_kind=10, bytes=64),
+                activity(2, 1_300, 0, bytes=8),  # not ended
                 activity(99, 0, 0),
             ])  # fmt: skip
 
 
-def test_what_runs_on_gpus_is_recorded_through_cupti(monkeypatch):
+@pytest.fixture
+def fake_cupti(monkeypatch) -> FakeCupti:
     fake = FakeCupti()
     monkeypatch.setitem(sys.modules, "cupti", SimpleNamespace(cupti=fake))
     monkeypatch.setitem(sys.modules, "cupti.cupti", fake)
     monkeypatch.setattr(cupti, "_registered", False)
+    return fake
+
+
+def test_what_runs_on_gpus_is_recorded_through_cupti(fake_cupti, caplog):
     tracer = cupti.CuptiTracer()
     tracer.start(ProfilerOptions(), Clock())
-    assert fake.enabled == {10, 1, 2}
+    assert fake_cupti.enabled == {10, 1, 22, 2}
     tracer.stop()
     trace = trace_of(tracer.drain())
 
-    assert fake.enabled == set()
-    assert ranges(trace) == [("gemm", 100, 200), ("MemcpyH2D", 210, 250)]
-    assert [EventKind(kind).name for kind in trace.events.kind] == ["KERNEL", "COPY_HOST_TO_DEVICE"]
+    assert fake_cupti.enabled == set()
+    assert ranges(trace) == [("gemm", 100, 200), ("MemcpyH2D", 210, 250), ("MemcpyP2P", 260, 270)]
+    assert [EventKind(kind).name for kind in trace.events.kind] == ["KERNEL", "COPY_HOST_TO_DEVICE", "COPY_PEER"]
     assert (trace.plane_name(0), trace.planes.kind[0], trace.planes.ordinal[0]) == ("/device:GPU:1", PlaneKind.GPU, 1)
     assert trace.lines.kind.tolist() == [LineKind.STREAM]
     assert "dynamic_shared:1024 grid:1,1,1" in trace.stats_of_event(0)["kernel_details"]
+    assert "1 kernels and copies are not in the profile" in caplog.text
+
+
+def test_a_cupti_that_another_profiler_holds_is_left_as_it_was(fake_cupti):
+    def refuse(kind: int) -> None:
+        if kind == fake_cupti.ActivityKind.MEMSET:
+            raise RuntimeError("CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED")
+        fake_cupti.enabled.add(kind)
+
+    fake_cupti.activity_enable = refuse
+    with pytest.raises(RuntimeError, match="MULTIPLE_SUBSCRIBERS"):
+        cupti.CuptiTracer().start(ProfilerOptions(), Clock())
+
+    assert fake_cupti.enabled == set()
+
+
+def test_records_of_the_real_package_are_understood():
+    real = pytest.importorskip("cupti.cupti", reason="cupti-python is not installed", exc_type=ImportError)
+
+    def record(sort: str, kind: int, **fields: object) -> object:
+        newest = max((name for name in dir(real) if re.fullmatch(rf"Activity{sort}\d+", name)), key=_number)
+        made = getattr(real, newest)()
+        for field, value in {"kind": kind, "device_id": 1, "stream_id": 7, "correlation_id": 5, **fields}.items():
+            setattr(made, field, value)
+        return made
+
+    kinds = real.ActivityKind
+    tracer = cupti.CuptiTracer()
+    tracer._cupti = real
+    tracer.add([
+        record("Kernel", kinds.CONCURRENT_KERNEL, start=10, end=20, name="gemm", grid_x=2, block_y=3),
+        record("Memcpy", kinds.MEMCPY, start=30, end=40, copy_kind=real.ActivityMemcpyKind.DTOH, bytes=8),
+        record("MemcpyPtoP", kinds.MEMCPY2, start=50, end=60, copy_kind=real.ActivityMemcpyKind.PTOP, bytes=8),
+        record("Memset", kinds.MEMSET, start=70, end=80, bytes=8),
+    ])  # fmt: skip
+    trace = trace_of(tracer.drain())
+
+    expected = [("gemm", 10, 20), ("MemcpyD2H", 30, 40), ("MemcpyP2P", 50, 60), ("Memset", 70, 80)]
+    assert ranges(trace) == expected
+    assert "grid:2,0,0 block:0,3,0" in trace.stats_of_event(0)["kernel_details"]
+    asked = ("get_timestamp", "activity_register_callbacks", "activity_enable", "activity_disable")
+    assert all(hasattr(real, name) for name in (*asked, "activity_flush_all"))
+
+
+def _number(name: str) -> int:
+    return int(re.findall(r"\d+", name)[-1])
 
 
 WANTED = [

@@ -95,6 +95,36 @@ def test_work_that_starts_long_after_its_launch_waited_for_another_stream():
     assert parts(found) == {"kernel_launch": 2, "device_compute": 10 + 6, "kernel_gap": 1}
 
 
+def test_a_queue_that_stands_still_waits_for_the_stream_that_works_meanwhile():
+    """As the optimizer's first kernel waits for the last collective of the backward pass."""
+    found = report(
+        draw("""
+            host main | M0--------------------
+            host main | L1L3L2
+            gpu0 s    |   K1---         K2----
+            gpu0 t    |     N3-------
+        """)
+    )
+    assert parts(found) == {
+        "kernel_launch": 2 + 2, "device_communication": 9, "kernel_gap": 3, "device_compute": 6,
+    }  # fmt: skip
+
+
+def test_a_copy_that_blocks_is_a_wait_for_the_copy():
+    found = report(
+        draw("""
+            host main | M0-----------------
+            host main | L1 V2----------a---
+            gpu0 s    |  K1------D2-
+        """, {"V": Sort(EventKind.RUNTIME_CALL, "hipMemcpyWithStream", "correlation_id")})
+    )  # fmt: skip
+    #              L kkkkkkkk DDD VVV aaaa
+
+    assert parts(found) == {
+        "kernel_launch": 1, "device_compute": 8, "device_copy": 3, "device_wait": 3, "host_compute": 4,
+    }  # fmt: skip
+
+
 def test_a_thread_that_waits_in_silence_leads_to_one_that_works():
     """The main thread is in `backward()`, of which only the Python frame is recorded."""
     found = report(

@@ -14,9 +14,10 @@ from stepscope.analysis import critical_path, op_stats, overview
 from stepscope.analysis.advice import Context, advise
 from stepscope.analysis.advice.gain import calm, with_only, without
 from stepscope.analysis.advice.whatif import what_if
+from stepscope.analysis.breakdown import CATEGORIES
 from stepscope.analysis.feeding import feed_of
 from stepscope.analysis.loop import Activity, LoopFacts, Recorded, loop_of
-from stepscope.analysis.verdict import Verdict, agree
+from stepscope.analysis.verdict import Verdict, agree, judge, unexplained
 from stepscope.analysis.work import work_of
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
@@ -262,17 +263,55 @@ COMPUTES = Verdict("compute_bound", 90.0, None, "compute-bound: 90.0 % of the st
 def test_the_verdict_in_the_light_of_the_first_advice(
     kind: str | None, gain: float | None, device: bool, name: str
 ) -> None:
-    found = agree(COMPUTES, kind, gain, device)
-
-    assert found.name == name
-    assert (found is COMPUTES) == (name == "compute_bound")
+    assert agree(COMPUTES, COMPUTES, kind, gain, device).name == name
 
 
 def test_the_verdict_says_what_would_go() -> None:
-    assert agree(COMPUTES, "small_batch", 75.0, False).sentence == (
+    assert agree(COMPUTES, COMPUTES, "small_batch", 75.0, False).sentence == (
         "launch-bound: 75.0 % of the time from step to step would go without starting work in small pieces"
         " (see the first advice)"
     )
+
+
+def test_on_a_device_the_verdict_stays_and_says_that_the_advice_is_about_something_else() -> None:
+    assert agree(COMPUTES, COMPUTES, "host_sync", 30.0, True).sentence == (
+        f"{COMPUTES.sentence}; one change gains most elsewhere: what the host does while nothing computes"
+    )
+    assert agree(COMPUTES, COMPUTES, "low_precision", 30.0, True) is COMPUTES
+
+
+SHARES = dict.fromkeys(CATEGORIES, 0.0)
+
+
+def test_what_no_rule_explains_is_no_limit_of_a_run_that_mostly_computes() -> None:
+    shares = SHARES | {"host_compute": 70.0, "other": 30.0}
+    verdict = judge(shares, has_device=False)
+    found = agree(verdict, unexplained(verdict, shares, False), "none", None, False)
+
+    assert verdict.name == "host_bound"
+    assert found.sentence == (
+        "compute-bound: 70.0 % of the step time computes on the host; 30.0 % runs no known work, for no one cause"
+    )
+
+
+@pytest.mark.parametrize(
+    ("shares", "device"),
+    [({"host_compute": 40.0, "other": 60.0}, False), ({"device_compute": 70.0, "other": 30.0}, True)],
+    ids=["most of the time", "with a device"],
+)
+def test_a_limit_that_no_rule_explains_stays(shares: dict[str, float], device: bool) -> None:
+    verdict = judge(SHARES | shares, device)
+
+    assert unexplained(verdict, SHARES | shares, device) is verdict
+
+
+def test_little_that_one_change_gains_is_not_what_limits_a_run() -> None:
+    shares = SHARES | {"host_compute": 80.0, "other": 20.0}
+    verdict = judge(shares, has_device=False)
+    otherwise = unexplained(verdict, shares, False)
+
+    assert agree(verdict, otherwise, "memory_churn", 15.0, False).name == "compute_bound"
+    assert agree(verdict, otherwise, "python_overhead", 15.0, False).name == "host_bound"
 
 
 # -- what if, with a device ----------------------------------------------------------------------------------------

@@ -48,10 +48,18 @@ def test_how_much_of_an_interval_is_covered() -> None:
     assert found.tolist() == [10, 0, 20, 1]
 
 
+@pytest.mark.parametrize("covered", [[(10, 20)], [(10, 12), (18, 20)]], ids=["one interval", "several"])
+def test_what_only_borders_on_a_set_does_not_touch_it(covered: list[tuple[int, int]]) -> None:
+    start, end = np.array([0, 5, 11, 19, 20]), np.array([10, 11, 11, 30, 30])
+
+    assert spans(*covered).touches(start, end).tolist() == [False, True, False, True, False]
+
+
 _points = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=8)
 
 
 @given(_points, _points)
+@settings(deadline=None)
 def test_sets_of_instants_are_sets(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> None:
     one, other = ({at for low, high in each for at in range(low, high)} for each in (a, b))
 

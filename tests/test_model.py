@@ -192,6 +192,23 @@ def test_a_stat_as_a_dense_column() -> None:
     assert trace.stat_ints(["not there"]).tolist() == [-1] * 4
 
 
+def test_a_dense_column_of_very_many_stats() -> None:
+    counts = np.random.default_rng(0).integers(0, 4, 40_000)
+    owner = np.repeat(np.arange(40_000), counts)
+    builder = TraceBuilder("vm")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
+    line.event("a", 0, 1, stats={"id": 1})
+    trace = builder.build()
+    name = trace.strings.find("id")
+    tag = np.full(len(owner), StatTag.INT, np.uint8)
+    stats = Stats(np.full(len(owner), name, np.int32), tag, owner + 7, np.append(0, np.cumsum(counts)))
+    events = Events(**{each.name: np.repeat(getattr(trace.events, each.name), 40_000) for each in fields(Events)})
+
+    column = replace(trace, events=events, event_stats=stats).stat_ints(["id"])
+
+    assert column.tolist() == [event + 7 if counts[event] else -1 for event in range(40_000)]
+
+
 def test_of_several_spellings_the_first_wins_event_by_event() -> None:
     builder = TraceBuilder("vm")
     line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
@@ -205,16 +222,40 @@ def test_of_several_spellings_the_first_wins_event_by_event() -> None:
     assert trace.stat_ints(["old", "new"]).tolist() == [1, 3, 4, -1]
 
 
+@pytest.mark.parametrize("others", [0, 1000], ids=["most-events", "few-events"])
+def test_a_stat_of_some_events_is_that_of_all_at_their_places(others: int) -> None:
+    builder = TraceBuilder("vm")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
+    line.event("a", 0, 1, stats={"old": 1, "new": 2, "text": "x"})
+    line.event("b", 1, 1, stats={"old": 3, "size": 0.5})
+    line.event("c", 2, 1, stats={"new": 4, "text": "y"})
+    line.event("d", 3, 1)
+    for at in range(others):  # so that few of the events are asked for
+        line.event("e", 4 + at, 1, stats={"old": at, "text": "x"})
+    trace = builder.build()
+    trace = replace(trace, type_stats=_one_stat(trace, int(trace.events.type[3]), "new", 99))
+    rows = np.array([3, 2, 0, 2, 1])
+
+    assert trace.stat_ints(["new", "old"], rows=rows).tolist() == [99, 4, 2, 4, 3]
+    assert trace.stat_ints(["old"], 7, rows=rows).tolist() == [7, 7, 1, 7, 3]
+    assert [trace.strings[row] for row in trace.stat_strings(["text"], rows=rows)] == ["", "y", "x", "y", ""]
+    assert np.nan_to_num(trace.stat_doubles(["size"], rows=rows)).tolist() == [0, 0, 0, 0, 0.5]
+    assert trace.stat_ints(["not there"], rows=rows).tolist() == [-1] * 5
+    assert trace.stat_ints(["old"], rows=rows[:0]).tolist() == []
+
+
+def _one_stat(trace: HostTrace, owner: int, name: str, value: int) -> Stats:
+    return Stats(
+        name=np.array([trace.strings.find(name)], np.int32),
+        tag=np.array([StatTag.INT], np.uint8),
+        value=np.array([value], np.int64),
+        offsets=np.searchsorted([owner], np.arange(len(trace.event_types) + 1)),
+    )
+
+
 def test_an_events_own_stat_wins_over_its_types() -> None:
     trace = small().build()
-    flops = trace.strings.find("id")
-    of_types = Stats(
-        name=np.array([flops], np.int32),
-        tag=np.array([StatTag.INT], np.uint8),
-        value=np.array([99], np.int64),
-        offsets=np.searchsorted([int(trace.events.type[1])], np.arange(len(trace.event_types) + 1)),
-    )
-    trace = replace(trace, type_stats=of_types)
+    trace = replace(trace, type_stats=_one_stat(trace, int(trace.events.type[1]), "id", 99))
 
     assert trace.stat_ints(["id"]).tolist() == [-1, 5, 1 - (1 << 63), -1]
     assert trace.stats_of_event(1)["id"] == 5

@@ -17,8 +17,9 @@ from typing import Any
 
 import grpc
 import pytest
+import remote_jobs
 from program_runs import step_numbers
-from remote_jobs import Job, running_jobs, unused_port
+from remote_jobs import Job, running_jobs
 
 import stepscope
 from stepscope import ProfilerOptions
@@ -49,8 +50,9 @@ def no_error_is_left():
 
 
 @pytest.fixture
-def closed_port() -> int:
-    return unused_port()
+def closed_port() -> Iterator[int]:
+    with remote_jobs.closed_port() as port:
+        yield port
 
 
 def captured(logdir: Path | str, *workers: str, **facts: Any) -> client.CaptureOutcome:
@@ -62,19 +64,24 @@ def captured(logdir: Path | str, *workers: str, **facts: Any) -> client.CaptureO
 
 @pytest.mark.parametrize(("name", "whose"), SERVERS)
 def test_steps_of_a_capture_are_those_of_the_loop(jobs, tmp_path, name, whose):
-    outcome = captured(tmp_path, jobs[name].address(whose))
+    for _ in range(3):  # of a busy machine, one of these windows begins and ends in time
+        outcome = captured(tmp_path, jobs[name].address(whose))
+        (worker,) = outcome.workers
+        assert (worker.phase, worker.cause, worker.detail) == (Phase.SAVED, None, "")
+        numbers = [int(row["step"]) for row in stepscope.load(worker.path).steps().to_dict()["rows"]]
+        own_ms = jobs[name].durations_ms(numbers)
+        window_ms = sum(most for _, most in own_ms)
+        if WINDOW_MS / 4 < window_ms < WINDOW_MS * 1.5:
+            break
 
-    (worker,) = outcome.workers
-    assert (worker.phase, worker.cause, worker.detail) == (Phase.SAVED, None, "")
     assert worker.path == f"{outcome.run}/localhost_{jobs[name].ports[whose]}.xplane.pb"
     assert Path(outcome.run).parent == tmp_path / "plugins" / "profile"
-    rows = stepscope.load(worker.path).steps().to_dict()["rows"]
-    numbers = [int(row["step"]) for row in rows]
-    own_ms = jobs[name].durations_ms(numbers)
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-    assert WINDOW_MS / 4 < sum(own_ms) < WINDOW_MS * 1.5  # a busy machine begins and ends late
+    assert WINDOW_MS / 4 < window_ms < WINDOW_MS * 1.5
+    rows = stepscope.load(worker.path).steps().to_dict()["rows"]
     inner = slice(1, -1) if name == "torch" else slice(None)  # it also keeps the steps that the window's ends cut
-    assert sum(row["duration_ms"] for row in rows[inner]) == pytest.approx(sum(own_ms[inner]), rel=0.05)
+    pairs = zip((row["duration_ms"] for row in rows[inner]), own_ms[inner], strict=True)
+    assert [pair for pair in pairs if not pair[1][0] * 0.99 <= pair[0] <= pair[1][1] * 1.01] == []
 
 
 def test_many_workers_at_once_and_one_is_dead(jobs, tmp_path, closed_port):
@@ -133,7 +140,7 @@ def their_clients(jobs, tmp_path_factory) -> dict[str, Any]:
     logdir = tmp_path_factory.mktemp("their_clients")
     addresses = [job.address() for job in jobs.values()]
     command = [sys.executable, str(HERE / "remote_clients.py"), str(logdir), *addresses]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
@@ -166,7 +173,7 @@ def test_our_messages_have_the_fields_of_tensorflows(their_clients):
 
 @contextmanager
 def long_capture(address: str, logdir: Path) -> Iterator[Any]:
-    """A capture of a minute that has begun; ended early when the block ends, and then a future of its outcome."""
+    """A capture of five minutes that has begun; ended early when the block ends, and then a future of its outcome."""
     cancel, recording = threading.Event(), threading.Event()
 
     def note(status: client.WorkerStatus) -> None:
@@ -174,9 +181,9 @@ def long_capture(address: str, logdir: Path) -> Iterator[Any]:
             recording.set()
 
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(client.capture_workers, CaptureRequest([address], logdir, 60_000), note, cancel)
+        running = pool.submit(client.capture_workers, CaptureRequest([address], logdir, 300_000), note, cancel)
         try:
-            assert recording.wait(10)
+            assert recording.wait(60)
             yield running
         finally:
             cancel.set()
@@ -198,7 +205,7 @@ def test_a_second_capture_is_told_of_the_first_which_can_be_ended_early(jobs, tm
 
 def _until_busy(logdir: Path, address: str) -> client.CaptureOutcome:
     """The request of the first capture may still be on its way when we are told that it was sent."""
-    for _ in range(20):
+    for _ in range(200):
         outcome = captured(logdir, address, duration_ms=1, attempts=1)
         if outcome.workers[0].cause == Cause.BUSY:
             return outcome
@@ -300,12 +307,12 @@ def test_continuous_profiling_that_cannot_be_says_why(jobs, tmp_path, closed_por
 
 
 def _call(channel: Any, method: service.Method, **fields: Any) -> Any:
-    return service.caller(channel, method)(messages.new(method.request, **fields), timeout=30)
+    return service.caller(channel, method)(messages.new(method.request, **fields), timeout=120)
 
 
 def _wait_for_steps(job: Job, count: int) -> None:
     before = job.clock.read_text().count("\n")
-    for _ in range(1000):
+    for _ in range(12_000):
         if job.clock.read_text().count("\n") >= before + count:
             return
         threading.Event().wait(0.01)
@@ -366,7 +373,8 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_is_wrong_with_an_address_is_told(tmp_path, monkeypatch, wrong):
-    monkeypatch.setattr(reach, "TIMEOUT_SECONDS", 1.0)
+    if wrong == "silent":  # the only one whose answer is that there is none
+        monkeypatch.setattr(reach, "TIMEOUT_SECONDS", 1.0)
     where, cause, text = WRONG[wrong]
 
     with where() as address:
@@ -458,8 +466,8 @@ def test_a_job_that_ends_while_it_is_captured_ends_at_once_and_gives_what_it_has
                 job.stdin.flush()
                 job.stdout.readline()
             job.stdin.close()
-            assert job.wait(10) == 0
-            (worker,) = capture.result(10).workers
+            assert job.wait(120) == 0
+            (worker,) = capture.result(120).workers
 
     assert worker.phase == Phase.SAVED, worker.detail
     assert len(stepscope.load(worker.path).steps().to_dict()["rows"]) == 3
@@ -489,7 +497,7 @@ def test_a_child_ends_and_its_parent_goes_on_to_serve():
 
         assert status == 0
         assert found == {f"localhost:{port}": None}
-        assert job.wait(10) == 0
+        assert job.wait(120) == 0
 
 
 def test_an_unreadable_run_is_not_left_behind(tmp_path, closed_port):

@@ -197,6 +197,11 @@ def test_torch_traces_beside_xplane_files_are_sessions_of_their_own(tmp_path: Pa
     assert shown(find_sessions(tmp_path)) == ["logs: vm", "logs/span_1: w"]
 
 
+def test_what_pytorch_wrote_beside_the_profile_that_was_made_of_it_is_no_session(tmp_path: Path) -> None:
+    draw(tmp_path, "logs/vm.1.xplane.pb logs/vm.1.pt.trace.json.gz logs/vm_rank1.xplane.pb logs/vm_rank1.pt.trace.json")
+    assert [files(session) for session in find_sessions(tmp_path)] == [["vm.1.xplane.pb", "vm_rank1.xplane.pb"]]
+
+
 # ---- which is the newest ---------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from stepscope.analysis import steps as steps_tool
 from stepscope.analysis.breakdown import CATEGORIES, breakdown
-from stepscope.analysis.stepping import HostSteps, steps_of
+from stepscope.analysis.device_steps import device_steps
+from stepscope.analysis.stepping import HostSteps, steps_of, whole_steps
 from stepscope.formats.xspace import reader, writer
 from stepscope.model import EventKind, HostTrace
 
@@ -91,6 +92,51 @@ def test_a_name_that_holds_its_number_is_not_given_it_again() -> None:
     trace = draw("host main | a--b--c--d--", sorts)
 
     assert steps_of(trace).name == ("ProfilerStep#9", "ProfilerStep#10", "phase10 0", "5")
+
+
+def test_the_first_step_does_not_begin_before_the_device_is_done_with_what_was_launched_before_it() -> None:
+    trace = draw("""
+        host main |    L5 M1------ M2------
+        host main |        L6       L7
+        gpu0 s    |  K3-------K5--K6-----K7----
+    """)  # K3: launched before the recording began, as its low id tells
+
+    assert spans(trace) == [("train 1", 14, 21), ("train 2", 21, 27)]
+    assert members(trace)["kernel"] == [-1, -1, 0, 1]
+
+
+def test_what_other_streams_still_do_of_earlier_work_does_not_delay_the_first_step() -> None:
+    trace = draw("""
+        host main | M1------ M2------
+        host main |  L6       L7
+        gpu0 s    | K3--K6-----K7----
+        gpu0 t    | N4--------
+    """)
+
+    assert spans(trace)[0] == ("train 1", 4, 11)
+
+
+def test_copies_that_prefetching_makes_during_the_first_step_are_no_backlog() -> None:
+    trace = draw("""
+        host main | M1------ M2------
+        host main |     L6       L7
+        host pre  |  L4
+        gpu0 s    |   U4  K6-     K7-
+    """)
+
+    assert spans(trace)[0] == ("train 1", 0, 9)
+
+
+def test_each_device_begins_the_first_step_when_it_is_done_with_its_own_backlog() -> None:
+    trace = draw("""
+        host main | M1-------- M2------
+        host main |  L6L8       L7L9
+        gpu0 s    | K3--K6------ K7----
+        gpu1 s    | K4------K8---- K9--
+    """)
+
+    begins = {of.device: [ps // MS for ps in of.start_ps] for of in device_steps(trace)}
+    assert begins == {"GPU:0": [4, 13], "GPU:1": [8, 14]}
 
 
 def test_a_mark_inside_a_mark_is_no_step() -> None:
@@ -365,6 +411,21 @@ def test_a_step_cut_by_the_edge_has_too_little_device_work(kernels: list[str], c
     """)
 
     assert steps_of(trace).complete.tolist() == complete
+
+
+def test_steps_that_the_edge_cuts_are_left_out_of_averages() -> None:
+    trace = draw("""
+        host main | M0----- M1----- M2----- M3-----
+        host main |  L1      L2      L3      L4
+        gpu0 s    |   K1      K2KKK   K3KKK   K4K
+    """)
+    steps, whole = steps_of(trace), whole_steps(trace)
+
+    assert steps.complete.tolist() == [False, True, True, False]
+    assert [whole.number.tolist(), whole.name, whole.complete.tolist()] == [[1, 2], ("train 1", "train 2"), [True] * 2]
+    assert whole.start_ps.tolist() == steps.start_ps[1:3].tolist()
+    assert whole.end_ps.tolist() == steps.end_ps[1:3].tolist()
+    assert whole.label.tolist() == [{1: 0, 2: 1}.get(label, -1) for label in steps.label.tolist()]
 
 
 def test_every_complete_step_counts() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 
@@ -136,7 +137,7 @@ def test_a_program_without_a_framework_is_captured_from_its_beginning(watch, fak
     watcher.finish()
 
     assert fake_session.said() == "start save"
-    assert watcher.outcome.startswith("no step was found; a window of 0.0 s was captured instead")
+    assert re.fullmatch(r"no step was found; a window of \d+\.\d s was captured instead", watcher.outcome)
 
 
 def test_a_framework_that_is_imported_ends_that_for_its_steps_are_to_come(watch, fake_session):
@@ -220,7 +221,7 @@ def test_a_step_that_another_thread_ends_meanwhile_neither_waits_nor_breaks(watc
     watcher._inside.acquire()
     thread = threading.Thread(target=steps, args=(watcher, *[OPTIMIZER] * 3))
     thread.start()
-    thread.join(5)
+    thread.join(60)
     assert not thread.is_alive()
     watcher._inside.release()
 

@@ -67,7 +67,7 @@ function Verdict({ report, sections, steps }: { report: OverviewReport; sections
       </div>
       {rest && <p class="verdict-rest">{sentence(rest)}</p>}
       <StepBar breakdown={report.breakdown_ms} meaning={meaning} steps={steps} />
-      <FigureRow section={withInput(figuresTitled(sections, "Step time"), report)} {...(report.steps_source === "none" ? { names: ["mean", "input_bound_percent"] } : {})} labels={{ mean: report.steps_source === "none" ? "Capture" : "Mean step", std: "Deviation", min: "Shortest", max: "Longest", count: "Steps", between_steps_percent: "Between steps" }} />
+      <FigureRow section={withCost(withInput(figuresTitled(sections, "Step time"), report), report)} {...(report.steps_source === "none" ? { names: ["mean", "input_bound_percent"] } : {})} labels={{ mean: report.steps_source === "none" ? "Capture" : "Mean step", std: "Deviation", min: "Shortest", max: "Longest", count: "Steps", between_steps_percent: "Between steps", profiling_cost_percent: "Cost of profiling" }} />
     </section>
   );
 }
@@ -76,6 +76,13 @@ function withInput(section: Figures | null, report: OverviewReport): Figures | n
   if (!section) return null;
   const field = { name: "input_bound_percent", unit: "percent", doc: "share of the step time in which the step waits for its next batch, or copies it to the device, and no device computes", kind: "float" as const };
   return { ...section, fields: [...section.fields, field], values: { ...section.values, input_bound_percent: report.input_bound_percent } };
+}
+
+/** Stepscope's captures know it, if steps came before them. */
+function withCost(section: Figures | null, report: OverviewReport): Figures | null {
+  if (!section || report.profiling_cost_percent === null) return section;
+  const field = { name: "profiling_cost_percent", unit: "percent", doc: "how much longer the median step inside the capture was than the median of those before it; negative if it was shorter", kind: "float" as const };
+  return { ...section, fields: [...section.fields, field], values: { ...section.values, profiling_cost_percent: report.profiling_cost_percent } };
 }
 
 /** `highly input-bound: 33.4 % of ...` as its two halves. */

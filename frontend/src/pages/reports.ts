@@ -48,6 +48,7 @@ export interface OverviewReport extends Report {
   readonly top_ops: readonly Row[];
   readonly advice: readonly Advice[];
   readonly missing: readonly { readonly what: string; readonly remedy: string }[];
+  readonly profiling_cost_percent: number | null;
   readonly steps?: readonly OverviewStep[];
 }
 

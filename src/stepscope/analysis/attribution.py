@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.grouping import forest, is_device_work
+from stepscope.analysis.grouping import forest, is_device_work, launched_before
 from stepscope.analysis.hlo import programs
 from stepscope.analysis.op_names import op_name
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
@@ -158,7 +158,7 @@ def _attribute(trace: HostTrace) -> Attribution:
     around = _around(trace, call)
     is_op = (around >= 0) & (_levels()[trace.events.kind[np.maximum(around, 0)]] == _OP_LEVEL)
     run = np.where(is_op, around, -1)
-    instruction = trace.stat_strings(stat_names.HLO_OP)[rows]
+    instruction = trace.stat_strings(stat_names.HLO_OP, rows=rows)
     _from_framework(trace, rows, instruction, table, op)
     _from_instructions(trace, rows, instruction, table, op)
     source[op >= 0] = Source.OWN
@@ -182,7 +182,7 @@ def _times(trace: HostTrace, rows: I64) -> I64:
     shown = trace.events.duration_ps[rows]
     if not trace.has_stat(stat_names.DEVICE_DURATION_PS):
         return shown
-    measured = trace.stat_ints(stat_names.DEVICE_DURATION_PS)[rows]
+    measured = trace.stat_ints(stat_names.DEVICE_DURATION_PS, rows=rows)
     return np.where(measured >= 0, measured, shown)
 
 
@@ -190,10 +190,7 @@ def _is_early(trace: HostTrace, rows: I64, time: I64, source: NDArray[np.uint8])
     lost: NDArray[np.bool_] = source == Source.NONE
     if time[lost].sum() * 100 < time.sum() * WORTH_SAYING_PERCENT:
         return np.zeros_like(lost)
-    correlation = trace.stat_ints(stat_names.CORRELATION_ID)
-    calls = correlation[(trace.lines.kind == LineKind.THREAD)[trace.events.line] & (correlation > 0)]
-    first = int(calls.min()) if len(calls) else 0
-    early: NDArray[np.bool_] = lost & (correlation[rows] > 0) & (correlation[rows] < first)
+    early: NDArray[np.bool_] = lost & launched_before(trace, trace.span_ps()[0])[rows]
     return early
 
 
@@ -213,7 +210,7 @@ def _around(trace: HostTrace, calls: I64) -> I64:
 
 def _from_framework(trace: HostTrace, rows: I64, instruction: I64, table: _OpTable, op: I32) -> None:
     """Ops by the framework op that the work carries.  The ops of a TPU core are what they are called."""
-    text = trace.stat_strings(stat_names.FRAMEWORK_OP)[rows]
+    text = trace.stat_strings(stat_names.FRAMEWORK_OP, rows=rows)
     core = (trace.lines.kind == LineKind.DEVICE_OPS)[trace.events.line[rows]]
     text = np.where((text <= 0) & core, names_of(trace, rows), text)
     kind = trace.events.kind[rows].astype(np.int64)
@@ -229,7 +226,7 @@ def _from_instructions(trace: HostTrace, rows: I64, instruction: I64, table: _Op
     at = np.flatnonzero(instruction > 0)
     if len(at):
         name_of = instruction_names(trace)
-        program = trace.stat_ints(stat_names.PROGRAM_ID)[rows]
+        program = trace.stat_ints(stat_names.PROGRAM_ID, rows=rows)
         table.put(op, at, instruction, program, lambda piece: name_of(int(rows[piece]), int(instruction[piece])))
 
 
@@ -266,7 +263,7 @@ def _from_graph_nodes(trace: HostTrace, rows: I64, table: _OpTable, op: I32, sou
 
 def _from_graphs(trace: HostTrace, rows: I64, call: I64, table: _OpTable, op: I32, source: NDArray[np.uint8]) -> None:
     """What a launched graph does, by the graph, where nothing tells the ops that were recorded into it."""
-    graph = trace.stat_ints(stat_names.GRAPH_ID, 0)[rows]
+    graph = trace.stat_ints(stat_names.GRAPH_ID, 0, rows=rows)
     names = names_of(trace, np.maximum(call, 0))
     launches = [at for at in np.unique(names).tolist() if _GRAPH_LAUNCH.match(trace.strings[at])]
     lost = np.flatnonzero((source == Source.NONE) & ((graph > 0) | ((call >= 0) & np.isin(names, launches))))

@@ -172,22 +172,24 @@ def breakdown(trace: HostTrace, steps: HostSteps) -> Breakdown:
     """Breaks the steps of a host down.
 
     What counts for a step is the work that happens while it lasts, whichever step the work was started for: a program
-    that runs ahead of its computations does the work of one step during the next.
+    that runs ahead of its computations does the work of one step during the next, and in the first step that of steps
+    before the capture.
     """
     links, rank = forest(trace), rank_events(trace)
     known = (rank > Rank.NONE) & (links.extent_ps > 0)
-    own = _outer_rows(known & (steps.label >= 0), rank, links.parent)
-    row, start, end = active_parts(trace, own)
     abut = bool((steps.start_ps[1:] >= steps.end_ps[:-1]).all())
+    ours = steps.label >= 0
+    own = _outer_rows(known & (ours | is_device_work(trace) if abut else ours), rank, links.parent)
+    row, start, end = active_parts(trace, own)
     label = None if abut else steps.label[row]
     totals = _time_by_rank(rank[row], start, end, steps.start_ps, steps.end_ps, label)
     between = np.zeros(len(Rank), np.int64)
     if abut and steps.line >= 0:  # steps that are not a thread's own leave no gaps to speak of
-        near = (steps.label >= 0) | (trace.events.line == steps.line) | is_device_work(trace)
+        near = ours | (trace.events.line == steps.line) | is_device_work(trace)
         row, start, end = active_parts(trace, _outer_rows(known & near, rank, links.parent))
         gaps = _time_by_rank(rank[row], start, end, steps.end_ps[:-1], steps.start_ps[1:])
         between = gaps.sum(axis=0)
-    compute = own[rank[own] >= Rank.COMPUTE]
+    compute = own[(rank[own] >= Rank.COMPUTE) & ours[own]]
     one = np.zeros(len(compute), np.int32)
     begin = trace.events.start_ps[compute]
     whole = _exclusive(one, rank[compute], begin, begin + links.extent_ps[compute], 1)[0]

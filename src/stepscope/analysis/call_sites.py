@@ -29,7 +29,7 @@ def call_sites(trace: HostTrace, rows: I64) -> I64:
     """
     sites = _frames_around(trace, rows)
     if trace.has_stat(stat_names.CALL_STACK):
-        sites = np.where(sites >= 0, sites, trace.stat_strings(stat_names.CALL_STACK)[rows])
+        sites = np.where(sites >= 0, sites, trace.stat_strings(stat_names.CALL_STACK, rows=rows))
     return sites
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.analysis.grouping import forest
 from stepscope.analysis.spans import Spans
-from stepscope.analysis.stepping import steps_of
+from stepscope.analysis.stepping import whole_steps
 from stepscope.model import EventKind, HostTrace, LineKind, StatTag
 
 Mask = NDArray[np.bool_]
@@ -21,6 +21,7 @@ _BIT_OF: dict[EventKind, int] = {
     EventKind.BACKWARD: 2,
     EventKind.EXECUTOR: 4,
     EventKind.ANNOTATION: 8,
+    EventKind.OP: 16,
 }
 
 
@@ -30,12 +31,12 @@ def on_threads(trace: HostTrace) -> Mask:
 
 
 def observed(trace: HostTrace) -> Spans:
-    """The time that is looked at: from the first step's begin to the last one's end.
+    """The time that is looked at: from the begin of the first whole step to the end of the last one.
 
     Steps that are marked on no thread are nobody's loop, and what lies between them is not known to be a part of one;
     then the time between them is left out.
     """
-    steps = steps_of(trace)
+    steps = whole_steps(trace)
     if not len(steps.number) or steps.line < 0:
         return Spans.of(steps.start_ps, steps.end_ps)
     return Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
@@ -43,14 +44,30 @@ def observed(trace: HostTrace) -> Spans:
 
 def of_kinds(kind: NDArray[np.uint8], kinds: Iterable[EventKind]) -> Mask:
     """Which of the events are of one of some kinds: bool of the shape of `kind`."""
-    table = np.zeros(256, np.bool_)
-    table[[int(each) for each in kinds]] = True
-    return table[kind]
+    found = np.zeros(kind.shape, np.bool_)
+    for each in kinds:  # as plain numbers: against a member of an enumeration NumPy compares eight bytes an event
+        found |= kind == int(each)
+    return found
+
+
+def rows_of(trace: HostTrace, kind: EventKind) -> NDArray[np.int64]:
+    """The rows of all events of a kind, found once per trace."""
+    found: NDArray[np.int64] = trace.derived(
+        f"rows of {kind.name}", lambda host: np.flatnonzero(of_kinds(host.events.kind, (kind,)))
+    )
+    return found
 
 
 def inside(trace: HostTrace, rows: NDArray[np.int64], kind: EventKind) -> Mask:
     """Which of the events are of a kind, or have one of it around them; it is one of those that `_BIT_OF` lists."""
     found: Mask = (trace.derived("around", _around)[rows] & np.uint8(_BIT_OF[kind])) != 0
+    return found
+
+
+def inside_another(trace: HostTrace, rows: NDArray[np.int64], kind: EventKind) -> Mask:
+    """Which of the events have one of a kind around them, themselves not counted; the kind as in `inside`."""
+    parent = forest(trace).parent[rows].astype(np.int64)
+    found: Mask = (parent >= 0) & inside(trace, parent, kind)
     return found
 
 
@@ -65,20 +82,39 @@ def _around(trace: HostTrace) -> NDArray[np.uint8]:
 
 def type_names(trace: HostTrace, types: NDArray[np.integer]) -> dict[int, str]:
     """The names of the event types that occur in a column of them, by row of the table of types."""
-    known: dict[int, str] = trace.derived("type names", lambda _: {})
     present = np.flatnonzero(np.bincount(types, minlength=1))
-    missing = [row for row in present.tolist() if row not in known]
+    return dict(zip(present.tolist(), _names_of_types(trace, present), strict=True))
+
+
+def _names_of_types(trace: HostTrace, present: NDArray[np.int64]) -> list[str]:
+    known: dict[int, str] = trace.derived("type names", lambda _: {})
+    rows = present.tolist()
+    missing = [row for row in rows if row not in known]
     if missing:
         known.update(zip(missing, trace.strings.texts(trace.event_types.name[missing]), strict=True))
-    return {row: known[row] for row in present.tolist()}
+    return [known[row] for row in rows]
 
 
 def named(trace: HostTrace, types: NDArray[np.integer], test: Callable[[str], object]) -> Mask:
     """Which events, given by their types, have a name that passes a test: bool of the shape of `types`."""
+    present = np.flatnonzero(np.bincount(types, minlength=1))
+    passed = np.fromiter(map(bool, map(test, _names_of_types(trace, present))), np.bool_, len(present))
+    if not passed.any():
+        return np.zeros(len(types), np.bool_)
     table = np.zeros(len(trace.event_types), np.bool_)
-    passed = [row for row, name in type_names(trace, types).items() if test(name)]
-    table[passed] = True
-    return table[types] if passed else np.zeros(len(types), np.bool_)
+    table[present[passed]] = True
+    found: Mask = table[types]
+    return found
+
+
+def named_each(trace: HostTrace, types: NDArray[np.integer], tests: Sequence[Callable[[str], object]]) -> list[Mask]:
+    """The same for up to eight tests at once, which is quicker than one after the other."""
+    present = np.flatnonzero(np.bincount(types, minlength=1))
+    bits = np.zeros(len(trace.event_types), np.uint8)
+    names = _names_of_types(trace, present)
+    bits[present] = [sum(bool(test(name)) << at for at, test in enumerate(tests)) for name in names]
+    of_event = bits[types]
+    return [(of_event & np.uint8(1 << at)) != 0 for at in range(len(tests))]
 
 
 def stat_texts(trace: HostTrace, rows: NDArray[np.int64], names: Sequence[str]) -> NDArray[np.int64]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.columns import named, on_threads
-from stepscope.analysis.stepping import steps_of
+from stepscope.analysis.columns import named, on_threads, rows_of
+from stepscope.analysis.stepping import whole_steps
 from stepscope.model import EventKind, HostTrace, stat_names
 
 I64 = NDArray[np.int64]
@@ -52,20 +52,22 @@ class CompileFacts:
 
 def compiles_of(trace: HostTrace) -> CompileFacts | None:
     """Tracing and compiling in a host's steps; None where there is none."""
-    kind = trace.events.kind
-    label = steps_of(trace).label
-    rows = np.flatnonzero(((kind == K.COMPILE) | (kind == K.TRACED_FUNCTION)) & (label >= 0))
-    if not (kind[rows] == K.COMPILE).any():
+    compiling, calls = (_in_steps(trace, rows_of(trace, kind)) for kind in (K.COMPILE, K.TRACED_FUNCTION))
+    if not len(compiling):
         return None
-    programs = _traced(trace, rows[kind[rows] == K.TRACED_FUNCTION]) or _compiled(trace, rows[kind[rows] == K.COMPILE])
+    programs = _traced(trace, calls) or _compiled(trace, compiling)
     return CompileFacts(programs, *_changing_shapes(trace))
+
+
+def _in_steps(trace: HostTrace, rows: I64) -> I64:
+    return rows[whole_steps(trace).label[rows] >= 0]
 
 
 def _traced(trace: HostTrace, rows: I64) -> list[Compiled]:
     """Calls of TensorFlow's functions that traced them."""
     if not trace.has_stat(stat_names.FUNCTION_CALL):
         return []
-    how = trace.stat_strings(stat_names.FUNCTION_CALL)[rows]
+    how = trace.stat_strings(stat_names.FUNCTION_CALL, rows=rows)
     traced = [text for text in np.unique(how).tolist() if trace.strings.raw(text).startswith(b"traced")]
     return _counted(trace.name_of(row) for row in rows[np.isin(how, traced)].tolist())
 
@@ -74,7 +76,7 @@ def _compiled(trace: HostTrace, rows: I64) -> list[Compiled]:
     """Programs that XLA compiles, each once for every compilation; frames that PyTorch compiles."""
     compiling = rows[named(trace, trace.events.type[rows], _PROGRAM_COMPILERS.match)]
     if len(compiling) and trace.has_stat(stat_names.PROGRAM_NAME):
-        names = trace.stat_strings(stat_names.PROGRAM_NAME)[compiling]
+        names = trace.stat_strings(stat_names.PROGRAM_NAME, rows=compiling)
         return _counted(_readable(trace.strings[name]) for name in names[names > 0].tolist())
     frames = int(named(trace, trace.events.type[rows], lambda name: name == _FRAME).sum())
     return [Compiled("a compiled frame", frames)] if frames else []
@@ -101,13 +103,14 @@ def _changing_shapes(trace: HostTrace) -> tuple[str, list[str]]:
     """The first product of every step: what is it given?"""
     if not trace.has_stat(stat_names.INPUT_DIMS):
         return "", []
-    label = steps_of(trace).label
-    rows = np.flatnonzero((trace.events.kind == K.OP) & on_threads(trace) & (label >= 0))
+    label = whole_steps(trace).label
+    rows = _in_steps(trace, rows_of(trace, K.OP))
+    rows = rows[on_threads(trace)[rows]]
     rows = rows[named(trace, trace.events.type[rows], _PRODUCT.match)]
     rows = rows[np.lexsort((trace.events.start_ps[rows], label[rows]))]
     first = rows[np.flatnonzero(np.append(True, np.diff(label[rows]) > 0))] if len(rows) else rows
     names = {trace.name_of(row) for row in first.tolist()}
-    texts = list(dict.fromkeys(trace.stat_strings(stat_names.INPUT_DIMS)[first].tolist()))
+    texts = list(dict.fromkeys(trace.stat_strings(stat_names.INPUT_DIMS, rows=first).tolist()))
     if len(names) != 1 or len(texts) < 2 or min(texts) <= 0:
         return "", []
     return names.pop(), [trace.strings[text] for text in texts[:_MOST_SHAPES]]

@@ -7,8 +7,8 @@ it waited for; where a thread does nothing that is recorded, to another thread t
 given to exactly one thing, and the parts add up to the step: making a part shorter makes the step shorter, at most by
 that part, until another path is the longest.
 
-Work that starts more than 100 us after its launch into an empty stream is taken to wait for what another stream did
-last, since traces seldom tell which event it waited for.
+Work that starts more than 100 us after it was launched and its stream was free is taken to wait for what another stream
+did last, since traces seldom tell which event it waited for.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.attribution import names_of, number_pairs
+from stepscope.analysis.blocking import blocking_calls
 from stepscope.analysis.grouping import enclosing, forest, is_device_work
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.origin import Origin, header, origin_of
@@ -227,6 +228,8 @@ def _parts(trace: HostTrace) -> NDArray[np.uint8]:
     part = np.where(device, by_kind[1][kind], np.where(threads, by_kind[0][kind], 0)).astype(np.uint8)
     # Whatever happens inside a wait for input is part of it.
     part[enclosing(trace, threads & (kind == K.INPUT_WAIT)) >= 0] = Part.INPUT
+    waits = blocking_calls(trace)  # copies that block among them
+    part[waits[part[waits] == Part.KERNEL_LAUNCH]] = Part.DEVICE_WAIT
     part[trace.events.duration_ps <= 0] = Part.NONE
     return part
 

@@ -7,18 +7,19 @@ which the host comes back from waiting for the device is the price of that wait:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.analysis.blocking import BLOCKING_COPY
-from stepscope.analysis.columns import named, observed, of_kinds, on_threads, stat_texts
+from stepscope.analysis.columns import named, named_each, observed, of_kinds, on_threads, stat_texts
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.spans import Spans
-from stepscope.analysis.stepping import steps_of
+from stepscope.analysis.stepping import whole_steps
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 
 I64 = NDArray[np.int64]
@@ -34,21 +35,37 @@ _COMPUTES = (K.KERNEL, K.DEVICE_OP)
 # Kernels that bring data into another order and compute nothing: cuDNN's and MIOpen's between layouts, TensorFlow's and
 # XLA's transposes.
 _LAYOUT = re.compile(
-    r"(?i).*(?:nc[d]?hw\w*(?:to|2)n[d]?hwc|n[d]?hwc\w*(?:to|2)nc[d]?hw|(?<!conv_)(?<!conv2d_)transpose(?!d?_?conv)"
+    r"(?i)(?:nc[d]?hw\w*(?:to|2)n[d]?hwc|n[d]?hwc\w*(?:to|2)nc[d]?hw|(?<!conv_)(?<!conv2d_)transpose(?!d?_?conv)"
     r"|SwapDimension\dAnd\d|ShuffleInTensor|SubTensorOpWith(?:Cast|Scalar)\w*1d|tensorTransform)"
 )
 # Kernels that only copy or join: what PyTorch's contiguous(), clone() and cat() run, and XLA's copies.
 _COPIES = re.compile(
-    r".*(?:direct_copy_kernel|CatArrayBatchedCopy)|(?:copy|concatenate|slice)(?:[-_](?:start|done|fusion))*(?:\.\d+)?$"
+    r"direct_copy_kernel|CatArrayBatchedCopy|^(?:copy|concatenate|slice)(?:[-_](?:start|done|fusion))*(?:\.\d+)?$"
 )
-_COMPUTES_TOO = re.compile(r"(?i).*(?:gemm|_dot|convolution|conv2d|conv3d|attention|softmax|reduce|norm|fmha)")
+_COMPUTES_TOO = re.compile(r"(?i)gemm|_dot|convolution|conv2d|conv3d|attention|softmax|reduce|norm|fmha")
 # Products and convolutions whose names say that they take 32 bits; those that say nothing are not counted.
 _WIDE_PRODUCT = re.compile(
-    r".*(?:sgemm|sgemv|scudnn|s1688(?:gemm|fprop|dgrad|wgrad)|tf32|f32f32|Cijk_\w+?_SB_)"
-    r"|(?i:.*(?:gemm|gemv|convol|conv\dd|[dw]grad|winograd|xmma|cutlass|matmul|attention|fmha)).*<(?:float|f32)\b"
-    r"|%(?:dot|convolution)[\w.\-]* = f32\["
+    r"sgemm|sgemv|scudnn|s1688(?:gemm|fprop|dgrad|wgrad)|tf32|f32f32|Cijk_\w+?_SB_"
+    r"|(?i:(?:gemm|gemv|convol|conv\dd|[dw]grad|winograd|xmma|cutlass|matmul|attention|fmha)).*<(?:float|f32)\b"
+    r"|^%(?:dot|convolution)[\w.\-]* = f32\["
 )
-_PAGEABLE = re.compile(r"(?i).*\(pageable|.*kind_src:pageable")
+# Kernels have names of a thousand letters; one of these words is found much sooner than a pattern that begins anywhere.
+_WORDS_OF_LAYOUT = (
+    "nchw",
+    "nhwc",
+    "ncdhw",
+    "ndhwc",
+    "transpos",
+    "swapdim",
+    "shuffleintensor",
+    "subtensorop",
+    "transform",
+)
+_WORDS_OF_PRODUCT = (
+    "gemm", "gemv", "scudnn", "s1688", "tf32", "f32f32", "cijk_", "conv", "grad", "winograd", "xmma", "cutlass",
+    "matmul", "attention", "fmha", "%dot",
+)  # fmt: skip
+_PAGEABLE = ("(pageable", "kind_src:pageable")
 _XLA_OP = re.compile(r"%([\w.\-]+) = ")
 
 
@@ -123,22 +140,23 @@ def device_facts_of(trace: HostTrace) -> DeviceFacts | None:
 
 
 def _find(trace: HostTrace) -> DeviceFacts | None:
-    steps, device = steps_of(trace), is_device_work(trace)
+    steps, device = whole_steps(trace), is_device_work(trace)
     if not len(steps.number) or not device.any():
         return None
     whole = observed(trace)
     rows = np.flatnonzero(device)
-    rows = rows[whole.covered(*_times(trace, rows)) > 0]
+    in_steps = whole.touches(*_times(trace, rows))
+    rows = rows if in_steps.all() else rows[in_steps]
     if not len(rows):
         return None
     kind, length = trace.events.kind[rows], trace.events.duration_ps[rows]
     narrow = (trace.events.traits[rows] & np.uint8(Trait.COMPUTES_16BIT)) != 0
-    computes, talks = of_kinds(kind, _COMPUTES), kind == K.COLLECTIVE
-    layout, copying = _sorts(trace, rows)
+    computes, talks = of_kinds(kind, _COMPUTES), of_kinds(kind, (K.COLLECTIVE,))
+    layout, copying, wide = named_each(trace, trace.events.type[rows], (_is_layout, _is_copy, _is_wide_product))
     layout &= computes
-    copying = (copying & computes & ~layout) | (kind == K.COPY_DEVICE_TO_DEVICE)
+    copying = (copying & computes & ~layout) | of_kinds(kind, (K.COPY_DEVICE_TO_DEVICE,))
     pageable = _from_pageable(trace, rows)
-    wide = computes & ~narrow & ~layout & ~copying & named(trace, trace.events.type[rows], _is_wide_product)
+    wide &= computes & ~narrow & ~layout & ~copying
     busy = Spans.of(*_times(trace, rows)) & whole
     return DeviceFacts(
         steps=len(steps.number),
@@ -179,19 +197,13 @@ def _exposed(trace: HostTrace, rows: I64, chosen: Mask, whole: Spans) -> int:
 # -- what runs on the devices --------------------------------------------------------------------------------------
 
 
-def _sorts(trace: HostTrace, rows: I64) -> tuple[Mask, Mask]:
-    """Which work only changes the order of data, and which only copies it."""
-    types = trace.events.type[rows]
-    return named(trace, types, _is_layout), named(trace, types, _is_copy)
-
-
 def _is_layout(name: str) -> bool:
     """
     >>> [_is_layout(name) for name in ("void cudnn::ops::nchwToNhwcKernel<float>()", "input_transpose_fusion", "dot_0")]
     [True, True, False]
     """
     text = _short(name)
-    return bool(_LAYOUT.match(text)) and not _COMPUTES_TOO.match(text)
+    return _mentions(text, _WORDS_OF_LAYOUT) and bool(_LAYOUT.search(text)) and not _COMPUTES_TOO.search(text)
 
 
 def _is_copy(name: str) -> bool:
@@ -200,7 +212,7 @@ def _is_copy(name: str) -> bool:
     [True, False, True]
     """
     text = _short(name)
-    return bool(_COPIES.match(text)) and not _COMPUTES_TOO.match(text)
+    return bool(_COPIES.search(text)) and not _COMPUTES_TOO.search(text)
 
 
 def _is_wide_product(name: str) -> bool:
@@ -208,7 +220,12 @@ def _is_wide_product(name: str) -> bool:
     >>> [_is_wide_product(name) for name in ("volta_sgemm_64x64", "void dgrad<float, 5>()", "gemm_fusion_dot")]
     [True, True, False]
     """
-    return bool(_WIDE_PRODUCT.match(name))
+    return _mentions(name, _WORDS_OF_PRODUCT) and bool(_WIDE_PRODUCT.search(name))
+
+
+def _mentions(name: str, words: Iterable[str]) -> bool:
+    text = name.lower()
+    return any(word in text for word in words)
 
 
 def _short(name: str) -> str:
@@ -218,18 +235,20 @@ def _short(name: str) -> str:
 
 def _from_pageable(trace: HostTrace, rows: I64) -> Mask:
     """Copies to a device whose name or details say that their source is not pinned."""
-    copies = np.flatnonzero(trace.events.kind[rows] == K.COPY_HOST_TO_DEVICE)
+    copies = np.flatnonzero(of_kinds(trace.events.kind[rows], (K.COPY_HOST_TO_DEVICE,)))
     texts, inverse = np.unique(stat_texts(trace, rows[copies], stat_names.COPY_DETAILS), return_inverse=True)
-    details = np.array([bool(_PAGEABLE.match(trace.strings[text])) for text in texts.tolist()], np.bool_)
+    details = np.array([_mentions(trace.strings[text], _PAGEABLE) for text in texts.tolist()], np.bool_)
     found = np.zeros(len(rows), np.bool_)
-    found[copies] = named(trace, trace.events.type[rows[copies]], _PAGEABLE.match) | details[inverse]
+    found[copies] = (
+        named(trace, trace.events.type[rows[copies]], lambda name: _mentions(name, _PAGEABLE)) | details[inverse]
+    )
     return found
 
 
 def _compiled(trace: HostTrace, rows: I64) -> Mask:
     """Work of a compiled program or of a recorded graph: nobody launches its pieces one by one."""
-    of_program = trace.stat_strings(stat_names.HLO_MODULE)[rows] > 0
-    graph = trace.stat_ints(stat_names.GRAPH_NODE_ID, 0)[rows] > 0
+    of_program = trace.stat_strings(stat_names.HLO_MODULE, rows=rows) > 0
+    graph = trace.stat_ints(stat_names.GRAPH_NODE_ID, 0, rows=rows) > 0
     found: Mask = of_program | graph
     return found
 
@@ -242,19 +261,29 @@ def _shares(trace: HostTrace, rows: I64, time_ps: I64) -> list[Share]:
     """Some events by name, those that take most of a time first."""
     types = trace.events.type[rows]
     total, calls = np.bincount(types, weights=time_ps), np.bincount(types)
-    merged: dict[str, Share] = {}
+    merged: dict[str, list[int]] = {}
     for at in np.argsort(-total, kind="stable")[: 4 * _MOST_NAMES].tolist():  # several types may have one name
         if total[at]:
-            name = brief(_short(trace.strings[trace.event_types.name[at]]))
-            known = merged.get(name) or Share(name, 0, 0, *_longest(trace, rows[types == at], time_ps[types == at]))
-            merged[name] = replace(known, calls=known.calls + int(calls[at]), total_ps=known.total_ps + int(total[at]))
-    return sorted(merged.values(), key=lambda share: (-share.total_ps, share.name))[:_MOST_NAMES]
+            merged.setdefault(brief(_short(trace.strings[trace.event_types.name[at]])), []).append(at)
+    found = [(name, of, int(total[of].sum())) for name, of in merged.items()]
+    found.sort(key=lambda each: (-each[2], each[0]))
+    return [
+        Share(name, int(calls[of].sum()), time, *_longest(trace, rows[types == of[0]], time_ps[types == of[0]]))
+        for name, of, time in found[:_MOST_NAMES]
+    ]
 
 
 def _longest(trace: HostTrace, rows: I64, time_ps: I64) -> tuple[int, int]:
     row = rows[int(np.argmax(time_ps))]
     start = int(trace.events.start_ps[row])
     return start, start + int(trace.events.duration_ps[row])
+
+
+def _longest_of(length: I64) -> list[int]:
+    """Where the longest gaps are, longest first."""
+    most = np.argpartition(length, -_MOST_GAPS)[-_MOST_GAPS:] if len(length) > _MOST_GAPS else np.arange(len(length))
+    order: list[int] = most[np.lexsort((most, -length[most]))].tolist()
+    return order
 
 
 # -- what the host does meanwhile ----------------------------------------------------------------------------------
@@ -264,7 +293,7 @@ def _idle(trace: HostTrace, idle: Spans) -> dict[str, Any]:
     length = idle.end - idle.start
     calls = np.flatnonzero(on_threads(trace) & of_kinds(trace.events.kind, _RUNTIME))
     start, end = _times(trace, calls)
-    waits = trace.events.kind[calls] == K.SYNC
+    waits = of_kinds(trace.events.kind[calls], (K.SYNC,))
     waits |= named(trace, trace.events.type[calls], BLOCKING_COPY.match)
     begins = np.searchsorted(idle.start, end[waits], side="right") - 1  # the gap in which each wait may end
     meanwhile = idle.covered(start, end)
@@ -277,5 +306,5 @@ def _idle(trace: HostTrace, idle: Spans) -> dict[str, Any]:
         "after_sync_ps": int(length[np.unique(begins[hit])].sum()),
         "syncs": int(hit.sum()),
         "calls": _shares(trace, calls[meanwhile > 0], meanwhile[meanwhile > 0]),
-        "longest_gaps": [(int(idle.start[at]), int(idle.end[at])) for at in np.argsort(-length)[:_MOST_GAPS].tolist()],
+        "longest_gaps": [(int(idle.start[at]), int(idle.end[at])) for at in _longest_of(length)],
     }

@@ -1,8 +1,9 @@
 """The steps of each device of a host: how long the step takes there, and where that time goes.
 
 A step on a device begins when it begins on the host, or with the device's first work for it if that is earlier, but
-not before the device is done with the step before; it ends with the device's last work for it.  Its breakdown is that
-of a host with this device alone: what the device does, and what the host does while the device does nothing.
+not before the device is done with the step before, or with what was launched before the first; it ends with the
+device's last work for it.  Its breakdown is that of a host with this device alone: what the device does, and what the
+host does while the device does nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.analysis.breakdown import CATEGORIES, CATEGORY_OF_RANK, Rank, active_parts, rank_events
 from stepscope.analysis.grouping import forest, is_device_work
-from stepscope.analysis.stepping import HostSteps, steps_of
+from stepscope.analysis.stepping import HostSteps, backlog_end, steps_of
 from stepscope.model import HostTrace, PlaneKind
 
 I64 = NDArray[np.int64]
@@ -103,7 +104,7 @@ def _united(trace: HostTrace, rank: NDArray[np.uint8], rows: I64) -> _Intervals:
 def _of_device(
     trace: HostTrace, steps: HostSteps, rank: NDArray[np.uint8], plane: int, rows: I64, of_host: _Intervals
 ) -> DeviceSteps:
-    present, begin, stop = _spans(trace, steps, rows)
+    present, begin, stop = _spans(trace, steps, plane, rows)
     own = _united(trace, rank, rows)
     both = _Intervals(
         np.concatenate([of_host.rank, own.rank]),
@@ -119,7 +120,7 @@ def _of_device(
     )
 
 
-def _spans(trace: HostTrace, steps: HostSteps, rows: I64) -> tuple[I64, I64, I64]:
+def _spans(trace: HostTrace, steps: HostSteps, plane: int, rows: I64) -> tuple[I64, I64, I64]:
     """The steps for which some device work is done, when they begin on the device, and when they end."""
     label, start = steps.label[rows], trace.events.start_ps[rows]
     first = np.full(len(steps.number), np.iinfo(np.int64).max)
@@ -128,7 +129,9 @@ def _spans(trace: HostTrace, steps: HostSteps, rows: I64) -> tuple[I64, I64, I64
     np.maximum.at(done, label, start + trace.events.duration_ps[rows])
     present = np.flatnonzero(done >= first)
     begin, stop = np.minimum(first, steps.start_ps)[present], np.maximum.accumulate(done[present])
-    return present, np.maximum(begin, np.append(begin[:1], stop[:-1])), stop
+    there = steps.backlog[trace.lines.plane[trace.events.line[steps.backlog]] == plane]
+    free = backlog_end(trace, there, rows[label == 0])
+    return present, np.maximum(begin, np.append(free, stop[:-1])[: len(begin)]), stop
 
 
 def _time_by_rank(intervals: _Intervals, begin: I64, stop: I64) -> I64:

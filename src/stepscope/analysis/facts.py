@@ -10,6 +10,7 @@ from stepscope.analysis.device_facts import DeviceFacts, device_facts_of
 from stepscope.analysis.feeding import FeedFacts, feed_of
 from stepscope.analysis.hosts import breakdown_of
 from stepscope.analysis.loop import LoopFacts, loop_of
+from stepscope.analysis.stepping import steps_of
 from stepscope.analysis.work import WorkFacts, work_of
 from stepscope.model import HostTrace
 
@@ -35,7 +36,7 @@ class HostFacts:
 
 
 def facts_of(trace: HostTrace) -> HostFacts:
-    """The facts about one host."""
+    """The facts about one host, from the steps that the capture's edges do not cut."""
     return HostFacts(
         host=trace.host,
         loop=loop_of(trace),
@@ -43,5 +44,10 @@ def facts_of(trace: HostTrace) -> HostFacts:
         feed=feed_of(trace),
         device=device_facts_of(trace),
         compiles=compiles_of(trace),
-        copies_in_ps=int(breakdown_of(trace).per_step_ps[:, Rank.COPY_TO_DEVICE].sum()),
+        copies_in_ps=_copies_in(trace),
     )
+
+
+def _copies_in(trace: HostTrace) -> int:
+    steps, copies = steps_of(trace), breakdown_of(trace).per_step_ps[:, Rank.COPY_TO_DEVICE]
+    return int((copies[steps.complete] if steps.complete.any() else copies).sum())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.columns import inside, named
+from stepscope.analysis.columns import inside, named, rows_of
 from stepscope.analysis.spans import Spans
 from stepscope.analysis.stepping import steps_of
 from stepscope.analysis.work import on_input_threads
@@ -68,20 +68,20 @@ def feed_of(trace: HostTrace) -> FeedFacts:
 
 def _find(trace: HostTrace) -> FeedFacts:
     events = trace.events
-    rows = np.flatnonzero(events.kind == K.ITERATOR)
+    rows = rows_of(trace, K.ITERATOR)
     reads = rows[(events.traits[rows] & np.uint8(Trait.FILE_READ)) != 0]
     ops = _ops_of_iterators(trace) if len(rows) else rows
     python, reading = (_named(trace, ops, pattern) for pattern in (_PYTHON_OP, _READING_OP))
     generator = _named(trace, rows, _GENERATOR)
     in_parallel = bool(_named(trace, rows, _PARALLEL).any())
-    waits = np.flatnonzero(events.kind == K.INPUT_WAIT)
+    waits = rows_of(trace, K.INPUT_WAIT)
     handed = rows[~np.isin(events.line[rows], events.line[waits])]  # on threads that wait, the step waits for them
     start = events.start_ps[handed]
     loader = _loader_sort(trace, waits)
     calls, made, arrays, pickled = _loader(trace) if loader else (0, 0, 0, 0)
     return FeedFacts(
         has_iterators=len(rows) > 0,
-        has_prefetch=bool((events.kind == K.INPUT_HANDOVER).any()),
+        has_prefetch=len(rows_of(trace, K.INPUT_HANDOVER)) > 0,
         in_parallel=in_parallel,
         iterators_ps=int(events.duration_ps[rows].max(initial=0)),
         file_read_ps=int(events.duration_ps[reads].sum()),
@@ -113,7 +113,7 @@ def _events_in_a_row(trace: HostTrace, handed: I64, ops: I64, in_parallel: bool)
 
 def _ops_of_iterators(trace: HostTrace) -> I64:
     """Ops that belong to no step, on threads beside iterators: those of their functions."""
-    ops = np.flatnonzero(trace.events.kind == K.OP)
+    ops = rows_of(trace, K.OP)
     return ops[(steps_of(trace).label[ops] < 0) | on_input_threads(trace, ops)]
 
 
@@ -127,7 +127,7 @@ def _loader_sort(trace: HostTrace, waits: I64) -> str:
 
 def _loader(trace: HostTrace) -> tuple[int, int, int, int]:
     """Op time inside a DataLoader's calls, and how many tensors they make of what."""
-    ops = np.flatnonzero(trace.events.kind == K.OP)
+    ops = rows_of(trace, K.OP)
     ops = ops[inside(trace, ops, K.INPUT_WAIT)]
     start = trace.events.start_ps[ops]
     time = Spans.of(start, start + trace.events.duration_ps[ops]).total

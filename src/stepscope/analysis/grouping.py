@@ -62,6 +62,24 @@ def is_device_work(trace: HostTrace) -> NDArray[np.bool_]:
     return trace.derived("device work", _is_device_work)
 
 
+def launched_before(trace: HostTrace, limit_ps: int) -> NDArray[np.bool_]:
+    """Device work launched before a time: by its call, else by a correlation id below that of every recorded call,
+    which says that the call was before the recording.  bool of shape (events,)."""
+    cause, correlation = forest(trace).cause, trace.stat_ints(stat_names.CORRELATION_ID)
+    early: NDArray[np.bool_] = np.where(
+        cause >= 0,
+        trace.events.start_ps[np.maximum(cause, 0)] < limit_ps,
+        (correlation > 0) & (correlation < _first_correlation(trace, correlation)),
+    )
+    return is_device_work(trace) & early
+
+
+def _first_correlation(trace: HostTrace, correlation: I64) -> int:
+    """The lowest correlation id of a recorded call, 0 without any."""
+    calls = correlation[(trace.lines.kind == LineKind.THREAD)[trace.events.line] & (correlation > 0)]
+    return int(calls.min()) if len(calls) else 0
+
+
 def enclosing(trace: HostTrace, counts: NDArray[np.bool_]) -> I64:
     """The outermost counted event around each event, itself included; -1 without one: int64 of shape (events,)."""
     out = np.empty(len(trace.events), np.int64)

@@ -138,7 +138,7 @@ def _stages(trace: HostTrace) -> _Calls:
     row = np.flatnonzero((stated >= 0) & (trace.events.kind != K.ITERATOR))
     kinds, which = np.unique(stated[row], return_inverse=True)
     codes = np.array([_STAGES.get(trace.strings[kind].lower(), _OTHER) for kind in kinds.tolist()], np.int64)
-    title = trace.stat_strings(stat_names.INPUT_STAGE)[row]
+    title = trace.stat_strings(stat_names.INPUT_STAGE, rows=row)
     title = np.where(title > 0, title, trace.event_names()[row])
     stored, name = np.unique(title, return_inverse=True)
     names = tuple(trace.strings[at] for at in stored.tolist())

@@ -133,7 +133,7 @@ def _iterator_calls(trace: HostTrace) -> IteratorCalls:
     beside = _beside(np.flatnonzero(shared), ids, above, start, start + duration)
     self_ps, waiting_ps, overlap = _self_times(parent, elsewhere, start, duration, beside)
     root, blocks = _roots(parent, depth, outermost & (parent < 0), overlap > 0)
-    dataset = trace.stat_strings(stat_names.DATASET_OP)[row] if len(row) else row
+    dataset = trace.stat_strings(stat_names.DATASET_OP, rows=row) if len(row) else row
     return IteratorCalls(
         names=names, row=row, name=name, iterator=ids, dataset=dataset, parent=parent, elsewhere=elsewhere, root=root,
         blocks=blocks, unexplained=links.unexplained, start_ps=start, duration_ps=duration, self_ps=self_ps,
@@ -142,7 +142,7 @@ def _iterator_calls(trace: HostTrace) -> IteratorCalls:
 
 
 def _column(trace: HostTrace, names: tuple[str, ...], row: I64) -> I64:
-    return trace.stat_ints(names, _UNKNOWN)[row] if len(row) else row
+    return trace.stat_ints(names, _UNKNOWN, rows=row) if len(row) else row
 
 
 def _names(trace: HostTrace, row: I64) -> tuple[tuple[str, ...], I32, I32]:

@@ -75,7 +75,9 @@ def _columns(trace: HostTrace, rows: I64) -> dict[str, I64]:
         "theory_bits": (stat_names.THEORETICAL_OCCUPANCY, doubles),
     }
     return {
-        key: column(names)[rows].view(np.int64) for key, (names, column) in readers.items() if trace.has_stat(names)
+        key: column(names, rows=rows).view(np.int64)
+        for key, (names, column) in readers.items()
+        if trace.has_stat(names)
     }
 
 
@@ -160,10 +162,10 @@ def stated_bytes(trace: HostTrace, rows: I64, with_copies: bool = True) -> I64 |
     out = None
     for names in (stat_names.BYTES_COPIED, stat_names.BYTES_ACCESSED)[not with_copies :]:
         if trace.has_stat(names):
-            stated = trace.stat_ints(names)[rows]
+            stated = trace.stat_ints(names, rows=rows)
             out = stated if out is None else np.where(stated >= 0, stated, out)
     if with_copies and trace.has_stat(stat_names.COPY_DETAILS):
-        text = trace.stat_strings(stat_names.COPY_DETAILS)[rows]
+        text = trace.stat_strings(stat_names.COPY_DETAILS, rows=rows)
         at = np.flatnonzero(text > 0)
         out = np.full(len(rows), -1, np.int64) if out is None else out
         different, which = np.unique(text[at], return_inverse=True)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from stepscope.analysis.columns import named, observed, of_kinds, on_threads, type_names
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.spans import Spans, outermost
-from stepscope.analysis.stepping import HostSteps, steps_of
+from stepscope.analysis.stepping import HostSteps, whole_steps
 from stepscope.analysis.work import CASTS, is_move
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 
@@ -90,18 +90,26 @@ _PYTHON_RULES: tuple[tuple[Activity, str], ...] = (
     (Activity.WAIT, r".*[ .](?:block_until_ready|try_to_block|synchronize)$"),
 )
 _PYTHON = tuple((activity, re.compile(pattern)) for activity, pattern in _PYTHON_RULES)
-# Arguments that are copied in, and afterwards given back.
-_COPIES_IN = re.compile(r"(?:tf\.constant|convert_to_tensor|PythonRefManager::CollectGarbage)$")
-_SAVING_OP = re.compile(r"EagerLocalExecute: (?:SaveV2|MergeV2Checkpoints|RestoreV2|ShardedFilename|WriteFile)$")
-_SYNC_OP = re.compile(r"aten::(?:item|_local_scalar_dense|is_nonzero)$")
+# Calls whose names are always the same.  The constants are arguments that are copied in, and afterwards given back.
+_OF_NAME: Mapping[str, Activity] = {
+    **dict.fromkeys(("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"), Activity.SYNC),
+    **dict.fromkeys(("tf.constant", "convert_to_tensor", "PythonRefManager::CollectGarbage"), Activity.TRANSFER),
+    **dict.fromkeys(
+        (
+            f"EagerLocalExecute: {op}"
+            for op in ("SaveV2", "MergeV2Checkpoints", "RestoreV2", "ShardedFilename", "WriteFile")
+        ),
+        Activity.CHECKPOINT,
+    ),
+}
 _SINGLE_OP = re.compile(r"EagerLocalExecute: ")
-_READS_VARIABLE = re.compile(r"EagerLocalExecute: (?:ReadVariableOp|Identity)$")
-_DETACH = re.compile(r"aten::detach$")
-_EAGER_KERNEL = re.compile(r"KernelAndDeviceFunc::Run$")
+_READS_VARIABLE = frozenset({"EagerLocalExecute: ReadVariableOp", "EagerLocalExecute: Identity"})
+_DETACH = "aten::detach"
+_EAGER_KERNEL = "KernelAndDeviceFunc::Run"
 _PYTHON_CODE = re.compile(r"\$.*\.py:\d+ |.*\.py\(\d+\): ")
 # What stands between detached parameters that are copied out of the framework, one by one.
-_COPIES_OUT = re.compile(r"aten::(?:to|resolve_conj|resolve_neg|alias|cpu)$")
-_GETS_GRADIENT = re.compile(r"torch::autograd::AccumulateGrad$")
+_COPIES_OUT = frozenset({"aten::to", "aten::resolve_conj", "aten::resolve_neg", "aten::alias", "aten::cpu"})
+_GETS_GRADIENT = "torch::autograd::AccumulateGrad"
 _READS_FILE = re.compile(r".*[ .](?:fromfile|open|readinto|readlines?|read|read_array\w*|imread|mmap|load)$")
 _NATIVE = re.compile(r"\$(?:numpy|<unknown>|scipy|PIL|cv2|_imaging)\b|.*/(?:numpy|scipy|PIL|cv2|skimage)/")
 
@@ -206,25 +214,32 @@ class _Loop:
         order = np.argsort(self.activity, kind="stable")
         return np.split(order, np.cumsum(np.bincount(self.activity, minlength=max(Activity) + 1))[:-1])
 
-    def rows(self, *activities: Activity) -> I64:
-        """The events of some activities, in order of time."""
-        if len(activities) == 1:
-            return self._by_activity[activities[0]]
-        wanted = np.zeros(max(Activity) + 1, np.bool_)
-        wanted[list(activities)] = True
-        return np.flatnonzero(wanted[self.activity])
+    @cached_property
+    def _outer(self) -> list[I64]:
+        """The same without those that lie in another one of their activity."""
+        none, *others = self._by_activity
+        return [none[:0], *(rows[outermost(self.start[rows], self.end[rows])] for rows in others)]
+
+    def rows(self, activity: Activity) -> I64:
+        """The events of an activity, in order of time."""
+        return self._by_activity[activity]
+
+    def of_kind(self, kind: EventKind) -> I64:
+        """The events of a kind, in order of time."""
+        return np.flatnonzero(of_kinds(self.kind, (kind,)))
+
+    def at(self, rows: I64) -> Spans:
+        return Spans.of(self.start[rows], self.end[rows])
 
     def of(self, *activities: Activity) -> Spans:
-        rows = self.rows(*activities)
-        return Spans.of(self.start[rows], self.end[rows])
+        return self.at(np.concatenate([self.outer(activity) for activity in activities]))
 
     def where(self, chosen: Mask) -> Spans:
         return Spans.of(self.start[chosen], self.end[chosen])
 
     def outer(self, activity: Activity) -> I64:
         """Events of an activity that lie in no other of it."""
-        rows = self.rows(activity)
-        return rows[outermost(self.start[rows], self.end[rows])]
+        return self._outer[activity]
 
 
 def loop_of(trace: HostTrace) -> LoopFacts | None:
@@ -233,7 +248,7 @@ def loop_of(trace: HostTrace) -> LoopFacts | None:
 
 
 def _find(trace: HostTrace) -> LoopFacts | None:
-    steps = steps_of(trace)
+    steps = whole_steps(trace)
     line = _loop_line(trace, steps)
     if steps.source == "none" or line < 0:
         return None
@@ -242,7 +257,7 @@ def _find(trace: HostTrace) -> LoopFacts | None:
     helpers = _helpers(trace, steps, line)
     parts = _parts(loop, helpers, steps, seen)
     fetches = _fetches(loop)
-    from_python = parts[Activity.INPUT] & loop.where((loop.kind == K.PYTHON_CALL) & (loop.activity == Activity.INPUT))
+    from_python = parts[Activity.INPUT] & _claimed_by_python(loop, Activity.INPUT)
     return LoopFacts(
         steps=len(steps.number),
         observed_ps=seen.total,
@@ -253,9 +268,9 @@ def _find(trace: HostTrace) -> LoopFacts | None:
         input_reads_files_percent=_share(loop, from_python, _READS_FILE),
         input_is_native_percent=_share(loop, from_python, _NATIVE),
         programs=_by_name(loop, loop.outer(Activity.PROGRAM)),
-        eager_ops=_by_name(loop, np.flatnonzero(loop.kind == K.EAGER_EXECUTE)),
+        eager_ops=_by_name(loop, loop.of_kind(K.EAGER_EXECUTE)),
         gaps=_fillers(loop, parts[Activity.PYTHON]),
-        python_calls=int((loop.kind == K.PYTHON_CALL).sum()),
+        python_calls=len(loop.of_kind(K.PYTHON_CALL)),
         before_program_ps=_before_work(loop, steps, parts[Activity.PYTHON]),
         after_moves_ps=_after_moves(loop, parts[Activity.PYTHON]),
         recorded=_recorded(loop, parts),
@@ -275,10 +290,11 @@ def _loop_line(trace: HostTrace, steps: HostSteps) -> int:
     """The line of the step marks; without marks the thread that calls most programs and ops in steps."""
     if steps.line >= 0 and trace.lines.kind[steps.line] == LineKind.THREAD:
         return steps.line
-    calls = np.flatnonzero(of_kinds(trace.events.kind, _CALLING))
-    lines = trace.events.line[calls[steps.label[calls] >= 0]]
-    lines = lines[trace.lines.kind[lines] == LineKind.THREAD]
-    return int(np.bincount(lines).argmax()) if len(lines) else -1
+    calls = of_kinds(trace.events.kind, _CALLING) & (steps.label >= 0)
+    lines = trace.lines_of(LineKind.THREAD)
+    bounds = zip(trace.lines.event_begin[lines].tolist(), trace.lines.event_end[lines].tolist(), strict=True)
+    count = [np.count_nonzero(calls[begin:end]) for begin, end in bounds]
+    return int(lines[np.argmax(count)]) if any(count) else -1
 
 
 def _loop(trace: HostTrace, line: int, seen: Spans) -> _Loop:
@@ -286,8 +302,9 @@ def _loop(trace: HostTrace, line: int, seen: Spans) -> _Loop:
     start = trace.events.start_ps[rows]
     end = start + forest(trace).extent_ps[rows]
     inside = (end > seen.start[0]) & (start < seen.end[-1])
-    kind, types = trace.events.kind[rows][inside], trace.events.type[rows][inside]
-    start, end = start[inside], end[inside]
+    chosen: slice | Mask = slice(None) if inside.all() else inside
+    kind, types = trace.events.kind[rows][chosen], trace.events.type[rows][chosen]
+    start, end = start[chosen], end[chosen]
     activity = _by_kind()[kind]
     activity[_single_programs(trace, rows)[inside]] = Activity.PROGRAM
     _by_name_of(trace, kind, types, end - start, activity)
@@ -303,7 +320,7 @@ def _by_kind() -> NDArray[np.uint8]:
 
 def _single_programs(trace: HostTrace, rows: slice) -> Mask:
     """Dispatches of a whole function rather than of one op."""
-    eager: Mask = trace.events.kind[rows] == K.EAGER_EXECUTE
+    eager = of_kinds(trace.events.kind[rows], (K.EAGER_EXECUTE,))
     return eager & (trace.stat_ints(stat_names.IS_FUNCTION)[rows] > 0) if eager.any() else eager
 
 
@@ -313,28 +330,23 @@ def _by_name_of(
     """What only names tell: Python functions, ops that fetch a value, large constants that are copied."""
     looked_at = of_kinds(kind, (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE))
     table = np.zeros(len(trace.event_types.name), np.uint8)
-    for row, name in type_names(trace, types[looked_at]).items():
+    for row, name in type_names(trace, types).items():
         table[row] = _from_name(name)
     told = table[types] * looked_at
-    told[(told == Activity.TRANSFER) & (length < LONG_GAP_PS)] = 0
-    activity[told > 0] = told[told > 0]
+    told[(told == int(Activity.TRANSFER)) & (length < LONG_GAP_PS)] = 0
+    np.copyto(activity, told, where=told > 0)
 
 
 def _from_name(name: str) -> int:
-    if _SYNC_OP.match(name):
-        return Activity.SYNC
-    if _COPIES_IN.match(name):
-        return Activity.TRANSFER
-    if _SAVING_OP.match(name):
-        return Activity.CHECKPOINT
     if not name.startswith("$") and "): " not in name:
-        return 0
+        return _OF_NAME.get(name, 0)
     return next((activity for activity, pattern in _PYTHON if pattern.match(name)), 0)
 
 
 def _without_claims_on_programs(loop: _Loop) -> _Loop:
     """A Python function that runs programs is no input, however it is called."""
-    claims = np.flatnonzero((loop.kind == K.PYTHON_CALL) & (loop.activity > 0))
+    claims = loop.of_kind(K.PYTHON_CALL)
+    claims = claims[loop.activity[claims] > 0]
     if not len(claims):
         return loop
     work = loop.of(Activity.PROGRAM, Activity.EAGER, Activity.OP)
@@ -372,15 +384,17 @@ class _Helpers:
 
 def _helpers(trace: HostTrace, steps: HostSteps, line: int) -> _Helpers:
     running = _runs_program(trace)
-    other = (trace.events.line != line) & on_threads(trace) & (of_kinds(trace.events.kind, _HELPING) | running)
+    other = on_threads(trace) & (of_kinds(trace.events.kind, _HELPING) | running)
+    other[trace.lines.event_begin[line] : trace.lines.event_end[line]] = False
     rows = np.flatnonzero(other | is_device_work(trace))
     kind, device, running = trace.events.kind[rows], ~other[rows], running[rows] & other[rows]
     working = (steps.label[rows] >= 0) | running
-    compiling = ~device & (kind == K.COMPILE)
+    compiling = ~device & of_kinds(kind, (K.COMPILE,))
     working &= ~device & ~compiling
-    talking = (working & (kind == K.COLLECTIVE_CALL)) | (device & (kind == K.COLLECTIVE))
-    copying = (working & (kind == K.COPY_HOST_TO_DEVICE_CALL)) | (device & (kind == K.COPY_HOST_TO_DEVICE))
-    waiting = working & (kind == K.INPUT_WAIT)
+    talking = (working & of_kinds(kind, (K.COLLECTIVE_CALL,))) | (device & of_kinds(kind, (K.COLLECTIVE,)))
+    copying = working & of_kinds(kind, (K.COPY_HOST_TO_DEVICE_CALL,))
+    copying |= device & of_kinds(kind, (K.COPY_HOST_TO_DEVICE,))
+    waiting = working & of_kinds(kind, (K.INPUT_WAIT,))
     compute = (working | device) & ~talking & ~copying & ~waiting
     start = trace.events.start_ps[rows]
     end = start + forest(trace).extent_ps[rows]
@@ -469,7 +483,7 @@ def _whole_saves(loop: _Loop, found: Spans, rest: Spans) -> Spans:
     if not len(found.start):
         return found
     work = loop.of(Activity.PROGRAM, Activity.INPUT)
-    marks = loop.where(loop.kind == K.STEP_MARK)
+    marks = loop.at(loop.of_kind(K.STEP_MARK))
     if not len(work.start):
         return found
     before = np.maximum(_last_at_or_before(work.end, found.start), _last_at_or_before(marks.start, found.start))
@@ -493,7 +507,7 @@ def _first_at_or_after(values: I64, limit: I64) -> I64:
 def _saves_without_ops(loop: _Loop, rest: Spans) -> Spans:
     """Long gaps right after a state_dict: PyTorch detaches every parameter, then writes without an op."""
     ops = loop.outer(Activity.OP)
-    copied = ops[~named(loop.trace, loop.type[ops], _COPIES_OUT.match)]
+    copied = ops[~named(loop.trace, loop.type[ops], _COPIES_OUT.__contains__)]
     return _gaps_after_detached(loop, ops, STATE_DICT_OPS, rest) | _gaps_after_detached(
         loop, copied, max(STATE_DICT_OPS, _parameters(loop)), rest
     )
@@ -501,14 +515,14 @@ def _saves_without_ops(loop: _Loop, rest: Spans) -> Spans:
 
 def _parameters(loop: _Loop) -> int:
     """How many parameters get a gradient in a step."""
-    gradients = named(loop.trace, loop.type, _GETS_GRADIENT.match) & (loop.kind == K.OP)
-    return round(int(gradients.sum()) / max(int((loop.kind == K.STEP_MARK).sum()), 1))
+    gradients = int(named(loop.trace, loop.type[loop.of_kind(K.OP)], _GETS_GRADIENT.__eq__).sum())
+    return round(gradients / max(len(loop.of_kind(K.STEP_MARK)), 1))
 
 
 def _gaps_after_detached(loop: _Loop, ops: I64, least: int, rest: Spans) -> Spans:
     if not len(ops):
         return Spans.of(loop.start[:0], loop.end[:0])
-    detach = named(loop.trace, loop.type[ops], _DETACH.match)
+    detach = named(loop.trace, loop.type[ops], _DETACH.__eq__)
     if not detach.any():
         return Spans.of(loop.start[:0], loop.end[:0])
     run = _run_lengths(detach)
@@ -522,9 +536,9 @@ def _gaps_after_detached(loop: _Loop, ops: I64, least: int, rest: Spans) -> Span
 
 def _saves_after_reads(loop: _Loop, rest: Spans) -> Spans:
     """What surrounds a burst of reads of variables and is mostly long gaps: Keras reads all, and writes without ops."""
-    ops = np.flatnonzero(loop.kind == K.EAGER_EXECUTE)
+    ops = loop.of_kind(K.EAGER_EXECUTE)
     ops = ops[named(loop.trace, loop.type[ops], _SINGLE_OP.match)]
-    reads = named(loop.trace, loop.type[ops], _READS_VARIABLE.match)
+    reads = named(loop.trace, loop.type[ops], _READS_VARIABLE.__contains__)
     run = _run_lengths(reads)
     first, last = np.flatnonzero(run == STATE_DICT_OPS), np.flatnonzero(run >= STATE_DICT_OPS)
     if not len(last):
@@ -550,7 +564,7 @@ def _run_lengths(flags: Mask) -> I64:
 
 def _recorded(loop: _Loop, parts: Mapping[Activity, Spans]) -> dict[str, Recorded]:
     """Events by the activity in which they begin."""
-    python = loop.kind == K.PYTHON_CALL
+    python = of_kinds(loop.kind, (K.PYTHON_CALL,))
     running = _running_python(loop, python)
     begins = np.concatenate([spans.start for spans in parts.values()])
     order = np.argsort(begins)
@@ -571,7 +585,7 @@ def _recorded(loop: _Loop, parts: Mapping[Activity, Spans]) -> dict[str, Recorde
 def _eager_kernels(loop: _Loop) -> int:
     """Time of kernels that TensorFlow runs on the loop's thread; no other framework records them like this."""
     kernels = loop.rows(Activity.RUNTIME)
-    kernels = kernels[named(loop.trace, loop.type[kernels], _EAGER_KERNEL.match)]
+    kernels = kernels[named(loop.trace, loop.type[kernels], _EAGER_KERNEL.__eq__)]
     length = loop.end[kernels] - loop.start[kernels]
     return int((length - np.percentile(length, _OF_STARTS)).clip(min=0).sum()) if len(length) else 0
 
@@ -609,9 +623,9 @@ def _name_in(loop: _Loop, start: int, end: int, activity: Activity) -> str:
     first, last = np.searchsorted(loop.start, (start, end))
     near = slice(int(first), int(last))
     inside = loop.end[near] <= end
-    rows = first + np.flatnonzero(inside & (loop.activity[near] == activity))
+    rows = first + np.flatnonzero(inside & (loop.activity[near] == int(activity)))
     if not len(rows):
-        rows = first + np.flatnonzero(inside & (loop.kind[near] == K.PYTHON_CALL))
+        rows = first + np.flatnonzero(inside & of_kinds(loop.kind[near], (K.PYTHON_CALL,)))
     return loop.name(int(rows[np.argmax(loop.end[rows] - loop.start[rows])])) if len(rows) else ""
 
 
@@ -629,11 +643,17 @@ def _by_name(loop: _Loop, rows: I64) -> list[Named]:
     return sorted(merged.values(), key=lambda named: (-named.total_ps, named.name))[:MOST_NAMES]
 
 
+def _claimed_by_python(loop: _Loop, activity: Activity) -> Spans:
+    """When Python functions say by their names that they do something."""
+    calls = loop.of_kind(K.PYTHON_CALL)
+    return loop.at(calls[loop.activity[calls] == int(activity)])
+
+
 def _share(loop: _Loop, claimed: Spans, names: re.Pattern[str]) -> float | None:
     """Percent of the claimed time inside Python functions of such names; None if nothing is claimed."""
     if not claimed.total:
         return None
-    calls = np.flatnonzero(loop.kind == K.PYTHON_CALL)
+    calls = loop.of_kind(K.PYTHON_CALL)
     calls = calls[named(loop.trace, loop.type[calls], names.match)]
     inside = claimed & Spans.of(loop.start[calls], loop.end[calls])
     return round(100.0 * inside.total / claimed.total, 2)
@@ -641,7 +661,7 @@ def _share(loop: _Loop, claimed: Spans, names: re.Pattern[str]) -> float | None:
 
 def _fillers(loop: _Loop, gaps: Spans) -> list[Named]:
     """The Python functions that fill long gaps: for each the longest call that begins in it and fills most of it."""
-    python = np.flatnonzero(loop.kind == K.PYTHON_CALL)
+    python = loop.of_kind(K.PYTHON_CALL)
     start, end = loop.start[python], loop.end[python]
     found: dict[str, Named] = {}
     for begin, stop in zip(gaps.start[:200].tolist(), gaps.end[:200].tolist(), strict=True):
@@ -658,8 +678,8 @@ def _fillers(loop: _Loop, gaps: Spans) -> list[Named]:
 
 def _before_work(loop: _Loop, steps: HostSteps, gaps: Spans) -> int:
     """Long gaps before the first program or op of each step."""
-    work = loop.start[loop.rows(Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER)]
-    first = _first_at_or_after(work, steps.start_ps)
+    work = (Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER)
+    first = np.minimum.reduce([_first_at_or_after(loop.start[loop.rows(each)], steps.start_ps) for each in work])
     first = np.where(first < steps.end_ps, first, steps.start_ps)
     return (gaps & Spans.of(steps.start_ps, first)).total
 

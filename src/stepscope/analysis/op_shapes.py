@@ -132,7 +132,7 @@ def partial(trace: HostTrace) -> Partial:
 
 
 def _texts(trace: HostTrace, rows: I64, names: tuple[str, ...]) -> I64:
-    return trace.stat_strings(names)[rows] if trace.has_stat(names) else np.full(len(rows), -1, np.int64)
+    return trace.stat_strings(names, rows=rows) if trace.has_stat(names) else np.full(len(rows), -1, np.int64)
 
 
 def _device_times(trace: HostTrace) -> I64:

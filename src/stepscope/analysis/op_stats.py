@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,16 +131,15 @@ DISTRIBUTION_FIELDS: tuple[Field, ...] = (
 )
 
 
-@dataclass(frozen=True)
-class OpRow:
-    """One op of one side; times in ps, unknown is None.
+class OpRow(NamedTuple):
+    """One op of one side; times in ps, unknown is None.  A tuple, since thousands are made at a time.
 
     Attributes:
         calls: how often it ran.
         flops, bytes: what the trace states for all its occurrences.
         tensor_ps, kernel_ps: time of its kernels on tensor cores, and of all its kernels; of the former None if some
             names do not tell.
-    eager_ps: self time of its runs that were dispatched one by one, None if unknown.
+        eager_ps: self time of its runs that were dispatched one by one, None if unknown.
     """
 
     name: str
@@ -153,6 +152,9 @@ class OpRow:
     tensor_ps: int | None
     kernel_ps: int
     eager_ps: int | None
+
+
+_TOTAL_PS, _SELF_PS = OpRow._fields.index("total_ps"), OpRow._fields.index("self_ps")
 
 
 @dataclass(frozen=True)
@@ -271,13 +273,15 @@ def _side(trace: HostTrace, work: OpWork, calls: I64 | None, idle_ps: int) -> Si
     flops, moved = _costs(trace, work, size, with_copies=on_device)
     tensor, kernel_ps = _tensor_time(trace, work, size)
     eager = [None] * size if on_device else _eager_time(trace, work, size)
-    numbers: list[list[Any]] = [column.tolist() for column in (count if calls is None else calls, total, own)]
-    columns = [*zip(*work.ops, strict=True), *numbers, flops, moved, tensor, kernel_ps, eager]
-    kept = np.argsort(-own, kind="stable")[:MOST_OPS].tolist()
-    rows = [OpRow(*(column[at] for column in columns)) for at in kept]
+    kept = np.argsort(-own, kind="stable")[:MOST_OPS]
+    numbers: list[list[Any]] = [column[kept].tolist() for column in (count if calls is None else calls, total, own)]
+    listed = kept.tolist()
+    others: list[list[Any]] = [[column[at] for at in listed] for column in (flops, moved, tensor, kernel_ps, eager)]
+    names = zip(*(work.ops[at] for at in listed), strict=True)
+    rows = [OpRow(*row) for row in zip(*names, *numbers, *others, strict=True)]
     rows.sort(key=lambda row: (-row.self_ps, row.name, row.type))
     types: dict[str, int] = {}
-    for (_, sort), ps in zip(work.ops, numbers[2], strict=True):
+    for (_, sort), ps in zip(work.ops, own.tolist(), strict=True):
         types[sort] = types.get(sort, 0) + ps
     left_out_ps = int(own.sum()) - sum(row.self_ps for row in rows)
     return Side(rows, size - len(rows), left_out_ps, types, idle_ps)
@@ -315,7 +319,7 @@ def _costs(
     trace: HostTrace, work: OpWork, size: int, with_copies: bool
 ) -> tuple[list[float | None], list[float | None]]:
     """Operations and bytes that the trace states for each op."""
-    flops = trace.stat_ints(stat_names.FLOPS)[work.rows] if trace.has_stat(stat_names.FLOPS) else None
+    flops = trace.stat_ints(stat_names.FLOPS, rows=work.rows) if trace.has_stat(stat_names.FLOPS) else None
     moved = stated_bytes(trace, work.rows, with_copies)
     return _sums(work.op, flops, size), _sums(work.op, moved, size)
 
@@ -433,52 +437,68 @@ def _self_ps(side: Side) -> int:
 
 
 def _side_rows(where: str, side: Side, before: int, peaks: Peaks | None) -> list[dict[str, Cell]]:
-    own, so_far, rows = _self_ps(side), 0, []
-    for rank, row in enumerate(side.ops, before + 1):
-        so_far += row.self_ps
-        rows.append(_cells(rank, where, row, peaks) | _shares(where, row.self_ps, so_far, own, side.idle_ps))
-    return rows
-
-
-def _cells(rank: int, where: str, row: OpRow, peaks: Peaks | None) -> dict[str, Cell]:
-    return {
-        "rank": rank,
-        "where": where,
-        "type": row.type,
-        "name": row.name,
-        "occurrences": row.calls,
-        "total_us": round_us(row.total_ps),
-        "avg_us": round_us(row.total_ps / row.calls),
-        "total_self_us": round_us(row.self_ps),
-        "avg_self_us": round_us(row.self_ps / row.calls),
-        **_rates(row),
-        "bound_by": _bound_by(row, peaks) if peaks and where == "device" else None,
-        "eager_percent": percent(row.eager_ps, row.self_ps) if row.eager_ps is not None else None,
+    """The rows of one side, made column by column: there are thousands."""
+    columns: dict[str, Sequence[Cell]] = {
+        "rank": range(before + 1, before + 1 + len(side.ops)),
+        "where": [where] * len(side.ops),
+        "type": [row.type for row in side.ops],
+        "name": [row.name for row in side.ops],
+        "occurrences": [row.calls for row in side.ops],
+        **_times(side),
+        **_rates(side),
+        "bound_by": [_bound_by(row, peaks) if peaks and where == "device" else None for row in side.ops],
+        "eager_percent": [percent(row.eager_ps, row.self_ps) if row.eager_ps is not None else None for row in side.ops],
+        **_shares(where, side),
     }
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _shares(where: str, self_ps: int, so_far: int, own: int, idle: int) -> dict[str, Cell]:
-    here, up_to_here = percent(self_ps, own), percent(so_far, own)
+def _times(side: Side) -> dict[str, list[float]]:
+    calls = np.array([row.calls for row in side.ops], np.int64)
+    total, own = (np.array([row[at] for row in side.ops], np.int64) for at in (_TOTAL_PS, _SELF_PS))
+    us = {"total_us": total, "avg_us": total / calls, "total_self_us": own, "avg_self_us": own / calls}
+    return {name: (np.floor(ps + 0.5) / 1e6).tolist() for name, ps in us.items()}
+
+
+def _shares(where: str, side: Side) -> dict[str, list[float | None]]:
+    own, idle = _self_ps(side), side.idle_ps
+    nothing: list[float | None] = [0.0] * len(side.ops)
+    self_ps = np.array([row.self_ps for row in side.ops], np.int64)
+    so_far = np.cumsum(self_ps)
+    here, up_to_here = _percents(self_ps, own), _percents(so_far, own)
     on_device = where == "device"
     return {
         "self_percent": here,
         "cumulative_self_percent": up_to_here,
-        "self_percent_with_idle": percent(self_ps, own + idle),
-        "cumulative_self_percent_with_idle": percent(so_far + (idle if idle >= self_ps else 0), own + idle),
-        "device_self_percent": here if on_device else 0.0,
-        "device_cumulative_self_percent": up_to_here if on_device else 0.0,
-        "host_self_percent": 0.0 if on_device else here,
-        "host_cumulative_self_percent": 0.0 if on_device else up_to_here,
+        "self_percent_with_idle": _percents(self_ps, own + idle),
+        "cumulative_self_percent_with_idle": _percents(so_far + np.where(idle >= self_ps, idle, 0), own + idle),
+        "device_self_percent": here if on_device else nothing,
+        "device_cumulative_self_percent": up_to_here if on_device else nothing,
+        "host_self_percent": nothing if on_device else here,
+        "host_cumulative_self_percent": nothing if on_device else up_to_here,
     }
 
 
-def _rates(row: OpRow) -> dict[str, Cell]:
-    ns = row.total_ps / 1e3
+def _percents(parts: I64, whole: int) -> list[float | None]:
+    """`percent` of each part."""
+    if whole <= 0:
+        return [None] * len(parts)
+    found: list[float | None] = (np.floor(1e6 * parts / whole + 0.5) / 1e4).tolist()
+    return found
+
+
+def _rates(side: Side) -> dict[str, list[float | None]]:
+    def rate(amount: float | None, total: float, scale: float) -> float | None:
+        return round_6(amount / total * scale) if amount is not None and total else None
+
+    ops = side.ops
     return {
-        "gflop_per_s": round_6(row.flops / ns) if row.flops is not None and ns else None,
-        "gib_per_s": round_6(row.bytes / ns * 1e9 / 2**30) if row.bytes is not None and ns else None,
-        "flop_per_byte": round_6(row.flops / row.bytes) if row.flops is not None and row.bytes else None,
-        "tensor_core_percent": percent(row.tensor_ps, row.kernel_ps) if row.tensor_ps is not None else None,
+        "gflop_per_s": [rate(row.flops, row.total_ps, 1e3) for row in ops],
+        "gib_per_s": [rate(row.bytes, row.total_ps, 1e12 / 2**30) for row in ops],
+        "flop_per_byte": [rate(row.flops, row.bytes or 0.0, 1) for row in ops],
+        "tensor_core_percent": [
+            percent(row.tensor_ps, row.kernel_ps) if row.tensor_ps is not None else None for row in ops
+        ],
     }
 
 

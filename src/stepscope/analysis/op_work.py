@@ -82,21 +82,25 @@ def _own_times(trace: HostTrace, counts: NDArray[np.bool_]) -> I64:
 
 
 def _host_names(trace: HostTrace, rows: I64) -> tuple[I32, list[tuple[str, str]]]:
-    kind = trace.events.kind[rows]
-    instruction = trace.stat_strings(stat_names.HLO_OP)[rows]
-    if (instruction > 0).any():
-        name_of = instruction_names(trace)
-        program = trace.stat_ints(stat_names.PROGRAM_ID)[rows]
-        number, first = number_pairs(np.where(instruction > 0, instruction, -names_of(trace, rows)), program)
-    else:
-        number, first = number_pairs(names_of(trace, rows), kind)
-    names = [
-        name_of(int(rows[at]), int(instruction[at]))
-        if instruction[at] > 0
-        else op_name(trace.name_of(int(rows[at])), EventKind(kind[at]))
-        for at in first.tolist()
-    ]
+    kind, name = trace.events.kind[rows], names_of(trace, rows)
+    instruction = trace.stat_strings(stat_names.HLO_OP, rows=rows)
+    of_xla = instruction > 0
+    if not of_xla.any():
+        number, first = number_pairs(name, kind)
+        return number, _op_names(trace, name[first], kind[first])
+    program = trace.stat_ints(stat_names.PROGRAM_ID, rows=rows)
+    number, first = number_pairs(np.where(of_xla, instruction, -name), program)
+    names, instruction_name = _op_names(trace, name[first], kind[first]), instruction_names(trace)
+    for at in np.flatnonzero(of_xla[first]).tolist():
+        names[at] = instruction_name(int(rows[first[at]]), int(instruction[first[at]]))
     return number, names
+
+
+def _op_names(trace: HostTrace, name: I64, kind: NDArray[np.uint8]) -> list[tuple[str, str]]:
+    """Name and type of ops by what their events are called."""
+    kinds = {number: EventKind(number) for number in np.unique(kind).tolist()}
+    texts = zip(trace.strings.texts(name), kind.tolist(), strict=True)
+    return [op_name(text, kinds[number]) for text, number in texts]
 
 
 def device_work(trace: HostTrace) -> OpWork:
@@ -124,7 +128,7 @@ def device_work(trace: HostTrace) -> OpWork:
 def _own_times_of_cores(trace: HostTrace, rows: I64, time_ps: I64) -> I64:
     """Self times of the ops of TPU cores, which nest by the clock that measured them: int64 of shape (rows,)."""
     line = trace.events.line[rows]
-    start = trace.stat_ints(stat_names.DEVICE_OFFSET_PS)[rows]
+    start = trace.stat_ints(stat_names.DEVICE_OFFSET_PS, rows=rows)
     if (start < 0).any():
         start = trace.events.start_ps[rows]
     order = np.lexsort((-time_ps, start, line))
@@ -188,7 +192,7 @@ def eager_dispatch(trace: HostTrace) -> NDArray[np.bool_] | None:
     marked = (trace.events.traits & np.uint8(Trait.EAGER)) != 0
     if not len(dispatch):
         return marked if marked.any() else None
-    function = trace.stat_ints(stat_names.IS_FUNCTION)[dispatch]
+    function = trace.stat_ints(stat_names.IS_FUNCTION, rows=dispatch)
     label = np.full(len(trace.events), -1, np.int32)
     label[dispatch[function >= 0]] = function[function >= 0]
     eager: NDArray[np.bool_] = marked | (spread_labels(trace, label) == 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.advice import Advice, Context, advise
@@ -16,7 +16,7 @@ from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, betwe
 from stepscope.analysis.profiling_cost import ProfilingCost, dearest, profiling_cost
 from stepscope.analysis.steps import step_warnings
 from stepscope.analysis.top_ops import OpTable, add_tables, device_ops, host_ops
-from stepscope.analysis.verdict import Verdict, agree, judge
+from stepscope.analysis.verdict import Verdict, agree, judge, unexplained
 from stepscope.model import HostTrace
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, percent, round_ms
 
@@ -217,6 +217,8 @@ class OverviewReport(Report):
         figures |= {f"breakdown_ms.{key}": (value, "ms") for key, value in self.breakdown_ms.items()}
         figures |= {f"placement.{key}": (value, units[key]) for key, value in self.placement.items()}
         figures["input_bound_percent"] = (self.input_bound_percent, "percent")
+        cost = None if self.profiling is None else self.profiling.percent
+        figures["profiling_cost_percent"] = (cost, "percent")
         figures["verdict"] = (self.verdict.name, "text")
         figures["steps_source"] = (self.steps_source, "text")
         return Rows("Figures", _METRIC_FIELDS, tuple(_metric(key, *figure) for key, figure in figures.items()))
@@ -279,7 +281,9 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
     has_device = on_device.total_calls > 0
     taking = [part for part in hosts if part.host in aligned.hosts]
-    verdict = judge(shares, has_device, between_shares(taking))
+    between = between_shares(taking)
+    verdict = judge(shares, has_device, between)
+    otherwise = unexplained(verdict, shares, has_device, between)
     gap = _between_steps(taking)
     placement = _placement(partials, on_device, on_host)
     first = (taking or hosts)[0]
@@ -289,13 +293,15 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         partials,
         shares,
         step_time["mean"],
-        verdict,
+        otherwise,
         has_device,
         placement,
         gap,
         str(environment["framework"] or ""),
         top_ops,
     )
+    if otherwise.name != verdict.name:
+        context = replace(context, besides=verdict.name)
     advised = advise(context)
     first_kind, first_gain = (advised.items[0].kind, advised.items[0].gain_percent) if advised.items else (None, None)
     return OverviewReport(
@@ -308,7 +314,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         confidence=first.confidence,
         breakdown_ms=_mean_breakdown(counted),
         input_bound_percent=round(shares["input"], 4) if shares else None,
-        verdict=agree(verdict, first_kind, first_gain, has_device),
+        verdict=agree(verdict, otherwise, first_kind, first_gain, has_device),
         placement=placement,
         top_ops=top_ops,
         environment=environment,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope import kernels
 from stepscope.model import HostTrace
 
 I64 = NDArray[np.int64]
@@ -26,16 +27,12 @@ class Spans:
     @staticmethod
     def of(start: I64, end: I64) -> Spans:
         """What at least one of the intervals covers; they may come in any order, empty ones count for nothing."""
-        some = end > start
-        start, end = start[some], end[some]
-        if not len(start):
-            return Spans(np.empty(0, np.int64), np.empty(0, np.int64))
-        if (start[1:] < start[:-1]).any():
+        begins, ends = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
+        count = kernels.intervals.union(start, end, begins, ends)
+        if count < 0:
             order = np.argsort(start, kind="stable")
-            start, end = start[order], end[order]
-        reach = np.maximum.accumulate(end)
-        first = np.flatnonzero(np.concatenate([[True], start[1:] > reach[:-1]]))
-        return Spans(start[first], reach[np.append(first[1:], len(start)) - 1])
+            count = kernels.intervals.union(start[order], end[order], begins, ends)
+        return Spans(begins[:count].copy(), ends[:count].copy())
 
     @property
     def total(self) -> int:
@@ -46,11 +43,10 @@ class Spans:
         return Spans.of(np.concatenate([self.start, other.start]), np.concatenate([self.end, other.end]))
 
     def __and__(self, other: Spans) -> Spans:
-        first = np.searchsorted(other.end, self.start, side="right")
-        count = np.maximum(np.searchsorted(other.start, self.end, side="left") - first, 0)
-        mine = np.repeat(np.arange(len(self.start)), count)
-        theirs = np.arange(len(mine)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
-        return Spans(np.maximum(self.start[mine], other.start[theirs]), np.minimum(self.end[mine], other.end[theirs]))
+        room = len(self.start) + len(other.start)
+        begins, ends = np.empty(room, np.int64), np.empty(room, np.int64)
+        count = kernels.intervals.common(self.start, self.end, other.start, other.end, begins, ends)
+        return Spans(begins[:count].copy(), ends[:count].copy())
 
     def __sub__(self, other: Spans) -> Spans:
         if not len(self.start):
@@ -68,6 +64,13 @@ class Spans:
         head = np.maximum(reach[at_start] - start, 0) * (at_start > 0)
         inside: I64 = before[at_end] - tail - before[at_start] + head
         return inside
+
+    def touches(self, start: I64, end: I64) -> NDArray[np.bool_]:
+        """Which of some intervals overlap this set: bool of shape (n,)."""
+        if len(self.start) != 1:
+            return self.covered(start, end) > 0
+        found: NDArray[np.bool_] = (end > self.start[0]) & (start < self.end[0]) & (end > start)
+        return found
 
     def longer(self, length_ps: int) -> Spans:
         """Only the intervals of at least this length."""

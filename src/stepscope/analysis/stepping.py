@@ -11,13 +11,13 @@ Sources, in this order:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.grouping import forest, is_device_work, spread_labels
+from stepscope.analysis.grouping import forest, is_device_work, launched_before, spread_labels
 from stepscope.analysis.infer import FOREIGN_SHARE, LEAST_STEPS, Cycle, find_cycle
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, stat_names
 
@@ -52,6 +52,7 @@ class HostSteps:
         label: int32 of shape (events,), the step that each event belongs to, or -1.
         numbered: True if the numbers are the program's own.
         line: the line that the marks are on, -1 if they are on none.
+        backlog: int64 of shape (n,), device work in no step that was launched before the first mark.
     """
 
     source: StepSource
@@ -65,11 +66,35 @@ class HostSteps:
     label: I32
     numbered: bool = False
     line: int = -1
+    backlog: I64 = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 def steps_of(trace: HostTrace) -> HostSteps:
     """The steps of a host, found once per trace."""
     return trace.derived("steps", _find)
+
+
+def whole_steps(trace: HostTrace) -> HostSteps:
+    """The steps that the capture's edges do not cut, from which averages are taken; all if it cuts each of them."""
+    return trace.derived("whole steps", _whole_ones)
+
+
+def _whole_ones(trace: HostTrace) -> HostSteps:
+    steps = steps_of(trace)
+    kept = np.flatnonzero(steps.complete)
+    if len(kept) in (0, len(steps.complete)):
+        return steps
+    inside = slice(int(kept[0]), int(kept[-1]) + 1)  # only the first and the last can be cut
+    ours = (steps.label >= inside.start) & (steps.label < inside.stop)
+    return replace(
+        steps,
+        number=steps.number[inside],
+        name=steps.name[inside],
+        start_ps=steps.start_ps[inside],
+        end_ps=steps.end_ps[inside],
+        complete=steps.complete[inside],
+        label=np.where(ours, steps.label - inside.start, -1).astype(np.int32),
+    )
 
 
 def _find(trace: HostTrace) -> HostSteps:
@@ -85,7 +110,7 @@ def _from_marks(trace: HostTrace) -> HostSteps | None:
         return None
     start = trace.events.start_ps[marks]
     end = start + trace.events.duration_ps[marks]
-    stated = trace.stat_ints(stat_names.STEP_NUM, missing=-1)[marks]
+    stated = trace.stat_ints(stat_names.STEP_NUM, missing=-1, rows=marks)
     numbered = bool((stated >= 0).all())
     number = stated if numbered else np.arange(len(marks))
     label = np.full(len(trace.events), -1, np.int32)
@@ -96,7 +121,8 @@ def _from_marks(trace: HostTrace) -> HostSteps | None:
     # Device work that is known to be launched outside all steps stays there: an evaluation between steps is no step.
     device, orphan = is_device_work(trace), forest(trace).cause < 0
     _inherit(trace, label, device & (orphan | (label >= 0)))
-    start, end = _follow_device(trace, label, device, start, end)
+    backlog = np.flatnonzero(launched_before(trace, int(start[0])) & (label < 0))
+    start, end = _follow_device(trace, label, device, backlog, start, end)
     names = tuple(_step_name(trace.name_of(mark), at) for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
     return HostSteps(
         source="markers",
@@ -110,7 +136,17 @@ def _from_marks(trace: HostTrace) -> HostSteps | None:
         label=label,
         numbered=numbered,
         line=line,
+        backlog=backlog,
     )
+
+
+def backlog_end(trace: HostTrace, backlog: I64, own: I64) -> int:
+    """When devices are done with what was launched before the first step, ps: at the latest when they begin with `own`,
+    the work of that step; the smallest time if they have no work of either kind."""
+    start, duration = trace.events.start_ps, trace.events.duration_ps
+    if not len(backlog) or not len(own):
+        return int(np.iinfo(np.int64).min)
+    return int(min((start[backlog] + duration[backlog]).max(), start[own].min()))
 
 
 def _step_name(mark: str, number: int) -> str:
@@ -179,16 +215,20 @@ def _inherit(trace: HostTrace, label: I32, device: NDArray[np.bool_]) -> None:
         label[events[found]] = label[events[last[found]]]
 
 
-def _follow_device(trace: HostTrace, label: I32, device: NDArray[np.bool_], start: I64, end: I64) -> tuple[I64, I64]:
+def _follow_device(
+    trace: HostTrace, label: I32, device: NDArray[np.bool_], backlog: I64, start: I64, end: I64
+) -> tuple[I64, I64]:
     """Moves step bounds to what the device does, which may lag behind the host.
 
     A step ends when its mark has ended and its device work is done; it begins when its mark begins, but not before
-    the step before it has ended.  Where the host waits for the device these are the marks themselves.  XProf takes
-    the first to the last device event of such a step instead and so loses the time in which the device waits for it.
+    the step before it has ended; the first not before the device is done with the backlog.  Where the host waits for
+    the device these are the marks themselves.  XProf takes the first to the last device event of such a step instead
+    and so loses the time in which the device waits for it.
     """
     events = np.flatnonzero(device & (label >= 0))
     if not len(events):
         return start, end
+    start = np.append(np.maximum(start[:1], backlog_end(trace, backlog, events[label[events] == 0])), start[1:])
     done = np.maximum(start, end)
     np.maximum.at(done, label[events], trace.events.start_ps[events] + trace.events.duration_ps[events])
     end = np.maximum.accumulate(done)

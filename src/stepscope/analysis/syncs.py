@@ -55,7 +55,7 @@ FIELDS: tuple[Field, ...] = (
     Field("total_us", "us", "time in the call"),
     Field("avg_us", "us", "the same per call"),
     Field("max_us", "us", "the longest"),
-    Field("step_percent", "percent", "total time as a share of the time of all steps"),
+    Field("step_percent", "percent", "time of those in steps, as a share of the time of all steps"),
 )
 READ_FIELDS: tuple[Field, ...] = (
     Field("op", "text", "the op that takes a value out of a tensor: `.item()`, `float(x)`, `if x > 1`", "str"),
@@ -74,7 +74,7 @@ _EMPTY = (
 
 @dataclass(frozen=True)
 class SyncRow:
-    """One call, op and line; times in ps, `in_steps` counts those that belong to a step."""
+    """One call, op and line; times in ps, `in_steps` counts those in a step, `in_steps_ps` is the time of these."""
 
     call: str
     op: str
@@ -83,6 +83,7 @@ class SyncRow:
     in_steps: int
     total_ps: int
     max_ps: int
+    in_steps_ps: int
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,11 @@ def _sync_rows(trace: HostTrace, rows: I64) -> list[SyncRow]:
     op = np.where(op >= 0, names_of(trace, np.maximum(op, 0)) if len(trace.events) else -1, -1)
     group, _ = number_pairs(name, op)
     group, first = number_pairs(group, site)
-    text, sums = trace.strings, zip(first.tolist(), *_sums(trace, rows, group, len(first)), strict=True)
+    member = steps_of(trace).label[rows] >= 0
+    in_steps_ps = np.zeros(len(first), np.int64)
+    np.add.at(in_steps_ps, group[member], trace.events.duration_ps[rows[member]])
+    sums = zip(first.tolist(), *_sums(trace, rows, group, len(first)), in_steps_ps.tolist(), strict=True)
+    text = trace.strings
     found = [SyncRow(text[name[at]], text[op[at]], site_text(text[site[at]]), *figures) for at, *figures in sums]
     return sorted(found, key=lambda row: (-row.total_ps, row.call, row.op, row.site))
 
@@ -239,7 +244,7 @@ def _cells(row: SyncRow, steps: int, steps_ps: int) -> dict[str, Cell]:
         "total_us": round(row.total_ps / 1e6, 6),
         "avg_us": round(row.total_ps / row.count / 1e6, 6),
         "max_us": round(row.max_ps / 1e6, 6),
-        "step_percent": percent(row.total_ps, steps_ps),
+        "step_percent": percent(row.in_steps_ps, steps_ps),
     }
 
 
@@ -264,11 +269,14 @@ def _reason(op: str) -> str:
 def _findings(rows: Sequence[SyncRow], steps: int, steps_ps: int) -> list[str]:
     if not rows:
         return [_EMPTY]
-    count, in_steps, time = (sum(getattr(row, name) for row in rows) for name in ("count", "in_steps", "total_ps"))
+    count, in_steps, time, in_steps_ps = (
+        sum(getattr(row, name) for row in rows) for name in ("count", "in_steps", "total_ps", "in_steps_ps")
+    )
+    times = f"{count:,} times" if count != 1 else "once"
     per_step = f", {in_steps / steps:.1f} times a step" if steps else ""
-    share = percent(time, steps_ps)
-    cost = f" ({share:.1f} % of the time of all steps)" if share is not None else ""
-    return [f"the host waits for a device {count:,} times{per_step}, {time / 1e9:,.3f} ms in all{cost}"]
+    share = percent(in_steps_ps, steps_ps)
+    cost = f"; in steps {share:.1f} % of their time" if share is not None else ""
+    return [f"the host waits for a device {times}{per_step}, {time / 1e9:,.3f} ms in all{cost}"]
 
 
 def _read_findings(reads: Sequence[ReadRow], steps: int) -> list[str]:

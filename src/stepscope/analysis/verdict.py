@@ -7,7 +7,7 @@ what XProf leaves out of GPU profiles (launches, host work, waits for input) is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 HIGHLY_INPUT_BOUND = 20.0
 MODERATELY_INPUT_BOUND = 5.0
@@ -57,6 +57,21 @@ _VERDICTS_OF_CLASS = {
     "straggler": ("communication_bound",),
     "communication_bound": ("communication_bound",),
 }
+# A device that the host keeps waiting because it launches too slowly waits for the host, however that is named.
+_VERDICTS_WITH_DEVICE = {
+    **_VERDICTS_OF_CLASS,
+    "small_batch": ("launch_bound", "host_bound"),
+    "eager_dispatch": ("launch_bound", "host_bound"),
+    "python_overhead": ("host_bound", "launch_bound"),
+}
+# What the time goes to that a limit is about, where that is not the largest part.
+_GOES_TO = {
+    "input_bound": "waits for input",
+    "launch_bound": "goes to launches",
+    "host_bound": "runs no known work",
+    "communication_bound": "goes to collectives",
+    "compile_bound": "goes to tracing and compiling",
+}
 
 
 @dataclass(frozen=True)
@@ -90,11 +105,7 @@ def judge(shares: Mapping[str, float], has_device: bool, between: Mapping[str, f
     """
     if not shares:
         return Verdict("unknown", None, None, _SENTENCE_OF["unknown"])
-    between = between or {}
-    gaps = sum(between.values())
-    if gaps >= _NO_GAPS:
-        shares = {key: share * (1 - gaps / 100) + between.get(key, 0.0) for key, share in shares.items()}
-    time = "the time from the first step to the last" if gaps >= _NO_GAPS else "the step time"
+    shares, time = _of_all_time(shares, between or {})
     host = shares["other"] + (shares["host_compute"] if has_device else 0.0)
     limits = {
         "input": (shares["input"], HIGHLY_INPUT_BOUND),
@@ -113,21 +124,60 @@ def judge(shares: Mapping[str, float], has_device: bool, between: Mapping[str, f
     return _verdict("compute_bound", compute, None, time, has_device)
 
 
-def agree(verdict: Verdict, kind: str | None, gain_percent: float | None, has_device: bool) -> Verdict:
-    """The verdict in the light of the first advice, which looks more closely than shares of the step can.
+def _of_all_time(shares: Mapping[str, float], between: Mapping[str, float]) -> tuple[Mapping[str, float], str]:
+    """Shares of the time from the first step to the last, where some of it lies between steps, and what to call it."""
+    gaps = sum(between.values())
+    if gaps < _NO_GAPS:
+        return shares, "the step time"
+    thinned = {key: share * (1 - gaps / 100) + between.get(key, 0.0) for key, share in shares.items()}
+    return thinned, "the time from the first step to the last"
 
-    With a device the shares tell, as in the reference, and the verdict stays.  It also stays where it says the same as
-    the advice, where little would be gained, or where there is none: then it tells what bounds the rest of the run.
+
+def unexplained(
+    verdict: Verdict, shares: Mapping[str, float], has_device: bool, between: Mapping[str, float] | None = None
+) -> Verdict:
+    """The verdict where no rule finds a cause behind it.
+
+    With a device it stays: the reference says the same.  Without one, computation is the limit if more time goes to it
+    than to what `judge` found.
 
     Args:
+        verdict: what `judge` found in the same shares.
+    """
+    if has_device or not shares or verdict.name not in _GOES_TO or verdict.share_percent is None:
+        return verdict
+    shares, time = _of_all_time(shares, between or {})
+    if shares["host_compute"] <= verdict.share_percent:
+        return verdict
+    found = _verdict("compute_bound", shares["host_compute"], None, time, has_device)
+    rest = f"{verdict.share_percent:.1f} % {_GOES_TO[verdict.name]}, for no one cause"
+    return replace(found, sentence=f"{found.sentence}; {rest}")
+
+
+def agree(
+    verdict: Verdict, otherwise: Verdict, kind: str | None, gain_percent: float | None, has_device: bool
+) -> Verdict:
+    """The verdict in the light of the first advice, which looks more closely than shares of the step can.
+
+    With a device the shares tell, as in the reference, and the verdict stays; if the advice is about something else, it
+    says so.  Without one it says the same as advice that gains much.
+
+    Args:
+        verdict: what `judge` found; `otherwise`, the same if no rule finds a cause behind it (`unexplained`).
         kind: the class of the first advice, None without any.
         gain_percent: how much of the time from step to step would go if it were followed, None if unknown.
     """
-    allowed = _VERDICTS_OF_CLASS.get(kind or "", ())
-    if has_device or not allowed or verdict.name in allowed or verdict.name == "unknown":
+    allowed = (_VERDICTS_WITH_DEVICE if has_device else _VERDICTS_OF_CLASS).get(kind or "", ())
+    if verdict.name in allowed or verdict.name == "unknown":
         return verdict
+    if not allowed:
+        return otherwise
+    if has_device:
+        return replace(
+            verdict, sentence=f"{verdict.sentence}; one change gains most elsewhere: {_CAUSE_OF[allowed[0]]}"
+        )
     if gain_percent is None or gain_percent < LEAST_GAIN_PERCENT:
-        return verdict
+        return otherwise
     name = allowed[0]
     words = f"{name.replace('_', '-')}: {gain_percent:.1f} % of the time from step to step would go without"
     return Verdict(name, round(gain_percent, 4), None, f"{words} {_CAUSE_OF[name]} (see the first advice)")

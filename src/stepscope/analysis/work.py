@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.columns import inside, named, of_kinds, on_threads, type_names
+from stepscope.analysis.columns import inside, inside_another, named, of_kinds, on_threads, rows_of, type_names
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.spans import Spans, outermost
-from stepscope.analysis.stepping import HostSteps, steps_of
+from stepscope.analysis.stepping import HostSteps, whole_steps
 from stepscope.model import EventKind, HostTrace, stat_names
 
 I64 = NDArray[np.int64]
@@ -129,17 +129,17 @@ def work_of(trace: HostTrace) -> WorkFacts:
 
 
 def _find(trace: HostTrace) -> WorkFacts:
-    steps = steps_of(trace)
+    steps = whole_steps(trace)
     device = is_device_work(trace)
-    ops = np.flatnonzero((trace.events.kind == K.OP) & on_threads(trace))
-    ops = ops[steps.label[ops] >= 0]
+    ops = rows_of(trace, K.OP)
+    ops = ops[on_threads(trace)[ops] & (steps.label[ops] >= 0)]
     ops = ops[~inside(trace, ops, K.INPUT_WAIT) & ~on_input_threads(trace, ops)]
-    own, outer = _self_ps(trace, ops), ops[_outer(trace, ops)]
+    own, outer = _self_ps(trace, ops), ops[~inside_another(trace, ops, K.OP)]
     found = WorkFacts(
         steps=len(steps.number), compute_ps=_compute(trace, ops, device), self_ps=int(own.sum()), ops=len(outer)
     )
     if device.any():
-        trains = (trace.events.kind == K.BACKWARD).any()
+        trains = len(rows_of(trace, K.BACKWARD)) > 0
         return replace(found, **_batches(trace, steps, ops, _sorts(trace, ops))) if trains else found
     return replace(found, **_sorts_of_work(trace, steps, found, ops, own, outer))
 
@@ -226,7 +226,7 @@ def is_move(name: str) -> bool:
 
 def _self_ps(trace: HostTrace, ops: I64) -> I64:
     own = np.empty(len(trace.events), np.int64)
-    counts = trace.events.kind == K.OP
+    counts = of_kinds(trace.events.kind, (K.OP,))
     kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
     return np.maximum(own[ops], 0)
 
@@ -262,7 +262,7 @@ def on_input_threads(trace: HostTrace, rows: I64) -> Mask:
 
 def _compiled(trace: HostTrace, ops: I64) -> Mask:
     """Ops of a compiled program: nobody dispatches them one by one."""
-    return (trace.stat_strings(stat_names.HLO_OP)[ops] > 0) | inside(trace, ops, K.EXECUTOR)
+    return (trace.stat_strings(stat_names.HLO_OP, rows=ops) > 0) | inside(trace, ops, K.EXECUTOR)
 
 
 def _compute(trace: HostTrace, ops: I64, device: Mask) -> int:
@@ -296,7 +296,7 @@ def _disturbed(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
 
 def _first_runs(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
     """Self time of products that a library prepares, beyond that of products which XLA compiles itself."""
-    if not (trace.events.kind == K.COMPILE).any() or not trace.has_stat(stat_names.PROGRAM_ID):
+    if not len(rows_of(trace, K.COMPILE)) or not trace.has_stat(stat_names.PROGRAM_ID):
         return 0
     types = trace.events.type[ops]
     prepared, plain = (named(trace, types, names.match) for names in (_PREPARED, _PLAIN_PRODUCT))
@@ -324,7 +324,7 @@ def _no_grad(trace: HostTrace, ops: I64, own: I64, inside_backward: Mask) -> int
     """Time of forward ops that autograd did not number: those under `torch.no_grad`."""
     if not trace.has_stat(stat_names.SEQUENCE_NUMBER):
         return None
-    numbered = trace.stat_ints(stat_names.SEQUENCE_NUMBER)[ops] >= 0
+    numbered = trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=ops) >= 0
     free = ~numbered & ~inside_backward & ~_inside_numbered(trace, ops) & ~inside(trace, ops, K.ANNOTATION)
     return int(own[free].sum())
 
@@ -354,7 +354,7 @@ def _rows(trace: HostTrace, heavy: I64) -> int | None:
     """The median of the first dimension of what heavy ops multiply."""
     if not len(heavy) or not trace.has_stat(stat_names.INPUT_DIMS):
         return None
-    texts, counts = np.unique(trace.stat_strings(stat_names.INPUT_DIMS)[heavy], return_counts=True)
+    texts, counts = np.unique(trace.stat_strings(stat_names.INPUT_DIMS, rows=heavy), return_counts=True)
     found = [_DIMS.search(trace.strings[text]) for text in texts.tolist()]
     known = [(int(match[1]), int(count)) for match, count in zip(found, counts, strict=True) if match]
     values = np.repeat([rows for rows, _ in known], [count for _, count in known])
@@ -364,6 +364,6 @@ def _rows(trace: HostTrace, heavy: I64) -> int | None:
 def _modules(trace: HostTrace, ops: I64, own: I64) -> list[OpShare]:
     if not trace.has_stat(stat_names.HLO_MODULE):
         return []
-    module = trace.stat_strings(stat_names.HLO_MODULE)[ops]
+    module = trace.stat_strings(stat_names.HLO_MODULE, rows=ops)
     named = module > 0
     return _by_text(trace, module[named], own[named], _MOST_MODULES)

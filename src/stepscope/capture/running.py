@@ -52,6 +52,7 @@ class Capture:
         self._tracer: Tracer | None = entry.load()() if entry.needs_framework else None
         self._host = HostTracer()
         self._probes: list[Probe] = [self._host]
+        self._broken: list[Probe] = []
         self._thread = threading.get_ident()
         self._spool: Spool | None = None
         self._recording: Recording | None = None
@@ -136,7 +137,17 @@ class Capture:
         with self._flush_lock:
             self._flushed_ns = self._clock()
             for probe in self._probes:
-                self._spool.add(probe.drain())
+                self._flush_probe(self._spool, probe)
+
+    def _flush_probe(self, spool: Spool, probe: Probe) -> None:
+        """What one tracer recorded; one that fails costs the others nothing, and is not asked again."""
+        if probe in self._broken:
+            return
+        try:
+            spool.add(probe.drain())
+        except Exception as error:
+            self._broken.append(probe)
+            report.report(error, f"flushing {type(probe).__name__}")
 
     # -- end ---------------------------------------------------------------------------------------------------------
 

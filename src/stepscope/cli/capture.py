@@ -25,7 +25,7 @@ _REFRESHES = 4  # per second
 _LOUD = {"saved": "green", "failed": "red"}
 
 
-def add_capture(app: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     """Adds the command."""
     app.command("capture")(capture)
 

@@ -1,36 +1,26 @@
-"""The commands.  One for each registered tool, and those that are no tool: summary, doctor, demo."""
+"""The commands: one for each registered tool, and those that are no tool."""
 
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stepscope.analysis.registry import TOOLS, Tool
-from stepscope.cli import trace, whatif
-from stepscope.cli.capture import add_capture
-from stepscope.cli.open import open_page, serve
-from stepscope.cli.run import add_run
+from stepscope.cli.late import Register, group_of
 from stepscope.cli.show import OutputFormat, show_report, show_summary, working
 from stepscope.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
     from stepscope.api import LoadedProfile
-
-app = typer.Typer(
-    name="stepscope",
-    help="Where does the step time of a training job go, and what to change first.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
 
 DEMO_ONCE = "DEMO_ONCE"
 """If this is set in the environment, the demo ends when it has said what it has to say."""
@@ -62,16 +52,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_print_version)
-    ] = False,
-) -> None:
-    """Takes the options that stand before the command."""
-
-
-@app.command()
 def summary(path: ProfilePath, run: RunName = None, host: HostName = None) -> None:
     """Ten lines: the verdict, where the step goes, the top ops, the first advice."""
     with working() as progress:
@@ -79,7 +59,7 @@ def summary(path: ProfilePath, run: RunName = None, host: HostName = None) -> No
     show_summary(report)
 
 
-def _add_tool(tool: Tool) -> None:
+def _register_tool(tool: Tool, app: typer.Typer) -> None:
     def command(
         path: ProfilePath,
         run: RunName = None,
@@ -99,16 +79,6 @@ def _add_tool(tool: Tool) -> None:
     app.command(tool.name, help=f"{tool.summary[0].upper()}{tool.summary[1:]}.")(command)
 
 
-for _tool in TOOLS:
-    _add_tool(_tool)
-
-
-app.command("open")(open_page)
-whatif.register(app)
-trace.register(app)
-
-
-@app.command()
 def doctor(
     logdir: Annotated[str | None, typer.Argument(metavar="[LOGDIR]", help="Where profiles should be.")] = None,
     form: Format = OutputFormat.TABLE,
@@ -123,12 +93,12 @@ def doctor(
     show_report(report, form, output, None)
 
 
-@app.command()
 def demo(
     logdir: Annotated[Path | None, typer.Option("--logdir", help="Where to put the profile; kept if given.")] = None,
     framework: Annotated[str | None, typer.Option("--framework", help="jax, torch, tensorflow or numpy.")] = None,
 ) -> None:
     """Trains a small model under the profiler, says where its time went, and in a terminal shows it in the browser."""
+    from stepscope.cli.open import serve
     from stepscope.demo import train
 
     gc.enable()  # training makes garbage; see `stepscope.cli.main.main`
@@ -144,8 +114,44 @@ def demo(
         serve(str(folder))
 
 
-add_capture(app)
-add_run(app)
+def _register_own(command: Callable[..., None], app: typer.Typer) -> None:
+    app.command(command.__name__)(command)
+
+
+def _register_module(module: str, app: typer.Typer) -> None:
+    importlib.import_module(module).register(app)
+
+
+COMMANDS: dict[str, Register] = {
+    "summary": partial(_register_own, summary),
+    **{tool.name: partial(_register_tool, tool) for tool in TOOLS},
+    "open": partial(_register_module, "stepscope.cli.open"),
+    "whatif": partial(_register_module, "stepscope.cli.whatif"),
+    "trace": partial(_register_module, "stepscope.cli.trace"),
+    "doctor": partial(_register_own, doctor),
+    "demo": partial(_register_own, demo),
+    "capture": partial(_register_module, "stepscope.cli.capture"),
+    "run": partial(_register_module, "stepscope.cli.run"),
+}
+"""What makes each command, in the order of the help.  A module of one command is imported when it is called."""
+
+app = typer.Typer(
+    name="stepscope",
+    cls=group_of(COMMANDS),
+    help="Where does the step time of a training job go, and what to change first.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Takes the options that stand before the command."""
 
 
 def load_profile(path: str, run: str | None, host: str | None, progress: Callable[[str], None]) -> LoadedProfile:

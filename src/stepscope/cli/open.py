@@ -17,6 +17,11 @@ from stepscope.errors import InputError
 _SWITCH_SECONDS = 0.0005
 
 
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("open")(open_page)
+
+
 def open_page(
     logdir: Annotated[str, typer.Argument(metavar="LOGDIR", help="A logdir, a parent of some, a session, or a file.")],
     port: Annotated[int | None, typer.Option("--port", min=0, max=65535, help="The first port to try.")] = None,

@@ -21,7 +21,7 @@ _RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RAN
 Level = Annotated[int, typer.Option(min=0, help="As the field of ProfilerOptions.")]
 
 
-def add_run(app: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     """Adds the command, whose own options end where the script's name begins."""
     context = {"ignore_unknown_options": True, "allow_interspersed_args": False}
     app.command("run", context_settings=context)(run)

@@ -3,6 +3,7 @@
     LOGDIR/plugins/profile/RUN/HOST.xplane.pb           TensorFlow, JAX, PyTorch/XLA: session RUN, one file a host
     LOGDIR/train/plugins/profile/RUN/HOST.xplane.pb     the same below a TensorBoard run: session train/RUN
     LOGDIR/plugins/profile/RUN/HOST.trace.json.gz       JAX's copy of what is in the xplane file: left out
+    LOGDIR/plugins/profile/RUN/HOST.pt.trace.json.gz    what Stepscope made HOST.xplane.pb of: left out beside that
     FOLDER/WORKER.STAMP.pt.trace.json.gz                torch.profiler: one host a worker; where a worker has several
                                                         stamps, the n-th of each worker make session FOLDER/span_n
     FOLDER/any profile                                  session FOLDER
@@ -261,12 +262,14 @@ def _without_packed_copies(found: list[_Found]) -> list[_Found]:
 def _without_derived(spaces: list[_Found], traces: list[_Found], problems: list[Problem]) -> list[_Found]:
     """Leaves out the JSON traces that were made from the xplane files beside them.
 
-    JAX names its copy as the host, and older releases `remote`.  Any other is left out as well, since exports land
-    here, but that is told.  What torch.profiler writes is data of its own.
+    JAX names its copy as the host, and older releases `remote`.  Stepscope keeps what PyTorch wrote under the name of
+    the xplane file that it made of it.  Any other is left out as well, since exports land here, but that is told.  What
+    torch.profiler writes is data of its own.
     """
     known = {file.worker for file in spaces} | {"remote"}
-    kept = [file for file in traces if _TORCH_NAME.fullmatch(file.stem)]
-    for file in traces:
+    others = [file for file in traces if file.stem.removesuffix(".pt.trace.json") not in known]
+    kept = [file for file in others if _TORCH_NAME.fullmatch(file.stem)]
+    for file in others:
         if file not in kept and file.worker not in known:
             reason = "left out, since it lies beside xplane files and is taken for an export of them"
             hint = "give this file itself to look at it"

@@ -54,12 +54,16 @@ def walk(  # type: ignore[no-untyped-def]
                 break
             call = cause[work]
             previous = work - 1 if work > line_begin[line[work]] and end[work - 1] <= moment else np.int64(-1)
-            if call >= 0 and (previous < 0 or end[previous] < start[call]):
-                # The stream was empty when the host launched this.
+            queued = previous >= 0 and (call < 0 or end[previous] >= start[call])
+            if call >= 0 or queued:
+                # Since when the work could have run: it was launched, and what its stream had before was done.
+                ready = end[previous] if queued else end[call]
+                if call >= 0:
+                    ready = max(ready, end[call])
                 latest = np.searchsorted(done_end, moment, side="right") - 1
-                if moment - end[call] > long_delay and latest >= 0 and done_end[latest] > end[call]:
-                    previous = done[latest]
-                else:
+                if moment - ready > long_delay and latest >= 0 and done_end[latest] > ready:
+                    previous = done[latest]  # of another stream
+                elif not queued:
                     to = max(min(moment, end[call]), begin)
                     out[launch] += moment - to
                     delay[work] += moment - to

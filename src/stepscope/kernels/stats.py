@@ -1,8 +1,24 @@
-"""Stats as dense tables."""
+"""Whose stats are whose, and stats as dense tables."""
 
 from __future__ import annotations
 
 from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def owners(offsets, rows, out):  # type: ignore[no-untyped-def]
+    """The owner of each of some stats.
+
+    Args:
+        offsets: int64 of shape (all owners + 1,), the stats of each owner.
+        rows: int64 of shape (n,), stats in ascending order.
+        out: int64 of shape (n,), filled in place.
+    """
+    owner = 0
+    for place in range(len(rows)):
+        while offsets[owner + 1] <= rows[place]:
+            owner += 1
+        out[place] = owner
 
 
 @njit(cache=True, nogil=True)

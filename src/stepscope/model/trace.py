@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from stepscope import kernels
 from stepscope.errors import Problem
 from stepscope.model.kinds import LineKind, PlaneKind, StatTag
 from stepscope.model.strings import Strings
@@ -17,6 +19,9 @@ from stepscope.model.tables import I32, I64, Events, EventTypes, Lines, Planes, 
 T = TypeVar("T")
 
 StatValue = int | float | str | bytes
+
+# So many stats are looked up by walking along their owners; for fewer the loop need not be loaded.
+_MANY = 50_000
 
 
 @dataclass(frozen=True)
@@ -144,35 +149,44 @@ class HostTrace:
         """True if the string table holds one of these stat names at all; a cheap first question."""
         return any(self.strings.find(name) >= 0 for name in names)
 
-    def stat_ints(self, names: Sequence[str], missing: int = -1) -> I64:
-        """One integer stat as a dense column, int64 of shape (events,).
+    def stat_ints(self, names: Sequence[str], missing: int = -1, *, rows: I64 | None = None) -> I64:
+        """One integer stat as a dense column, int64 of shape (events,), or of some events only, in their order.
 
         Unsigned values above 2^63 keep their bits (two's complement), so that equal ids compare equal whichever of
         the two integer types a writer chose.  The event's own stat wins over its type's.
         """
-        return self._dense(names, (StatTag.INT, StatTag.UINT), missing)
+        return self._column(names, (StatTag.INT, StatTag.UINT), missing, rows)
 
-    def stat_strings(self, names: Sequence[str]) -> I64:
-        """One text stat as a dense column of string rows, int64 of shape (events,); -1 where there is none."""
-        return self._dense(names, (StatTag.STRING,), -1)
+    def stat_strings(self, names: Sequence[str], *, rows: I64 | None = None) -> I64:
+        """One text stat as a dense column of string rows, int64 of shape (events,), or of some events only, in their
+        order; -1 where there is none."""
+        return self._column(names, (StatTag.STRING,), -1, rows)
 
-    def stat_doubles(self, names: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """One floating-point stat as a dense column, float64 of shape (events,); NaN where there is none."""
+    def stat_doubles(
+        self, names: Sequence[str], *, rows: I64 | None = None
+    ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """One floating-point stat as a dense column, float64 of shape (events,), or of some events only, in their
+        order; NaN where there is none."""
         missing = int(np.float64(np.nan).view(np.int64))
-        return self._dense(names, (StatTag.DOUBLE,), missing).view(np.float64)
+        return self._column(names, (StatTag.DOUBLE,), missing, rows).view(np.float64)
 
-    def _dense(self, names: Sequence[str], tags: Sequence[StatTag], missing: int) -> I64:
+    def _column(self, names: Sequence[str], tags: Sequence[StatTag], missing: int, rows: I64 | None) -> I64:
         wanted = [row for row in (self.strings.find(name) for name in names) if row > 0]
-        out = np.full(len(self.events), missing, np.int64)
-        for name in reversed(wanted):  # earlier spellings overwrite later ones, own stats overwrite the type's
-            types, values = _rows_of(self.type_stats, name, tags)
-            if len(types):
+        wanted.reverse()  # earlier spellings overwrite later ones, own stats overwrite the type's
+        size = len(self.events) if rows is None else len(rows)
+        out = np.full(size, missing, np.int64)
+        types = self.events.type if rows is None else self.events.type[rows]
+        find = _finder(self.event_stats, rows) if wanted else None
+        for name in wanted:
+            known, values = _rows_of(self.type_stats, name, tags)
+            if len(known):
                 of_type = np.full(len(self.event_types), missing, np.int64)
-                of_type[types] = values
-                chosen = np.isin(self.events.type, types)
-                out[chosen] = of_type[self.events.type[chosen]]
-            events, values = _rows_of(self.event_stats, name, tags)
-            out[events] = values
+                of_type[known] = values
+                chosen = np.isin(types, known)
+                out[chosen] = of_type[types[chosen]]
+            if find is not None:
+                places, values = find(name, tags)
+                out[places] = values
         return out
 
     # -- derived columns -----------------------------------------------------------------------------------------
@@ -189,12 +203,61 @@ class HostTrace:
         return self._derived[key]  # type: ignore[return-value]
 
 
+_Finder = Callable[[int, Sequence[StatTag]], tuple[I64, I64]]
+
+# Looking at the stats of some owners takes about this many times as long for each as looking through all.
+_COST_OF_SOME = 6
+
+
+def _finder(stats: Stats, rows: I64 | None) -> _Finder:
+    """A function from the name of a stat and its tags to places in `rows`, all owners if None, and values."""
+    if rows is None:
+        return lambda name, tags: _rows_of(stats, name, tags)
+    begin = stats.offsets[rows]
+    count = stats.offsets[rows + 1] - begin
+    total = int(count.sum())
+    if total * _COST_OF_SOME > len(stats):
+        return lambda name, tags: _among(rows, len(stats.offsets) - 1, *_rows_of(stats, name, tags))
+    owner = np.repeat(np.arange(len(rows)), count)
+    at = np.arange(total) + (begin - np.cumsum(count) + count)[owner]
+    names = stats.name[at]
+
+    def find(name: int, tags: Sequence[StatTag]) -> tuple[I64, I64]:
+        hits = np.flatnonzero(names == name)
+        hits = hits[_has_tag(stats, at[hits], tags)]
+        return owner[hits], stats.value[at[hits]]
+
+    return find
+
+
+def _among(rows: I64, owners: int, found: I64, values: I64) -> tuple[I64, I64]:
+    """Places in `rows` of the owners found, and their values."""
+    place = np.full(owners, -1, np.int64)
+    place[found] = np.arange(len(found))
+    at = place[rows]
+    here = np.flatnonzero(at >= 0)
+    return here, values[at[here]]
+
+
 def _rows_of(stats: Stats, name: int, tags: Sequence[StatTag]) -> tuple[I64, I64]:
     """Owners that have the stat `name` with one of `tags`, and its values: two int64 of shape (hits,)."""
     rows = np.flatnonzero(stats.name == name)
+    rows = rows[_has_tag(stats, rows, tags)]
+    return _owners(stats, rows), stats.value[rows]
+
+
+def _owners(stats: Stats, rows: I64) -> I64:
+    """The owners of stats in ascending order: int64 of shape (rows,)."""
+    if len(rows) < _MANY or len(rows) < len(stats.offsets) // 32:
+        return np.searchsorted(stats.offsets, rows, side="right") - 1
+    out = np.empty(len(rows), np.int64)
+    kernels.stats.owners(stats.offsets, rows, out)
+    return out
+
+
+def _has_tag(stats: Stats, rows: I64, tags: Sequence[StatTag]) -> NDArray[np.bool_]:
     tag = stats.tag[rows]
-    wanted = tag == tags[0]
+    wanted: NDArray[np.bool_] = tag == tags[0]
     for other in tags[1:]:
         wanted |= tag == other
-    rows = rows[wanted]
-    return np.searchsorted(stats.offsets, rows, side="right") - 1, stats.value[rows]
+    return wanted

@@ -11,6 +11,7 @@ from stepscope.analysis.advice.rule import Interval
 from stepscope.analysis.device_facts import DeviceFacts, Share
 from stepscope.analysis.facts import HostFacts
 from stepscope.analysis.loop import Activity, LoopFacts
+from stepscope.analysis.verdict import MODERATELY_INPUT_BOUND
 from stepscope.analysis.work import WorkFacts
 
 MS = 10**9  # picoseconds
@@ -32,7 +33,8 @@ class Context:
         hosts: the facts of every host.
         shares: percent of the step time by category, as in the overview.
         step_ms: mean step time; 0 if there are no steps.
-        verdict: the overview's verdict, with its sentence.
+        verdict: what bounds the run if no rule finds a cause, with its sentence.
+        besides: the name of the limit that the shares alone tell, where it is another one.
         has_device: an accelerator took part.
         top_ops: the overview's list.
         read: gives another tool's merged result as in JSON, None where that is not to be had.
@@ -49,6 +51,7 @@ class Context:
     compute_16bit_percent: float | None
     between_percent: float | None
     top_ops: Sequence[Mapping[str, Any]] = ()
+    besides: str = ""
     read: Callable[[str], Mapping[str, Any] | None] = field(default=lambda _: None)
 
     @cached_property
@@ -100,6 +103,10 @@ class Context:
     def percent(self, time_ms: float) -> float:
         """A time per step as a share of the period."""
         return 100.0 * time_ms / self.period_ms if self.period_ms > 0 else 0.0
+
+    def least_of_input(self, threshold: float) -> float:
+        """The share from which input matters.  With a device that is where the verdict begins to be about it."""
+        return min(threshold, MODERATELY_INPUT_BOUND) if self.has_device else threshold
 
     def per_step(self, count_or_ps: float) -> float:
         """A total of the loop, per step."""

@@ -30,16 +30,23 @@ class Gain:
         now_ms: the step time now, without what the recording of the removed part cost.
         then_ms: the step time after the change.
         reasoning: how `then_ms` comes about.
+        eased: the share of its time that what stays takes when nothing competes with it.
     """
 
     now_ms: float
     then_ms: float
     reasoning: str
+    eased: float = 1.0
 
     @property
     def speedup(self) -> float | None:
         """Now over then; None if nothing is left."""
         return round(self.now_ms / self.then_ms, 2) if self.then_ms > 0 else None
+
+    @property
+    def percent(self) -> float:
+        """How much of the step would go."""
+        return 100.0 * (self.now_ms - self.then_ms) / self.now_ms if self.now_ms > 0 else 0.0
 
     def advice(
         self,
@@ -55,6 +62,10 @@ class Gain:
         intervals: tuple[Interval, ...] = (),
     ) -> Advice:
         """Advice with this gain."""
+        if self.eased <= 1 - _WORTH_SAYING:
+            evidence += (
+                f"; the rest of the step takes {100 * (1 - self.eased):.0f} % less time where it runs undisturbed"
+            )
         return Advice(
             id=rule, kind=kind, title=title, evidence=evidence, actions=actions, tool=tool, confidence=confidence,
             rows=rows, intervals=intervals, predicted_speedup=self.speedup, step_time_ms=round(self.now_ms, 3),
@@ -169,7 +180,7 @@ def without(
     stays = _worth(min(rest, _MOST_RECORDING * left), period)
     now = period - gone - stays
     then = min(critical.ms * (1 - stays / left) if left else critical.ms, now)
-    return Gain(now, then, _reasoning(period, removed_ms, what, critical, eased, gone + stays, then))
+    return Gain(now, then, _reasoning(period, removed_ms, what, critical, eased, gone + stays, then), eased)
 
 
 def _worth(recording: float, period: float) -> float:

@@ -94,10 +94,10 @@ def _nothing(context: Context) -> Advice:
     return Advice(
         id="none",
         kind="none",
-        title="Nothing stands out",
+        title="Nothing stands out" if context.verdict == "compute_bound" else "No single cause stands out",
         evidence=f"{context.verdict_text}{largest}",
         predicted_speedup=None,
-        actions=(_NEXT.get(context.verdict, _CHEAPER),),
+        actions=tuple(_NEXT.get(limit, _CHEAPER) for limit in (context.verdict, context.besides) if limit),
         tool="op-stats",
         confidence=0.8 if context.verdict == "compute_bound" else 0.5,
         step_time_ms=round(context.period_ms, 3),

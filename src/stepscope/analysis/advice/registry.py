@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules import RULES
@@ -30,7 +32,7 @@ def register(rule: Rule) -> Rule:
 def rules() -> tuple[tuple[Rule, ...], tuple[str, ...]]:
     """All rules, and a warning for each entry point that gave none."""
     found, warnings = list(RULES), []
-    for point in entry_points(group=GROUP):
+    for point in _points(entry_points):
         try:
             rule = point.load()
         except Exception as error:
@@ -41,3 +43,9 @@ def rules() -> tuple[tuple[Rule, ...], tuple[str, ...]]:
         else:
             warnings.append(f"the entry point {point.name!r} of {point.value} is no rule")
     return (*found, *_registered.values()), tuple(warnings)
+
+
+@cache
+def _points(find: Callable[..., EntryPoints]) -> tuple[EntryPoint, ...]:
+    """The entry points of installed packages; looking through them all takes longer than all rules do."""
+    return tuple(find(group=GROUP))

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.report import warn
 from stepscope.capture.tracers.base import Clock
 from stepscope.formats.spool.layout import Chunk, StatValue
 
@@ -28,7 +29,7 @@ _COPIES = {
     10: ("COPY_PEER", "MemcpyP2P"),
 }
 _OTHER_COPY = ("COPY_OTHER", "Memcpy")
-_KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMSET")
+_KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMCPY2", "MEMSET")  # MEMCPY2: from one GPU to another
 
 _Row = tuple[int, int, str, str, int, int, dict[str, StatValue]]  # device, stream, kind, name, begin, end, stats
 
@@ -51,7 +52,9 @@ class CuptiTracer:
         self._cupti: Any = None
         self._rows: list[_Row] = []
         self._offset_ns = 0
+        self._enabled: list[Any] = []
         self._ended = False
+        self._untimed = 0
 
     def start(self, options: ProfilerOptions, clock: Clock = time.perf_counter_ns) -> None:
         """Begins to record.  Raises what CUPTI raises: no driver, no permission, another profiler."""
@@ -64,14 +67,24 @@ class CuptiTracer:
             cupti.activity_register_callbacks(_requested, _completed)
             _registered = True
         _current = self
-        for name in _KINDS:
-            cupti.activity_enable(getattr(cupti.ActivityKind, name))
+        try:
+            for name in _KINDS:
+                kind = getattr(cupti.ActivityKind, name)
+                cupti.activity_enable(kind)
+                self._enabled.append(kind)
+        except BaseException:
+            _current = None
+            self._disable()
+            raise
 
     def stop(self) -> None:
         """Ends the recording; what is on its way comes with the next `drain`."""
         self._ended = True
-        for name in _KINDS:
-            self._cupti.activity_disable(getattr(self._cupti.ActivityKind, name))
+        self._disable()
+
+    def _disable(self) -> None:
+        while self._enabled:
+            self._cupti.activity_disable(self._enabled.pop())
 
     def abandon(self) -> None:
         """Nothing: CUDA does not work in a forked child, and CUPTI calls nobody there."""
@@ -84,15 +97,13 @@ class CuptiTracer:
         """Takes activities as CUPTI hands them over, on a thread of its own."""
         kinds = self._cupti.ActivityKind
         for activity in activities:
-            if activity.kind == kinds.CONCURRENT_KERNEL:
-                kind, name, stats = "KERNEL", str(activity.name), _launch(activity)
-            elif activity.kind == kinds.MEMCPY:
-                kind, name = _COPIES.get(int(activity.copy_kind), _OTHER_COPY)
-                stats = {"bytes": int(activity.bytes)}
-            elif activity.kind == kinds.MEMSET:
-                kind, name, stats = "MEMSET", "Memset", {"bytes": int(activity.bytes)}
-            else:
+            told = _told(activity, kinds)
+            if told is None:
                 continue
+            if not 0 < activity.start <= activity.end:  # CUPTI's word for work that has not ended or was not timed
+                self._untimed += 1
+                continue
+            kind, name, stats = told
             begin, end = int(activity.start) + self._offset_ns, int(activity.end) + self._offset_ns
             stats["correlation_id"] = int(activity.correlation_id)
             self._rows.append((int(activity.device_id), int(activity.stream_id), kind, name, begin, end, stats))
@@ -103,12 +114,25 @@ class CuptiTracer:
         if _current is self:
             self._cupti.activity_flush_all(int(self._ended))  # 1: also the buffers that are not full
             _current = None if self._ended else self
+            if self._ended and self._untimed:
+                warn(f"{self._untimed:,} kernels and copies are not in the profile: CUPTI gave them no times")
         taken = self._rows[:]
         del self._rows[: len(taken)]
         grouped: dict[tuple[int, int, str], list[_Row]] = {}
         for row in taken:
             grouped.setdefault(row[:3], []).append(row)
         return [_chunk(*key, rows) for key, rows in grouped.items()]
+
+
+def _told(activity: Any, kinds: Any) -> tuple[str, str, dict[str, StatValue]] | None:
+    """Kind, name and stats of an activity; None for one of a kind that nobody asked for."""
+    if activity.kind == kinds.CONCURRENT_KERNEL:
+        return "KERNEL", str(activity.name), _launch(activity)
+    if activity.kind in (kinds.MEMCPY, kinds.MEMCPY2):
+        return *_COPIES.get(int(activity.copy_kind), _OTHER_COPY), {"bytes": int(activity.bytes)}
+    if activity.kind == kinds.MEMSET:
+        return "MEMSET", "Memset", {"bytes": int(activity.bytes)}
+    return None
 
 
 def _launch(kernel: Any) -> dict[str, StatValue]:

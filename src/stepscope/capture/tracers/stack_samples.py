@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.python_calls import name_of
-from stepscope.capture.tracers.ticker import THREAD_PREFIX, Ticker
+from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, THREAD_PREFIX, Ticker
 from stepscope.formats.spool.layout import Chunk
 
 PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
@@ -54,7 +54,7 @@ class StackSampler:
     def stop(self) -> None:
         """Ends the sampling and every range that is open."""
         if self._ticker is not None:
-            self._ticker.stop()
+            self._ticker.stop(SHORT_PATIENCE_S)
         with self._lock:
             for thread in self._threads.values():
                 self._end(thread, 0, self._last_ns)

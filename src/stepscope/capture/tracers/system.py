@@ -11,12 +11,15 @@ import time
 from array import array
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock
-from stepscope.capture.tracers.nvml import Nvml
-from stepscope.capture.tracers.ticker import Ticker
+from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, Ticker
 from stepscope.formats.spool.layout import Chunk, StatValue
+
+if TYPE_CHECKING:
+    from stepscope.capture.tracers.nvml import Nvml
 
 PLANE = "/device:CUSTOM:System (Stepscope)"
 LINE = "_counters_"  # the name by which viewers know a line of counters
@@ -27,10 +30,16 @@ _GB, _MB = 1e9, 1e6
 Read = Callable[[float], dict[str, float]]  # seconds since the last reading -> counters
 
 
+def _open_nvml() -> Nvml | None:
+    from stepscope.capture.tracers.nvml import Nvml
+
+    return Nvml.open()
+
+
 class SystemTracer:
     """Samples the machine every `system_interval_ms`."""
 
-    def __init__(self, proc: Path = Path("/proc"), nvml: Callable[[], Nvml | None] = Nvml.open) -> None:
+    def __init__(self, proc: Path = Path("/proc"), nvml: Callable[[], Nvml | None] = _open_nvml) -> None:
         self._proc = proc
         self._open_nvml = nvml
         self._nvml: Nvml | None = None
@@ -43,22 +52,25 @@ class SystemTracer:
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Begins to sample, first of all the state at the start."""
         self._clock = clock
-        self._nvml = self._open_nvml()
         proc = self._proc
         self._reads = [_Cpu(proc).read, _Memory(proc).read, _Disk(proc).read]
-        if self._nvml is not None:
-            self._reads.append(self._nvml.read)
         self._last_ns = clock()
         for read in self._reads:
             read(0.0)  # what is counted from the boot needs a first reading to be a rate
-        self._ticker = Ticker("system", options.system_interval_ms / 1000, self.sample)
+        self._ticker = Ticker("system", options.system_interval_ms / 1000, self.sample, first=self._find_gpus)
         self._ticker.start()
 
+    def _find_gpus(self) -> None:
+        """Opens NVML, for which a driver that sleeps takes seconds: not while the training waits."""
+        self._nvml = self._open_nvml()
+        if self._nvml is not None:
+            self._reads.append(self._nvml.read)
+
     def stop(self) -> None:
-        """Ends the sampling with a last sample."""
-        if self._ticker is not None:
-            self._ticker.stop()
-            self.sample()
+        """Ends the sampling with a last sample, unless one is under way that takes its time."""
+        if self._ticker is None or not self._ticker.stop(SHORT_PATIENCE_S):
+            return
+        self.sample()
         if self._nvml is not None:
             self._nvml.close()
 

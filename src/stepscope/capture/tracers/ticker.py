@@ -11,14 +11,22 @@ THREAD_PREFIX = "stepscope-"
 """What the names of Stepscope's own threads begin with; the tracers leave these threads out."""
 
 _PATIENCE_S = 2.0
+SHORT_PATIENCE_S = 0.05  # of a thread that trains
 
 
 class Ticker:
     """Calls a function every `interval_s` on a daemon thread of its own.  A call that raises is reported and is the
-    last one."""
+    last one.
 
-    def __init__(self, name: str, interval_s: float, call: Callable[[], None]) -> None:
+    Args:
+        first: what to do there before, at once.
+    """
+
+    def __init__(
+        self, name: str, interval_s: float, call: Callable[[], None], first: Callable[[], None] = lambda: None
+    ) -> None:
         self._call = call
+        self._first = first
         self._interval_s = interval_s
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name=THREAD_PREFIX + name, daemon=True)
@@ -27,16 +35,21 @@ class Ticker:
         """Begins; the first call comes after one interval."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Ends; a call that is under way is waited for, unless it is the one that stops."""
+    def stop(self, patience_s: float = _PATIENCE_S) -> bool:
+        """Ends; a call that is under way is waited for, unless it is the one that stops.
+
+        Returns:
+            True if no call is under way.
+        """
         self._ended.set()
         if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join(_PATIENCE_S)
+            self._thread.join(patience_s)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while not self._ended.wait(self._interval_s):
-            try:
+        try:
+            self._first()
+            while not self._ended.wait(self._interval_s):
                 self._call()
-            except Exception as error:
-                report(error, self._thread.name)
-                return
+        except Exception as error:
+            report(error, self._thread.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -169,7 +170,9 @@ class TorchRecording:
             _convert(trace, host)
         except Exception as error:  # a fault of the conversion must not cost the recording
             reason = f"the Kineto trace could not be converted: {error}"
-            return Collected((_kept(trace),), CaptureError(reason, kept="the trace as PyTorch wrote it"))
+            return Collected(
+                (_kept(trace, f"{time.time_ns()}."),), CaptureError(reason, kept="the trace as PyTorch wrote it")
+            )
         return Collected((Artifact("xplane.pb", kineto.profile_path(trace)), _kept(trace)))
 
     def close(self) -> None:
@@ -188,6 +191,14 @@ def _convert(trace: Path, host: str) -> None:
         kineto.main([str(trace), host])
 
 
-def _kept(trace: Path) -> Artifact:
+def _kept(trace: Path, stamp: str = "") -> Artifact:
+    """The trace as PyTorch wrote it.
+
+    Args:
+        stamp: ns since 1970 and a dot, as in PyTorch's own names, for a trace to be found beside a profile that
+            does not hold it; one without a stamp is taken for a copy.
+    """
     packed = kineto.packed_path(trace)
-    return Artifact("pt.trace.json.gz", packed) if packed.exists() else Artifact("pt.trace.json", trace)
+    if packed.exists():
+        return Artifact(f"{stamp}pt.trace.json.gz", packed)
+    return Artifact(f"{stamp}pt.trace.json", trace)

@@ -79,15 +79,15 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(overhead) < enough and not unfused:
         return None
     if context.calls(Activity.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts) and not unfused:
-        return _fetching(context, work, overhead)
+        return _fetching(context, work)
     if _fetches_unseen(context, work):
-        return _fetching(context, work, overhead, confidence=0.5)
+        return _fetching(context, work, confidence=0.5)
     repeats = _repeats(context, work)
     if repeats >= _REPEATS or _is_tiny(context, work, starts):
-        return _too_small(context, work, overhead, repeats)
+        return _too_small(context, work, repeats)
     if starts < (_FEWEST_TORCH_OPS if context.framework == "pytorch" else _FEWEST_STARTS):
         return None
-    return _one_by_one(context, work, overhead, starts, unfused)
+    return _one_by_one(context, work, starts, unfused)
 
 
 def _torch_ops(context: Context, work: WorkFacts) -> float:
@@ -136,7 +136,7 @@ def _is_tiny(context: Context, work: WorkFacts, starts: float) -> bool:
     return starts < _FEWEST_STARTS and context.framework != "pytorch"
 
 
-def _fetching(context: Context, work: WorkFacts, overhead: float, confidence: float = 0.85) -> Advice:
+def _fetching(context: Context, work: WorkFacts, confidence: float = 0.85) -> Advice:
     fetches = context.calls(Activity.SYNC)
     count = (
         f"fetches {fetches:.0f} values from the device" if fetches else "dispatches single ops around a compiled step"
@@ -146,8 +146,7 @@ def _fetching(context: Context, work: WorkFacts, overhead: float, confidence: fl
         rule="host.sync",
         kind="host_sync",
         title="Fetch values rarely, and all at once",
-        evidence=f"a step {count}, and {context.percent(overhead):.1f} % of its time goes to starting work and waiting"
-        " for it",
+        evidence=f"a step {count}, and {gain.percent:.1f} % of its time goes to that: starting work and waiting for it",
         actions=actions_for(context.framework, _FETCH),
         tool="op-stats",
         confidence=confidence,
@@ -156,14 +155,15 @@ def _fetching(context: Context, work: WorkFacts, overhead: float, confidence: fl
     )
 
 
-def _too_small(context: Context, work: WorkFacts, overhead: float, repeats: float) -> Advice:
+def _too_small(context: Context, work: WorkFacts, repeats: float) -> Advice:
     how = f"the same work runs {repeats:.0f} times a step" if repeats >= _REPEATS else "its ops are tiny"
     left = _left_of_merged(context, work, max(repeats, _REPEATS))
-    return with_only(context, left, "starting work and ops that are all overhead").advice(
+    gain = with_only(context, left, "starting work and ops that are all overhead")
+    return gain.advice(
         rule="batch.small",
         kind="small_batch",
         title="Give each call more to compute",
-        evidence=f"{context.percent(overhead):.1f} % of the time of a step starts work instead of computing: {how}",
+        evidence=f"{gain.percent:.1f} % of the time of a step starts work instead of computing: {how}",
         actions=actions_for(context.framework, _BATCH),
         tool="op-stats",
         confidence=0.8,
@@ -172,13 +172,14 @@ def _too_small(context: Context, work: WorkFacts, overhead: float, repeats: floa
     )
 
 
-def _one_by_one(context: Context, work: WorkFacts, overhead: float, starts: float, unfused: bool) -> Advice:
-    what = f"{starts:.0f} ops and programs are started one by one in a step"
-    return _fused(context, work, unfused).advice(
+def _one_by_one(context: Context, work: WorkFacts, starts: float, unfused: bool) -> Advice:
+    gain = _fused(context, work, unfused)
+    return gain.advice(
         rule="eager.ops",
         kind="eager_dispatch",
         title="Compile the step instead of running it op by op",
-        evidence=f"{what}, which takes {context.percent(overhead):.1f} % of its time",
+        evidence=f"{starts:.0f} ops and programs are started one by one in a step; a compiler that starts them together"
+        f" and fuses them takes {gain.percent:.1f} % off its time",
         actions=actions_for(context.framework, _COMPILE),
         tool="op-stats",
         confidence=0.8,

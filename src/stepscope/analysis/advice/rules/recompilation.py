@@ -29,6 +29,9 @@ _ACTIONS: Actions = {
 }
 
 
+_WORTH_SAYING = 5.0  # percent of the step
+
+
 def _evaluate(context: Context, threshold: float) -> Advice | None:
     compiling = context.part_ms(Activity.COMPILE)
     if context.percent(compiling) < threshold:
@@ -49,13 +52,19 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         kind="recompilation",
         title="Stop tracing and compiling in every step",
         evidence=f"{context.percent(compiling):.1f} % of the time of a step traces or compiles programs"
-        f"{f', {times:.1f} times a step' if times else ''}{changed}",
+        f"{_and_starts(context, removed - compiling)}{f', {times:.1f} times a step' if times else ''}{changed}",
         actions=actions_for(context.framework, _ACTIONS),
         tool="steps",
         confidence=0.95,
         rows=(Row("steps", "compilation", round(compiling, 3)),),
         intervals=context.intervals(Activity.COMPILE),
     )  # fmt: skip
+
+
+def _and_starts(context: Context, time_ms: float) -> str:
+    """What new programs take besides, where that is much."""
+    share = context.percent(time_ms)
+    return f", and {share:.1f} % starts them and runs them for the first time" if share >= _WORTH_SAYING else ""
 
 
 def _first_runs_ms(context: Context) -> float:

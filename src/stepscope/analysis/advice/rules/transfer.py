@@ -30,7 +30,8 @@ _ACTIONS: Actions = {
 def _evaluate(context: Context, threshold: float) -> Advice | None:
     copies = context.part_ms(Activity.TRANSFER)
     casts = _casts(context)
-    if context.percent(copies + casts) < threshold:
+    share = context.percent(copies + casts)
+    if share < context.least_of_input(threshold) or (share < threshold and _are_pageable(context, copies)):
         return None
     what = "copies data in" if copies >= casts else "converts data to another type or device"
     gain = without(context, copies + casts, "copying data in", parts=(Activity.TRANSFER,), competes=True)
@@ -45,6 +46,12 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rows=(Row("op-stats", "copy to device" if copies >= casts else "aten::to", round(copies + casts, 3)),),
         intervals=context.intervals(Activity.TRANSFER if copies >= casts else Activity.OP),
     )
+
+
+def _are_pageable(context: Context, copies: float) -> bool:
+    """Whether copies out of memory that is not pinned are most of it; there is a rule for these."""
+    device = context.device
+    return device is not None and 2 * device.exposed_pageable_ps / device.steps / MS >= copies
 
 
 def _casts(context: Context) -> float:

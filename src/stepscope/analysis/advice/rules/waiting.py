@@ -85,7 +85,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     waits = context.part_ms(Activity.INPUT)
     unnamed = _before_the_step(context)
     waits += unnamed
-    if context.percent(waits) < threshold:
+    if context.percent(waits) < context.least_of_input(threshold):
         return None
     kind, why, confidence = _cause(context, waits, unnamed)
     parts: tuple[Activity, ...] = (Activity.PYTHON if unnamed else Activity.INPUT,)

@@ -1,0 +1,91 @@
+"""What profiling cost is in the profile, and every face tells it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from browsing import profiled_trace, store_profile
+from werkzeug.test import Client
+
+import stepscope
+from stepscope.cli.main import run
+from stepscope.web.app import App
+from stepscope.web.catalogue import Root
+from stepscope.web.site import Site, SiteOptions
+
+# The medians of the steps before a capture and inside it -> what is said of them.
+COSTS = [
+    ({"steps_before": 20, "step_ms_before": 100.0, "steps_inside": 4, "step_ms_inside": 112.5}, 12.5),
+    ({"steps_before": 20, "step_ms_before": 100.0, "steps_inside": 4, "step_ms_inside": 95.0}, -5.0),
+    ({"steps_before": 2, "steps_inside": 4, "step_ms_inside": 112.5}, None),
+    ({}, None),
+]
+
+
+@pytest.fixture(params=COSTS, ids=["longer", "shorter", "too few before", "not measured"])
+def profiled(request, tmp_path) -> tuple[Path, float | None]:
+    """A session of four steps and what profiling cost in it."""
+    cost, percent = request.param
+    return store_profile(tmp_path, "run", profiled_trace(**cost)), percent
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    assert run(words) == 0
+    return capsys.readouterr().out
+
+
+def test_json_and_python_tell_it(profiled, capsys):
+    path, percent = profiled
+
+    assert json.loads(printed(capsys, "overview", str(path), "--format", "json"))["profiling_cost_percent"] == percent
+    assert stepscope.load(path).overview().to_dict()["profiling_cost_percent"] == percent
+
+
+def test_csv_tells_it(profiled, capsys):
+    path, percent = profiled
+    rows = csv.DictReader(io.StringIO(printed(capsys, "overview", str(path), "--format", "csv")))
+
+    (value,) = (row["value"] for row in rows if row["metric"] == "profiling_cost_percent")
+    assert (float(value) if value else None) == percent
+
+
+SENTENCES = {
+    12.5: "cost of profiling: steps inside the capture were 12.5 % longer than the 20 before it (median 100 ms)",
+    -5.0: "cost of profiling: steps inside the capture were 5.0 % shorter than the 20 before it (median 100 ms)",
+}
+
+
+@pytest.mark.parametrize("face", ["table", "notebook"])
+def test_terminal_and_notebook_say_it_in_words(profiled, capsys, face):
+    path, percent = profiled
+    shown = {
+        "table": lambda: printed(capsys, "overview", str(path)),
+        "notebook": lambda: stepscope.load(path).overview()._repr_html_(),
+    }[face]()
+
+    if percent is None:
+        assert "cost of profiling" not in shown
+    else:
+        assert SENTENCES[percent] in " ".join(shown.split())
+
+
+def test_the_summary_has_it_beside_the_step_time(profiled, capsys):
+    path, percent = profiled
+    (line,) = (line for line in printed(capsys, "summary", str(path)).splitlines() if line.startswith("step time"))
+
+    assert line.endswith("4 steps (markers)" + ("" if percent is None else f", {percent:+.1f} % by profiling"))
+
+
+def test_the_page_is_told_it(profiled):
+    path, percent = profiled
+    client = Client(App(Site(SiteOptions([Root(str(path.parents[2]))]))))
+    listed = client.get("/api/sessions").json["sessions"]
+
+    answer = client.get(f"/api/sessions/{listed[0]['id']}/tools/overview").json
+
+    assert answer["report"]["profiling_cost_percent"] == percent

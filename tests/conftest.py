@@ -11,6 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# A drawn example may take long on a busy machine, and that is no failure.
+settings.register_profile("stepscope", deadline=None)
+settings.load_profile("stepscope")
 
 # Fixtures of fresh captures by the frameworks' own profilers, of captures that only tell, and of the page in a browser.
 pytest_plugins = ("framework_captures", "fake_session", "browsing")

@@ -121,6 +121,15 @@ def test_a_graph_node_is_found_by_the_node_that_it_was_copied_from() -> None:
     assert ops(trace) == [("copy_of_node", "dense/MatMul", "MatMul", "GRAPH")]
 
 
+def test_what_is_known_of_a_graph_node_itself_wins_over_the_node_that_it_was_copied_from() -> None:
+    copied = Sort(K.KERNEL, "copy_of_node", "cuda_graph_node_id", {"cuda_graph_orig_node_id": 5})
+    recorded = Sort(K.RUNTIME_CALL, "cudaGraphAddKernelNode", "cuda_graph_node_id")
+    sorts = SORTS | {"Q": copied, "Z": recorded}
+    trace = draw("host main | m----\nhost main |  Z5\ngpu0 s    |      W9-Q9-", sorts)
+
+    assert [row[1:] for row in ops(trace)] == [("Softmax", "Softmax", "OWN"), ("Softmax", "Softmax", "GRAPH")]
+
+
 def test_the_ops_of_a_tpu_are_what_they_are_called() -> None:
     hlo = "%copy-done.2 = f32[5,8]{1,0} copy-done(f32[5,8]{1,0} %x)"
     sorts = {"C": Sort(K.DEVICE_OP, hlo), "F": Sort(K.DEVICE_OP, hlo, "", {"tf_op": "jit(f)/jit(main)/add:"})}
@@ -150,7 +159,11 @@ def program(ops_of: Mapping[str, tuple[str, str]]) -> bytes:
     return field(1, field(1, b"jit_step") + field(3, field(1, b"main") + instructions))
 
 
-OPS = {"fusion.1": ("jit(step)/dot_general", ""), "fusion.2": ("layer/MatMul_3", "MatMul")}
+OPS = {
+    "fusion.1": ("jit(step)/dot_general", ""),
+    "fusion.2": ("layer/MatMul_3", "MatMul"),
+    "loop_transpose_fusion": ("x", ""),
+}
 
 
 @pytest.mark.parametrize(
@@ -199,6 +212,12 @@ def test_an_instruction_leads_to_the_op_that_it_was_made_from() -> None:
 
     assert ops(with_program(stats)) == [("kernel", "layer/MatMul_3", "MatMul", "OWN")]
     assert with_program(stats).type_stats.tag.tolist() == [StatTag.BYTES]
+
+
+def test_an_instruction_made_from_an_argument_has_a_type_of_its_own() -> None:
+    stats = {"hlo_op": "loop_transpose_fusion", "program_id": 17}
+
+    assert ops(with_program(stats)) == [("kernel", "x", "loop_transpose_fusion", "OWN")]
 
 
 def test_an_instruction_that_no_program_knows_stands_for_itself() -> None:

@@ -105,6 +105,17 @@ def test_memory_that_is_set_and_graphs_that_are_launched_are_compute() -> None:
     assert parts(trace) == [{"device_compute": 6.0, "other": 4.0}]
 
 
+def test_copies_between_devices_and_of_unknown_direction_are_device_to_device() -> None:
+    sorts = GROUPED | {
+        "p": Sort(K.COPY_PEER, "MemcpyP2P", "group_id"),
+        "o": Sort(K.COPY_OTHER, "Memcpy", "group_id"),
+        "n": Sort(K.COLLECTIVE, "ncclAllReduce", "group_id"),
+    }
+    trace = draw("gpu0 Steps | W0----------\ngpu0 s | p0-o0---n0-", sorts)
+
+    assert parts(trace) == [{"device_to_device": 8.0, "device_collectives": 3.0, "other": 1.0}]
+
+
 def test_infeed_and_outfeed_of_a_tpu() -> None:
     sorts = {"w": Sort(K.DEVICE_STEP, "3"), "i": Sort(K.INFEED, "infeed"), "p": Sort(K.OUTFEED, "outfeed")}
     trace = draw("tpu0 Steps | w---------\ntpu0 ops | i-- a---p-", sorts)

@@ -62,6 +62,13 @@ def test_the_parts_of_one_rank():
     assert report.warnings == ("1 rank is here of 2 that take part: who waits for whom cannot be told",)
 
 
+def test_ranks_come_in_their_order_and_hosts_without_a_rank_last():
+    picture = "host main | M0---\ngpu0 s7   | k---"
+    found = compared(draw(picture, host="here"), rank(1, picture), rank(0, picture))
+
+    assert [(row["rank"], row["host"]) for row in found.rows] == [(0, "rank0"), (1, "rank1"), (None, "here")]
+
+
 FAST = """
     host main | M0--------- M1---------
     gpu0 s7   | k-          k-

@@ -97,6 +97,30 @@ def test_the_queue_grows_with_launches_and_shrinks_with_starts():
     assert found.launches["launches"] == 4
 
 
+def test_a_launch_that_begins_as_the_stream_gets_empty_is_in_time():
+    found = report(draw("host main | L1  L2\ngpu0 s7   |  K1-  K2-"))
+    assert pick(found.rows[0], *CAUSES) == (2, 0, 0, 2)
+
+    found = report(draw("host main | L1   L2\ngpu0 s7   |  K1-  K2-"))
+    assert pick(found.rows[0], *CAUSES) == (2, 2, 0, 0)
+
+
+def test_kernels_of_a_stream_may_overlap():
+    """As on AMD's devices: a gap begins when the last of all kernels before it ends, and is named after that."""
+    found = report(draw("gpu0 s7 | a-------   c--\ngpu0 s7 |  b--"))
+
+    assert pick(found.rows[0], "busy_ms", "idle_ms") == (8 + 3, 3)
+    assert [pick(gap, "start_ms", "duration_ms", "before", "after") for gap in found.gaps] == [(8, 3, "a", "c")]
+
+
+def test_a_kernel_that_seems_to_start_before_its_launch_waits_in_no_queue():
+    """The clocks of host and device disagree by a little."""
+    found = report(draw("host main |   L1  L2\ngpu0 s7   |  K1-   K2-"))
+
+    [row] = found.queues
+    assert pick(row, "launched", "queue_max", "queue_mean", "empty_percent") == (2, 1, round(1 / 5, 4), 80)
+
+
 def test_a_run_without_devices_has_no_idle_streams():
     found = report(draw("host main | a---"))
     assert (found.rows, found.devices, found.queues, found.findings) == ((), (), (), ())

@@ -157,6 +157,10 @@ def test_a_step_on_a_host_thread_and_a_stream() -> None:
         ("cuda_runtime", "hipDeviceSynchronize", K.SYNC),
         ("cuda_driver", "cuLaunchKernel", K.RUNTIME_CALL),
         ("Runtime", "cudaEventSynchronize", K.SYNC),
+        ("xpu_runtime", "urEnqueueKernelLaunch", K.RUNTIME_CALL),
+        ("xpu_runtime", "piEventsWait", K.SYNC),  # oneAPI before 2025
+        ("xpu_driver", "zeEventHostSynchronize", K.SYNC),
+        ("collective_comm", "xccl::allreduce", K.COLLECTIVE_CALL),
         ("cuda_sync", "Stream Sync", K.SYNC),
         ("cuda_sync", "Stream Wait Event", K.OTHER),
         ("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", K.COLLECTIVE),

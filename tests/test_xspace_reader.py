@@ -540,6 +540,7 @@ ON_A_HOST: list[tuple[str, dict[str, Any], EventKind, Trait]] = [
     ("cuLaunchKernel", {"correlation_id": 0}, K.RUNTIME_CALL, T.NONE),
     ("cuStreamSynchronize", {"correlation_id": 4}, K.SYNC, T.NONE),
     ("hipDeviceSynchronize", {}, K.SYNC, T.NONE),
+    ("cuStreamWaitEvent", {"correlation_id": 5}, K.RUNTIME_CALL, T.NONE),
     ("MemcpyH2D", {"correlation_id": 9}, K.COPY_HOST_TO_DEVICE_CALL, T.NONE),
     ("MemcpyHToD", {}, K.COPY_HOST_TO_DEVICE_CALL, T.NONE),
     ("memcpyH2H", {}, K.COPY_HOST_TO_HOST, T.NONE),

@@ -34,6 +34,8 @@ K = EventKind
 OpName = tuple[str, str]  # name and type
 
 WORTH_SAYING_PERCENT = 1.0
+# What JAX calls an instruction that is made from an argument of the function, such as a copy of it: the argument alone.
+_ARGUMENT = re.compile(r"(\w+):")
 _GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
 
 
@@ -238,6 +240,9 @@ def instruction_names(trace: HostTrace) -> Callable[[int, int], OpName]:
     def name_of(event: int, instruction: int) -> OpName:
         text = trace.strings[instruction]
         framework = known.framework_op(int(program[event]), trace.strings[module[event]], text) if known else ""
+        argument = _ARGUMENT.fullmatch(framework)
+        if argument:
+            return argument[1], op_name(text, K.DEVICE_OP)[1]
         return op_name(framework or text, K.DEVICE_OP)
 
     return name_of

@@ -64,7 +64,12 @@ RATE_FIELDS: tuple[Field, ...] = (
     _RANK,
     _NAME,
     Field("gflop_per_s", "GFLOP/s", "floating-point operations that the trace states, by total time"),
-    Field("gib_per_s", "GiB/s", "bytes of memory that the trace states the op accesses or copies, by total time"),
+    Field(
+        "gib_per_s",
+        "GiB/s",
+        "bytes of memory that the trace states the op accesses or copies, by total time; unknown for the begin and the "
+        "end of asynchronous copies, whose time is not that of the copy",
+    ),
     Field("flop_per_byte", "FLOP/byte", "the operations divided by the bytes"),
     Field(
         "tensor_core_percent",
@@ -321,7 +326,14 @@ def _costs(
     """Operations and bytes that the trace states for each op."""
     flops = trace.stat_ints(stat_names.FLOPS, rows=work.rows) if trace.has_stat(stat_names.FLOPS) else None
     moved = stated_bytes(trace, work.rows, with_copies)
+    if moved is not None:
+        moved = np.where(_is_half(work)[work.op], -1, moved)
     return _sums(work.op, flops, size), _sums(work.op, moved, size)
+
+
+def _is_half(work: OpWork) -> NDArray[np.bool_]:
+    """The begin or the end of something asynchronous, such as `copy-start`: all its bytes, but not its time."""
+    return np.array([sort.endswith(("-start", "-done")) for _, sort in work.ops], np.bool_)
 
 
 def _sums(op: I32, values: I64 | None, size: int) -> list[float | None]:

@@ -99,7 +99,7 @@ _COPY_RULES = _rules(
     (r"", K.COPY_OTHER, Trait.NONE),
 )
 _RUNTIME_RULES = _rules(
-    (r"(?:cuda|cu|hip)(?:Device|Stream|Event|Ctx|Thread)Synchronize|ze\w+Synchronize|ur\w+(?:Wait|Finish)$",
+    (r"(?:cuda|cu|hip)(?:Device|Stream|Event|Ctx|Thread)Synchronize|ze\w+Synchronize|(?:ur|pi)\w+(?:Wait|Finish)$",
      K.SYNC, Trait.NONE),
     (r"", K.RUNTIME_CALL, Trait.NONE),
 )  # fmt: skip

@@ -74,7 +74,7 @@ _HOST_RULES: tuple[_Rule, ...] = (
     (r"ThreadpoolListener::StartRegion$", K.REGION_BEGIN, Trait.NONE),
     (r"ThreadpoolListener::StopRegion$", K.REGION_END, Trait.NONE),
     (r"ThreadpoolListener::", K.THREADPOOL, Trait.NONE),
-    (r"(?:cu|hip|cuda)[A-Za-z]*Synchronize|(?:cu|cuda|hip)StreamWaitEvent", K.SYNC, Trait.NONE),
+    (r"(?:cu|hip|cuda)[A-Za-z]*Synchronize", K.SYNC, Trait.NONE),  # in StreamWaitEvent a stream waits, not the host
     (r"(?:Batched)?DevicePut$|H2D Dispatch$", K.COPY_HOST_TO_DEVICE_CALL, Trait.NONE),
     (r"InfeedEnqueue", K.COPY_HOST_TO_DEVICE_CALL, Trait.ENQUEUE),
     (r"(?i:memcpy)(?i:HToD|H2D)", K.COPY_HOST_TO_DEVICE_CALL, Trait.NONE),

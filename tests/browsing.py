@@ -150,7 +150,7 @@ _SETTLED = """() => {
         const [tool, query] = text.replace(/^#[/]?/, '').split('?');
         const params = new URLSearchParams(query);
         params.sort();
-        return `${tool}?${params}`;
+        return `${tool || 'overview'}?${params}`;
     };
     const main = document.querySelector('main');
     return main !== null && placeOf(main.dataset.route) === placeOf(location.hash)

@@ -192,6 +192,24 @@ def test_what_a_capture_lacks(picture: str, missing: set[str]) -> None:
     assert all(item.remedy for item in report.missing)
 
 
+@pytest.mark.parametrize(
+    ("framework", "python", "memory"),
+    [
+        ("pytorch", "with_stack=True", "profile_memory=True"),
+        ("tensorflow", "python_tracer_level=1", "host_tracer_level=2"),
+        ("", "python_tracer_level=1", "PyTorch with profile_memory=True"),
+    ],
+)
+def test_what_a_capture_lacks_is_recorded_with_the_options_of_its_framework(
+    framework: str, python: str, memory: str
+) -> None:
+    report = report_of(replace(draw("host main | M0---"), framework=framework))
+    remedies = {item.what: item.remedy for item in report.missing}
+
+    assert python in remedies["Python calls"]
+    assert memory in remedies["memory allocations"]
+
+
 # -- little, or nothing ------------------------------------------------------------------------------------------
 
 

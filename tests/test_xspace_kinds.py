@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from stepscope.formats.kineto import read as read_kineto
+from stepscope.formats.xspace import classify
 from stepscope.formats.xspace.reader import read
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder, Trait
@@ -56,3 +57,17 @@ def test_a_kind_that_does_not_exist_is_left_alone(value: int) -> None:
     line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
     line.event("a/MatMul:MatMul", 0, 9, K.OP, {"stepscope_kind": value})
     assert facts(read(write(builder.build()), "again", "h")) == [("a/MatMul:MatMul", "OP", 0)]
+
+
+def test_events_are_classified_the_same_however_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    types, lines = np.array([0, 1, 1, 2, 0, 2, 1], np.int32), np.array([0, 0, 0, 0, 1, 1, 1], np.int32)
+    flags = np.array([0, 1, 0, 2, 0, 0, 1], np.uint16)
+    type_kind = np.array([K.OP, K.KERNEL, K.OTHER], np.uint8)
+    of_types = type_kind, np.zeros(3, np.uint8), np.array([0, 1], np.uint8)
+
+    whole = classify.classify_events(types, lines, flags, *of_types)
+    monkeypatch.setattr(classify, "_BLOCK", 3)
+    for part, all_at_once in zip(classify.classify_events(types, lines, flags, *of_types), whole, strict=True):
+        assert part.tolist() == all_at_once.tolist()
+    none = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.uint16)
+    assert [column.tolist() for column in classify.classify_events(*none, *of_types)] == [[], []]

@@ -69,6 +69,12 @@ describe("what of a report is laid side by side", () => {
     expect(spreadOf([])).toEqual([]);
   });
 
+  it("keeps the order of a spread, whatever differs most", () => {
+    const side = (...times: number[]) => spreadOf(times.map((ms, at) => step(at, ms))) ?? [];
+    const names = table(compared(COMPARABLE["steps"] as Comparable, side(10, 12), side(10, 90), null)).map((row) => row["step_time"]);
+    expect(names).toEqual(side(1, 2).map((row) => row["step_time"]));
+  });
+
   it("is of an idle stream each reason by itself", () => {
     const rows = [{ host: "h", device: "GPU:0", stream: "s", host_wait_ms: 3, kernel_wait_ms: 2, other_ms: 0 }];
     expect(table(compared(COMPARABLE["idle"] as Comparable, sideOf("idle", { rows }) ?? [], [], null))).toEqual([

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from browsing import PageServer, await_address, running, watched_page
 from playwright.sync_api import expect
-from remote_jobs import Job, running_jobs, unused_port
+from remote_jobs import Job, closed_port, running_jobs
 
 import stepscope
 from stepscope.model import HostTrace
@@ -49,7 +50,7 @@ def ask(page: Any, server: PageServer, *addresses: str, duration_ms: int = 500) 
     page.get_by_label("Addresses").fill(", ".join(addresses))
     page.get_by_label("Duration, ms").fill(str(duration_ms))
     page.get_by_label("Retries").fill("0")
-    page.get_by_role("button", name="Capture 0.").click()
+    page.get_by_role("button", name=re.compile(r"^Capture \d")).click()
 
 
 def shown_session(page: Any, server: PageServer) -> dict[str, Any]:
@@ -70,9 +71,8 @@ def captured(server: PageServer, host: str | None = None) -> HostTrace:
 def test_a_job_is_captured_from_its_frameworks_server_and_opens_by_itself(page, server, jobs, framework):
     job = jobs[framework]
     ask(page, server, job.address("theirs"))
-    worker = page.locator(".workers li")
-    worker.filter(has_text="recording").wait_for()
-    expect(worker).to_contain_text(job.address("theirs"))
+    # Which state it is in just then is another test's: this capture is shorter than a busy machine may take to ask.
+    page.locator(".workers li").filter(has_text=job.address("theirs")).wait_for()
 
     session = shown_session(page, server)
     assert len(session["hosts"]) == 1
@@ -94,8 +94,15 @@ def test_workers_are_captured_together_and_shown_as_one_session(page, server, jo
     assert all(len(captured(server, host).events) > 0 for host in session["hosts"])
 
 
-def test_of_two_workers_one_fails_and_the_other_ones_profile_is_kept(page, server, jobs):
-    job, nobody = jobs[FRAMEWORKS[0]], f"localhost:{unused_port()}"
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """An address that nobody listens on."""
+    with closed_port() as port:
+        yield f"localhost:{port}"
+
+
+def test_of_two_workers_one_fails_and_the_other_ones_profile_is_kept(page, server, jobs, nobody):
+    job = jobs[FRAMEWORKS[0]]
     ask(page, server, job.address("theirs"), nobody)
 
     said = page.locator(".running [role=alert]")
@@ -108,8 +115,7 @@ def test_of_two_workers_one_fails_and_the_other_ones_profile_is_kept(page, serve
     assert len(shown_session(page, server)["hosts"]) == 1
 
 
-def test_a_wrong_address_is_told_in_plain_words_and_can_be_corrected(page, server, jobs):
-    nobody = f"localhost:{unused_port()}"
+def test_a_wrong_address_is_told_in_plain_words_and_can_be_corrected(page, server, jobs, nobody):
     ask(page, server, nobody)
 
     said = page.locator(".running [role=alert]")
@@ -125,7 +131,7 @@ def test_a_wrong_address_is_told_in_plain_words_and_can_be_corrected(page, serve
 
 
 def test_a_capture_that_is_cancelled_keeps_what_it_has(page, server, jobs):
-    ask(page, server, jobs[FRAMEWORKS[0]].address(), duration_ms=900)
+    ask(page, server, jobs[FRAMEWORKS[0]].address(), duration_ms=8_000)
     page.locator(".workers li").filter(has_text="recording").wait_for()
     page.get_by_role("button", name="Cancel").click()
 

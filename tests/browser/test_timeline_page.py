@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import HOSTILE, PageServer, settle, until
+from browsing import HOSTILE, PageServer, await_address, settle, until
 from draw import MS
 from playwright.sync_api import expect
 
@@ -103,6 +103,18 @@ def test_keys_zoom_and_move(page, page_server, key, grows, moves):
     assert (end - begin > 10.001) - (end - begin < 9.999) == grows
     if moves:
         assert (begin > 10) - (begin < 10) == moves
+
+
+def test_a_page_that_follows_at_once_keeps_its_address(page, page_server):
+    show(page, page_server, "drawn", begin="10", end="20")
+
+    for key in ("d", "g", "o"):  # the timeline moves, and writes that down a moment later
+        page.keyboard.press(key)
+    await_address(page, "#/op-stats?")
+    settle(page)
+    page.wait_for_timeout(400)
+
+    assert param(page, "begin") is None
 
 
 def test_the_wheel_zooms_at_the_cursor_and_dragging_pans(page, page_server):

@@ -11,7 +11,7 @@ export function NoSessions({ sessions }: { sessions: Sessions }) {
         <Code text="Record one with `stepscope run train.py`, with `stepscope.Profile(logdir)` around some training steps, or with the Capture button while a job runs a profiler server." />
       </p>
       {sessions.skipped.length > 0 && (
-        <ul class="plain-list">
+        <ul class="plain-list skipped">
           {sessions.skipped.map((each) => (
             <li key={each.path}>
               <strong>{each.path}</strong>: {each.reason}

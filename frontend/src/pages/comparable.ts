@@ -14,6 +14,8 @@ export interface Comparable {
   readonly count?: string;
   /** Totals of a capture: they are compared per step, since captures are of different length. */
   readonly isTotal: boolean;
+  /** The rows have an order of their own; without one the largest difference comes first. */
+  readonly isOrdered?: boolean;
 }
 
 function listOf(report: Report, name: string): readonly Row[] | null {
@@ -36,7 +38,7 @@ export const COMPARABLE: Readonly<Record<string, Comparable>> = {
   },
   steps: {
     rows: (report) => spreadOf((report as StepsReport).rows),
-    ...{ keys: ["step_time"], measure: "ms", unit: "ms", doc: "duration of the complete steps; of several hosts each step lasts as long as on its slowest", isTotal: false },
+    ...{ keys: ["step_time"], measure: "ms", unit: "ms", doc: "duration of the complete steps; of several hosts each step lasts as long as on its slowest", isTotal: false, isOrdered: true },
   },
   "op-stats": { rows: rowsOf("rows"), keys: ["where", "type", "name"], measure: "total_self_us", unit: "us", doc: "self time of the op", count: "occurrences", isTotal: true },
   "kernel-stats": { rows: rowsOf("rows"), keys: ["kernel"], measure: "total_us", unit: "us", doc: "time of the kernel, whatever op launched it", count: "occurrences", isTotal: true },

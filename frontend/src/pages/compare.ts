@@ -30,7 +30,7 @@ export function compared(spec: Comparable, mine: readonly Row[], theirs: readonl
     }
   }
   const rows = [...pairs.values()].filter(({ values: [a, b] }) => (a ?? 0) !== 0 || (b ?? 0) !== 0).map((pair) => toRow(spec, pair));
-  rows.sort((a, b) => Math.abs(Number(b["difference"])) - Math.abs(Number(a["difference"])));
+  if (!spec.isOrdered) rows.sort((a, b) => Math.abs(Number(b["difference"])) - Math.abs(Number(a["difference"])));
   return fromRows(fieldsOf(spec, rows, spec.isTotal && steps !== null), rows);
 }
 

@@ -124,7 +124,7 @@ export function Empty({ title, text, children }: { title: string; text?: string;
 
 /** Sentences of the reports begin in lower case, since they may follow a colon. */
 export function sentence(text: string): string {
-  return /^[a-z][a-z-]*:? /.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
+  return /^[a-z][a-z-]*[:,;]? /.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
 }
 
 export function Warnings({ items }: { items: readonly string[] }) {

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepscope.analysis.grouping import is_device_work
+from stepscope.analysis.remedies import ALLOCATIONS, DEVICE_ACTIVITY, HOST_ACTIVITY, PYTHON_CALLS, remedy
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 
 # NVIDIA architectures by compute capability, oldest first; a device has the last whose capability it reaches.
@@ -91,17 +92,11 @@ def _missing(trace: HostTrace, steps_source: str, has_device: bool, device_worke
     if steps_source != "markers":
         found.append(Missing("step marks", "put `with stepscope.step(i):` around the body of the training loop"))
     if not (threads & (trace.lines.event_end > trace.lines.event_begin)).any():
-        found.append(Missing("host activity", "record with ProfilerOptions(host_tracer_level=2)"))
+        found.append(Missing("host activity", remedy(HOST_ACTIVITY, trace.framework)))
     if has_device and not device_worked:
-        found.append(
-            Missing(
-                "device activity",
-                "record with ProfilerOptions(device_tracer_level=1) while the device works; on NVIDIA devices check "
-                "that CUPTI is found and allowed",
-            )
-        )
+        found.append(Missing("device activity", remedy(DEVICE_ACTIVITY, trace.framework)))
     if int(EventKind.PYTHON_CALL) not in kinds:
-        found.append(Missing("Python calls", "record with ProfilerOptions(python_tracer_level=1)"))
+        found.append(Missing("Python calls", remedy(PYTHON_CALLS, trace.framework)))
     if int(EventKind.ALLOCATION) not in kinds:
-        found.append(Missing("memory allocations", "TensorFlow and JAX record them with host_tracer_level=2 or more"))
+        found.append(Missing("memory allocations", remedy(ALLOCATIONS, trace.framework)))
     return found

@@ -22,6 +22,7 @@ import numpy as np
 
 from stepscope.analysis.allocations import allocations_of
 from stepscope.analysis.memory_usage import MOST_POINTS, Alive, MemoryOfHost, Points, profile_memory, sample
+from stepscope.analysis.remedies import ALLOCATIONS, remedy
 from stepscope.model import HostTrace
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
 
@@ -83,12 +84,6 @@ TIMELINE_FIELDS: tuple[Field, ...] = (
     *(replace(field, doc=f"{field.doc}, after the event") for field in _STATE_FIELDS),
 )
 
-_REMEDIES = {
-    "tensorflow": "record with host_tracer_level=2 or more",
-    "jax": "on GPUs and TPUs record with host_tracer_level=2 or more; on CPUs JAX records none",
-    "pytorch": "record with torch.profiler.profile(profile_memory=True)",
-    "": "TensorFlow and JAX record them with host_tracer_level=2 or more, PyTorch with profile_memory=True",
-}
 # What limits the trust in a memory's figures.
 _DOUBTS: tuple[tuple[Callable[[MemoryOfHost], bool], str], ...] = (
     (
@@ -351,7 +346,7 @@ def _warnings(partials: Sequence[Partial]) -> list[str]:
     found = []
     for framework in dict.fromkeys(part.framework for part in without):
         hosts = ", ".join(part.host for part in without if part.framework == framework)
-        found.append(f"{NOTHING} on {hosts}: {_REMEDIES.get(framework, _REMEDIES[''])}")
+        found.append(f"{NOTHING} on {hosts}: {remedy(ALLOCATIONS, framework)}")
     for told, sentence in _DOUBTS:
         memories = dict.fromkeys(memory.id for part in partials for memory in part.memories if told(memory))
         found += [f"{', '.join(memories)}: {sentence}"] if memories else []

@@ -179,6 +179,9 @@ def flags_of_strings(strings: Strings) -> NDArray[np.uint32]:
     return flags
 
 
+_BLOCK = 1 << 18  # events at a time: the file's bytes are still in memory, and there is little room beside them
+
+
 def classify_events(
     event_type: NDArray[np.int32],
     event_line: NDArray[np.int32],
@@ -189,14 +192,30 @@ def classify_events(
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Kind and traits of every event: its type's, corrected by its line and its stats.
 
-    Millions of events share few combinations of these three, so the rules are applied to the combinations.
-
     Args:
         flags: what `FLAG_OF_STAT` collected for each event.
 
     Returns:
         Two uint8 of shape (events,).
     """
+    kinds, traits = np.empty(len(event_type), np.uint8), np.empty(len(event_type), np.uint8)
+    for begin in range(0, len(event_type), _BLOCK):
+        rows = slice(begin, begin + _BLOCK)
+        kinds[rows], traits[rows] = _classify_block(
+            event_type[rows], event_line[rows], flags[rows], type_kind, type_traits, line_kind
+        )
+    return kinds, traits
+
+
+def _classify_block(
+    event_type: NDArray[np.int32],
+    event_line: NDArray[np.int32],
+    flags: NDArray[np.uint16],
+    type_kind: NDArray[np.uint8],
+    type_traits: NDArray[np.uint8],
+    line_kind: NDArray[np.uint8],
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Of some events; these share few combinations of the three, so the rules are applied to the combinations."""
     known_flags = np.flatnonzero(np.bincount(flags))
     rank = np.zeros(1 << 16, np.int32)
     rank[known_flags] = np.arange(len(known_flags))

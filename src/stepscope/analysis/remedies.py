@@ -1,0 +1,34 @@
+"""How to record what a capture lacks, with the options of the profiler that wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_CUPTI = "while the device works; on NVIDIA devices check that CUPTI is found and allowed"
+
+# A profile of PyTorch is that of its own profiler or of ours.
+HOST_ACTIVITY: Mapping[str, str] = {
+    "pytorch": "record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ...]), or with "
+    "ProfilerOptions(host_tracer_level=2)",
+    "": "record with ProfilerOptions(host_tracer_level=2)",
+}
+DEVICE_ACTIVITY: Mapping[str, str] = {
+    "pytorch": "record with torch.profiler.profile(activities=[..., ProfilerActivity.CUDA]), or with "
+    f"ProfilerOptions(device_tracer_level=1), {_CUPTI}",
+    "": f"record with ProfilerOptions(device_tracer_level=1) {_CUPTI}",
+}
+PYTHON_CALLS: Mapping[str, str] = {
+    "pytorch": "record with torch.profiler.profile(with_stack=True), or with ProfilerOptions(python_tracer_level=1)",
+    "": "record with ProfilerOptions(python_tracer_level=1)",
+}
+ALLOCATIONS: Mapping[str, str] = {
+    "tensorflow": "record with host_tracer_level=2 or more",
+    "jax": "on GPUs and TPUs record with host_tracer_level=2 or more; on CPUs JAX records none",
+    "pytorch": "record with torch.profiler.profile(profile_memory=True)",
+    "": "TensorFlow and JAX record them with host_tracer_level=2 or more, PyTorch with profile_memory=True",
+}
+
+
+def remedy(how: Mapping[str, str], framework: str) -> str:
+    """How the framework's user records it; what holds for all where the framework has no way of its own."""
+    return how.get(framework, how[""])

@@ -11,6 +11,7 @@ from draw import Sort, draw
 from framework_captures import (  # noqa: F401 - fixtures
     FrameworkCapture,
     jax_marked_capture,
+    skip_unless_regular,
     tf_healthy_capture,
     tf_slow_map_capture,
     torch_marked_capture,
@@ -320,6 +321,7 @@ def test_a_fresh_capture_of_tensorflow_equals_xprof(tf_slow_map_capture: Framewo
 
 
 def test_a_fresh_healthy_capture_is_not_input_bound(tf_healthy_capture: FrameworkCapture) -> None:  # noqa: F811
+    skip_unless_regular(tf_healthy_capture)
     assert stepscope.load(tf_healthy_capture.logdir).input_pipeline().figures["level"] == "not"
 
 

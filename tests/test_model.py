@@ -181,6 +181,15 @@ def test_stats_of_one_plane_and_of_one_event() -> None:
     assert trace.stats_of_event(3) == {}
 
 
+def test_a_kind_counts_as_a_plain_integer_and_leaves_columns_narrow() -> None:
+    column = np.array([0, 2, 1, 2], np.uint8)
+
+    assert (column == K.OP).tolist() == (column == K.OP).tolist() == [False, True, False, True]
+    assert (column >= K.STEP_MARK).tolist() == [False, True, True, True]
+    assert np.add(column, K.OP).dtype == np.uint8
+    assert np.maximum(column, K.STEP_MARK, out=column).tolist() == [1, 2, 1, 2]
+
+
 def test_a_stat_as_a_dense_column() -> None:
     trace = small().build()
 

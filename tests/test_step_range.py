@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 from stepscope.analysis import op_stats, overview
 from stepscope.analysis import steps as steps_tool
+from stepscope.analysis.device_steps import device_steps
 from stepscope.analysis.hosts import steps_of_host
 from stepscope.analysis.registry import TOOLS
 from stepscope.analysis.step_range import StepRange, choose, only_steps
@@ -60,6 +61,22 @@ def test_a_part_holds_the_work_of_its_steps_wherever_it_lies_and_nothing_of_othe
     start, length = int(part.events.start_ps[helper]), int(part.events.duration_ps[helper])
     assert steps.rows[0].start_ps <= start
     assert start + length <= steps.rows[0].start_ps + steps.rows[0].duration_ps
+
+
+@pytest.mark.parametrize("chosen", [[0], [1], [0, 1]], ids=str)
+def test_steps_of_each_device_in_a_part_are_those_of_the_whole(chosen: list[int]) -> None:
+    whole = draw("""
+        host main | M1-------- M2------
+        host main |  L6L8       L7L9
+        gpu0 s    | K3--K6------ K7----
+        gpu1 s    | K4------K8---- K9--
+    """)  # K3 and K4 were launched before the first step
+
+    part = only_steps(whole, chosen)
+
+    for mine, of_whole in zip(device_steps(part), device_steps(whole), strict=True):
+        assert mine.start_ps == [of_whole.start_ps[step] for step in chosen]
+        assert mine.duration_ps == [of_whole.duration_ps[step] for step in chosen]
 
 
 def test_ops_of_single_steps_add_up_to_those_of_all() -> None:

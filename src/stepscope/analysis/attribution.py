@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ from stepscope import kernels
 from stepscope.analysis.grouping import forest, is_device_work, launched_before
 from stepscope.analysis.hlo import programs
 from stepscope.analysis.op_names import op_name
-from stepscope.model import EventKind, HostTrace, LineKind, stat_names
+from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
 from stepscope.report import Field, percent, round_us
 
 I32 = NDArray[np.int32]
@@ -39,7 +38,7 @@ _ARGUMENT = re.compile(r"(\w+):")
 _GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
 
 
-class Source(IntEnum):
+class Source(Kind):
     """How the op of a piece of device work is known."""
 
     NONE = 0

@@ -8,7 +8,6 @@ An instant in which nothing known happens counts as "other".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from stepscope import kernels
 from stepscope.analysis.blocking import blocking_calls, without_waits
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.stepping import HostSteps
-from stepscope.model import EventKind, HostTrace, LineKind, Trait
+from stepscope.model import EventKind, HostTrace, Kind, LineKind, Trait
 
 I64 = NDArray[np.int64]
 K = EventKind
@@ -46,7 +45,7 @@ MEANING: dict[str, str] = {
 }
 
 
-class Rank(IntEnum):
+class Rank(Kind):
     """What wins where things overlap: the larger."""
 
     NONE = 0

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,7 +27,7 @@ from stepscope.analysis.grouping import enclosing, forest, is_device_work
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.stepping import HostSteps, steps_of
-from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model import EventKind, HostTrace, Kind, LineKind
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
 
 I64 = NDArray[np.int64]
@@ -38,7 +37,7 @@ MOST_ROWS = 1000  # kept per host
 LONG_DELAY_PS = 100_000_000
 
 
-class Part(IntEnum):
+class Part(Kind):
     """What a moment on the path counts as."""
 
     NONE = 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
@@ -21,7 +20,7 @@ from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.spans import Spans, outermost
 from stepscope.analysis.stepping import HostSteps, whole_steps
 from stepscope.analysis.work import CASTS, is_move
-from stepscope.model import EventKind, HostTrace, LineKind, stat_names
+from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -37,7 +36,7 @@ NEVER = np.iinfo(np.int64).max
 STATE_DICT_OPS = 4  # so many detached tensors in a row are a state_dict
 
 
-class Activity(IntEnum):
+class Activity(Kind):
     """What the loop's thread does; where several cover an instant the smallest number counts."""
 
     INPUT = 1

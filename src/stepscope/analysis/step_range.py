@@ -92,11 +92,12 @@ def only_steps(trace: HostTrace, rows: Sequence[int]) -> HostTrace:
     low = np.where(own[kept], start[kept], np.maximum(start[kept], begin))
     high = np.where(own[kept], stop[kept], np.minimum(stop[kept], end))
     part, taken = take_events(trace, kept, low, np.maximum(high - low, 0))
-    _hand_down(trace, part, chosen, place[steps.label[taken]])
+    backlog = np.flatnonzero(np.isin(taken, steps.backlog)) if chosen[0] == 0 else np.empty(0, np.int64)
+    _hand_down(trace, part, chosen, place[steps.label[taken]], backlog)
     return part
 
 
-def _hand_down(trace: HostTrace, part: HostTrace, chosen: I64, label: NDArray[np.int32]) -> None:
+def _hand_down(trace: HostTrace, part: HostTrace, chosen: I64, label: NDArray[np.int32], backlog: I64) -> None:
     """Gives a part of a trace the steps of the whole and where their time goes."""
     steps, whole = steps_of(trace), breakdown_of(trace)
     kept = replace(
@@ -107,6 +108,7 @@ def _hand_down(trace: HostTrace, part: HostTrace, chosen: I64, label: NDArray[np
         end_ps=steps.end_ps[chosen],
         complete=steps.complete[chosen],
         label=label,
+        backlog=backlog,
     )
     part.derived("steps", lambda _: kept)
     # What counts for a step may be the work of a step beside it, which is not here.

@@ -1,7 +1,7 @@
-"""The columnar trace.  Imports nothing of ours but the exception tree."""
+"""The columnar trace.  Imports nothing of ours but the exception tree and a kernel."""
 
 from stepscope.model.builder import LineBuilder, TraceBuilder
-from stepscope.model.kinds import EventKind, LineKind, PlaneKind, StatTag, Trait
+from stepscope.model.kinds import EventKind, Kind, LineKind, PlaneKind, StatTag, Trait
 from stepscope.model.profile import Profile
 from stepscope.model.strings import Strings
 from stepscope.model.tables import TABLES, Events, EventTypes, Lines, Planes, Stats, Table
@@ -14,6 +14,7 @@ __all__ = [
     "EventTypes",
     "Events",
     "HostTrace",
+    "Kind",
     "LineBuilder",
     "LineKind",
     "Lines",

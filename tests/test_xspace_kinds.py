@@ -11,7 +11,7 @@ from stepscope.formats.kineto import read as read_kineto
 from stepscope.formats.xspace import classify
 from stepscope.formats.xspace.reader import read
 from stepscope.formats.xspace.writer import write
-from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder, Trait
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder, Trait
 
 K = EventKind
 
@@ -48,6 +48,31 @@ def test_names_of_known_writers_tell_their_kinds_and_nothing_is_added(corpus: Pa
     path = next((corpus / "jax-mi300x-attention").rglob("*.xplane.pb"))
     written = write(read(path.read_bytes(), "jax", "h"))
     assert b"stepscope_kind" not in written
+
+
+@pytest.mark.parametrize(
+    ("instruction", "kind"),
+    [
+        ("%copy-start = (f32[8]{0:T(8)}, f32[8]{0:T(8)S(5)}, u32[]{:S(2)}) copy-start(f32[8]{0:T(8)S(5)} %p)",
+         K.COPY_HOST_TO_DEVICE),
+        ("%copy-done = f32[8]{0:T(8)} copy-done((f32[8]{0:T(8)}, f32[8]{0:T(8)S(5)}, u32[]{:S(2)}) %copy-start)",
+         K.COPY_HOST_TO_DEVICE),
+        ("%copy-start.1 = (f32[8]{0:T(8)S(5)}, f32[8]{0:T(8)}, u32[]{:S(2)}) copy-start(f32[8]{0:T(8)} %add)",
+         K.COPY_DEVICE_TO_HOST),
+        ("%copy-done.1 = f32[8]{0:T(8)S(5)} copy-done((f32[8]{0:T(8)S(5)}, f32[8]{0:T(8)}, u32[]{:S(2)}) %start)",
+         K.COPY_DEVICE_TO_HOST),
+        ("%copy-done.2 = f32[8]{0:T(8)S(1)} copy-done((f32[8]{0:T(8)S(1)}, f32[8]{0:T(8)}, u32[]{:S(2)}) %start)",
+         K.DEVICE_OP),
+    ],
+    ids=["start in", "done in", "start out", "done out", "within the device"],
+)  # fmt: skip
+def test_copies_of_a_tpu_from_and_to_the_memory_of_the_host(instruction: str, kind: EventKind) -> None:
+    builder = TraceBuilder("h")
+    builder.framework = "jax"
+    line = builder.line(builder.plane("/device:TPU:0", PlaneKind.TPU), "XLA Ops", LineKind.DEVICE_OPS)
+    line.event(instruction, 0, 9, K.OTHER)
+
+    assert EventKind(int(read(write(builder.build()), "again", "h").events.kind[0])) == kind
 
 
 @pytest.mark.parametrize("value", [200, -1, 1 << 20])

@@ -62,10 +62,13 @@ def parse_op(text: str, kind: EventKind) -> tuple[str, str]:
     ('model/dense/MatMul', 'MatMul')
     >>> parse_op("%copy-done.2 = f32[5,8]{1,0:T(8,128)} copy-done((f32[5,8], u32[]{:S(2)}) %x)", EventKind.DEVICE_OP)
     ('copy-done.2', 'copy-done')
+    >>> parse_op("%copy-done.2 = f32[5,8]{1,0:T(8,128)} copy-done(%x)", EventKind.COPY_HOST_TO_DEVICE)
+    ('copy-done.2', 'copy host to device')
     """
     text = text.partition("#")[0] or text  # older writers append facts as #key=value#
     if kind in _COPIES:
-        return text.partition(":")[0] or text, _COPIES[kind]
+        name = text.partition(" = ")[0].lstrip("%") if text.startswith("%") else text.partition(":")[0]
+        return name or text, _COPIES[kind]
     if kind == EventKind.COLLECTIVE:
         return text, "collective"
     if kind == EventKind.PYTHON_CALL:

@@ -12,6 +12,7 @@ which it does none. Work that cannot be attributed to an op has a row under its 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -32,6 +33,7 @@ from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percen
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 K = EventKind
+_HALF = re.compile(r"-(?:start|done)(?:\.\d+)?$")
 MOST_OPS = 2000  # kept per host and side
 TOP = 10  # of a distribution
 
@@ -333,7 +335,7 @@ def _costs(
 
 def _is_half(work: OpWork) -> NDArray[np.bool_]:
     """The begin or the end of something asynchronous, such as `copy-start`: all its bytes, but not its time."""
-    return np.array([sort.endswith(("-start", "-done")) for _, sort in work.ops], np.bool_)
+    return np.array([any(map(_HALF.search, op)) for op in work.ops], np.bool_)
 
 
 def _sums(op: I32, values: I64 | None, size: int) -> list[float | None]:

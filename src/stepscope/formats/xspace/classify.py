@@ -110,6 +110,9 @@ _TPU_RULES: tuple[_Rule, ...] = (
     (rf"%?(?:{_COLLECTIVES})", K.COLLECTIVE, Trait.NONE),
     (r"%?infeed", K.INFEED, Trait.NONE),
     (r"%?outfeed", K.OUTFEED, Trait.NONE),
+    # Space 5 is the host's memory: of a copy the first shape is what it makes.
+    (r"%?copy-(?:start|done)\S* = \(?\S*S\(5\)", K.COPY_DEVICE_TO_HOST, Trait.NONE),
+    (r"%?copy-(?:start|done)\S* = .*S\(5\)", K.COPY_HOST_TO_DEVICE, Trait.NONE),
 )
 _RULES_OF_PLANE: dict[PlaneKind, tuple[_Rule, ...]] = {
     PlaneKind.HOST: _HOST_RULES,

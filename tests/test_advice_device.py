@@ -299,6 +299,12 @@ def test_collectives_that_no_kernel_hides_bind_by_communication() -> None:
     assert first(worker("a", "kkkkkkNNNN")) == ("communication.exposed", "communication_bound", 1.67)
 
 
+def test_advice_on_communication_leads_to_the_longest_collective() -> None:
+    (item, *_) = said(worker("a", "kkN-kkkN--"))
+
+    assert [(place.name, place.start_ms, place.end_ms) for place in item.intervals] == [("ncclAllReduce", 7, 10)]
+
+
 def test_many_short_collectives_are_to_be_joined() -> None:
     builder = TraceBuilder("host")
     thread = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")

@@ -97,7 +97,7 @@ class DeviceFacts:
         pageable: copies to a device out of memory that is not pinned; `exposed_pageable_ps` is the time in which they
             are all that a device does.
         collectives: pieces of communication; `collective_ps` their median length, `exposed_collectives_ps` the time in
-            which they are all that a device does.
+            which they are all that a device does; `communicating` lists the largest.
         idle_ps: the part of it without work on any device.
         gaps: how many times without work there are; `longest_gap_ps` is the longest, `longest_gaps` are its begin and
             end and those of the next ones.
@@ -125,6 +125,7 @@ class DeviceFacts:
     collectives: int
     collective_ps: int
     exposed_collectives_ps: int
+    communicating: list[Share]
     idle_ps: int
     gaps: int
     longest_gap_ps: int
@@ -178,6 +179,7 @@ def _find(trace: HostTrace) -> DeviceFacts | None:
         collectives=int(talks.sum()),
         collective_ps=int(np.median(length[talks])) if talks.any() else 0,
         exposed_collectives_ps=_exposed(trace, rows, talks, whole),
+        communicating=_largest(trace, rows[talks]),
         **_idle(trace, whole - busy),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import without
-from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop import Activity
 
@@ -47,8 +47,14 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         tool="pod-viewer",
         confidence=0.9 if many else 0.7,
         rows=(Row("steps", "device_collectives", round(exposed, 3)),),
-        intervals=context.intervals(Activity.COLLECTIVE),
+        intervals=_places(context),
     )
+
+
+def _places(context: Context) -> tuple[Interval, ...]:
+    """The longest collectives: on the devices, if they communicate at all, else on the host."""
+    device = context.device
+    return (device and context.work_places(device.communicating)) or context.intervals(Activity.COLLECTIVE)
 
 
 def _messages(context: Context) -> tuple[float, bool]:

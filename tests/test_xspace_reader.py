@@ -6,6 +6,7 @@ import importlib.util
 import pickle
 import subprocess
 import sys
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ import pytest
 import xspace_build as x
 from xspace_build import Ref, Unsigned, event, event_name, line, plane, stat, stat_name
 
+from stepscope.formats.xspace import reader
 from stepscope.formats.xspace.reader import read
-from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, Stats, StatTag, Trait
+from stepscope.formats.xspace.writer import write
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, Stats, StatTag, TraceBuilder, Trait
 
 K, T = EventKind, Trait
 HOST = "/host:CPU"
@@ -640,3 +643,27 @@ FRAMEWORKS = [
 @pytest.mark.parametrize(("data", "framework"), FRAMEWORKS)
 def test_which_framework_wrote_the_file(data: bytes, framework: str) -> None:
     assert of(data).framework == framework
+
+
+def test_a_file_that_is_handed_over_is_out_of_memory_before_the_last_columns_are_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    builder = TraceBuilder("h")
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    main.event("a", 0, 1, stats={"text": "x" * 4_000_000})
+    file = write(builder.build())
+    make, memory = reader._events, []
+
+    def watched(*columns: Any) -> Any:
+        memory.append(tracemalloc.get_traced_memory()[0])
+        return make(*columns)
+
+    monkeypatch.setattr(reader, "_events", watched)
+    for handed_over in (False, True):
+        tracemalloc.start()
+        data = [bytes(bytearray(file))]
+        trace = read((data.pop() for _ in range(1)) if handed_over else data[0], "f", "h")
+        tracemalloc.stop()
+        assert len(trace.stats_of_event(0)["text"]) == 4_000_000  # type: ignore[arg-type]
+
+    assert memory[0] - memory[1] > 0.9 * len(file)

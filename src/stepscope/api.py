@@ -6,7 +6,7 @@ This is where finding, reading, caching and analysing come together; everything 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -278,8 +278,14 @@ def _read(file: HostFile) -> HostTrace:
     with ThreadPoolExecutor(1) as background:
         content = background.submit(store.read_bytes, file.path)
         file.format.load_reader()
-        data = content.result()
-    return file.format.read(data, file.path, file.host)
+        data = [content.result()]
+    del content
+    return file.format.read(_handed_over(data) if file.format.lets_go else data[0], file.path, file.host)
+
+
+def _handed_over(data: list[bytes]) -> Iterator[bytes]:
+    """The only piece of a list, which then does not hold it any more."""
+    yield data.pop()
 
 
 def _key(file: HostFile) -> str | None:

@@ -35,6 +35,8 @@ class Format:
             have as well.
         takes_pieces: the reader also takes an iterator over the file's pieces, so that a large file need not be in
             memory as a whole.
+        lets_go: the reader also takes an iterator over the file's bytes as one piece, and lets go of it once it is
+            decoded, so that the file and the finished trace are not in memory at a time.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Format:
     reader: str
     in_folders: bool = True
     takes_pieces: bool = False
+    lets_go: bool = False
 
     @cached_property
     def _regex(self) -> re.Pattern[str]:
@@ -64,8 +67,8 @@ class Format:
         return reader
 
     def read(self, data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
-        """Reads one host's trace, from pieces only if `takes_pieces`.  Raises UnreadableError if nothing in `data` can
-        be used."""
+        """Reads one host's trace, from an iterator only if `takes_pieces` or `lets_go`.  Raises UnreadableError if
+        nothing in `data` can be used."""
         return self.load_reader()(data, source, host)
 
 
@@ -75,6 +78,7 @@ FORMATS: tuple[Format, ...] = (
         summary="XSpace protobuf (*.xplane.pb), written by TensorFlow, JAX and PyTorch/XLA",
         pattern=r"(?:(?P<host>.*)\.)?xplane\.pb",
         reader="stepscope.formats.xspace.reader:read",
+        lets_go=True,
     ),
     Format(
         name="kineto",

@@ -117,6 +117,10 @@ class LineReader:
         damage.unnamed_events += int(lost[wire.UNNAMED])
         damage.bad_times += int(lost[wire.BAD_TIMES]) + self._wild_lines
 
+    def let_go(self) -> None:
+        """Lets go of the file, after which nothing more can be decoded."""
+        self.buf = self.buf[:0].copy()
+
     def _walk(
         self, mode: int, event_base: I64, stat_base: I64, zero_ps: I64, columns: EventColumns, raw_ids: I64
     ) -> None:

@@ -187,6 +187,10 @@ class PlaneReader:
         ranges = self.types.stat_ranges(self.buf)
         return self._decode(ranges, self.types.plane[ranges[0]], n_types)
 
+    def let_go(self) -> None:
+        """Lets go of the file, after which nothing more can be decoded."""
+        self.buf = self.buf[:0].copy()
+
     def _decode(self, owned: OwnedRanges, plane: I64, n_owners: int) -> Stats:
         owners, begins, ends = owned
         columns = stat_columns(len(owners))

@@ -6,6 +6,8 @@ counted, then decoded straight into their final place.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,11 +21,12 @@ from stepscope.kernels import wire
 from stepscope.model import Events, EventTypes, HostTrace, Lines, PlaneKind, Planes, Stats, Strings
 
 
-def read(data: bytes, source: str, host: str) -> HostTrace:
+def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
     """Reads one XSpace file.
 
     Args:
-        data: the file's bytes, uncompressed; any size.
+        data: the file's bytes, uncompressed; any size.  Of an iterator over them the reader is the only one that holds
+            them, so that their memory is free again before the last columns are made.
         source: the name to use in messages.
         host: the host's name; the one that the file holds is used if this is empty.
 
@@ -33,7 +36,7 @@ def read(data: bytes, source: str, host: str) -> HostTrace:
     Raises:
         UnreadableError: nothing in the file can be used.
     """
-    buf = np.frombuffer(data, np.uint8)
+    buf = np.frombuffer(b"".join(data) if isinstance(data, Iterator) else data, np.uint8)
     buf.flags.writeable = False  # bytes are, other buffers may not be; the kernels are compiled for one kind
     damage = Damage(len(buf))
     space = _space(buf, damage)
@@ -54,9 +57,12 @@ def read(data: bytes, source: str, host: str) -> HostTrace:
     line_names = strings.add(lines.header[:, wire.LINE_NAME]), strings.add(lines.header[:, wire.DISPLAY_NAME])
     table = _intern_stats(strings, (of_events, of_types, plane_stats))
     line_table = _line_table(planes, lines, *line_names, table)
+    texts = {number: _texts(buf, space, number) for number in schema.SPACE_TEXTS}
+    planes.let_go()
+    lines.let_go()
+    del data, buf, strings
     events = _events(table, columns, lines, types, line_table, planes, of_events)
     of_types = take_kinds(events, of_types, table)
-    texts = {number: _texts(buf, space, number) for number in schema.SPACE_TEXTS}
     return HostTrace(
         host=host or next(filter(None, texts[schema.SPACE_HOSTNAMES]), "localhost"),
         planes=_plane_table(planes),

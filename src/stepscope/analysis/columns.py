@@ -11,7 +11,7 @@ from stepscope import kernels
 from stepscope.analysis.grouping import forest
 from stepscope.analysis.spans import Spans
 from stepscope.analysis.stepping import whole_steps
-from stepscope.model import EventKind, HostTrace, LineKind, StatTag
+from stepscope.model import EventKind, HostTrace, LineKind
 
 Mask = NDArray[np.bool_]
 
@@ -45,8 +45,8 @@ def observed(trace: HostTrace) -> Spans:
 def of_kinds(kind: NDArray[np.uint8], kinds: Iterable[EventKind]) -> Mask:
     """Which of the events are of one of some kinds: bool of the shape of `kind`."""
     found = np.zeros(kind.shape, np.bool_)
-    for each in kinds:  # as plain numbers: against a member of an enumeration NumPy compares eight bytes an event
-        found |= kind == int(each)
+    for each in kinds:
+        found |= kind == each
     return found
 
 
@@ -115,21 +115,3 @@ def named_each(trace: HostTrace, types: NDArray[np.integer], tests: Sequence[Cal
     bits[present] = [sum(bool(test(name)) << at for at, test in enumerate(tests)) for name in names]
     of_event = bits[types]
     return [(of_event & np.uint8(1 << at)) != 0 for at in range(len(tests))]
-
-
-def stat_texts(trace: HostTrace, rows: NDArray[np.int64], names: Sequence[str]) -> NDArray[np.int64]:
-    """One text stat of some events, as rows of the string table, -1 where there is none.
-
-    Only the events' own stats are looked at.  For few events this is much quicker than a dense column of all.
-    """
-    stats, found = trace.event_stats, np.full(len(rows), -1, np.int64)
-    wanted = [row for row in (trace.strings.find(name) for name in names) if row > 0]
-    if not wanted or not len(rows):
-        return found
-    begin, count = stats.offsets[rows], stats.offsets[rows + 1] - stats.offsets[rows]
-    owner = np.repeat(np.arange(len(rows)), count)
-    at = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(begin, count)
-    for name in reversed(wanted):
-        hit = (stats.name[at] == name) & (stats.tag[at] == StatTag.STRING)
-        found[owner[hit]] = stats.value[at[hit]]
-    return found

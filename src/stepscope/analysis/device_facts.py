@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.analysis.blocking import BLOCKING_COPY
-from stepscope.analysis.columns import named, named_each, observed, of_kinds, on_threads, stat_texts
+from stepscope.analysis.columns import named, named_each, observed, of_kinds, on_threads
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.spans import Spans
@@ -238,7 +238,7 @@ def _short(name: str) -> str:
 def _from_pageable(trace: HostTrace, rows: I64) -> Mask:
     """Copies to a device whose name or details say that their source is not pinned."""
     copies = np.flatnonzero(of_kinds(trace.events.kind[rows], (K.COPY_HOST_TO_DEVICE,)))
-    texts, inverse = np.unique(stat_texts(trace, rows[copies], stat_names.COPY_DETAILS), return_inverse=True)
+    texts, inverse = np.unique(trace.stat_strings(stat_names.COPY_DETAILS, rows=rows[copies]), return_inverse=True)
     details = np.array([_mentions(trace.strings[text], _PAGEABLE) for text in texts.tolist()], np.bool_)
     found = np.zeros(len(rows), np.bool_)
     found[copies] = (

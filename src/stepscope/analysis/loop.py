@@ -336,7 +336,7 @@ def _by_name_of(
     for row, name in type_names(trace, types).items():
         table[row] = _from_name(name)
     told = table[types] * looked_at
-    told[(told == int(Activity.TRANSFER)) & (length < LONG_GAP_PS)] = 0
+    told[(told == Activity.TRANSFER) & (length < LONG_GAP_PS)] = 0
     np.copyto(activity, told, where=told > 0)
 
 

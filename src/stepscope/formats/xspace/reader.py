@@ -60,7 +60,7 @@ def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
     texts = {number: _texts(buf, space, number) for number in schema.SPACE_TEXTS}
     planes.let_go()
     lines.let_go()
-    del data, buf, strings
+    del data, buf, strings  # the file, which the columns below need the room of
     events = _events(table, columns, lines, types, line_table, planes, of_events)
     of_types = take_kinds(events, of_types, table)
     return HostTrace(

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -279,3 +284,39 @@ def test_each_instant_goes_to_the_highest_rank(rows: list[Interval]) -> None:
     for (g, _), r in highest.items():
         expected[g, r] += 1
     assert totals.tolist() == expected.tolist()
+
+
+# -- compiling ---------------------------------------------------------------------------------------------------
+
+ADDING = """
+import sys
+import numpy as np
+from stepscope.kernels.compiling import compiled
+
+@compiled
+def running_sum(values):
+    sums = np.zeros(len(values), np.int64)
+    total = 0
+    for i in range(len(values)):
+        total += values[i]
+        sums[i] = total
+    return sums
+
+if __name__ == "__main__":
+    print(running_sum(np.arange(5)).tolist(), "numba.np.linalg" in sys.modules)
+"""
+
+
+def test_code_that_is_compiled_is_loaded_without_what_compiles_it(tmp_path: Path) -> None:
+    program = tmp_path / "adding.py"
+    program.write_text(ADDING)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "code")}
+
+    def answer() -> str:
+        done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert answer() == "[0, 1, 3, 6, 10] True"
+    assert answer() == "[0, 1, 3, 6, 10] False"
+    program.write_text(ADDING.replace("total += values[i]", "total += 2 * values[i]"))
+    assert answer() == "[0, 2, 6, 12, 20] True"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from stepscope.kernels.compiling import compiled
 
 # At one moment the walk changes its place a few times; more is a circle in damaged data.
 _MOST_TURNS = 16
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def walk(  # type: ignore[no-untyped-def]
     window, main, start, end, parent, cause, line, line_begin, line_end, sort, host_lines, done, done_end, sorts,
     long_delay, out, time, delay

@@ -15,8 +15,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from stepscope.kernels.compiling import compiled
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -97,7 +98,7 @@ class Places(NamedTuple):
     before: I64
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def lanes(start, duration, drawn, line_begin, line_end, lane, n_lanes):  # type: ignore[no-untyped-def]
     """Puts every event on the first lane of its line that is free when it starts.
 
@@ -142,7 +143,7 @@ def lanes(start, duration, drawn, line_begin, line_end, lane, n_lanes):  # type:
         n_lanes[line] = used
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sort_into_rows(lane, line_begin, line_end, first_row, row_begin, order):  # type: ignore[no-untyped-def]
     """Lists the events of each row in order of time.
 
@@ -168,7 +169,7 @@ def sort_into_rows(lane, line_begin, line_end, first_row, row_begin, order):  # 
                 place[row] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _bits(value):  # type: ignore[no-untyped-def]
     """How many bits a number has; 64 for a negative one."""
     if value < 0:
@@ -181,7 +182,7 @@ def _bits(value):  # type: ignore[no-untyped-def]
     return count + (1 if value else 0)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def plan_levels(rows, first, exponent, size):  # type: ignore[no-untyped-def]
     """Chooses which levels each row stores, and how many slices each has.
 
@@ -219,7 +220,7 @@ def plan_levels(rows, first, exponent, size):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _merge_events(rows, first, stop, level, at, out):  # type: ignore[no-untyped-def]
     """Slices of the events `order[first:stop]` at a level, written from place `at` on; returns one past the last."""
     width = np.int64(1) << level
@@ -248,7 +249,7 @@ def _merge_events(rows, first, stop, level, at, out):  # type: ignore[no-untyped
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _merge_slices(duration, slices, first, stop, level, at, out):  # type: ignore[no-untyped-def]
     """The same of the slices `first:stop` of a finer level."""
     width = np.int64(1) << level
@@ -276,7 +277,7 @@ def _merge_slices(duration, slices, first, stop, level, at, out):  # type: ignor
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def build_levels(rows, levels, slices):  # type: ignore[no-untyped-def]
     """Fills the stored levels, each from the one before.
 
@@ -294,7 +295,7 @@ def build_levels(rows, levels, slices):  # type: ignore[no-untyped-def]
                 _merge_slices(rows.duration, slices, levels.begin[level - 1], at, exponent, at, slices)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def locate(begin, end, wanted, asked, rows, levels, slices, places):  # type: ignore[no-untyped-def]
     """Where the answer to a window comes from, for each row.
 
@@ -349,7 +350,7 @@ def locate(begin, end, wanted, asked, rows, levels, slices, places):  # type: ig
         places.stop[i] = low
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def window(asked, places, rows, slices, out_begin, out):  # type: ignore[no-untyped-def]
     """The slices that `locate` found, merged to the level of each row.
 
@@ -376,7 +377,7 @@ def window(asked, places, rows, slices, out_begin, out):  # type: ignore[no-unty
     out_begin[len(asked)] = at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def unite(start, duration, drawn, line_begin, line_end, u_start, u_busy):  # type: ignore[no-untyped-def]
     """The times during which each line has any event, as disjoint spans.
 
@@ -418,7 +419,7 @@ def unite(start, duration, drawn, line_begin, line_end, u_start, u_busy):  # typ
     return first
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def cover(first, u_start, u_busy, lines, begin, level, load):  # type: ignore[no-untyped-def]
     """Adds up how much of each cell lines cover.
 

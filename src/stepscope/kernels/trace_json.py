@@ -22,6 +22,8 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from stepscope.kernels.compiling import compiled
+
 # What scan_events stopped for.
 MORE, CLOSED, FULL, TEXTS_FULL, BLOB_FULL = range(5)
 
@@ -38,7 +40,7 @@ HAS_TIME, HAS_DURATION, NEGATIVE, HAS_PID, HAS_TID, HAS_FLOW = 1, 2, 4, 8, 16, 3
 TIME_LIMIT_US = 1 << 62
 
 # No function here makes or drops an array, so that reference counts need not be kept; they took a third of the time.
-_compiled = njit(cache=True, nogil=True, _nrt=False)
+_compiled = compiled(_nrt=False)
 # What only other compiled functions call is part of their cached code.
 _inner = njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 

@@ -117,14 +117,10 @@ def _causes(trace: HostTrace) -> I32:
 
 def _link_producers(trace: HostTrace, cause: I32) -> None:
     """Consumers get the latest producer of the same context type and id that started before them."""
-    producer, consumer = trace.stat_ints(stat_names.PRODUCER_ID, -1), trace.stat_ints(stat_names.CONSUMER_ID, -1)
-    producer_type = trace.stat_ints(stat_names.PRODUCER_TYPE)
-    consumer_type = trace.stat_ints(stat_names.CONSUMER_TYPE)
+    producer_type, consumer_type = trace.stat_ints(stat_names.PRODUCER_TYPE), trace.stat_ints(stat_names.CONSUMER_TYPE)
     sources, targets = np.flatnonzero(producer_type >= 0), np.flatnonzero(consumer_type >= 0)
-    mix = np.int64(0x1000193)
-    with np.errstate(over="ignore"):
-        source_key = producer[sources] ^ (producer_type[sources] * mix)
-        target_key = consumer[targets] ^ (consumer_type[targets] * mix)
+    source_key = _mixed(trace.stat_ints(stat_names.PRODUCER_ID, rows=sources), producer_type[sources])
+    target_key = _mixed(trace.stat_ints(stat_names.CONSUMER_ID, rows=targets), consumer_type[targets])
     _join(trace, sources, source_key, targets, target_key, cause)
 
 
@@ -133,11 +129,18 @@ def _link_executor_to_iterator(trace: HostTrace, cause: I32) -> None:
     kind = trace.events.kind
     sources, targets = np.flatnonzero(kind == EventKind.EXECUTOR), np.flatnonzero(kind == EventKind.INPUT_WAIT)
     if len(sources) and len(targets):
-        run, iteration = trace.stat_ints(stat_names.RUN_ID, 0), trace.stat_ints(stat_names.ITER_NUM)
-        targets = targets[iteration[targets] >= 0]
-        with np.errstate(over="ignore"):
-            key = run ^ (iteration * np.int64(0x1000193))
-        _join(trace, sources, key[sources], targets, key[targets], cause)
+        targets = targets[trace.stat_ints(stat_names.ITER_NUM, rows=targets) >= 0]
+        keys = [
+            _mixed(trace.stat_ints(stat_names.RUN_ID, 0, rows=rows), trace.stat_ints(stat_names.ITER_NUM, rows=rows))
+            for rows in (sources, targets)
+        ]
+        _join(trace, sources, keys[0], targets, keys[1], cause)
+
+
+def _mixed(number: I64, other: I64) -> I64:
+    """One number that tells pairs of numbers apart."""
+    with np.errstate(over="ignore"):
+        return number ^ (other * np.int64(0x1000193))
 
 
 def _link_launches(trace: HostTrace, cause: I32) -> None:
@@ -146,9 +149,9 @@ def _link_launches(trace: HostTrace, cause: I32) -> None:
     if not device.any():
         return
     correlation = trace.stat_ints(stat_names.CORRELATION_ID)
-    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
-    sources = np.flatnonzero(threads & (correlation > 0))
-    targets = np.flatnonzero(device & (correlation > 0))
+    numbered = np.flatnonzero(correlation > 0)
+    sources = numbered[(trace.lines.kind == LineKind.THREAD)[trace.events.line[numbered]]]
+    targets = numbered[device[numbered]]
     _join(trace, sources, correlation[sources], targets, correlation[targets], cause)
 
 

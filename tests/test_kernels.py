@@ -30,7 +30,7 @@ def nest(
     """Parent and extent of each event of one line; `apart` are the asynchronous ones."""
     n = len(spans)
     start, duration = (np.array([span[at] for span in spans], np.int64) for at in (0, 1))
-    parent, extent = np.full(n, -7, np.int32), np.zeros(n, np.int64)
+    parent, extent = np.full(n, -7, np.int32), duration.copy()
     is_async = np.array([row in apart for row in range(n)], np.bool_)
     nesting.parents(
         start, duration, np.array([0]), np.array([n]), np.array(kinds or [PLAIN] * n, np.uint8), is_async, BEGIN, END,

@@ -49,12 +49,14 @@ def forest(trace: HostTrace) -> Forest:
 def forest_columns(trace: HostTrace) -> dict[str, NDArray[Any]]:
     """The forest as plain arrays, for a cache; inverse of `restore_forest`."""
     links = forest(trace)
-    return {"parent": links.parent, "cause": links.cause, "extent_ps": links.extent_ps}
+    known = {"parent": links.parent, "cause": links.cause}
+    return known if links.extent_ps is trace.events.duration_ps else known | {"extent_ps": links.extent_ps}
 
 
 def restore_forest(trace: HostTrace, columns: Mapping[str, NDArray[Any]]) -> None:
     """Gives a trace the forest that `forest_columns` took from an equal one, unless it has one already."""
-    trace.derived("forest", lambda _: Forest(columns["parent"], columns["cause"], columns["extent_ps"]))
+    extent = columns.get("extent_ps", trace.events.duration_ps)
+    trace.derived("forest", lambda _: Forest(columns["parent"], columns["cause"], extent))
 
 
 def is_device_work(trace: HostTrace) -> NDArray[np.bool_]:
@@ -97,12 +99,13 @@ def _is_device_work(trace: HostTrace) -> NDArray[np.bool_]:
 def _forest(trace: HostTrace) -> Forest:
     events = trace.events
     parent = np.full(len(events), -1, np.int32)
-    extent = events.duration_ps.copy()
+    has_regions = bool((events.kind == EventKind.REGION_BEGIN).any())
+    extent = events.duration_ps.copy() if has_regions else events.duration_ps
     rows = trace.lines_of(LineKind.THREAD, LineKind.DEVICE_OPS)
     kernels.nesting.parents(
         events.start_ps, events.duration_ps, trace.lines.event_begin[rows], trace.lines.event_end[rows], events.kind,
         (events.traits & np.uint8(Trait.ASYNC)) != 0, int(EventKind.REGION_BEGIN), int(EventKind.REGION_END),
-        parent, extent,
+        parent, extent if has_regions else np.empty(0, np.int64),
     )  # fmt: skip
     return Forest(parent, _causes(trace), extent)
 

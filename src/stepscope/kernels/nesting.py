@@ -20,7 +20,8 @@ def parents(start, duration, line_begin, line_end, kind, is_async, region_begin,
         kind: uint8 of shape (events,); is_async: bool of shape (events,).
         region_begin, region_end: the kinds that mark regions.
         parent: int32 of shape (events,), receives the row of the parent or -1; other lines are left alone.
-        extent: int64 of shape (events,), receives the duration, for a region's begin the length of the region.
+        extent: int64 of shape (events,), receives the length of each region at its begin mark; other events are left
+            alone, so that it may be empty where no event marks a region.
     """
     never = np.int64(1) << 62
     for line in range(len(line_begin)):
@@ -28,7 +29,6 @@ def parents(start, duration, line_begin, line_end, kind, is_async, region_begin,
         for event in range(line_begin[line], line_end[line]):
             begin = start[event]
             end = begin + duration[event]
-            extent[event] = duration[event]
             parent[event] = -1
             if is_async[event]:
                 continue

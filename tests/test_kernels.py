@@ -293,7 +293,7 @@ import sys
 import numpy as np
 from stepscope.kernels.compiling import compiled
 
-@compiled
+@compiled(allocates=True)
 def running_sum(values):
     sums = np.zeros(len(values), np.int64)
     total = 0

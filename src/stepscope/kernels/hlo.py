@@ -17,7 +17,7 @@ NAME_AT, NAME_LEN, OPCODE_AT, OPCODE_LEN, TYPE_AT, TYPE_LEN, OP_AT, OP_LEN, WIDT
 _INSTRUCTION, _METADATA = 3, 4  # depths
 
 
-@compiled
+@compiled(allocates=True)
 def instructions(buf, table):  # type: ignore[no-untyped-def]
     """Fills one row for each instruction.
 

@@ -7,7 +7,7 @@ import numpy as np
 from stepscope.kernels.compiling import compiled
 
 
-@compiled
+@compiled(allocates=True)
 def add_up(start, duration, drawn, key, line_begin, line_end, begin, end, count, total, own):  # type: ignore[no-untyped-def]
     """Adds up the parts of events that lie in a window, by key.
 

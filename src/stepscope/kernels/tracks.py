@@ -7,7 +7,7 @@ import numpy as np
 from stepscope.kernels.compiling import compiled
 
 
-@compiled
+@compiled(allocates=True)
 def nest(start, duration, line, rows, lane, order):  # type: ignore[no-untyped-def]
     """Spreads the events of each line over lanes on which every two events nest or do not overlap.
 
@@ -60,7 +60,7 @@ def nest(start, duration, line, rows, lane, order):  # type: ignore[no-untyped-d
             top[k] = below[top[k]]
 
 
-@compiled
+@compiled(allocates=True)
 def render(blob, bounds, parts, time, length, glue, stat_offsets, stat_key, stat_text, stat_value, out):  # type: ignore[no-untyped-def]
     """Writes JSON objects of one make, from fragments of text and from numbers.
 

@@ -165,15 +165,21 @@ def _join(trace: HostTrace, sources: I64, source_key: I64, targets: I64, target_
     start = trace.events.start_ps
     order = np.lexsort((start[sources], source_key))
     sources, source_key = sources[order], source_key[order]
-    first = np.searchsorted(source_key, target_key, side="left")
-    last = np.searchsorted(source_key, target_key, side="right")
-    found = last > first
+    first = np.minimum(np.searchsorted(source_key, target_key), len(sources) - 1)
+    found = source_key[first] == target_key
+    last = _run_ends(source_key)[first]
     chosen = np.where(found, last - 1, 0)
     repeated = np.flatnonzero(found & (last - first > 1))
     if len(repeated):  # keys are nearly always unique
         in_time = _latest_before(start[sources], first[repeated], last[repeated], start[targets[repeated]])
         chosen[repeated] = in_time
     cause[targets[found]] = sources[chosen[found]].astype(np.int32)
+
+
+def _run_ends(ascending: I64) -> I64:
+    """For each value the place after the last that equals it."""
+    ends = np.flatnonzero(np.append(ascending[1:] != ascending[:-1], True)) + 1
+    return np.repeat(ends, np.diff(ends, prepend=0))
 
 
 def _latest_before(start: I64, first: I64, last: I64, limit: I64) -> I64:

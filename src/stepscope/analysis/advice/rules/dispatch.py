@@ -9,7 +9,7 @@ import math
 import re
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Gain, on_critical_path, recorded_ops_ms, recording_ms, with_only
+from stepscope.analysis.advice.gain import Gain, calm, on_critical_path, recorded_ops_ms, recording_ms, with_only
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop import Activity
@@ -200,9 +200,13 @@ def _one_by_one(context: Context, work: WorkFacts, starts: float, unfused: bool)
 
 
 def _computing(context: Context, work: WorkFacts) -> tuple[float, float]:
-    """Time per step of ops without their recording, and what of it goes to starting them."""
+    """Time per step of ops without their recording, and what of it goes to starting them.
+
+    What competes for the cores makes single ops many times as long, which says nothing of how they divide into start
+    and work: their share is that of undisturbed ops.
+    """
     computing = max(context.compute_ms - recorded_ops_ms(context), 0.0)
-    starts = (work.start_ps + work.start_in_programs_ps) / work.steps / MS * on_critical_path(context)
+    starts = (work.start_ps + work.start_in_programs_ps) / work.steps / MS * on_critical_path(context) / calm(context)
     return computing, min(starts, computing)
 
 

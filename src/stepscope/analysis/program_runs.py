@@ -48,6 +48,14 @@ def link_runs(trace: HostTrace, parent: I32, cause: I32) -> None:
     cause[unknown[(before >= 0) & (before != run_of[unknown])]] = -1
 
 
+def runs_elsewhere(trace: HostTrace, line: int) -> NDArray[np.bool_]:
+    """Ops of programs that run on other threads than a line's, while that one goes on: bool of shape (events,)."""
+    found = np.zeros(len(trace.events), np.bool_)
+    ops = _ops_of_runs(trace)
+    found[ops[trace.events.line[ops] != line]] = True
+    return found
+
+
 def _ops_of_runs(trace: HostTrace) -> I64:
     """Ops of programs on threads of the host that say which run they belong to."""
     if not trace.has_stat(stat_names.XLA_RUN_ID):

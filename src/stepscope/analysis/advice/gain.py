@@ -157,6 +157,7 @@ def without(
     parts: Sequence[Activity] = (),
     competes: bool = False,
     recorded_ms: float = 0.0,
+    computes: bool = False,
 ) -> Gain:
     """The step without a part of its critical path.
 
@@ -167,11 +168,13 @@ def without(
         parts: the activities that the part consists of; what recording them cost goes with them.
         competes: the part takes cores, memory or caches from what stays, which is faster without it.
         recorded_ms: what recording cost threads that the part waits for.
+        computes: the part is computation itself, or `bounds` say how much of that stays.
     """
     period = context.period_ms
     left = max(period - removed_ms, 0.0)
     eased = calm(context) if competes else 1.0
-    critical = max((Bound(left * eased, ""), _others(context, parts), *bounds), key=lambda bound: bound.ms)
+    hidden = Bound(0.0 if computes else _elsewhere_ms(context) * eased, "the computation on other threads")
+    critical = max((Bound(left * eased, ""), _others(context, parts), hidden, *bounds), key=lambda bound: bound.ms)
     critical = Bound(min(critical.ms, period), critical.why)
     inside = recording_ms(context, *parts) if parts else 0.0
     gone = _worth(min(inside + recorded_ms, _MOST_RECORDING * removed_ms), period)
@@ -181,6 +184,14 @@ def without(
     now = period - gone - stays
     then = min(critical.ms * (1 - stays / left) if left else critical.ms, now)
     return Gain(now, then, _reasoning(period, removed_ms, what, critical, eased, gone + stays, then), eased)
+
+
+def _elsewhere_ms(context: Context) -> float:
+    """Time of a step in which threads other than the loop's compute.  Whatever the loop does meanwhile hides it, but
+    the step takes it all the same when the loop does less."""
+    if context.has_device or context.loop is None:
+        return 0.0
+    return max(context.compute_ms - recorded_ops_ms(context) - context.part_ms(Activity.OP), 0.0)
 
 
 def _worth(recording: float, period: float) -> float:

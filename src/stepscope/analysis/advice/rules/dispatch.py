@@ -9,7 +9,7 @@ import math
 import re
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Gain, on_critical_path, recorded_ops_ms, recording_ms, with_only
+from stepscope.analysis.advice.gain import Gain, calm, on_critical_path, recorded_ops_ms, recording_ms, with_only
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop import Activity
@@ -74,7 +74,10 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.has_device or work is None or loop is None or not work.steps:
         return None
     starts = context.calls(Activity.PROGRAM) + context.calls(Activity.EAGER) + _torch_ops(context, work)
+    repeats = _repeats(context, work)
     overhead = min(_overhead(context, work), starts * _LONGEST_START_MS)
+    if repeats >= _REPEATS:  # what the ops of a program take to start is paid again in each repetition
+        overhead += work.start_in_programs_ps / work.steps / MS * on_critical_path(context)
     unfused = _single_ops(context, work)
     enough = threshold if starts >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
     fetches = context.calls(Activity.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts)
@@ -84,7 +87,6 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         return _fetching(context, work)
     if _fetches_unseen(context, work):
         return _fetching(context, work, confidence=0.5)
-    repeats = _repeats(context, work)
     if repeats >= _REPEATS or _is_tiny(context, work, starts):
         return _too_small(context, work, repeats)
     if starts < (_FEWEST_TORCH_OPS if context.framework == "pytorch" else _FEWEST_STARTS):
@@ -200,9 +202,13 @@ def _one_by_one(context: Context, work: WorkFacts, starts: float, unfused: bool)
 
 
 def _computing(context: Context, work: WorkFacts) -> tuple[float, float]:
-    """Time per step of ops without their recording, and what of it goes to starting them."""
+    """Time per step of ops without their recording, and what of it goes to starting them.
+
+    What competes for the cores makes single ops many times as long, which says nothing of how they divide into start
+    and work: their share is that of undisturbed ops.
+    """
     computing = max(context.compute_ms - recorded_ops_ms(context), 0.0)
-    starts = (work.start_ps + work.start_in_programs_ps) / work.steps / MS * on_critical_path(context)
+    starts = (work.start_ps + work.start_in_programs_ps) / work.steps / MS * on_critical_path(context) / calm(context)
     return computing, min(starts, computing)
 
 

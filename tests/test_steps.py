@@ -326,6 +326,23 @@ def test_a_run_that_was_called_before_the_recording_belongs_to_no_step_and_moves
     assert members(trace)["dot"][1:] == [0, 1]
 
 
+def test_runs_of_programs_whose_calls_nobody_recorded_follow_one_another() -> None:
+    # As TensorFlow runs the clusters of one function.
+    trace = draw(
+        """
+        host main | M0-------------- M1--------
+        host main |  P1               P3
+        host xla  |   S1!  T!S2!  T!   S3!  T!
+        host xla  |   q1--   r2--      q3--
+        host xla  |     P2
+        """,
+        RUNS,
+    )
+
+    assert members(trace)["tanh"] == [0, 1]
+    assert members(trace)["dot"] == [0]
+
+
 def test_a_step_ends_when_the_runs_that_it_called_end() -> None:
     trace = draw(
         """

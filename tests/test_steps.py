@@ -356,6 +356,20 @@ def test_a_step_ends_when_the_runs_that_it_called_end() -> None:
     assert spans(trace) == [("train 0", 0, 6), ("train 1", 6, 12), ("train 2", 12, 16)]
 
 
+def test_steps_that_are_inferred_from_calls_end_when_the_runs_of_the_calls_end_too() -> None:
+    trace = draw(
+        """
+        host main | F F F F
+        host xla  |  r1--r2--r3--r4--
+        """,
+        RUNS,
+    )
+
+    assert steps_of(trace).source == "inferred"
+    assert [(begin, end) for _, begin, end in spans(trace)] == [(0, 5), (5, 9), (9, 13), (13, 17)]
+    assert members(trace)["dot"] == [0, 1, 2, 3]
+
+
 def test_a_jax_program_that_runs_ahead_of_its_computation_has_the_steps_of_its_own_clock(
     bottleneck_captures: Path,
 ) -> None:

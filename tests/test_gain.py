@@ -94,6 +94,19 @@ def test_a_part_is_never_taken_to_be_mostly_recording(healthy: Context) -> None:
     assert (gain.now_ms, gain.then_ms) == (7.0, 6.0)
 
 
+def test_fetches_are_never_taken_to_be_mostly_recording_either(healthy: Context) -> None:
+    context = recorded(healthy, "pytorch", sync=Recorded(events=10_000, python_calls=0, python_ps=0))
+    assert context.pace is not None
+    assert context.pace.loop is not None
+    loop = replace(context.pace.loop, calls={"sync": 2000}, fetches_ps=4 * MS, fetches_recorded=10_000)
+    fetching = replace(context, hosts=[replace(context.pace, loop=loop)])
+
+    first = advise(fetching).items[0]
+
+    # 7.5 ms of recording in 4 ms of fetches cannot be; at most three quarters of them are.
+    assert (first.kind, first.step_time_ms, first.predicted_step_time_ms) == ("host_sync", 7.0, 6.0)
+
+
 def test_events_count_where_they_begin() -> None:
     sorts = {"p": Sort(K.PYTHON_CALL, "$metrics.py:7 rank"), "b": Sort(K.PYTHON_CALL, "$builtins sorted")}
     loop = loop_facts(draw("host main | M0--------\nhost main | F---p-----\nhost main |  e    b---", sorts))

@@ -9,7 +9,15 @@ import math
 import re
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Gain, calm, on_critical_path, recorded_ops_ms, recording_ms, with_only
+from stepscope.analysis.advice.gain import (
+    Gain,
+    calm,
+    most_recording_ms,
+    on_critical_path,
+    recorded_ops_ms,
+    recording_ms,
+    with_only,
+)
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop import Activity
@@ -154,7 +162,7 @@ def _fetching(context: Context, work: WorkFacts, confidence: float = 0.85) -> Ad
     count = (
         f"fetches {fetches:.0f} values from the device" if fetches else "dispatches single ops around a compiled step"
     )
-    gain = with_only(context, _left_without_fetches(context, work), "fetching values one by one")
+    gain = _without_fetches(context, work, "fetching values one by one")
     return gain.advice(
         rule="host.sync",
         kind="host_sync",
@@ -225,16 +233,18 @@ def _left(context: Context, work: WorkFacts) -> float:
     return _untouched(context) + computing - starts * own * (1 - _WORK_OF_SHORT)
 
 
-def _left_without_fetches(context: Context, work: WorkFacts) -> float:
+def _without_fetches(context: Context, work: WorkFacts, what: str) -> Gain:
     """PyTorch computes on the thread that fetches: without the fetches and what is between them, the rest is left.
     Elsewhere what the fetches wait for is computed in other threads, and would still be."""
     loop = context.loop
     if loop is None or context.framework != "pytorch":
-        return _left(context, work)
-    kept = context.period_ms - context.per_step(loop.fetches_ps) / MS
+        return with_only(context, _left(context, work), what)
+    fetches = context.per_step(loop.fetches_ps) / MS
     all_events = sum(each.events for each in loop.recorded.values())
-    share = 1 - loop.fetches_recorded / all_events if all_events else 1.0
-    return kept - recording_ms(context) * share
+    inside = recording_ms(context) * (loop.fetches_recorded / all_events if all_events else 0.0)
+    elsewhere = recording_ms(context) - inside
+    left = context.period_ms - fetches - elsewhere
+    return with_only(context, left, what, elsewhere + most_recording_ms(inside, fetches))
 
 
 def _left_of_merged(context: Context, work: WorkFacts, times: float) -> float:

@@ -24,9 +24,17 @@ def compiled(function: Any = None, *, allocates: bool = False, **options: Any) -
     """
     if function is None:
         return partial(compiled, allocates=allocates, **options)
+    if not _IS_AS_KNOWN:
+        return njit(cache=True, nogil=True, **options)(function)
     kernel = njit(nogil=True, _nrt=allocates, **options)(function)
     kernel._cache = _CodeCache(function, allocates)
     return kernel
+
+
+# What `_CodeCache` takes for granted of numba's insides, as they are from 0.60 to 0.68; others compile the plain way.
+_IS_AS_KNOWN = all(
+    hasattr(FunctionCache, name) for name in ("_load_overload", "_index_key", "_guard_against_spurious_io_errors")
+) and hasattr(rtsys, "initialize")
 
 
 class _CodeCache(FunctionCache):  # type: ignore[misc]

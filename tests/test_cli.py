@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -251,3 +252,60 @@ def test_doctor_without_a_logdir_looks_at_the_machine(capsys) -> None:
     assert run(["doctor", "--format", "json"]) == 0
     checks = {check["check"] for check in json.loads(capsys.readouterr().out)["checks"]}
     assert {"python", "gpu", "cache", "write access"} <= checks
+
+
+# -- screens that can show little, disks that are full -----------------------------------------------------------
+
+
+def in_a_process(*arguments: str, encoding: str = "utf-8") -> subprocess.CompletedProcess[bytes]:
+    environment = os.environ | {"PYTHONIOENCODING": encoding, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "stepscope", *arguments]
+    return subprocess.run(command, capture_output=True, env=environment, check=False)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_screen_without_unicode_gets_the_same_in_plain_letters(encoding: str, logdir: Path) -> None:
+    done = in_a_process("overview", str(logdir), encoding=encoding)
+    assert (done.returncode, done.stderr) == (0, b"")
+    said = in_a_process("summary", str(logdir), encoding=encoding).stdout.decode(encoding)
+    assert "10.00 +- 0.00 ms" in said or "10.00 ± 0.00 ms" in said
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device to write to")
+@pytest.mark.parametrize("form", ["table", "csv"])
+def test_a_full_disk_is_no_defect_of_ours(form: str, logdir: Path) -> None:
+    command = f'"{sys.executable}" -m stepscope steps "{logdir}" --format {form} > /dev/full'
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("stepscope: [output] cannot write the result: No space left")
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["overview", ""], "the path is empty"),
+        (["steps", "{logdir}", "--sort", "durationms"], "did you mean duration_ms?"),
+        (["overview", "{logdir}", "--steps", "7-9"], "there are no steps 7 to 9; the steps are 0 to 2"),
+        (["overview", "{logdir}", "--steps", "7"], "there is no step 7"),
+        (["sumary", "{logdir}"], "summary"),
+    ],
+)
+def test_a_mistake_is_told_with_what_was_meant(arguments: list[str], said: str, logdir: Path, capsys) -> None:
+    assert run([argument.format(logdir=logdir) for argument in arguments]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_mistyped_folder_leads_to_the_one_that_was_meant(logdir: Path, capsys) -> None:
+    for name in ("aaaa", "training", "zzzz"):
+        shutil.copytree(logdir, logdir.parent / "jobs" / name)
+    assert run(["summary", str(logdir.parent / "jobs" / "trainnig")]) == 1
+    assert f"there are profiles in {logdir.parent / 'jobs' / 'training'} and 2 more" in capsys.readouterr().err
+
+
+def test_a_condition_that_no_row_meets_is_told(logdir: Path, capsys) -> None:
+    assert run(["steps", str(logdir), "--where", "name=nothing such"]) == 0
+    assert "no row has name=nothing such" in capsys.readouterr().out

@@ -272,7 +272,7 @@ def test_the_summary_tells_it_in_ten_lines() -> None:
         "verdict    highly input-bound: 53.1 % of the step time waits for input (threshold 20 %)",
         "recorded   unknown framework, 1 host, 1 of 1 devices used, GPU",
         "step time  10.67 ± 1.15 ms, 10.00 to 12.00 ms, 3 steps (markers)",
-        "goes to    input 53.1 %, device_compute 28.1 %, kernel_launch 9.4 %, other 9.4 %",
+        "goes to    input 53.1 %, device compute 28.1 %, kernel launch 9.4 %, other 9.4 %",
     ]
     assert lines[6].startswith("do first   ")
     assert len(lines) <= 10

@@ -24,7 +24,7 @@ from stepscope.analysis.allocations import allocations_of
 from stepscope.analysis.memory_usage import MOST_POINTS, Alive, MemoryOfHost, Points, profile_memory, sample
 from stepscope.analysis.remedies import ALLOCATIONS, remedy
 from stepscope.model import HostTrace
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
+from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms, size_text
 
 MOST_SENTENCES = 8
 _BLOCKS, _CURVE_WIDTH = " ▁▂▃▄▅▆▇█", 48
@@ -228,16 +228,6 @@ def _sentence(memory: dict[str, Any], several: bool) -> str:
 def _tail(op: str) -> str:
     """The end of an op's path tells more than its beginning."""
     return op if len(op) <= 40 else "…" + op[-39:]
-
-
-def size_text(size: int) -> str:
-    """Bytes for the eye, in powers of 1024."""
-    amount = float(size)
-    for unit in ("B", "KiB", "MiB"):
-        if amount < 1024:
-            return f"{amount:.4g} {unit}"
-        amount /= 1024
-    return f"{amount:,.2f} GiB"
 
 
 # -- one host ----------------------------------------------------------------------------------------------------

@@ -5,14 +5,20 @@
 
 from __future__ import annotations
 
+import codecs
+import errno
 import gc
+import io
 import os
 import sys
 from collections.abc import Sequence
 
-from stepscope.errors import StepscopeError, UsageError
+from stepscope.errors import OutputError, StepscopeError, UsageError
 
 DEBUG_VARIABLE = "STEPSCOPE_DEBUG"
+_PLAIN_TEXT = "stepscope.plain-text"
+_ASCII = {"±": "+-", "\N{EN DASH}": "-", "…": "...", "·": ".", "█": "#", "▁": "_"} | dict.fromkeys("▂▃▄▅▆▇", "=")
+_OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # of a disk or a stream that takes no more
 DONE, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -25,10 +31,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from stepscope.capture.auto.autostart import disarm
 
         disarm()
+    _write_what_the_screen_can_show()
     from stepscope.cli import commands
 
     commands.owns_process = True
     sys.exit(run(arguments))
+
+
+def _write_what_the_screen_can_show() -> None:
+    """Stands ASCII in for what the screen's encoding lacks: an old locale is no reason to say nothing."""
+    codecs.register_error(_PLAIN_TEXT, _in_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_PLAIN_TEXT)
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_ASCII.get(char, "?") for char in error.object[error.start : error.end]), error.end
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -47,10 +68,21 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail(
             error, "[memory] there is not enough memory for this profile; look at one host with --host", FAILED
         )
+    except OSError as error:
+        if error.errno not in _OF_OUTPUT:
+            return _fail_unforeseen(error)
+        told = OutputError(
+            f"cannot write the result: {error.strerror}", hint="free some space, or choose another place"
+        )
+        return _fail(error, str(told), FAILED)
     except Exception as error:
-        what = f"{type(error).__name__}: {error}"
-        return _fail(error, f"[internal] {what}; a defect of Stepscope: {DEBUG_VARIABLE}=1 shows where", FAILED)
+        return _fail_unforeseen(error)
     return DONE
+
+
+def _fail_unforeseen(error: Exception) -> int:
+    what = f"{type(error).__name__}: {error}"
+    return _fail(error, f"[internal] {what}; a defect of Stepscope: {DEBUG_VARIABLE}=1 shows where", FAILED)
 
 
 def _fail(error: BaseException, text: str, status: int) -> int:

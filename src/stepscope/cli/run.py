@@ -77,7 +77,8 @@ def _is_first_rank() -> bool:
 
 def _tell_outcome(armed: Armed, settings: Settings) -> None:
     watcher = armed.watcher
-    tell_user(watcher.outcome)
+    if watcher.outcome:  # empty where the program ended before there was anything to watch
+        tell_user(watcher.outcome)
     if watcher.paths:
         _show_summary(watcher.paths[-1])
         tell_user(f"the profile is {watcher.paths[-1]}; more: stepscope overview {settings.logdir}")

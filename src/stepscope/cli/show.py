@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
-from stepscope.report import Report
+from stepscope.report import Report, clean
 from stepscope.report.export import EXPORTS, write_file
 
-TABLE_ROWS = 20  # of a table in the terminal, unless --top says otherwise
 PATIENCE_SECONDS = 1.0
 WIDE = 200  # columns of a table that goes to a file or a pipe
 
@@ -43,9 +42,9 @@ def show_report(report: Report, form: OutputFormat, output: Path | None, top: in
 def _show_table(report: Report, output: Path | None, top: int | None) -> None:
     from rich.console import Console
 
-    from stepscope.report.terminal import view
+    from stepscope.report.terminal import TABLE_ROWS, view
 
-    picture = view(report.warnings, report.sections(), TABLE_ROWS if top is None else top)
+    picture = view(report, TABLE_ROWS if top is None else top)
     if output is not None:
         text = io.StringIO()
         Console(file=text, width=WIDE).print(picture)
@@ -57,8 +56,16 @@ def _show_table(report: Report, output: Path | None, top: int | None) -> None:
 
 
 def show_summary(report: Report) -> None:
-    """Prints the ten lines of a summary."""
-    print("\n".join(report.summary_lines()))
+    """Prints the ten lines of a summary; on a terminal, long ones go on below their text."""
+    lines = [clean(line) for line in report.summary_lines()]
+    if not sys.stdout.isatty():
+        print("\n".join(lines))
+        return
+    from rich.console import Console, Group
+
+    from stepscope.report.terminal import wrapped
+
+    Console(highlight=False).print(Group(*map(wrapped, lines)))
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepscope.errors import UsageError
@@ -70,6 +71,7 @@ class Report(ABC):
                 raise UsageError(f"{condition!r} is no condition", hint="write --where COLUMN=TEXT")
             _require_column(rows, column)
             rows = [row for row in rows if text.lower() in str(row[column]).lower()]
+        unmatched = (f"no row has {' and '.join(where)}",) if where and listed and not rows else ()
         if sort:
             column = sort.removeprefix("-")
             _require_column(rows, column)
@@ -77,7 +79,7 @@ class Report(ABC):
             unknown = [row for row in rows if row[column] is None]
             rows = sorted(known, key=lambda row: row[column], reverse=sort.startswith("-")) + unknown
         changes: dict[str, Any] = {listed: tuple(rows)} if listed and (sort or where) else {}
-        return replace(self, **changes)
+        return replace(self, warnings=(*unmatched, *self.warnings), **changes)
 
     def _listed(self) -> str | None:
         """The name of the main list, if the report has one."""
@@ -113,15 +115,26 @@ class Report(ABC):
         """The main table as a DataFrame; needs pandas."""
         return self.to_arrow().to_pandas()
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # A dataclass writes a `__repr__` of its own into each class that has none, and it would print every row.
+        cls.__repr__ = Report.__str__  # type: ignore[method-assign, assignment]
+
+    def __str__(self) -> str:
+        """The report as a terminal shows it, with the first rows of its tables."""
+        from stepscope.report.terminal import plain
+
+        return plain(self)
+
     def __rich__(self) -> Any:
         from stepscope.report.terminal import view
 
-        return view(self.warnings, self.sections())
+        return view(self)
 
     def _repr_html_(self) -> str:
         from stepscope.report.html import fragment
 
-        return fragment(self.TOOL, self.warnings, self.sections())
+        return fragment(self)
 
 
 def arrow_of(table: Rows, metadata: dict[str, str] | None = None) -> pyarrow.Table:
@@ -141,4 +154,6 @@ def arrow_of(table: Rows, metadata: dict[str, str] | None = None) -> pyarrow.Tab
 
 def _require_column(rows: Sequence[dict[str, Any]], column: str) -> None:
     if rows and column not in rows[0]:
-        raise UsageError(f"there is no column {column!r}", hint=f"columns: {', '.join(rows[0])}")
+        meant = get_close_matches(column, rows[0], n=1)
+        guess = f"did you mean {meant[0]}? " if meant else ""
+        raise UsageError(f"there is no column {column!r}", hint=f"{guess}columns: {', '.join(rows[0])}")

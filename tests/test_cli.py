@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from stepscope import __version__
+from stepscope.analysis.registry import TOOLS
 from stepscope.cli.main import run
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
@@ -309,3 +310,17 @@ def test_a_mistyped_folder_leads_to_the_one_that_was_meant(logdir: Path, capsys)
 def test_a_condition_that_no_row_meets_is_told(logdir: Path, capsys) -> None:
     assert run(["steps", str(logdir), "--where", "name=nothing such"]) == 0
     assert "no row has name=nothing such" in capsys.readouterr().out
+
+
+def test_the_help_begins_with_what_people_need_first(capsys) -> None:
+    assert run(["--help"]) == 0
+    said = capsys.readouterr().out
+    panels = ["Start here", "Record a profile", "Look closer", "Take it elsewhere", "Examples:"]
+    assert sorted(panels, key=said.index) == panels
+    for command in ("summary", "advice", *(tool.name for tool in TOOLS), "trace", "run"):
+        assert sum(line.lstrip("│| ").startswith(f"{command} ") for line in said.splitlines()) == 1
+
+
+def test_a_mistyped_option_of_run_is_no_script(capsys) -> None:
+    assert run(["run", "--stpes", "3", "train.py"]) == 2
+    assert "there is no option --stpes" in capsys.readouterr().err

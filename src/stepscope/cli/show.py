@@ -9,9 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stepscope.report import Report, clean
 from stepscope.report.export import EXPORTS, write_file
+
+if TYPE_CHECKING:
+    from rich.console import Group
 
 PATIENCE_SECONDS = 1.0
 WIDE = 200  # columns of a table that goes to a file or a pipe
@@ -46,13 +50,20 @@ def _show_table(report: Report, output: Path | None, top: int | None) -> None:
 
     picture = view(report, TABLE_ROWS if top is None else top)
     if output is not None:
-        text = io.StringIO()
-        Console(file=text, width=WIDE).print(picture)
-        write_file(output, text.getvalue().encode())
+        write_file(output, _wide(picture).encode())
     elif sys.stdout.isatty():
         Console().print(picture)
     else:
-        Console(width=WIDE).print(picture)  # a pipe has no width: cut nothing off
+        print(_wide(picture), end="")
+
+
+def _wide(picture: Group) -> str:
+    """As text of many columns: a pipe and a file have no width."""
+    from rich.console import Console
+
+    text = io.StringIO()
+    Console(file=text, width=WIDE).print(picture)
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
 def show_summary(report: Report) -> None:

@@ -324,3 +324,18 @@ def test_the_help_begins_with_what_people_need_first(capsys) -> None:
 def test_a_mistyped_option_of_run_is_no_script(capsys) -> None:
     assert run(["run", "--stpes", "3", "train.py"]) == 2
     assert "there is no option --stpes" in capsys.readouterr().err
+
+
+def test_a_profile_without_steps_leads_to_how_they_are_recorded(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "w.pt.trace.json"
+    path.write_text('{"traceEvents": [{"ph": "C", "name": "memory", "pid": 1, "ts": 1, "args": {"value": 2}}]}')
+    assert run(["summary", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "do first   record again, with what is missing here" in lines
+    assert "           - step marks: put `with stepscope.step(i):` around the body of the training loop" in lines
+    assert len(lines) <= 10
+
+
+def test_a_demo_that_does_not_exist_begins_nothing(tmp_path: Path, capsys) -> None:
+    assert run(["demo", "--framework", "caffe", "--logdir", str(tmp_path / "logs")]) == 2
+    assert capsys.readouterr().err.startswith("stepscope: [usage] there is no demo for caffe; choose one of: jax")

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pytest
 from rich.console import Console
 
+from stepscope.errors import UsageError
 from stepscope.report import Field, Figures, Prose, Report, Rows, Section, clean, number_text, shortened, size_text
 from stepscope.report.html import fragment
 from stepscope.report.looks import UNKNOWN, shown_fields, text_of, texts_of, words_of
@@ -208,6 +209,13 @@ def test_a_report_shows_itself_as_a_table():
     assert "{" not in str(shown)
 
 
+def test_in_a_notebook_the_text_of_a_report_is_text(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    shown = report(Prose("Found", ("all is well", "  - use larger batches")))
+    assert str(shown) == "Found\n  all is well\n    - use larger batches"
+    assert '<li>all is well</li><li style="margin-left:2em">use larger batches</li>' in fragment(shown)
+
+
 def test_a_long_table_is_short_in_a_notebook():
     many = Rows("Ops", (NAME,), tuple({"name": f"op{i}"} for i in range(1000)))
     html = fragment(report(many))
@@ -222,3 +230,9 @@ def test_notebooks_show_what_terminals_show():
     assert ">12.3<" in html
     assert ">busy %<" in html
     assert text_of(table.fields[1], 12.3456) == "12.3"
+
+
+def test_without_pandas_it_says_what_else_there_is(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"pandas is not installed; pip install pandas, or take to_arrow\(\)"):
+        report(WIDE).to_pandas()

@@ -34,6 +34,7 @@ from stepscope.report import (
 )
 
 TOP_OPS = 10
+MOST_REMEDIES = 3  # of what a capture lacks, in the summary
 _LONGEST_NAME = 100  # of an op in the summary
 _SOURCES = {"none": "no step marks: the whole capture"}
 
@@ -217,7 +218,8 @@ class OverviewReport(Report):
 
     def _advice_lines(self) -> list[str]:
         if not self.advice:
-            return ["do first   record a profile that holds steps: see `stepscope doctor`"]
+            how = [f"           - {item.what}: {item.remedy}" for item in self.missing[:MOST_REMEDIES]]
+            return ["do first   record again, with what is missing here", *how]
         first = self.advice[0]
         gain = f", up to {first.predicted_speedup:g} times as fast" if first.predicted_speedup else ""
         actions = (f"           - {action}" for action in first.actions[:2])

@@ -108,8 +108,9 @@ def demo(
 ) -> None:
     """Trains a small model under the profiler, says where its time went, and in a terminal shows it in the browser."""
     from stepscope.cli.open import serve
-    from stepscope.demo import train
+    from stepscope.demo import check_framework, train
 
+    check_framework(framework)
     gc.enable()  # training makes garbage; see `stepscope.cli.main.main`
     folder = logdir or Path(tempfile.mkdtemp(prefix="stepscope-demo-"))
     typer.echo(f"training a small model under the profiler, into {folder}", err=True)

@@ -5,6 +5,7 @@ A report is data.  It describes itself by its sections; see `stepscope.report.se
 
 from __future__ import annotations
 
+import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -112,7 +113,9 @@ class Report(ABC):
         return arrow_of(self.main_table(), metadata)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The main table as a DataFrame; needs pandas."""
+        """The main table as a DataFrame.  Raises UsageError where pandas is not installed."""
+        if importlib.util.find_spec("pandas") is None:
+            raise UsageError("pandas is not installed", hint="pip install pandas, or take to_arrow() or to_dict()")
         return self.to_arrow().to_pandas()
 
     def __init_subclass__(cls) -> None:

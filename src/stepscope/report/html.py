@@ -29,10 +29,15 @@ def _text(text: str) -> str:
 def _section(section: Section, one_host: bool) -> str:
     title = f"<h4>{_text(section.title)}</h4>"
     if isinstance(section, Prose):
-        return title + "<ul>" + "".join(f"<li>{_text(line)}</li>" for line in section.lines) + "</ul>"
+        return title + "<ul>" + "".join(map(_line, section.lines)) + "</ul>"
     if isinstance(section, Figures):
         return f"{title}<table>{''.join(_figure(section, row) for row in range(len(section.fields)))}</table>"
     return title + (_table(section, one_host) if section.rows else f"<p>{_text(section.empty)}</p>")
+
+
+def _line(line: str) -> str:
+    text = line.lstrip(" ").removeprefix("- ")
+    return f'<li style="margin-left:2em">{_text(text)}</li>' if text != line else f"<li>{_text(text)}</li>"
 
 
 def _figure(section: Figures, row: int) -> str:

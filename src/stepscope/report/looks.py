@@ -17,6 +17,7 @@ ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 _SYMBOLS = {"percent": "%", "ms": "ms", "us": "us"}
 _IN_CELLS = frozenset({"bytes"})  # units that each cell tells
+_FEW_DECIMALS = {"percent": 1, "ratio": 2}
 _DIGITS = 5
 _MOST_DECIMALS = 3
 _HOVER_ONLY = frozenset({"meaning"})  # columns that explain others
@@ -114,8 +115,8 @@ def _decimals(field: Field, sizes: Sequence[float]) -> int:
     largest = max(sizes, default=0.0)
     if all(size.is_integer() for size in sizes):
         return 0
-    if field.unit == "percent":
-        return 1
+    if field.unit in _FEW_DECIMALS:
+        return _FEW_DECIMALS[field.unit]
     if largest < 1:
         return max(_MOST_DECIMALS, 1 - math.floor(math.log10(largest)))
     return min(_MOST_DECIMALS, max(0, _DIGITS - 1 - math.floor(math.log10(largest))))

@@ -59,7 +59,9 @@ def view(report: Report, most_rows: int | None = None) -> Group:
 def plain(report: Report) -> str:
     """A report as text without colours, as wide as the terminal."""
     text = io.StringIO()
-    Console(file=text, width=shutil.get_terminal_size((120, 24)).columns).print(view(report, TABLE_ROWS))
+    width = shutil.get_terminal_size((120, 24)).columns
+    # In a notebook rich would show the text instead of writing it.
+    Console(file=text, width=width, force_jupyter=False).print(view(report, TABLE_ROWS))
     return "\n".join(map(str.rstrip, text.getvalue().strip("\n").splitlines()))
 
 

@@ -15,6 +15,7 @@ import pytest
 from stepscope import __version__
 from stepscope.analysis.registry import TOOLS
 from stepscope.cli.main import run
+from stepscope.cli.show import OutputFormat
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 
@@ -88,7 +89,7 @@ def test_summary_says_in_ten_lines_what_to_do_first(logdir: Path, capsys) -> Non
     assert any(line.startswith("do first") for line in lines)
 
 
-@pytest.mark.parametrize("form", ["table", "json", "csv", "parquet"])
+@pytest.mark.parametrize("form", list(OutputFormat))
 @pytest.mark.parametrize("tool", ["overview", "steps"])
 def test_every_tool_writes_every_form_to_a_file(tool: str, form: str, logdir: Path, tmp_path: Path, capsys) -> None:
     target = tmp_path / f"out.{form}"

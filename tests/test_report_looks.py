@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,8 +13,9 @@ from rich.console import Console
 
 from stepscope.errors import UsageError
 from stepscope.report import Field, Figures, Prose, Report, Rows, Section, clean, number_text, shortened, size_text
-from stepscope.report.html import fragment
+from stepscope.report.html import fragment, page
 from stepscope.report.looks import UNKNOWN, shown_fields, text_of, texts_of, words_of
+from stepscope.report.markdown import document
 from stepscope.report.terminal import plain, view
 
 
@@ -106,7 +108,7 @@ def test_names_cannot_steer_the_screen():
     shown = report(table, Prose("P", ("x\x1b[2Jy",)), warnings=("w\x1b[2J",))
     assert "\x1b" not in "".join(screen(shown, 80))
     assert any("[bold]c[/bold]" in line for line in screen(shown, 80))
-    assert "\x1b" not in fragment(shown)
+    assert "\x1b" not in fragment(shown, 20)
 
 
 # -- tables ------------------------------------------------------------------------------------------------------
@@ -213,19 +215,19 @@ def test_in_a_notebook_the_text_of_a_report_is_text(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     shown = report(Prose("Found", ("all is well", "  - use larger batches")))
     assert str(shown) == "Found\n  all is well\n    - use larger batches"
-    assert '<li>all is well</li><li style="margin-left:2em">use larger batches</li>' in fragment(shown)
+    assert '<li>all is well</li><li style="margin-left:2em">use larger batches</li>' in fragment(shown, 20)
 
 
 def test_a_long_table_is_short_in_a_notebook():
     many = Rows("Ops", (NAME,), tuple({"name": f"op{i}"} for i in range(1000)))
-    html = fragment(report(many))
-    assert html.count("<tr>") == 51
-    assert "950 more" in html
+    html = fragment(report(many), 20)
+    assert html.count("<tr>") == 21
+    assert "980 more" in html
 
 
 def test_notebooks_show_what_terminals_show():
     table = Rows("T", (NAME, Field("busy_percent", "percent", "share")), ({"name": "<b>", "busy_percent": 12.3456},))
-    html = fragment(report(table))
+    html = fragment(report(table), 20)
     assert "&lt;b&gt;" in html
     assert ">12.3<" in html
     assert ">busy %<" in html
@@ -236,3 +238,40 @@ def test_without_pandas_it_says_what_else_there_is(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pandas is not installed; pip install pandas, or take to_arrow\(\)"):
         report(WIDE).to_pandas()
+
+
+# -- sheets to send ----------------------------------------------------------------------------------------------
+
+
+def test_markdown_shows_names_as_they_are():
+    fields = (NAME, Field("busy_percent", "percent", ""))
+    rows = ({"name": "engine<float, 4>|`x`_y_", "busy_percent": 0.01}, {"name": "mm", "busy_percent": 99.0})
+    found = Prose("Found", ("uses *all* of <GPU_0>", "  - use larger batches"))
+    figures = Figures("Step", (Field("mean_ms", "ms", ""), Field("std_ms", "ms", "")), {"mean_ms": 1.5, "std_ms": None})
+    shown = report(found, figures, Rows("Ops", fields, rows), warnings=("cut",), hosts=("a", "b"))
+    assert document(shown, 20).splitlines() == [
+        "# drawn: a, b", "",
+        "> cut", "",
+        "## Found", "",
+        r"- uses \*all\* of \<GPU\_0\>",
+        "  - use larger batches", "",
+        "## Step", "",
+        "| figure | value |",
+        "| --- | --- |",
+        "| mean | 1.500 ms |",
+        f"| std | {UNKNOWN} |", "",
+        "## Ops", "",
+        "| name | busy % |",
+        "| --- | ---: |",
+        r"| `engine<float, 4>\|'x'_y_` | &lt;0.1 |",
+        "| mm | 99.0 |",
+    ]  # fmt: skip
+    assert document(report(WIDE), 1).endswith("\n\nand 2 more rows\n")
+
+
+def test_a_page_needs_nothing_else():
+    html = page(report(WIDE, Prose("P", ("<script>",))), 2)
+    assert html.startswith("<!doctype html>")
+    assert "and 1 more rows</p>" in html
+    assert "<script" not in html
+    assert not re.search(r"(src|href|url)\s*[=(]", html)

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.report import Report, clean
-from stepscope.report.export import EXPORTS, write_file
+from stepscope.report.export import EXPORTS, SHEETS, write_file
+from stepscope.report.sections import TABLE_ROWS
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -28,14 +29,17 @@ class OutputFormat(StrEnum):
     JSON = "json"
     CSV = "csv"
     PARQUET = "parquet"
+    HTML = "html"
+    MARKDOWN = "markdown"
 
 
 def show_report(report: Report, form: OutputFormat, output: Path | None, top: int | None) -> None:
     """Writes a report in the wanted form.  Raises OutputError if the file cannot be written."""
+    most_rows = TABLE_ROWS if top is None else top
     if form == OutputFormat.TABLE:
-        _show_table(report, output, top)
+        _show_table(report, output, most_rows)
         return
-    content = EXPORTS[form.value](report if top is None else report.head(top))
+    content = _content(report, form.value, most_rows, top)
     if output is not None:
         write_file(output, content)
         return
@@ -43,12 +47,18 @@ def show_report(report: Report, form: OutputFormat, output: Path | None, top: in
     sys.stdout.buffer.flush()
 
 
-def _show_table(report: Report, output: Path | None, top: int | None) -> None:
+def _content(report: Report, form: str, most_rows: int, top: int | None) -> bytes:
+    if form in SHEETS:
+        return SHEETS[form](report, most_rows).encode()
+    return EXPORTS[form](report if top is None else report.head(top))
+
+
+def _show_table(report: Report, output: Path | None, most_rows: int) -> None:
     from rich.console import Console
 
-    from stepscope.report.terminal import TABLE_ROWS, view
+    from stepscope.report.terminal import view
 
-    picture = view(report, TABLE_ROWS if top is None else top)
+    picture = view(report, most_rows)
     if output is not None:
         write_file(output, _wide(picture).encode())
     elif sys.stdout.isatty():

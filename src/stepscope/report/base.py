@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepscope.errors import UsageError
-from stepscope.report.sections import Prose, Rows, Section
+from stepscope.report.sections import TABLE_ROWS, Prose, Rows, Section
 
 if TYPE_CHECKING:
     import pandas
@@ -137,7 +137,7 @@ class Report(ABC):
     def _repr_html_(self) -> str:
         from stepscope.report.html import fragment
 
-        return fragment(self)
+        return fragment(self, TABLE_ROWS)
 
 
 def arrow_of(table: Rows, metadata: dict[str, str] | None = None) -> pyarrow.Table:

@@ -1,4 +1,4 @@
-"""Reports as HTML fragments, for notebooks."""
+"""Reports as HTML: fragments for notebooks, and pages of their own to send to others."""
 
 from __future__ import annotations
 
@@ -11,14 +11,30 @@ from stepscope.report.sections import Field, Figures, Prose, Rows, Section
 if TYPE_CHECKING:
     from stepscope.report.base import Report
 
-_MOST_ROWS = 50
+_STYLE = """
+:root { color-scheme: light dark }
+body { font: 14px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+th, td { padding: 2px 12px 2px 0; vertical-align: top }
+tr + tr { border-top: 1px solid color-mix(in srgb, currentColor 15%, transparent) }
+td { overflow-wrap: anywhere }
+h4 { margin: 1.6em 0 .4em }
+"""
 _RIGHT = frozenset({"float", "int"})
 
 
-def fragment(report: Report) -> str:
-    """A whole report; meanings appear on hover, and long tables say how to get the rest."""
+def page(report: Report, most_rows: int) -> str:
+    """A page that needs no network and no other file; tables are cut after `most_rows` rows, and say so."""
+    title = _text(f"{report.TOOL}: {', '.join(report.hosts)}")
+    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+    body = fragment(report, most_rows, "")
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
+
+
+def fragment(report: Report, most_rows: int, rest: str = "; to_dict() has all") -> str:
+    """A whole report; meanings appear on hover, and long tables end with how many rows are left, and `rest`."""
     told = [f"<p><b>{_text(warning)}</b></p>" for warning in report.warnings]
-    sections = [_section(section, len(report.hosts) == 1) for section in report.sections()]
+    sections = [_section(section, most_rows, rest, len(report.hosts) == 1) for section in report.sections()]
     return "\n".join([f"<h3>{_text(report.TOOL)}</h3>", *told, *sections])
 
 
@@ -26,13 +42,17 @@ def _text(text: str) -> str:
     return escape(clean(text))
 
 
-def _section(section: Section, one_host: bool) -> str:
+def _section(section: Section, most_rows: int, rest: str, one_host: bool) -> str:
     title = f"<h4>{_text(section.title)}</h4>"
     if isinstance(section, Prose):
         return title + "<ul>" + "".join(map(_line, section.lines)) + "</ul>"
     if isinstance(section, Figures):
         return f"{title}<table>{''.join(_figure(section, row) for row in range(len(section.fields)))}</table>"
-    return title + (_table(section, one_host) if section.rows else f"<p>{_text(section.empty)}</p>")
+    if not section.rows:
+        return f"{title}<p>{_text(section.empty)}</p>"
+    left = len(section.rows) - most_rows
+    more = f"<p>and {left:,} more rows{rest}</p>" if left > 0 else ""
+    return title + _table(section, most_rows, one_host) + more
 
 
 def _line(line: str) -> str:
@@ -48,16 +68,14 @@ def _figure(section: Figures, row: int) -> str:
     return f'<tr title="{escape(field.doc)}"><th style="text-align:left">{escape(_head(field))}</th>{cell}</tr>'
 
 
-def _table(section: Rows, one_host: bool) -> str:
+def _table(section: Rows, most_rows: int, one_host: bool) -> str:
     fields = shown_fields(section, one_host)
-    rows = section.rows[:_MOST_ROWS]
+    rows = section.rows[:most_rows]
     columns = [texts_of(field, [row[field.name] for row in rows]) for field in fields]
     cells = [[_cell(text, field) for text in column] for field, column in zip(fields, columns, strict=True)]
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
     head = "".join(map(_column_head, fields))
-    left = len(section.rows) - len(rows)
-    rest = f"<p>and {left:,} more; to_dict() has all rows, to_pandas() those of the first table</p>" if left else ""
-    return f"<table><tr>{head}</tr>{body}</table>{rest}"
+    return f"<table><tr>{head}</tr>{body}</table>"
 
 
 def _column_head(field: Field) -> str:

@@ -8,6 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+TABLE_ROWS = 20
+"""Rows of a table that people are shown where nobody asked for more or fewer."""
+
 Cell = str | int | float | bool | None | list[int]
 
 

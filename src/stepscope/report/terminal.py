@@ -20,13 +20,10 @@ from rich.table import Table
 from rich.text import Text
 
 from stepscope.report.looks import clean, shortened, shown_fields, text_of, texts_of, unit_of, words_of
-from stepscope.report.sections import Field, Figures, Prose, Rows, Section
+from stepscope.report.sections import TABLE_ROWS, Field, Figures, Prose, Rows, Section
 
 if TYPE_CHECKING:
     from stepscope.report.base import Report
-
-TABLE_ROWS = 20
-"""Rows of a table that are shown where nobody asked for more or fewer."""
 
 _RIGHT = frozenset({"float", "int"})
 _SENTENCES = frozenset({"found"})  # columns that go on in the next line

@@ -169,6 +169,17 @@ def test_what_is_left_out_of_a_long_table_is_said():
     assert screen(report(WIDE), 80, most_rows=2)[-1] == "  ... 1 more row; --top 3 shows all"
 
 
+def test_further_tables_are_shorter_unless_asked_for():
+    def table(title: str) -> Rows:
+        return Rows(title, (NAME,), tuple({"name": f"{title}{row}"} for row in range(30)))
+
+    shown = screen(report(table("a"), table("b")), 80)
+    assert [line for line in shown if "more" in line] == [
+        "  ... 10 more rows; --top 30 shows all", "  ... 20 more rows; --top 30 shows all",
+    ]  # fmt: skip
+    assert sum(line.startswith(("a", "b")) for line in screen(report(table("a"), table("b")), 80, 25)) == 52
+
+
 # -- sentences ---------------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -36,6 +36,7 @@ from stepscope.report import (
 TOP_OPS = 10
 MOST_REMEDIES = 3  # of what a capture lacks, in the summary
 _LONGEST_NAME = 100  # of an op in the summary
+_TELLING_PERCENT = 5.0  # of all op time; where no op takes as much, the summary adds them up by type
 _SOURCES = {"none": "no step marks: the whole capture"}
 
 STEP_TIME_FIELDS: tuple[Field, ...] = (
@@ -116,6 +117,7 @@ class OverviewReport(Report):
     verdict: Verdict
     placement: dict[str, Cell]
     top_ops: tuple[dict[str, Cell], ...]
+    top_op_types: tuple[dict[str, Cell], ...]
     environment: dict[str, Cell]
     advice: tuple[Advice, ...]
     context: Context
@@ -144,6 +146,7 @@ class OverviewReport(Report):
                 key: self.placement[key] for key in ("host_op_percent", "device_op_percent", "host_eager_percent")
             },
             "top_ops": list(self.top_ops),
+            "top_op_types": list(self.top_op_types),
             "environment": self.environment,
             "advice": [advice.to_dict() for advice in self.advice],
             "missing": [asdict(item) for item in self.missing],
@@ -210,10 +213,12 @@ class OverviewReport(Report):
         return f"{mean}{spread} ms{limits}, {_count(time['count'], 'step')} ({source}){self._cost_in_short()}"
 
     def _ops_lines(self) -> list[str]:
-        heads = ("top ops    ", *("           ",) * 2)
+        spread = bool(self.top_ops) and _number(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
+        heads = ("top types  " if spread else "top ops    ", *("           ",) * 2)
+        rows = self.top_op_types if spread else self.top_ops
+        text = _type_text if spread else _op_text
         return [
-            f"{head}{_number(op['self_percent']):5.1f} %  {_op_text(str(op['category']), str(op['name']))}"
-            for head, op in zip(heads, self.top_ops, strict=False)
+            f"{head}{_number(op['self_percent']):5.1f} %  {text(op)}" for head, op in zip(heads, rows, strict=False)
         ]
 
     def _advice_lines(self) -> list[str]:
@@ -264,8 +269,13 @@ def _metric(path: str, value: Cell, unit: str) -> dict[str, Cell]:
     return {"metric": path, "value": number, "unit": unit, "text": value if isinstance(value, str) else None}
 
 
-def _op_text(category: str, name: str) -> str:
+def _type_text(row: Mapping[str, Cell]) -> str:
+    return f"{clean(str(row['category']))}, {_count(row['calls'], 'call')}"
+
+
+def _op_text(op: Mapping[str, Cell]) -> str:
     """An op with its category, unless the name tells that too."""
+    category, name = str(op["category"]), str(op["name"])
     text = shortened(clean(name), _LONGEST_NAME)
     return text if category in name or category == "op" else f"{category}  {text}"
 
@@ -348,6 +358,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         verdict=agree(verdict, otherwise, first_kind, first_gain, has_device),
         placement=placement,
         top_ops=top_ops,
+        top_op_types=_top_types(on_device if has_device else on_host),
         environment=environment,
         advice=advised.items,
         context=context,
@@ -432,6 +443,19 @@ def _top(table: OpTable) -> tuple[dict[str, Cell], ...]:
             }
         )
     return tuple(rows)
+
+
+def _top_types(table: OpTable) -> tuple[dict[str, Cell], ...]:
+    longest = sorted(table.types.items(), key=lambda item: (-item[1][0], item[0]))[:TOP_OPS]
+    return tuple(
+        {
+            "category": category,
+            "self_time_ms": round_ms(self_ps),
+            "self_percent": percent(self_ps, table.total_self_ps),
+            "calls": calls,
+        }
+        for category, (self_ps, calls) in longest
+    )
 
 
 def _environment(parts: Sequence[EnvironmentOfHost]) -> dict[str, Cell]:

@@ -49,7 +49,7 @@ Where = Annotated[
 ]
 Top = Annotated[
     int | None,
-    typer.Option("--top", min=1, help="At most so many rows of each table; in the terminal 20 if not given."),
+    typer.Option("--top", min=1, help="At most so many rows of each table; else 20 of the first, 10 of others."),
 ]
 
 

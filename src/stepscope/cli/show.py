@@ -35,11 +35,10 @@ class OutputFormat(StrEnum):
 
 def show_report(report: Report, form: OutputFormat, output: Path | None, top: int | None) -> None:
     """Writes a report in the wanted form.  Raises OutputError if the file cannot be written."""
-    most_rows = TABLE_ROWS if top is None else top
     if form == OutputFormat.TABLE:
-        _show_table(report, output, most_rows)
+        _show_table(report, output, top)
         return
-    content = _content(report, form.value, most_rows, top)
+    content = _content(report, form.value, top)
     if output is not None:
         write_file(output, content)
         return
@@ -47,18 +46,18 @@ def show_report(report: Report, form: OutputFormat, output: Path | None, top: in
     sys.stdout.buffer.flush()
 
 
-def _content(report: Report, form: str, most_rows: int, top: int | None) -> bytes:
+def _content(report: Report, form: str, top: int | None) -> bytes:
     if form in SHEETS:
-        return SHEETS[form](report, most_rows).encode()
+        return SHEETS[form](report, TABLE_ROWS if top is None else top).encode()
     return EXPORTS[form](report if top is None else report.head(top))
 
 
-def _show_table(report: Report, output: Path | None, most_rows: int) -> None:
+def _show_table(report: Report, output: Path | None, top: int | None) -> None:
     from rich.console import Console
 
     from stepscope.report.terminal import view
 
-    picture = view(report, most_rows)
+    picture = view(report, top)
     if output is not None:
         write_file(output, _wide(picture).encode())
     elif sys.stdout.isatty():

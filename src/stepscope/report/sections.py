@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-TABLE_ROWS = 20
-"""Rows of a table that people are shown where nobody asked for more or fewer."""
+TABLE_ROWS, FURTHER_ROWS = 20, 10
+"""Rows of a report's first table and of the further ones that people are shown if nobody asked for more or fewer."""
 
 Cell = str | int | float | bool | None | list[int]
 

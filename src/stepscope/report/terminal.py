@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stepscope.report.looks import clean, shortened, shown_fields, text_of, texts_of, unit_of, words_of
-from stepscope.report.sections import TABLE_ROWS, Field, Figures, Prose, Rows, Section
+from stepscope.report.sections import FURTHER_ROWS, TABLE_ROWS, Field, Figures, Prose, Rows, Section
 
 if TYPE_CHECKING:
     from stepscope.report.base import Report
@@ -38,18 +38,20 @@ _LABEL = re.compile(r"(?:(?:[\w-]+ )*[\w-]+ {2,}| +)?(?:- |[\d.]+ %  )?")
 
 
 def view(report: Report, most_rows: int | None = None) -> Group:
-    """A whole report; tables are cut after `most_rows` rows, and say so."""
+    """A whole report.  Tables end after `most_rows` rows and say so; if None, further ones earlier than the first."""
     sections = [section for section in report.sections() if not isinstance(section, Prose) or section.lines]
     told = {line for section in sections for line in _sentences(section)}
     parts: list[RenderableType] = [
         wrapped(f"! {warning}", style="yellow") for warning in report.warnings if warning not in told
     ]
     told.clear()
+    main = next((section for section in sections if isinstance(section, Rows)), None)
     for section in sections:
         if isinstance(section, Rows) and not section.rows and section.empty in told:
             continue
         told.update(_sentences(section))
-        parts += [Text(""), Text(section.title, style="bold"), _section(section, most_rows, len(report.hosts) == 1)]
+        rows = most_rows or (TABLE_ROWS if section is main else FURTHER_ROWS)
+        parts += [Text(""), Text(section.title, style="bold"), _section(section, rows, len(report.hosts) == 1)]
     return Group(*parts)
 
 
@@ -58,7 +60,7 @@ def plain(report: Report) -> str:
     text = io.StringIO()
     width = shutil.get_terminal_size((120, 24)).columns
     # In a notebook rich would show the text instead of writing it.
-    Console(file=text, width=width, force_jupyter=False).print(view(report, TABLE_ROWS))
+    Console(file=text, width=width, force_jupyter=False).print(view(report))
     return "\n".join(map(str.rstrip, text.getvalue().strip("\n").splitlines()))
 
 
@@ -80,14 +82,14 @@ def _sentences(section: Section) -> tuple[str, ...]:
     return (section.empty,) if isinstance(section, Rows) and not section.rows else ()
 
 
-def _section(section: Section, most_rows: int | None, one_host: bool) -> RenderableType:
+def _section(section: Section, most_rows: int, one_host: bool) -> RenderableType:
     if isinstance(section, Prose):
         return Padding(Group(*map(wrapped, section.lines)), (0, 0, 0, _INDENT))
     if isinstance(section, Figures):
         return _figures(section)
     if not section.rows:
         return Padding(Text(section.empty, style="dim"), (0, 0, 0, _INDENT))
-    return _TableView(section, len(section.rows) if most_rows is None else most_rows, one_host)
+    return _TableView(section, most_rows, one_host)
 
 
 def _figures(section: Figures) -> Table:
@@ -156,7 +158,7 @@ def _blocks(columns: Sequence[_Column], width: int) -> list[list[_Column]]:
     """The columns that stand side by side, as many as there is room for; those that name the rows in each."""
     leading = next((at for at, column in enumerate(columns) if not column.is_key), len(columns))
     keys = list(columns[: leading if leading < len(columns) else 1])
-    while len(keys) > 1 and _least(keys) > width // 2:
+    while len(keys) > 1 and _least(keys) > width * 2 // 3:
         keys.pop()
     blocks = [list(keys)]
     for column in columns[len(keys) :]:

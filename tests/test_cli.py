@@ -273,6 +273,16 @@ def test_a_screen_without_unicode_gets_the_same_in_plain_letters(encoding: str, 
     assert "10.00 +- 0.00 ms" in said or "10.00 ± 0.00 ms" in said
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8:surrogateescape"])
+def test_a_script_finds_its_streams_as_python_makes_them(encoding: str, tmp_path: Path) -> None:
+    script = tmp_path / "job.py"
+    script.write_text("import sys; print(sys.stdout.errors, sys.stderr.errors)")
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+    alone = subprocess.run([sys.executable, str(script)], capture_output=True, env=environment, check=True)
+    done = in_a_process("run", "--quiet", "--logdir", str(tmp_path), str(script), encoding=encoding)
+    assert done.stdout == alone.stdout
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device to write to")
 @pytest.mark.parametrize("form", ["table", "csv"])
 def test_a_full_disk_is_no_defect_of_ours(form: str, logdir: Path) -> None:

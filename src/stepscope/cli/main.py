@@ -5,19 +5,16 @@
 
 from __future__ import annotations
 
-import codecs
 import errno
 import gc
-import io
 import os
 import sys
 from collections.abc import Sequence
 
+from stepscope.cli import screen
 from stepscope.errors import OutputError, StepscopeError, UsageError
 
 DEBUG_VARIABLE = "STEPSCOPE_DEBUG"
-_PLAIN_TEXT = "stepscope.plain-text"
-_ASCII = {"±": "+-", "\N{EN DASH}": "-", "…": "...", "·": ".", "█": "#", "▁": "_"} | dict.fromkeys("▂▃▄▅▆▇", "=")
 _OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # of a disk or a stream that takes no more
 DONE, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -31,25 +28,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from stepscope.capture.auto.autostart import disarm
 
         disarm()
-    _write_what_the_screen_can_show()
+    screen.adapt()
     from stepscope.cli import commands
 
     commands.owns_process = True
     sys.exit(run(arguments))
-
-
-def _write_what_the_screen_can_show() -> None:
-    """Stands ASCII in for what the screen's encoding lacks: an old locale is no reason to say nothing."""
-    codecs.register_error(_PLAIN_TEXT, _in_ascii)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=_PLAIN_TEXT)
-
-
-def _in_ascii(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return "".join(_ASCII.get(char, "?") for char in error.object[error.start : error.end]), error.end
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -15,6 +15,7 @@ from stepscope.capture import ProfilerOptions
 from stepscope.capture.auto.autostart import Armed, arm, disarm, tell_user
 from stepscope.capture.auto.run import Program, end_process
 from stepscope.capture.auto.settings import Settings
+from stepscope.cli import screen
 from stepscope.cli.levels import level
 from stepscope.errors import UsageError
 
@@ -56,6 +57,7 @@ def run(
     if script.startswith("-"):
         raise UsageError(f"there is no option {script}", hint="options of the script follow its name")
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
+    screen.give_back()
     options = ProfilerOptions(host_tracer_level, python_tracer_level, device_tracer_level)
     settings = Settings(logdir, steps, skip, seconds, patience, stop_after, options)
     _run(Program(script, arguments or (), as_module), settings, quiet or not _is_first_rank())

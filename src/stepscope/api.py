@@ -127,14 +127,15 @@ class LoadedProfile:
     def __repr__(self) -> str:
         return f"<profile {self.run!r} of {', '.join(self.hosts)} in {self.path}>"
 
-    def __dir__(self) -> list[str]:
-        return sorted([*super().__dir__(), *(tool.method for tool in TOOLS)])
+    if TYPE_CHECKING:  # they are made below, one for each tool
 
-    def __getattr__(self, name: str) -> Callable[[], Report]:
-        for tool in TOOLS:
-            if tool.method == name:
-                return lambda: self.report(tool.name)
-        raise AttributeError(f"a loaded profile has no {name!r}; tools: {', '.join(tool.method for tool in TOOLS)}")
+        def __getattr__(self, name: str) -> Callable[..., Report]: ...
+
+    else:
+
+        def __getattr__(self, name: str) -> Callable[..., Report]:
+            tools = ", ".join(tool.method for tool in TOOLS)
+            raise AttributeError(f"a loaded profile has no {name!r}; tools: {tools}", name=name, obj=self)
 
     def trace(self, host: str | None = None) -> HostTrace:
         """One host's trace; `host` may be left out if there is only one.
@@ -269,6 +270,19 @@ class LoadedProfile:
         if len(trace.events) >= WORTH_KEEPING and self._cache.get_columns(key, _FOREST, only=()) is None:
             self._cache.put_columns(key, _FOREST, forest_columns(trace))
         return partial
+
+
+def _method_of(tool: Tool) -> Callable[..., Report]:
+    def method(self: LoadedProfile, host: str | None = None, steps: StepRange | str | None = None) -> Report:
+        return self.report(tool.name, host, steps)
+
+    method.__name__, method.__qualname__ = tool.method, f"LoadedProfile.{tool.method}"
+    method.__doc__ = f"{tool.summary[0].upper()}{tool.summary[1:]}.  Arguments and errors as of `report`."
+    return method
+
+
+for _tool in TOOLS:
+    setattr(LoadedProfile, _tool.method, _method_of(_tool))
 
 
 def _read(file: HostFile) -> HostTrace:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from stepscope.api import load
+    from stepscope.api import compare, load
     from stepscope.capture import (
         Profile,
         Profiler,
@@ -49,6 +49,7 @@ _HOME = {
     "StepscopeError": "stepscope.errors",
     "Trace": "stepscope.capture",
     "annotate": "stepscope.capture",
+    "compare": "stepscope.api",
     "last_error": "stepscope.capture",
     "load": "stepscope.api",
     "schedule": "stepscope.capture",
@@ -68,6 +69,7 @@ __all__ = [
     "Trace",
     "annotate",
     "client",
+    "compare",
     "huggingface",
     "keras",
     "last_error",

@@ -24,6 +24,8 @@ from stepscope.shelf import TraceShelf
 if TYPE_CHECKING:
     from stepscope.analysis.advice.tool import AdviceReport
     from stepscope.analysis.advice.whatif import WhatIfReport
+    from stepscope.analysis.comparable import Side
+    from stepscope.analysis.compare import CompareReport
     from stepscope.model import HostTrace
     from stepscope.report import Report
 
@@ -72,6 +74,38 @@ def load(
     session = find_session(path, run)
     files = session.files if host is None else (pick_host(session, host),)
     return LoadedProfile(session, files, cache or Cache(), progress)
+
+
+def compare(
+    before: LoadedProfile | str | os.PathLike[str],
+    after: LoadedProfile | str | os.PathLike[str],
+    *,
+    host: str | None = None,
+    steps: StepRange | str | None = None,
+) -> CompareReport:
+    """Whether a change helped: the step time of two sessions, where the time went, and whether it is more than noise.
+
+    Args:
+        before, after: what `load` takes, or what it gave.
+        host: the host to look at on both sides; all of each session if None.
+        steps: the steps to look at on both sides, such as `3-9`; the whole captures if None.
+
+    Raises:
+        NotFoundError, AccessError, InputError: one of them is not there or cannot be read.
+        UsageError: one of them has no such host or no such steps.
+    """
+    from stepscope.analysis.compare import compare as lay_side_by_side
+
+    one, other = (each if isinstance(each, LoadedProfile) else load(each) for each in (before, after))
+    return lay_side_by_side(_side(one, host, steps), _side(other, host, steps))
+
+
+def _side(profile: LoadedProfile, host: str | None, steps: StepRange | str | None) -> Side:
+    """What a comparison asks of a session."""
+    from stepscope.analysis.comparable import TOOLS_ASKED, Side
+
+    answers: dict[str, Any] = {part: profile.report(tool, host, steps) for part, tool in TOOLS_ASKED.items()}
+    return Side(run=profile.run, path=profile.path, **answers)
 
 
 class LoadedProfile:

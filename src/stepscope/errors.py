@@ -126,3 +126,9 @@ class CaptureError(StepscopeError):
     """A profile could not be recorded or stored."""
 
     default_code = "capture"
+
+
+class RegressionError(StepscopeError):
+    """A training step got slower by more than was allowed, or nothing tells whether it did."""
+
+    default_code = "slower"

@@ -136,6 +136,7 @@ PANELS: dict[str, dict[str, Register]] = {
         "summary": partial(_register_own, summary),
         "advice": _TOOLS.pop("advice"),
         "whatif": partial(_register_module, "stepscope.cli.whatif"),
+        "compare": partial(_register_module, "stepscope.cli.compare"),
         "open": partial(_register_module, "stepscope.cli.open"),
         "doctor": partial(_register_own, doctor),
         "demo": partial(_register_own, demo),

@@ -1,0 +1,181 @@
+"""One side of a comparison, and whether two sides can be compared at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+from stepscope.analysis.kernel_stats import KernelStatsReport
+from stepscope.analysis.memory_profile import MemoryProfileReport
+from stepscope.analysis.op_shapes import OpShapesReport
+from stepscope.analysis.op_stats import OpStatsReport
+from stepscope.analysis.overview import OverviewReport
+from stepscope.analysis.steps import StepsReport
+from stepscope.report import Cell
+
+_FAR_PERCENT = 5.0  # of the step time: profiling costs that differ by more belong into a comparison
+_SURROUNDINGS: dict[str, str] = {
+    "framework": "framework",
+    "device_type": "device",
+    "host_count": "number of hosts",
+    "devices_used": "number of devices that computed",
+}
+
+TOOLS_ASKED: dict[str, str] = {
+    "overview": "overview",
+    "steps": "steps",
+    "ops": "op-stats",
+    "kernels": "kernel-stats",
+    "memory": "memory-profile",
+    "shapes": "op-shapes",
+}
+"""The tools whose answers make a side, by the attribute of `Side` that takes each."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is compared of one session: the answers of tools, all for the same hosts and steps.
+
+    Attributes:
+        run, path: the session's name and place.
+    """
+
+    run: str
+    path: str
+    overview: OverviewReport
+    steps: StepsReport
+    ops: OpStatsReport
+    kernels: KernelStatsReport
+    memory: MemoryProfileReport
+    shapes: OpShapesReport
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that were looked at."""
+        return self.overview.hosts
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is to be known to trust the answers, each once."""
+        answers = (self.overview, self.steps, self.ops, *([self.kernels] if self.kernels.rows else []))
+        return tuple(dict.fromkeys(warning for answer in answers for warning in answer.warnings))
+
+    @property
+    def partial(self) -> bool:
+        """True if a part of the recording is missing."""
+        return self.overview.partial
+
+    @property
+    def _all_steps(self) -> tuple[dict[str, Cell], ...]:
+        return () if self.overview.steps_source == "none" else self.overview.step_rows
+
+    @property
+    def step_count(self) -> int:
+        """Steps to which the totals of a capture belong, those at its edges included."""
+        return len(self._all_steps)
+
+    @cached_property
+    def _counted_at(self) -> tuple[int, ...]:
+        complete = tuple(at for at, row in enumerate(self._all_steps) if row["complete"])
+        return complete or tuple(range(self.step_count))
+
+    @property
+    def counted(self) -> tuple[dict[str, Cell], ...]:
+        """The steps that count: the complete ones, all if none is.  None where the whole capture stands for a step."""
+        return tuple(self._all_steps[at] for at in self._counted_at)
+
+    @cached_property
+    def gaps_ms(self) -> tuple[float | None, ...]:
+        """Time from the end of each counted step to the begin of the next, on the host on which it lasted longest; None
+        after the last one, and 0 where steps are not those of one thread, and so leave no gaps to speak of."""
+        if self.overview.step_time_ms["between_steps_percent"] is None:
+            return (0.0,) * len(self._counted_at)
+        by_host = _rows_by_host(self.steps.rows)
+        rows = [by_host[str(row["slowest_host"])] for row in self._all_steps]
+        last = self.step_count - 1
+        return tuple(_gap(rows[at][at], rows[at][at + 1]) if at < last else None for at in self._counted_at)
+
+
+def _rows_by_host(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    ordered = sorted(rows, key=lambda row: str(row["host"]))  # stable: the steps of a host keep their order
+    return {host: list(own) for host, own in groupby(ordered, key=lambda row: str(row["host"]))}
+
+
+def _gap(step: Mapping[str, Any], following: Mapping[str, Any]) -> float:
+    return max(float(following["start_ms"] - step["start_ms"] - step["duration_ms"]), 0.0)
+
+
+def notes_of(before: Side, after: Side) -> tuple[str, ...]:
+    """Why a difference may be no merit of a change, one sentence each."""
+    found = [
+        *_same_session(before, after),
+        *_other_surroundings(before, after),
+        *_other_steps(before, after),
+        *_other_cost(before, after),
+        *_other_shapes(before, after),
+    ]
+    return tuple(found)
+
+
+def _same_session(before: Side, after: Side) -> list[str]:
+    same = (before.path, before.run) == (after.path, after.run)
+    return [f"both sides are the session {before.run}"] if same else []
+
+
+def _other_surroundings(before: Side, after: Side) -> list[str]:
+    pairs = [
+        (what, before.overview.environment[key], after.overview.environment[key]) for key, what in _SURROUNDINGS.items()
+    ]
+    return [f"another {what}: {_told(one)} before, {_told(other)} after" for what, one, other in pairs if one != other]
+
+
+def _told(value: Cell) -> str:
+    return "unknown" if value is None or value == "" else str(value)
+
+
+def _other_steps(before: Side, after: Side) -> list[str]:
+    one, other = before.overview, after.overview
+    notes = []
+    if one.steps_source != other.steps_source:
+        notes.append(f"steps are known otherwise: {one.steps_how} before, {other.steps_how} after")
+    if not (before.counted and after.counted):
+        notes.append(
+            "ops and kernels are totals of the captures: a side has no steps, and a longer one has more of all"
+        )
+    return notes
+
+
+def _other_cost(before: Side, after: Side) -> list[str]:
+    one, other = before.overview.profiling, after.overview.profiling
+    if one is None or other is None or abs(one.percent - other.percent) < _FAR_PERCENT:
+        return []
+    if not (one.is_clear or other.is_clear):
+        return []
+    return [f"profiling changed the steps by {one.percent:+.1f} % before and by {other.percent:+.1f} % after"]
+
+
+def _other_shapes(before: Side, after: Side) -> list[str]:
+    one, other = _shapes(before), _shapes(after)
+    if not one or not other:
+        where = "on either side" if not one and not other else "before" if not one else "after"
+        return [f"shapes of inputs are not recorded {where}: nothing tells whether both have the same batch size"]
+    shared = [name for name in one if name in other]
+    changed = [name for name in shared if one[name] != other[name]]
+    if not changed:
+        return []
+    return [
+        f"{len(changed)} of the {len(shared)} ops that both have take inputs of other shapes, first {changed[0]}: "
+        "another batch size or another model is another step"
+    ]
+
+
+def _shapes(side: Side) -> dict[str, set[str]]:
+    """The shapes that each op takes, where they are recorded; ops with most time first."""
+    shapes: dict[str, set[str]] = {}
+    for row in side.shapes.rows:
+        if row["input_shapes"]:
+            shapes.setdefault(str(row["name"]), set()).add(str(row["input_shapes"]))
+    return shapes

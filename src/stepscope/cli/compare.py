@@ -1,0 +1,73 @@
+"""`stepscope compare`: two sessions side by side, and a gate for continuous integration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stepscope.cli.commands import Format, Output, Sort, Steps, Top, Where, check_output, load_profile
+from stepscope.cli.show import OutputFormat, show_report, working
+from stepscope.errors import RegressionError
+
+if TYPE_CHECKING:
+    from stepscope.analysis.compare import CompareReport
+
+_PATH = "a profile file, a session folder, a logdir, or a parent of these."
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("compare")(compare)
+
+
+def compare(
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help=f"The profile before the change: {_PATH}")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help=f"The profile after it: {_PATH}")],
+    run_before: Annotated[
+        str | None, typer.Option("--run-before", metavar="RUN", help="The session in BEFORE; its newest if not given.")
+    ] = None,
+    run_after: Annotated[
+        str | None, typer.Option("--run-after", metavar="RUN", help="The session in AFTER; its newest if not given.")
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option("--host", help="The host to look at on both sides; all hosts if not given.")
+    ] = None,
+    steps: Steps = None,
+    fail_above: Annotated[
+        float | None,
+        typer.Option(
+            "--fail-above",
+            metavar="PERCENT",
+            min=0.0,
+            help="Exit with status 1 if the mean step got slower by more than this, and by more than noise.",
+        ),
+    ] = None,
+    form: Format = OutputFormat.TABLE,
+    output: Output = None,
+    top: Top = None,
+    sort: Sort = None,
+    where: Where = None,
+) -> None:
+    """Did a change help: step time before and after, whether it is more than noise, and where the time went."""
+    from stepscope.api import compare as lay_side_by_side
+
+    check_output(form, output)
+    with working() as progress:
+        sides = (load_profile(path, run, host, progress) for path, run in ((before, run_before), (after, run_after)))
+        report = lay_side_by_side(*sides, steps=steps)
+    show_report(report.arranged(sort, where or ()), form, output, top)
+    if fail_above is not None:
+        check_gate(report, fail_above)
+
+
+def check_gate(report: CompareReport, allowed_percent: float) -> None:
+    """Raises RegressionError if the step got slower by more than is allowed, or if that cannot be told."""
+    slower = report.difference.is_slower_than
+    if slower is None:
+        raise RegressionError(
+            f"nothing tells whether the step got slower: {report.verdict_text}",
+            hint="record two steps or more on both sides",
+        )
+    if slower > allowed_percent:
+        raise RegressionError(f"more than the {allowed_percent:g} % of --fail-above: {report.verdict_text}")

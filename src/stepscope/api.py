@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -97,6 +98,8 @@ def compare(
     from stepscope.analysis.compare import compare as lay_side_by_side
 
     one, other = (each if isinstance(each, LoadedProfile) else load(each) for each in (before, after))
+    if other is not after:
+        other.shelf = one.shelf  # which keeps the trace of one side in memory, not of both
     return lay_side_by_side(_side(one, host, steps), _side(other, host, steps))
 
 
@@ -104,6 +107,8 @@ def _side(profile: LoadedProfile, host: str | None, steps: StepRange | str | Non
     """What a comparison asks of a session."""
     from stepscope.analysis.comparable import TOOLS_ASKED, Side
 
+    if steps is None:
+        profile.prepare(TOOLS_ASKED.values(), host)
     answers: dict[str, Any] = {part: profile.report(tool, host, steps) for part, tool in TOOLS_ASKED.items()}
     return Side(run=profile.run, path=profile.path, **answers)
 
@@ -202,6 +207,16 @@ class LoadedProfile:
     def analyse(self, tool_name: str, host: str) -> Any:
         """What one host contributes to a tool, kept in the cache for a later report.  Raises UsageError, InputError."""
         return self._partial(tool_named(tool_name), pick_host(self._session, host))
+
+    def prepare(self, tool_names: Iterable[str], host: str | None = None) -> None:
+        """Lets several tools analyse each of several hosts in turn, so that each file is decoded once, not once a tool.
+        A host that cannot be read is left to the reports, which name it.  Raises UsageError."""
+        tools = [tool_named(name) for name in tool_names]
+        files = self._files if host is None else (pick_host(self._session, host),)
+        for file in files if len(files) > 1 else ():
+            with suppress(UnreadableError):
+                for tool in tools:
+                    self._partial(tool, file)
 
     def report(self, tool_name: str, host: str | None = None, steps: StepRange | str | None = None) -> Report:
         """What a tool says.  A host that cannot be read is left out and named, unless it is the only one.

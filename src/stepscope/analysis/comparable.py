@@ -140,7 +140,7 @@ def _other_steps(before: Side, after: Side) -> list[str]:
     one, other = before.overview, after.overview
     notes = []
     if one.steps_source != other.steps_source:
-        notes.append(f"steps are known otherwise: {one.steps_how} before, {other.steps_how} after")
+        notes.append(f"steps are known otherwise: before, {one.steps_how}; after, {other.steps_how}")
     if not (before.counted and after.counted):
         notes.append(
             "ops and kernels are totals of the captures: a side has no steps, and a longer one has more of all"
@@ -163,12 +163,13 @@ def _other_shapes(before: Side, after: Side) -> list[str]:
         where = "on either side" if not one and not other else "before" if not one else "after"
         return [f"shapes of inputs are not recorded {where}: nothing tells whether both have the same batch size"]
     shared = [name for name in one if name in other]
-    changed = [name for name in shared if one[name] != other[name]]
+    # Ops that only became fewer or more leave or add shapes; a batch of another size changes them.
+    changed = [name for name in shared if one[name] - other[name] and other[name] - one[name]]
     if not changed:
         return []
     return [
         f"{len(changed)} of the {len(shared)} ops that both have take inputs of other shapes, first {changed[0]}: "
-        "another batch size or another model is another step"
+        "with another batch size or another model, a step is not the same work"
     ]
 
 

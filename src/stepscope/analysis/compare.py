@@ -32,15 +32,6 @@ _WORDS = {
 }
 _TWICE = 2.0  # from which ratio of step times on the sentence tells it
 
-SIDE_FIELDS: tuple[Field, ...] = (
-    Field("side", "text", "`before` or `after`", "str"),
-    Field("run", "text", "the session's name", "str"),
-    Field("mean_ms", "ms", "mean time from the begin of a step to that of the next; unknown without steps"),
-    Field("std_ms", "ms", "sample standard deviation (n - 1) of it; unknown for fewer than two steps"),
-    Field("steps", "count", "complete steps that were recorded", "int"),
-    Field("input_bound_percent", "percent", "share of the step time that waits for input, as in the overview"),
-    Field("first_advice", "text", "what the overview says to change first; unknown if it says nothing", "str"),
-)
 DIFFERENCE_FIELDS: tuple[Field, ...] = (
     Field("difference_ms", "ms", "difference of the mean step times"),
     Field(
@@ -123,7 +114,10 @@ class CompareReport(Report):
     Attributes:
         verdict_text: the difference in one sentence.
         difference: the same in figures.
-        sides: the two sessions, before and after.
+        sides: the two sessions: `side` is `before` or `after`, `run` its name, `mean_ms` and `std_ms` (n - 1) those of
+            the time from step to step, `steps` how many count, `input_bound_percent` as in the overview, `first_advice`
+            the title of what it says to do first.
+        breakdown: time per step by category; the differences add up to that of the step times.
         rows: the ops, largest difference first; `kernels` and `memories` likewise.
         notes: why the two may not be comparable, one sentence each.
     """
@@ -157,8 +151,8 @@ class CompareReport(Report):
         """The verdict first, then where the time went."""
         return [
             Prose("Verdict", (self.verdict_text,)),
-            Prose("Before you compare them", self.notes),
-            Rows("Steps", SIDE_FIELDS, self.sides),
+            Prose("To keep in mind", self.notes),
+            Prose("Steps", tuple(map(_side_line, self.sides))),
             Figures("Difference", DIFFERENCE_FIELDS, self._figures()),
             Rows("Breakdown of the mean step", BREAKDOWN_FIELDS, self.breakdown, empty=_NO_STEPS),
             Rows("Ops", OP_FIELDS, self.rows, empty="neither side has ops"),
@@ -247,11 +241,12 @@ def difference_of(before: Sample, after: Sample) -> Difference:
 def _sentence(found: Difference, before: Sample, after: Sample, breakdown: Sequence[Mapping[str, Cell]]) -> str:
     if before.mean is None or after.mean is None or found.ms is None or found.change_percent is None:
         lacking = [name for name, side in (("before", before), ("after", after)) if not side.mean]
-        return f"unknown: the session {' and that '.join(lacking)} holds no steps to compare; mark them"
+        who = "neither session holds" if len(lacking) == 2 else f"the session {lacking[0]} holds no"
+        return f"unknown: {who} steps to compare; mark the steps"
     times = f"{number_text(before.mean)} -> {number_text(after.mean)} ms"
     noise = None if found.uncertainty_ms is None else f"\N{PLUS-MINUS SIGN}{number_text(found.uncertainty_ms)}"
     if found.verdict == "within_noise":
-        return f"within the noise: {times}, {found.change_percent:+.1f} % or {_signed(found.ms)} ms, {noise}"
+        return f"within the noise: {times} ({found.change_percent:+.1f} %, {_signed(found.ms)} ms {noise})"
     words = "faster" if found.ms < 0 else "slower"
     often = f", {found.speedup:.2f} times as fast" if found.speedup and found.speedup >= _TWICE else ""
     text = f"{abs(found.change_percent):.1f} % {words}{often} ({times}, {noise or 'noise unknown'})"
@@ -274,6 +269,17 @@ def _cause(change_ms: float, breakdown: Sequence[Mapping[str, Cell]]) -> str:
         return ""
     name = str(most["category"])
     return f"{_WORDS.get(name, name)} {'fell' if change < 0 else 'rose'} by {number_text(abs(change))} ms"
+
+
+def _side_line(side: Mapping[str, Cell]) -> str:
+    """One session in words; the label has the same width for both."""
+    steps = "1 step" if side["steps"] == 1 else f"{side['steps']} steps"
+    spread = f" \N{PLUS-MINUS SIGN} {number_text(_amount(side['std_ms']))}" if side["std_ms"] is not None else ""
+    time = f"{number_text(_amount(side['mean_ms']))}{spread} ms, {steps}" if side["steps"] else "no steps"
+    waits = side["input_bound_percent"]
+    parts = [time, *([] if waits is None else [f"{waits:.1f} % waits for input"])]
+    advice = f"; do first: {side['first_advice']}" if side["first_advice"] else ""
+    return f"{side['side']:6}  {side['run']}: {', '.join(parts)}{advice}"
 
 
 def _side_row(name: str, side: Side, sample: Sample) -> dict[str, Cell]:

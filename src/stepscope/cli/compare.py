@@ -54,8 +54,9 @@ def compare(
 
     check_output(form, output)
     with working() as progress:
-        sides = (load_profile(path, run, host, progress) for path, run in ((before, run_before), (after, run_after)))
-        report = lay_side_by_side(*sides, steps=steps)
+        one, other = load_profile(before, run_before, host, progress), load_profile(after, run_after, host, progress)
+        other.shelf = one.shelf  # which keeps the trace of one side in memory, not of both
+        report = lay_side_by_side(one, other, steps=steps)
     show_report(report.arranged(sort, where or ()), form, output, top)
     if fail_above is not None:
         check_gate(report, fail_above)

@@ -141,6 +141,12 @@ def test_one_step_tells_no_noise() -> None:
     assert compared(ONE_STEP, AFTER).verdict_text.startswith("20.0 % faster (10.00 -> 8.00 ms, noise unknown), which")
 
 
+def test_one_step_against_itself_is_neither_faster_nor_slower() -> None:
+    text = compared(ONE_STEP, ONE_STEP).verdict_text
+
+    assert text.startswith("no difference (10.00 -> 10.00 ms, noise unknown), which may be chance")
+
+
 def test_without_steps_the_verdict_is_unknown_and_the_ops_are_totals() -> None:
     report = compared(BEFORE, NO_STEPS)
 
@@ -246,8 +252,8 @@ def test_what_else_differs_is_told() -> None:
         "another framework: jax before, pytorch after",
         "another device: CPU before, GPU after",
         "another number of devices that computed: 0 before, 1 after",
-        "steps are known otherwise: before, no step marks and no repeating sequence were found; the whole capture counts "
-        "as one span; after, 2 step marks such as 'train 0' on thread 'main'",
+        "steps are known otherwise: before, no step marks and no repeating sequence were found; the whole capture "
+        "counts as one span; after, 2 step marks such as 'train 0' on thread 'main'",
     )
 
 

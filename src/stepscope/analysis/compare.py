@@ -222,7 +222,8 @@ def difference_of(before: Sample, after: Sample) -> Difference:
     """How the means of two samples differ, and whether by more than noise."""
     if before.mean is None or after.mean is None:
         return Difference("unknown", None, None, None, None)
-    change, noise = after.mean - before.mean, half_width(before, after)
+    change, width = round_6(after.mean - before.mean), half_width(before, after)
+    noise = None if width is None else round_6(width)  # like the difference: what is below a nanosecond is nothing
     if noise is None:
         verdict = "unknown"
     elif abs(change) <= noise:
@@ -231,8 +232,8 @@ def difference_of(before: Sample, after: Sample) -> Difference:
         verdict = "faster" if change < 0 else "slower"
     return Difference(
         verdict=verdict,
-        ms=round_6(change),
-        uncertainty_ms=None if noise is None else round_6(noise),
+        ms=change,
+        uncertainty_ms=noise,
         change_percent=_share(change, before.mean),
         speedup=round(before.mean / after.mean, 4) if after.mean > 0 else None,
     )
@@ -247,13 +248,20 @@ def _sentence(found: Difference, before: Sample, after: Sample, breakdown: Seque
     noise = None if found.uncertainty_ms is None else f"\N{PLUS-MINUS SIGN}{number_text(found.uncertainty_ms)}"
     if found.verdict == "within_noise":
         return f"within the noise: {times} ({found.change_percent:+.1f} %, {_signed(found.ms)} ms {noise})"
-    words = "faster" if found.ms < 0 else "slower"
-    often = f", {found.speedup:.2f} times as fast" if found.speedup and found.speedup >= _TWICE else ""
-    text = f"{abs(found.change_percent):.1f} % {words}{often} ({times}, {noise or 'noise unknown'})"
+    text = f"{_size(found)} ({times}, {noise or 'noise unknown'})"
     if noise is None:
         text += ", which may be chance: one side has fewer than two steps"
     cause = _cause(found.ms, breakdown)
     return f"{text}: {cause}" if cause else text
+
+
+def _size(found: Difference) -> str:
+    """How much faster or slower."""
+    if not found.ms or found.change_percent is None:
+        return "no difference"
+    words = f"{abs(found.change_percent):.1f} % {'faster' if found.ms < 0 else 'slower'}"
+    is_much = found.speedup is not None and found.speedup >= _TWICE
+    return f"{words}, {found.speedup:.2f} times as fast" if is_much else words
 
 
 def _signed(value: float) -> str:

@@ -472,3 +472,6 @@ def test_workers_for_the_input_help(corpus: Path) -> None:
     assert report.difference.verdict == "faster"
     assert report.verdict_text.endswith("waits for input fell by 58.10 ms")
     assert (report.kernels[0]["status"], len(report.memories)) == ("both", 2)
+    # Marks that follow one another leave no time between them, and what rounding leaves is no time.
+    between = next(row for row in report.breakdown if row["category"] == "between_steps")
+    assert (between["before_ms"], between["change_percent"]) == (0.0, None)

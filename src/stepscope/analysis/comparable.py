@@ -14,7 +14,7 @@ from stepscope.analysis.op_shapes import OpShapesReport
 from stepscope.analysis.op_stats import OpStatsReport
 from stepscope.analysis.overview import OverviewReport
 from stepscope.analysis.steps import StepsReport
-from stepscope.report import Cell
+from stepscope.report import Cell, round_6
 
 _FAR_PERCENT = 5.0  # of the step time: profiling costs that differ by more belong into a comparison
 _SURROUNDINGS: dict[str, str] = {
@@ -105,7 +105,7 @@ def _rows_by_host(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[s
 
 
 def _gap(step: Mapping[str, Any], following: Mapping[str, Any]) -> float:
-    return max(float(following["start_ms"] - step["start_ms"] - step["duration_ms"]), 0.0)
+    return max(round_6(following["start_ms"] - step["start_ms"] - step["duration_ms"]), 0.0)
 
 
 def notes_of(before: Side, after: Side) -> tuple[str, ...]:

@@ -307,12 +307,11 @@ def _side_row(name: str, side: Side, sample: Sample) -> dict[str, Cell]:
 
 
 def _breakdown(sides: Sequence[Side]) -> tuple[dict[str, Cell], ...]:
-    parts = [_parts(side) for side in sides]
-    return tuple(
-        {"category": name, **_change(parts[0][name], parts[1][name], "ms"), "meaning": _MEANING[name]}
-        for name in parts[0]
-        if parts[0][name] or parts[1][name]
-    )
+    before, after = (_parts(side) for side in sides)
+    rows = [
+        {"category": name, **_change(before[name], after[name], "ms"), "meaning": _MEANING[name]} for name in before
+    ]
+    return tuple(row for row in rows if row["before_ms"] or row["after_ms"])
 
 
 def _parts(side: Side) -> dict[str, float]:
@@ -366,11 +365,11 @@ def _peaks(side: Side) -> dict[str, int]:
 
 
 def _change(before: float | None, after: float | None, unit: str) -> dict[str, Cell]:
-    """Both values, their difference and its share."""
-    change = (after or 0) - (before or 0)
-    values: tuple[float | None, ...] = (before, after, change)
+    """Both values, their difference and its share; bytes are whole, times have six decimals."""
     if unit != "bytes":
-        values = tuple(None if value is None else round_6(value) for value in values)
+        before, after = (None if value is None else round_6(value) for value in (before, after))
+    change = (after or 0) - (before or 0)
+    values: tuple[Cell, ...] = (before, after, change if unit == "bytes" else round_6(change))
     cells = dict(zip((f"before_{unit}", f"after_{unit}", f"difference_{unit}"), values, strict=True))
     return {**cells, "change_percent": None if after is None else _share(change, before or 0.0)}
 

@@ -38,7 +38,10 @@ _DEVICE_TYPES = {
     0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 15: "hpu", 19: "mtia", 20: "privateuseone",
 }  # fmt: skip
 _CPU, _NAMELESS = 0, "memory"
-_FROM_INDEX, _FROM_DEVICE = np.int64(1) << 40, np.int64(1) << 41  # string rows, the other keys, are smaller
+# Keys of memories: string rows of allocators' names are below both of these.
+_FROM_INDEX, _FROM_DEVICE = np.int64(1) << 40, np.int64(1) << 41
+_KIND_STEP = 1 << 16
+_MOST_ORDINAL, _MOST_KIND = _KIND_STEP - 2, 1 << 30
 
 # PyTorch's ops that do nothing but allocate: what calls them is what needs the memory.
 _ALLOCATE_ONLY = ("aten::empty", "aten::new_empty")
@@ -147,9 +150,12 @@ def allocations_of(trace: HostTrace) -> list[Allocations]:
 
 def _memory_keys(columns: dict[str, Column]) -> I64:
     """A number for the memory of each event: its allocator's name, else the index of its device."""
-    device = columns["device_type"].ints() * (1 << 16) + np.clip(columns["device_id"].signed(-1), -1, 1 << 15) + 1
-    key = np.where(columns["device_type"].present(), device + _FROM_DEVICE, UNKNOWN)
-    key = np.where(columns["index"].present(), columns["index"].ints() + _FROM_INDEX, key)
+    kind, index = columns["device_type"].ints(), columns["index"].ints()
+    ordinal = np.clip(columns["device_id"].signed(-1), -1, _MOST_ORDINAL)
+    device = np.minimum(kind, _MOST_KIND) * _KIND_STEP + ordinal + 1 + _FROM_DEVICE
+    # A number below 0, such as an index of -1 for no device, names no memory.
+    key = np.where(kind >= 0, device, UNKNOWN)
+    key = np.where(index >= 0, np.minimum(index, _FROM_DEVICE - _FROM_INDEX - 1) + _FROM_INDEX, key)
     named = columns["allocator"].texts()
     return np.where(named >= 0, named, key)
 
@@ -177,7 +183,7 @@ def _name_of(trace: HostTrace, key: int) -> tuple[str, int | None]:
         return trace.strings[key], None
     if key < _FROM_DEVICE:
         return str(key - int(_FROM_INDEX)), None
-    kind, ordinal = divmod(key - int(_FROM_DEVICE), 1 << 16)
+    kind, ordinal = divmod(key - int(_FROM_DEVICE), _KIND_STEP)
     name = _DEVICE_TYPES.get(kind, f"device type {kind}")
     return (name, None) if kind == _CPU or ordinal == 0 else (f"{name}:{ordinal - 1}", ordinal - 1)
 

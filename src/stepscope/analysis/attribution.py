@@ -189,7 +189,7 @@ def _times(trace: HostTrace, rows: I64) -> I64:
 
 def _is_early(trace: HostTrace, rows: I64, time: I64, source: NDArray[np.uint8]) -> NDArray[np.bool_]:
     lost: NDArray[np.bool_] = source == Source.NONE
-    if time[lost].sum() * 100 < time.sum() * WORTH_SAYING_PERCENT:
+    if int(time[lost].sum()) * 100 < int(time.sum()) * WORTH_SAYING_PERCENT:
         return np.zeros_like(lost)
     early: NDArray[np.bool_] = lost & launched_before(trace, trace.span_ps()[0])[rows]
     return early

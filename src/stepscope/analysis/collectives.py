@@ -26,6 +26,7 @@ I64 = NDArray[np.int64]
 K = EventKind
 
 _MOST_CLIMB = 32  # calls around a launch
+_MOST_RANKS = 1 << 31  # more is garbage
 _LIBRARY_CALL = re.compile(r"\w+:(?!:)")  # `gloo:all_reduce` is the operation, `c10d::allreduce_` hands it over
 _OPERATIONS = (
     ("all_reduce", "allreduce"), ("all_gather", "allgather"), ("reduce_scatter", "reducescatter"),
@@ -158,8 +159,8 @@ class _Facts:
 
     def sizes(self) -> list[int]:
         """Ranks that take part, 0 if unknown."""
-        world = self._trace.stats_of_plane(0).get(stat_names.WORLD_SIZE[0], 0) if len(self._trace.planes) else 0
-        sizes: list[int] = self._ints(stat_names.GROUP_SIZE, int(world) if isinstance(world, int) else 0).tolist()
+        stated = self._ints(stat_names.GROUP_SIZE, 0)
+        sizes: list[int] = np.where(stated > 0, stated, _world_size(self._trace)).tolist()
         return sizes
 
     def bytes(self, gathers: Sequence[bool]) -> list[int]:
@@ -176,6 +177,12 @@ class _Facts:
                 most.tolist(), types.tolist(), dims.tolist(), kinds.tolist(), self.sizes(), gathers, strict=True
             )
         ]
+
+
+def _world_size(trace: HostTrace) -> int:
+    """Ranks of the whole job, 0 if the trace does not tell."""
+    stated = trace.stats_of_plane(0).get(stat_names.WORLD_SIZE[0]) if len(trace.planes) else None
+    return stated if isinstance(stated, int) and 0 < stated <= _MOST_RANKS else 0
 
 
 def _calls_around(trace: HostTrace, rows: I64) -> list[I64]:

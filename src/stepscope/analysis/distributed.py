@@ -39,6 +39,8 @@ K = EventKind
 WORTH_NAMING_PERCENT = 3.0  # of the time of the ranks; less waiting is no finding
 _COMPUTES = (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)
 _HOST_COMPUTES = (K.OP, K.BACKWARD)
+_RANK_NUMBER = re.compile(r"[0-9]{1,9}")
+_RANK_IN_NAME = re.compile(r"rank[-_. ]?([0-9]{1,9})", re.IGNORECASE)
 _PARTS = ("compute", "communication", "overlap", "exposed", "other_work", "idle")
 
 _RANK = Field("rank", "number", "the process's rank in its job; unknown if the trace does not tell", "int")
@@ -173,9 +175,10 @@ def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans]:
 def rank_of(trace: HostTrace) -> int:
     """The rank that the trace states, else the one that the host's name tells, else -1."""
     stated = trace.stats_of_plane(0).get(stat_names.RANK[0]) if len(trace.planes) else None
-    if isinstance(stated, int) or (isinstance(stated, str) and stated.isdecimal()):
-        return int(stated)
-    named = re.search(r"(?i)rank[-_. ]?(\d{1,9})", trace.host)
+    number = _RANK_NUMBER.fullmatch(str(stated))
+    if number:
+        return int(number[0])
+    named = _RANK_IN_NAME.search(trace.host)
     return int(named[1]) if named else -1
 
 

@@ -42,7 +42,7 @@ class Points:
         op, region, data_type, shape: rows of `texts`.
         step: the number of the step in which it happens.
         stack, heap, free, pool: bytes after the event.
-        fragmentation: 0 to 1.
+        fragmentation: 0 to 1; a figure beyond that is unknown.
         texts: the texts that the columns refer to.
     """
 
@@ -251,7 +251,7 @@ def _points(trace: HostTrace, memory: Allocations, lives: Lifetimes, sizes: _Siz
         heap=_known(usage.heap[rows]),
         free=_known(usage.free[rows]),
         pool=_known(usage.pool[rows]),
-        fragmentation=[None if value != value else float(value) for value in fragmentation.tolist()],
+        fragmentation=[value if 0 <= value <= 1 else None for value in fragmentation.tolist()],
         texts=list(texts),
     )
 

@@ -10,6 +10,7 @@ Sources, in this order:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -31,6 +32,8 @@ _WORKS_FOR_STEPS = (EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)
 _SERVES_INPUT = (EventKind.ITERATOR, EventKind.INPUT_HANDOVER, EventKind.INPUT_CALLBACK)
 # Host calls that may enclose the whole of a step's work.
 _CALLS = (EventKind.OP, EventKind.ANNOTATION, EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
+
+_STEP_NUMBER = re.compile(r"[0-9]{1,18}")  # as many digits as fit into 64 bits, whatever they are
 
 # A step at the capture's edge with less than this share of the usual device work was cut by the edge; the last of
 # inferred steps, whose end nothing marks, also if it is this much shorter or longer than the others.
@@ -291,7 +294,7 @@ def _numbers_in_names(trace: HostTrace, rows: I64) -> I64 | None:
     keys = np.full(len(trace.events), -1, np.int64)
     for row in rows.tolist():
         name = trace.name_of(row)
-        if not name.isdigit():
+        if not _STEP_NUMBER.fullmatch(name):
             return None
         keys[row] = int(name)
     return keys

@@ -118,10 +118,7 @@ class TraceBuilder:
 
     def _encode(self, value: StatValue) -> tuple[int, int]:
         if isinstance(value, bool | int | np.integer):
-            number = int(value)
-            if number >= 1 << 63:
-                return int(StatTag.UINT), number - (1 << 64)
-            return int(StatTag.INT), number
+            return self._encode_integer(int(value))
         if isinstance(value, float | np.floating):
             return int(StatTag.DOUBLE), int(np.float64(value).view(np.int64))
         if isinstance(value, str):
@@ -129,6 +126,14 @@ class TraceBuilder:
         if isinstance(value, bytes):
             return int(StatTag.BYTES), self._string(value)
         raise TypeError(f"a stat holds int, float, str or bytes, not {type(value).__name__}")
+
+    def _encode_integer(self, number: int) -> tuple[int, int]:
+        """What no 64 bits hold becomes text, so that nobody loses a trace to a seed or a hash."""
+        if -(1 << 63) <= number < 1 << 63:
+            return int(StatTag.INT), number
+        if 0 <= number < 1 << 64:
+            return int(StatTag.UINT), number - (1 << 64)
+        return int(StatTag.STRING), self._string(str(number))
 
     def build(self) -> HostTrace:
         """Makes the trace: lines ordered by plane, events sorted within each line."""

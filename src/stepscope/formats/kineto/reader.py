@@ -39,6 +39,7 @@ from stepscope.model.tables import I32, I64
 
 _KINETO_KEYS = ("schemaVersion", "deviceProperties", "traceName")
 _EPOCH_US = 10**15  # times above this many microseconds are counted from 1970: it was 2001 then
+_LAST_NS = 1 << 62  # the year 2116; a clock that says more is broken
 _KIND_OF_LINE = {
     LineKind.STEPS: EventKind.DEVICE_STEP,
     LineKind.MODULES: EventKind.MODULE,
@@ -256,8 +257,10 @@ def _start_unix_ns(raw: Raw, kept: Kept, kineto: bool) -> int | None:
     if not len(kept) or not kineto:
         return None
     if isinstance(base, int) and base > 0:
-        return base + kept.zero_ns
-    return kept.zero_ns if kept.zero_ns > _EPOCH_US * 1000 else None
+        start = base + kept.zero_ns
+    else:
+        start = kept.zero_ns if kept.zero_ns > _EPOCH_US * 1000 else 0
+    return start if 0 < start < _LAST_NS else None
 
 
 def _stop_unix_ns(start_ns: int | None, kept: Kept) -> int | None:

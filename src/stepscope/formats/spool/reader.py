@@ -117,7 +117,7 @@ class Spool:
         what = head["is"]
         if what == "session":
             self.host, self.framework = str(head["host"]), str(head["framework"])
-            self.clock_ns, self.unix_ns = int(head["clock"]), int(head["unix"])
+            self.clock_ns, self.unix_ns = _clock(head["clock"]), _clock(head["unix"])
         elif what == "chunk":
             self._add_chunk(head, body)
         elif what == "facts":
@@ -125,7 +125,7 @@ class Spool:
         elif what == "note":
             self.notes.append(str(head["text"]))
         elif what == "end":
-            self.end_ns = int(head["clock"])
+            self.end_ns = _clock(head["clock"])
 
     def _add_chunk(self, head: Mapping[str, Any], body: memoryview) -> None:
         count = len(body) // layout.EVENT_BYTES
@@ -191,6 +191,14 @@ class Spool:
         trace = replace(empty, events=events, event_stats=stats, lines=_spanning(empty.lines, lines))
         trace.check()
         return trace
+
+
+def _clock(value: Any) -> int:
+    """A clock's reading in ns.  Raises ValueError for one that no clock gives."""
+    reading = int(value)
+    if not 0 <= reading < 1 << 62:
+        raise ValueError(f"{value!r} is no clock's reading")
+    return reading
 
 
 def _columns(builder: TraceBuilder, lines: list[_LineOf], rows: I32, shift_ns: int) -> tuple[Events, Stats]:

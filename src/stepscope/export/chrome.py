@@ -23,20 +23,19 @@ _AT_ONCE = 1 << 16
 _NUMBER_BYTES = 28  # a time with its decimals, or a 64-bit integer with its sign
 
 
-def pieces(traces: Iterable[HostTrace]) -> Iterator[bytes]:
+def pieces(traces: Iterable[HostTrace], hosts: int = 1) -> Iterator[bytes]:
     """The file in pieces."""
-    left_out = 0
-    hosts = []
+    left_out, names = 0, []
     yield b'{"displayTimeUnit":"ns","traceEvents":[\n{"ph":"M","pid":0,"name":"written_by","args":{"name":"stepscope"}}'
-    for content in contents(traces):
-        hosts.append(content.trace.host)
+    for content in contents(traces, hosts):
+        names.append(content.trace.host)
         left_out += content.left_out
         yield _names(content)
         yield from _events(content)
         yield from _arrows(content)
         for process, counter in content.counters:
             yield from _counter(content, process, counter)
-    told = {"hosts": hosts, "records_without_position_in_time": left_out}
+    told = {"hosts": names, "records_without_position_in_time": left_out}
     yield b'\n],"otherData":' + msgspec.json.encode(told) + b"}\n"
 
 

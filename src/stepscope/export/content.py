@@ -20,6 +20,10 @@ I32 = NDArray[np.int32]
 FIRST_TRACK_ID = 1_000_000
 """Numbers of tracks begin here, so that none is that of a process: viewers take such a thread for the main one."""
 
+LEAD_PS = 3600 * 10**12
+"""Of several hosts, the first begins an hour after the file's zero: viewers drop what is before it, and others may have
+begun earlier.  What viewers show begins with the first event."""
+
 FULL_NAME = "full_name"
 """The key of the full name of events that are shown by a short one."""
 
@@ -75,18 +79,30 @@ class Content:
         return times + self.shift_ps
 
 
-def contents(traces: Iterable[HostTrace]) -> Iterator[Content]:
-    """The content of each host, with numbers that are unique in the file; the first host's clock is the file's."""
+def contents(traces: Iterable[HostTrace], hosts: int = 1) -> Iterator[Content]:
+    """The content of each host, with numbers that are unique in the file; the first host's clock is the file's.
+
+    Args:
+        traces: one of each host.
+        hosts: how many there are; of several, the first leaves room before it for those that began earlier.
+    """
     pid, tid, zero_ns, first_host = 1, FIRST_TRACK_ID, None, ""
     for at, trace in enumerate(traces):
         if at == 0:
             zero_ns, first_host = trace.start_unix_ns, trace.host
-        known = zero_ns is not None and trace.start_unix_ns is not None
-        shift_ps = (trace.start_unix_ns - zero_ns) * 1000 if known else max(0, -trace.span_ps()[0])  # type: ignore[operator]
+        shift_ps = _shift_ps(trace, zero_ns, LEAD_PS if hosts > 1 else 0)
         content = _content(trace, shift_ps, pid, tid, "" if trace.host == first_host else f" ({trace.host})")
         pid += len(trace.planes) + 1
         tid += len(content.tracks)
         yield content
+
+
+def _shift_ps(trace: HostTrace, zero_ns: int | None, lead_ps: int) -> int:
+    """What to add to a host's times: where its clock says that it stands, but nothing before the file's zero."""
+    earliest = -trace.span_ps()[0]
+    if zero_ns is None or trace.start_unix_ns is None:
+        return max(0, earliest)
+    return max(lead_ps + (trace.start_unix_ns - zero_ns) * 1000, earliest)
 
 
 def _content(trace: HostTrace, shift_ps: int, pid: int, tid: int, suffix: str) -> Content:

@@ -32,9 +32,9 @@ _KEY, _UNSIGNED, _INTEGER, _REAL, _TEXT = 1, 3, 4, 5, 17
 _CATEGORIES, _EVENT_NAMES, _KEYS, _TEXTS = 1, 2, 3, 29
 
 
-def pieces(traces: Iterable[HostTrace]) -> Iterator[bytes]:
+def pieces(traces: Iterable[HostTrace], hosts: int = 1) -> Iterator[bytes]:
     """The file in pieces: a sequence of packets for each host."""
-    for sequence, content in enumerate(contents(traces), 1):
+    for sequence, content in enumerate(contents(traces, hosts), 1):
         yield from _names(content, sequence)
         yield from _tracks(content)
         yield from _events(content, sequence)

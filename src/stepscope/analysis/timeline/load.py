@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.timeline.index import is_drawn
-from stepscope.analysis.timeline.tracks import Group, activity_ps, all_groups, groups_of
+from stepscope.analysis.timeline.tracks import Group, activity_ps, all_groups, groups_of, loaded_lines
 from stepscope.model import HostTrace, LineKind
 
 I64 = NDArray[np.int64]
@@ -31,7 +31,7 @@ def load(trace: HostTrace, group: Group, begin_ps: int, cells: int, level: int) 
     """How many of a group's lanes are at work, on average over each cell: float64 of shape (cells,).
 
     A device is one lane, at work while any of its streams is.  On a host each thread is a lane, at work while it is in
-    any event.
+    any event; elsewhere each line.
     """
     spans = _spans_of(trace, group)
     out = np.zeros(cells)
@@ -52,11 +52,9 @@ def _spans_of(trace: HostTrace, group: Group) -> _Spans:
 
 
 def _spans(trace: HostTrace, group: Group) -> _Spans:
-    lines = np.array(group.lines(), np.int64)
     if group.kind == "device":
-        return _together(trace, lines)
-    threads = lines[trace.lines.kind[lines] == LineKind.THREAD]
-    lines = threads if len(threads) else lines
+        return _together(trace, np.array(group.lines(), np.int64))
+    lines = loaded_lines(trace, group.lines())
     begin, end = trace.lines.event_begin[lines], trace.lines.event_end[lines]
     return _unite(trace.events.start_ps, trace.events.duration_ps, is_drawn(trace), begin, end)
 

@@ -137,6 +137,13 @@ def _activity_ps(trace: HostTrace) -> tuple[int, int]:
     return (low, high) if 0 < high - low < 0.7 * (end - begin) else (begin, end)
 
 
+def loaded_lines(trace: HostTrace, lines: Sequence[int]) -> I64:
+    """Of a group's lines those whose work its load counts: its threads, all of them if it has none."""
+    rows = np.array(lines, np.int64)
+    threads = rows[trace.lines.kind[rows] == LineKind.THREAD]
+    return threads if len(threads) else rows
+
+
 def all_groups(groups: Iterable[Group]) -> Iterable[Group]:
     """Groups, and those within them."""
     for group in groups:
@@ -177,7 +184,9 @@ def _plane_group(trace: HostTrace, index: Index, plane: int) -> Group:
     tracks = tuple(_track(trace, index, line) for line in ranked)
     is_device = kind.is_device or kind == PlaneKind.CUSTOM_DEVICE
     label = re.sub(r"^/device:", "", name).replace(":", " ") if is_device else name
-    return Group(identity, label, name, "device" if is_device else "other", tracks, empty=empty)
+    if is_device:
+        return Group(identity, label, name, "device", tracks, empty=empty)
+    return Group(identity, label, name, "other", tracks, empty=empty, lanes=max(1, len(loaded_lines(trace, full))))
 
 
 def _rank(trace: HostTrace, line: int) -> int:
@@ -222,7 +231,7 @@ def _host_group(
         _track(trace, index, thread.line, thread.stem, thread.number, thread.line == main) for thread in single
     )
     groups = tuple(_pool(trace, index, identity, stem, members) for stem, members in pools.items())
-    lanes = sum(bool(is_thread[thread.line]) for thread in threads)
+    lanes = len(loaded_lines(trace, lines))
     return Group(identity, "Host threads", name, "host", tracks, groups, empty, lanes=max(1, lanes))
 
 

@@ -199,6 +199,14 @@ def test_hosts_that_began_earlier_than_the_first_are_not_before_the_file():
     assert second > 0
 
 
+def test_hosts_without_a_common_clock_begin_together():
+    hosts = [draw("host main | M0--", host=name, start_unix_ns=start) for name, start in (("a", 0), ("b", 1 << 60))]
+    lines = json.loads(b"".join(pieces(hosts, "chrome", hosts=2)))
+    first, second = (line["ts"] for line in lines["traceEvents"] if line["ph"] == "X")
+
+    assert first == second
+
+
 def test_what_begins_before_its_session_is_not_before_the_file():
     trace = lonely({}, start_ps=-7000)
     clocked = replace(trace, start_unix_ns=5000)

@@ -24,6 +24,9 @@ LEAD_PS = 3600 * 10**12
 """Of several hosts, the first begins an hour after the file's zero: viewers drop what is before it, and others may have
 begun earlier.  What viewers show begins with the first event."""
 
+MOST_APART_PS = 24 * LEAD_PS
+"""Hosts of one session whose clocks differ by more have no common clock."""
+
 FULL_NAME = "full_name"
 """The key of the full name of events that are shown by a short one."""
 
@@ -102,7 +105,8 @@ def _shift_ps(trace: HostTrace, zero_ns: int | None, lead_ps: int) -> int:
     earliest = -trace.span_ps()[0]
     if zero_ns is None or trace.start_unix_ns is None:
         return max(0, earliest)
-    return max(lead_ps + (trace.start_unix_ns - zero_ns) * 1000, earliest)
+    apart_ps = (trace.start_unix_ns - zero_ns) * 1000
+    return max(lead_ps + apart_ps if abs(apart_ps) <= MOST_APART_PS else lead_ps, earliest)
 
 
 def _content(trace: HostTrace, shift_ps: int, pid: int, tid: int, suffix: str) -> Content:

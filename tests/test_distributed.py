@@ -197,7 +197,10 @@ def test_operations_by_name(name, operation):
         ("[[],[]]", '["float","Scalar"]', 0),
         ("garbage", '["float"]', 0),
         ("[[3]]", '["mystery"]', 0),
+        ("[" * 100_000, '["float"]', 0),
+        (f"[[{2**40}, {2**40}]]", '["float"]', 0),
     ],
+    ids=["matrix", "two types", "scalar", "no JSON", "unknown type", "nested without end", "more than there can be"],
 )
 def test_bytes_of_inputs(dims, types, size):
     assert _input_bytes(dims, types) == size

@@ -33,6 +33,7 @@ K = EventKind
 OpName = tuple[str, str]  # name and type
 
 WORTH_SAYING_PERCENT = 1.0
+_TOO_LONG_PS = 1 << 56  # twenty hours: a device that says more of one piece of work says garbage
 # What JAX calls an instruction that is made from an argument of the function, such as a copy of it: the argument alone.
 _ARGUMENT = re.compile(r"(\w+):")
 _GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
@@ -184,7 +185,7 @@ def _times(trace: HostTrace, rows: I64) -> I64:
     if not trace.has_stat(stat_names.DEVICE_DURATION_PS):
         return shown
     measured = trace.stat_ints(stat_names.DEVICE_DURATION_PS, rows=rows)
-    return np.where(measured >= 0, measured, shown)
+    return np.where((measured >= 0) & (measured < _TOO_LONG_PS), measured, shown)
 
 
 def _is_early(trace: HostTrace, rows: I64, time: I64, source: NDArray[np.uint8]) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ that only hands the work to its thread.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ I64 = NDArray[np.int64]
 K = EventKind
 
 _MOST_CLIMB = 32  # calls around a launch
-_MOST_RANKS = 1 << 31  # more is garbage
+_MOST_RANKS, _MOST_ELEMENTS = 1 << 31, 1 << 48  # more is garbage
 _LIBRARY_CALL = re.compile(r"\w+:(?!:)")  # `gloo:all_reduce` is the operation, `c10d::allreduce_` hands it over
 _OPERATIONS = (
     ("all_reduce", "allreduce"), ("all_gather", "allgather"), ("reduce_scatter", "reducescatter"),
@@ -171,7 +172,7 @@ class _Facts:
         text = self._trace.strings
         return [
             count * size
-            if count >= 0 and (size := _type_bytes(text[kind]))
+            if 0 <= count < _MOST_ELEMENTS and (size := _type_bytes(text[kind]))
             else _input_bytes(text[shape], text[of]) * (max(ranks, 1) if gathered else 1)
             for count, kind, shape, of, ranks, gathered in zip(
                 most.tolist(), types.tolist(), dims.tolist(), kinds.tolist(), self.sizes(), gathers, strict=True
@@ -230,7 +231,7 @@ def _input_bytes(dims: str, types: str) -> int:
     """
     try:
         shapes, kinds = json.loads(dims), json.loads(types)
-    except ValueError:
+    except (ValueError, RecursionError):
         return 0
     if not isinstance(shapes, list) or not isinstance(kinds, list):
         return 0
@@ -238,5 +239,5 @@ def _input_bytes(dims: str, types: str) -> int:
     for shape, kind in zip(shapes, kinds, strict=False):
         size = _type_bytes(kind) if isinstance(kind, str) and kind not in ("Scalar", "ScalarList", "TensorList") else 0
         if size and isinstance(shape, list) and shape and all(isinstance(extent, int) for extent in shape):
-            total += size * int(np.prod(shape, dtype=np.int64))
-    return total
+            total += size * math.prod(shape)
+    return total if 0 <= total < _MOST_ELEMENTS else 0

@@ -121,7 +121,7 @@ def _listed(trace: HostTrace, text: int) -> Dimensions | None:
     """Dimensions written as `[2,1,1]`."""
     try:
         return _dimensions(json.loads(trace.strings[text])) if text > 0 else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -206,7 +206,7 @@ def _put_16bit(raw: Raw, sorts: Sorts, kept: Kept, stats: StatColumns, device: I
 def _narrow(json_text: bytes) -> bool:
     try:
         types = json.loads(json_text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(types, list) and inputs_are_16bit(types)
 

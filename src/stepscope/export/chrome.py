@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.timeline.counters import Counter
-from stepscope.export.content import FULL_NAME, I32, I64, Content, Process, contents, rows_of, shown_names
+from stepscope.export.content import FULL_NAME, I32, I64, Content, Process, contents, shown_names
 from stepscope.model import EventKind, HostTrace, StatTag
+from stepscope.model.tables import offsets_of
 
 _AT_ONCE = 1 << 16
 _NUMBER_BYTES = 28  # a time with its decimals, or a 64-bit integer with its sign
@@ -56,9 +57,7 @@ class _Fragments:
 
     def table(self) -> _Table:
         sizes = np.fromiter(map(len, self._texts), np.int64, len(self._texts))
-        bounds = np.zeros(len(sizes) + 1, np.int64)
-        np.cumsum(sizes, out=bounds[1:])
-        return _Table(np.frombuffer(b"".join(self._texts), np.uint8), bounds, sizes)
+        return _Table(np.frombuffer(b"".join(self._texts), np.uint8), offsets_of(sizes), sizes)
 
 
 @dataclass(frozen=True)
@@ -193,7 +192,7 @@ class _Texts:
 
     def of(self, rows: I64) -> _StatText:
         """Of some events."""
-        at, offsets = rows_of(self._stats, rows)
+        at, offsets = self._stats.rows_of(rows)
         tag, value = self._stats.tag[at], self._stats.value[at]
         text = np.full(len(at), -1, np.int32)
         for kind, (different, first) in self._text.items():

@@ -12,7 +12,7 @@ from stepscope import kernels
 from stepscope.analysis.grouping import forest
 from stepscope.analysis.timeline.counters import Counter, counters_of
 from stepscope.analysis.timeline.index import is_drawn
-from stepscope.model import HostTrace, LineKind, PlaneKind, Stats
+from stepscope.model import HostTrace, LineKind, PlaneKind
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -162,11 +162,3 @@ def shown_names(trace: HostTrace) -> I32:
     """The text by which events of each type are shown: int32 of shape (types,), string rows."""
     types = trace.event_types
     return np.where(types.display_name > 0, types.display_name, types.name)
-
-
-def rows_of(stats: Stats, owners: I64) -> tuple[I64, I64]:
-    """The rows of the stats of some owners, and where those of each begin."""
-    counts = stats.offsets[owners + 1] - stats.offsets[owners]
-    offsets = np.zeros(len(owners) + 1, np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    return np.arange(offsets[-1]) + np.repeat(stats.offsets[owners] - offsets[:-1], counts), offsets

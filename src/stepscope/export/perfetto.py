@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from stepscope.analysis.timeline.counters import Counter
-from stepscope.export.content import FULL_NAME, I32, I64, Content, Process, contents, rows_of, shown_names
+from stepscope.export.content import FULL_NAME, I32, I64, Content, Process, contents, shown_names
 from stepscope.formats.xspace.encode import Mask, Messages
 from stepscope.model import EventKind, HostTrace, Stats, StatTag, Strings
+from stepscope.model.tables import offsets_of, run_rows
 
 _AT_ONCE = 1 << 15
 
@@ -123,10 +124,7 @@ class _Arrows:
     def at(self, events: I64) -> tuple[I64, I64]:
         """Of some events, -1 being one without any."""
         counts = np.where(events < 0, 0, self.offsets[events + 1] - self.offsets[events])
-        offsets = np.zeros(len(events) + 1, np.int64)
-        np.cumsum(counts, out=offsets[1:])
-        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[events] - offsets[:-1], counts)
-        return self.numbers[rows], offsets
+        return self.numbers[run_rows(self.offsets[events], counts)], offsets_of(counts)
 
 
 def _events(content: Content, sequence: int) -> Iterator[bytes]:
@@ -165,22 +163,19 @@ def _type_stats(trace: HostTrace) -> Stats:
     types, stats = trace.event_types, trace.type_stats
     has = (types.display_name > 0) & (types.display_name != types.name)
     ends = stats.offsets[1:][has]
-    counts = np.diff(stats.offsets) + has
-    offsets = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=offsets[1:])
     return Stats(
         name=np.insert(stats.name, ends, len(trace.strings)),
         tag=np.insert(stats.tag, ends, np.uint8(StatTag.STRING)),
         value=np.insert(stats.value, ends, types.name[has]),
-        offsets=offsets,
+        offsets=offsets_of(np.diff(stats.offsets) + has),
     )
 
 
 def _annotations(trace: HostTrace, types: Stats, events: I64, wanted: Mask) -> tuple[Messages, I64]:
     """What is told of the wanted events: the stats of their types and their own, and where those of each begin."""
     owners = np.flatnonzero(wanted)
-    of_type, type_offsets = rows_of(types, trace.events.type[events[owners]].astype(np.int64))
-    own, own_offsets = rows_of(trace.event_stats, events[owners])
+    of_type, type_offsets = types.rows_of(trace.events.type[events[owners]].astype(np.int64))
+    own, own_offsets = trace.event_stats.rows_of(events[owners])
     owner = np.concatenate([np.repeat(owners, np.diff(type_offsets)), np.repeat(owners, np.diff(own_offsets))])
     order = np.argsort(owner, kind="stable")
     name, tag, value = (

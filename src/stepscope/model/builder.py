@@ -13,7 +13,7 @@ import numpy as np
 from stepscope.errors import Problem
 from stepscope.model.kinds import EventKind, LineKind, PlaneKind, StatTag, Trait
 from stepscope.model.strings import Strings
-from stepscope.model.tables import Events, EventTypes, Lines, Planes, Stats
+from stepscope.model.tables import I64, Events, EventTypes, Lines, Planes, Stats, offsets_of
 from stepscope.model.trace import HostTrace, StatValue
 
 _Row = tuple[int, int, int]  # stat: name, tag, value
@@ -141,8 +141,7 @@ class TraceBuilder:
         for line in lines:
             line.events.sort(key=lambda event: event[:2])
         flat = [(row, event) for row, line in enumerate(lines) for event in line.events]
-        bounds = np.zeros(len(lines) + 1, np.int64)
-        np.cumsum([len(line.events) for line in lines], out=bounds[1:])
+        bounds = offsets_of([len(line.events) for line in lines])
         types = list(self._types)
         events = Events(
             start_ps=np.array([e[0] for _, e in flat], np.int64),
@@ -186,7 +185,7 @@ class TraceBuilder:
             ordinal=np.array([p[3] for p in self._planes], np.int32),
         )
 
-    def _line_table(self, lines: list[LineBuilder], bounds: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Lines:
+    def _line_table(self, lines: list[LineBuilder], bounds: I64) -> Lines:
         # The last names have to be interned before the string table is made, which `build` does after this.
         return Lines(
             plane=np.array([line.plane for line in lines], np.int32),
@@ -204,11 +203,9 @@ class TraceBuilder:
 
 def _stats(per_owner: list[list[_Row]]) -> Stats:
     flat = [row for rows in per_owner for row in rows]
-    offsets = np.zeros(len(per_owner) + 1, np.int64)
-    np.cumsum([len(rows) for rows in per_owner], out=offsets[1:])
     return Stats(
         name=np.array([row[0] for row in flat], np.int32),
         tag=np.array([row[1] for row in flat], np.uint8),
         value=np.array([row[2] for row in flat], np.int64),
-        offsets=offsets,
+        offsets=offsets_of([len(rows) for rows in per_owner]),
     )

@@ -7,6 +7,7 @@ string table; -1 means "none".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -16,6 +17,19 @@ from numpy.typing import NDArray
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 U8 = NDArray[np.uint8]
+
+
+def offsets_of(counts: NDArray[np.integer] | NDArray[np.bool_] | Sequence[int]) -> I64:
+    """Where each of several runs of rows begins, and where the last ends: int64 of shape (runs + 1,)."""
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+def run_rows(begins: I64, counts: I64) -> I64:
+    """The rows of several runs, one run after the other: int64 of shape (sum of counts,)."""
+    offsets = offsets_of(counts)
+    return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], counts)
 
 
 def column(dtype: type[np.generic], unit: str, doc: str) -> Any:
@@ -131,6 +145,17 @@ class Stats(Table):
             value=np.empty(0, np.int64),
             offsets=np.zeros(owners + 1, np.int64),
         )
+
+    def rows_of(self, owners: I64) -> tuple[I64, I64]:
+        """The rows of the stats of some owners, in their order, and where those of each begin: int64 of shape (n,) and
+        of shape (owners + 1,)."""
+        counts = self.offsets[owners + 1] - self.offsets[owners]
+        return run_rows(self.offsets[owners], counts), offsets_of(counts)
+
+    def take(self, owners: I64) -> Stats:
+        """The stats of some owners, in their order."""
+        rows, offsets = self.rows_of(owners)
+        return Stats(name=self.name[rows], tag=self.tag[rows], value=self.value[rows], offsets=offsets)
 
 
 TABLES: tuple[type[Table], ...] = (Planes, Lines, Events, EventTypes, Stats)

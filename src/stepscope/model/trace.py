@@ -14,7 +14,7 @@ from stepscope import kernels
 from stepscope.errors import Problem
 from stepscope.model.kinds import LineKind, PlaneKind, StatTag
 from stepscope.model.strings import Strings
-from stepscope.model.tables import I32, I64, Events, EventTypes, Lines, Planes, Stats
+from stepscope.model.tables import I32, I64, Events, EventTypes, Lines, Planes, Stats, run_rows
 
 T = TypeVar("T")
 
@@ -219,7 +219,7 @@ def _finder(stats: Stats, rows: I64 | None) -> _Finder:
     if total * _COST_OF_SOME > len(stats):
         return lambda name, tags: _among(rows, len(stats.offsets) - 1, *_rows_of(stats, name, tags))
     owner = np.repeat(np.arange(len(rows)), count)
-    at = np.arange(total) + (begin - np.cumsum(count) + count)[owner]
+    at = run_rows(begin, count)
     names = stats.name[at]
 
     def find(name: int, tags: Sequence[StatTag]) -> tuple[I64, I64]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model.tables import offsets_of
 
 if TYPE_CHECKING:
     from stepscope.kernels.pyramid import Levels, Rows, Slices
@@ -115,7 +116,7 @@ def _build(trace: HostTrace) -> Index:
     drawn = is_drawn(trace)
     bounds = lines.event_begin, lines.event_end
     pyramid.lanes(events.start_ps, events.duration_ps, drawn, *bounds, lane, n_lanes)
-    first_row = _offsets(n_lanes)
+    first_row = offsets_of(n_lanes)
     row_begin = np.zeros(first_row[-1] + 1, np.int64)
     order = np.empty(int(drawn.sum()), np.int32)
     pyramid.sort_into_rows(lane, *bounds, first_row, row_begin, order)
@@ -125,16 +126,10 @@ def _build(trace: HostTrace) -> Index:
     level_first = np.zeros(len(row_begin), np.int64)
     exponent, size = np.empty(most_levels, np.int64), np.empty(most_levels, np.int64)
     n_levels = pyramid.plan_levels(rows, level_first, exponent, size)
-    levels = pyramid.Levels(level_first, exponent[:n_levels].copy(), _offsets(size[:n_levels]))
+    levels = pyramid.Levels(level_first, exponent[:n_levels].copy(), offsets_of(size[:n_levels]))
     slices = pyramid.Slices.room(int(levels.begin[-1]))
     pyramid.build_levels(rows, levels, slices)
     return Index(lane, first_row, rows, levels, slices)
-
-
-def _offsets(sizes: I64) -> I64:
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    return offsets
 
 
 def level_for(begin_ps: int, end_ps: int, width: int) -> int:

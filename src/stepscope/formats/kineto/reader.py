@@ -35,7 +35,7 @@ from stepscope.model import (
     StatTag,
     StatValue,
 )
-from stepscope.model.tables import I32, I64
+from stepscope.model.tables import I32, I64, offsets_of
 
 _KINETO_KEYS = ("schemaVersion", "deviceProperties", "traceName")
 _EPOCH_US = 10**15  # times above this many microseconds are counted from 1970: it was 2001 then
@@ -157,13 +157,11 @@ def _types(raw: Raw, sorts: Sorts, kept: Kept, layout: Layout) -> tuple[EventTyp
     )
     cat = sorts.cat[sort]
     has = cat > 0
-    offsets = np.zeros(len(first) + 1, np.int64)
-    np.cumsum(has, out=offsets[1:])
     stats = Stats(
         name=np.full(int(has.sum()), raw.texts.add("category"), np.int32),
         tag=np.full(int(has.sum()), StatTag.STRING, np.uint8),
         value=cat[has],
-        offsets=offsets,
+        offsets=offsets_of(has),
     )
     return types, type_of, stats
 

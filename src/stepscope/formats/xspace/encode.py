@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.model import Strings
+from stepscope.model.tables import offsets_of
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -80,8 +81,7 @@ class Messages:
 
     def children(self, field: int, child: Messages, offsets: I64) -> Messages:
         """Adds messages: message `i` gets the rows `offsets[i]:offsets[i + 1]` of `child`."""
-        ends = np.zeros(len(child.sizes) + 1, np.int64)
-        np.cumsum(field_sizes(child.sizes, field), out=ends[1:])
+        ends = offsets_of(field_sizes(child.sizes, field))
         first = ends[offsets[:-1]]
         counts = np.diff(offsets)
 

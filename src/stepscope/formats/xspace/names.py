@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from stepscope.kernels import wire
 from stepscope.model import Strings
+from stepscope.model.tables import offsets_of
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -45,7 +46,7 @@ class Interner:
         """The texts so far, copied out of the file's bytes."""
         known = self._texts[: self._count]
         starts, lengths = known[:, wire.TEXT_START].copy(), known[:, wire.TEXT_LENGTH].copy()
-        offsets = bases(lengths)
+        offsets = offsets_of(lengths)
         blob = np.empty(int(offsets[-1]), np.uint8)
         wire.gather_bytes(self.buf, starts, lengths, offsets, blob)
         return Strings(blob, offsets)
@@ -75,10 +76,3 @@ class Lookup:
             return cls(dense)
         order = np.argsort(ids)
         return cls(rows[order], ids[order])
-
-
-def bases(counts: I64) -> I64:
-    """Where each of several runs begins, and where the last ends: int64 of shape (n + 1,)."""
-    out = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=out[1:])
-    return out

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from stepscope.formats.xspace import classify, schema
 from stepscope.formats.xspace.damage import Damage
-from stepscope.formats.xspace.names import I32, I64, NO_ROWS, Interner, Lookup, bases
+from stepscope.formats.xspace.names import I32, I64, NO_ROWS, Interner, Lookup
 from stepscope.kernels import wire
 from stepscope.model import PlaneKind, Stats
+from stepscope.model.tables import offsets_of
 
 Bytes = NDArray[np.uint8]
 Ranges = tuple[I64, I64]
@@ -97,7 +98,7 @@ class Metadata:
     def stat_ranges(self, buf: Bytes) -> OwnedRanges:
         """The stats of the entries; owners are entries."""
         counts = self.columns[:, wire.META_STATS]
-        base = bases(counts)
+        base = offsets_of(counts)
         begins, ends = np.empty(base[-1], np.int64), np.empty(base[-1], np.int64)
         wire.walk_metadata(buf, self.begins, self.ends, np.zeros_like(self.columns), base, begins, ends)
         return np.repeat(np.arange(len(self)), counts), begins, ends

@@ -138,16 +138,9 @@ def _intern_stats(strings: Interner, tables: tuple[Stats, ...]) -> Strings:
     names = tables[0].name
     counts = names == wire.NAME_OCCURRENCES
     if counts.any():
-        row = table.find(schema.OCCURRENCES_STAT)
-        if row < 0:
-            row, table = len(table), _with_text(table, schema.OCCURRENCES_STAT.encode())
+        table, row = table.with_text(schema.OCCURRENCES_STAT.encode())
         names[counts] = row
     return table
-
-
-def _with_text(strings: Strings, text: bytes) -> Strings:
-    offsets = np.append(strings.offsets, strings.offsets[-1] + len(text))
-    return Strings(np.concatenate([strings.blob, np.frombuffer(text, np.uint8)]), offsets)
 
 
 def _events(

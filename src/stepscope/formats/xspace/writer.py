@@ -18,6 +18,7 @@ from stepscope.formats.xspace.clock import line_zeros_ps
 from stepscope.formats.xspace.encode import I64, Messages, encode_children
 from stepscope.formats.xspace.kinds import with_kinds
 from stepscope.model import EventKind, HostTrace, PlaneKind, Stats, StatTag
+from stepscope.model.tables import offsets_of
 
 _EVENTS_AT_ONCE = 1 << 16
 
@@ -74,7 +75,7 @@ class _Plane:
         types = np.flatnonzero(trace.event_types.plane == plane)
         stats = (
             _part(trace.plane_stats, plane, plane + 1),
-            _select(trace.type_stats, types),
+            trace.type_stats.take(types),
             _part(trace.event_stats, *_event_range(trace, lines)),
         )
         texts = _texts_used(stats, len(trace.strings), declared)
@@ -100,7 +101,7 @@ class _Plane:
     def _event_metadata(self) -> Messages:
         types, strings = self.trace.event_types, self.trace.strings
         ids, name, display = types.metadata_id[self.types], types.name[self.types], types.display_name[self.types]
-        stats = _select(self.trace.type_stats, self.types)
+        stats = self.trace.type_stats.take(self.types)
         entries = (
             Messages(len(ids))
             .numbers(schema.METADATA_ID, ids)
@@ -127,7 +128,7 @@ class _Plane:
     def _lines(self) -> Iterator[bytes | memoryview]:
         first, last = _event_range(self.trace, self.lines)
         encoded = [self._events(at, min(at + _EVENTS_AT_ONCE, last)) for at in range(first, last, _EVENTS_AT_ONCE)]
-        ends = np.cumsum(np.concatenate([np.zeros(1, np.int64), *(sizes for _, sizes in encoded)]))
+        ends = offsets_of(np.concatenate([np.empty(0, np.int64), *(sizes for _, sizes in encoded)]))
         events = memoryview(b"".join(data for data, _ in encoded))
         for row in self.lines:
             head = self._line_head(row)
@@ -193,14 +194,6 @@ def _part(stats: Stats, first: int, last: int) -> Stats:
     """The stats of the owners `first` to `last - 1`, without copying."""
     rows = slice(int(stats.offsets[first]), int(stats.offsets[last]))
     return Stats(stats.name[rows], stats.tag[rows], stats.value[rows], stats.offsets[first : last + 1] - rows.start)
-
-
-def _select(stats: Stats, owners: I64) -> Stats:
-    """The stats of some owners, in their order."""
-    counts = np.diff(stats.offsets)[owners]
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    rows = np.repeat(stats.offsets[owners] - offsets[:-1], counts) + np.arange(offsets[-1])
-    return Stats(stats.name[rows], stats.tag[rows], stats.value[rows], offsets)
 
 
 def _declared(trace: HostTrace) -> list[int]:

@@ -31,7 +31,7 @@ from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.spans import Spans, spans_of
 from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
+from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms, round_us
 
 I64 = NDArray[np.int64]
 K = EventKind
@@ -339,17 +339,13 @@ def _collective_rows(groups: dict[_Key, _Group]) -> Iterable[dict[str, Cell]]:
             "group": members.replace("|", " ").strip() or None,
             "bytes": size or None,
             "count": group.count,
-            "total_us": _us(group.total_ps),
-            "avg_us": _us(mean_ps),
-            "transfer_us": None if transfer is None else _us(transfer),
-            "waiting_us": _us(group.waiting_ps / group.occurrences) if group.occurrences else None,
+            "total_us": round_us(group.total_ps),
+            "avg_us": round_us(mean_ps),
+            "transfer_us": None if transfer is None else round_us(transfer),
+            "waiting_us": round_us(group.waiting_ps / group.occurrences) if group.occurrences else None,
             "bus_gb_per_s": _bandwidth(name, size, ranks, mean_ps if transfer is None else transfer),
             "last": group.last.most_common(1)[0][0] if group.last else None,
         }
-
-
-def _us(ps: float) -> float:
-    return round(ps / 1e6, 6)
 
 
 def _bandwidth(name: str, size: int, ranks: int, time_ps: float) -> float | None:

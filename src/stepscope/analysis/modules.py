@@ -20,7 +20,7 @@ from stepscope.analysis.attribution import attribute, names_of, number_pairs
 from stepscope.analysis.grouping import forest, spread_labels
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.report import Cell, Field, Report, Rows, Section, percent
+from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -233,7 +233,7 @@ def merge(partials: Sequence[Partial]) -> ModulesReport:
     return ModulesReport(
         **header([part.origin for part in partials], warnings),
         rows=tuple(_rows(sums, children, on_device)),
-        unassigned_device_us=_us(sum(part.unassigned_ps for part in partials)),
+        unassigned_device_us=round_us(sum(part.unassigned_ps for part in partials)),
     )
 
 
@@ -277,16 +277,12 @@ def _row(number: int, parent: int | None, path: _Path, part: _Sum, share: float 
         "depth": len(path) - 1,
         "module": path[-1],
         "calls": calls,
-        "host_us": _us(host),
-        "host_self_us": _us(host_self),
-        "device_us": _us(device_whole),
-        "device_self_us": _us(device),
-        "backward_us": _us(backward_whole),
-        "backward_self_us": _us(backward),
+        "host_us": round_us(host),
+        "host_self_us": round_us(host_self),
+        "device_us": round_us(device_whole),
+        "device_self_us": round_us(device),
+        "backward_us": round_us(backward_whole),
+        "backward_self_us": round_us(backward),
         "kernels": kernels,
         "percent": share,
     }
-
-
-def _us(ps: float) -> float:
-    return round(ps / 1e6, 6)

@@ -23,7 +23,7 @@ from stepscope.analysis.call_sites import call_sites, site_text
 from stepscope.analysis.grouping import forest
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.report import Cell, Field, Report, Rows, Section, percent
+from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
 
 I64 = NDArray[np.int64]
 K = EventKind
@@ -216,17 +216,13 @@ def _site_row(row: OpGroup, whole: int, on_device: bool) -> dict[str, Cell]:
 def _cells(row: OpGroup, whole: int, on_device: bool) -> dict[str, Cell]:
     return {
         "calls": row.calls,
-        "host_total_us": _us(row.host_ps),
-        "host_self_us": _us(row.host_self_ps),
-        "device_total_us": _us(row.device_ps),
-        "device_self_us": _us(row.device_self_ps),
-        "avg_device_us": _us(row.device_ps / row.calls) if on_device else None,
+        "host_total_us": round_us(row.host_ps),
+        "host_self_us": round_us(row.host_self_ps),
+        "device_total_us": round_us(row.device_ps),
+        "device_self_us": round_us(row.device_self_ps),
+        "avg_device_us": round_us(row.device_ps / row.calls) if on_device else None,
         "percent": percent(row.device_self_ps if on_device else row.host_self_ps, whole),
     }
-
-
-def _us(ps: float) -> float:
-    return round(ps / 1e6, 6)
 
 
 def _warnings(partials: Sequence[Partial], shapes: Sequence[OpGroup], sites: Sequence[OpGroup]) -> list[str]:

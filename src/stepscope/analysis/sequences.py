@@ -21,7 +21,7 @@ from stepscope.analysis.grouping import enclosing
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.report import Cell, Field, Report, Rows, Section, percent
+from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
 
 I64 = NDArray[np.int64]
 K = EventKind
@@ -233,7 +233,7 @@ def merge(partials: Sequence[Partial]) -> SequencesReport:
     return SequencesReport(
         **header([part.origin for part in partials]),
         rows=tuple(_cells(run, total) for run in streams),
-        ops=tuple({"op": run.op, "host_us": _us(run.host_ps), **_cells(run, total)} for run in ops),
+        ops=tuple({"op": run.op, "host_us": round_us(run.host_ps), **_cells(run, total)} for run in ops),
     )
 
 
@@ -254,13 +254,9 @@ def _cells(run: Run, total: int) -> dict[str, Cell]:
     return {
         "length": run.length,
         "count": run.count,
-        "device_us": _us(run.device_ps),
-        "avg_device_us": _us(run.device_ps / run.count),
+        "device_us": round_us(run.device_ps),
+        "avg_device_us": round_us(run.device_ps / run.count),
         "percent": percent(run.device_ps, total),
         "launches_saved": run.count * (run.length - 1),
         "kernels": _ARROW.join([*run.kernels, *([f"{more} more"] if more else [])]),
     }
-
-
-def _us(ps: float) -> float:
-    return round(ps / 1e6, 6)

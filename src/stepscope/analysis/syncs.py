@@ -241,9 +241,9 @@ def _cells(row: SyncRow, steps: int, steps_ps: int) -> dict[str, Cell]:
         "call_site": row.site or None,
         "count": row.count,
         "per_step": round(row.in_steps / steps, 3) if steps else None,
-        "total_us": round(row.total_ps / 1e6, 6),
-        "avg_us": round(row.total_ps / row.count / 1e6, 6),
-        "max_us": round(row.max_ps / 1e6, 6),
+        "total_us": round_us(row.total_ps),
+        "avg_us": round_us(row.total_ps / row.count),
+        "max_us": round_us(row.max_ps),
         "step_percent": percent(row.in_steps_ps, steps_ps),
     }
 

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from stepscope.analysis.iterators import IteratorCalls, iterator_calls, last_part, parent_name
 from stepscope.analysis.pipeline_advice import suggestion
 from stepscope.model import EventKind, HostTrace
-from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, round_us
+from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, round_ms, round_us
 
 I64 = NDArray[np.int64]
 
@@ -463,7 +463,7 @@ def _graph(execution: Execution, bottleneck: str | None) -> tuple[dict[str, Cell
             "parent": number.get(parent_name(node.long_name)) if at else None,
             "name": last_part(node.long_name),
             "long_name": node.long_name,
-            "start_ms": round(node.start_ps / 1e9, 6),
+            "start_ms": round_ms(node.start_ps),
             "total_us": round_us(node.total_ps),
             "self_us": round_us(node.self_ps),
             "calls": node.calls,
@@ -485,7 +485,7 @@ def _pipeline_row(host: str, pipeline: Pipeline) -> dict[str, Cell]:
         "min_us": round_us(pipeline.min_ps),
         "mean_us": round_us(pipeline.total_ps / pipeline.calls),
         "max_us": round_us(pipeline.max_ps),
-        "total_ms": round(pipeline.total_ps / 1e9, 6),
+        "total_ms": round_ms(pipeline.total_ps),
         "bottleneck": last_part(pipeline.bottleneck) or None,
         "iterators": pipeline.iterators,
     }
@@ -498,7 +498,7 @@ def _execution_row(host: str, pipeline: Pipeline, execution: Execution) -> dict[
         "host": host,
         "pipeline": pipeline.name,
         "rank": execution.rank,
-        "start_ms": round(execution.start_ps / 1e9, 6),
+        "start_ms": round_ms(execution.start_ps),
         "duration_us": round_us(execution.duration_ps),
         "bottleneck": last_part(name) if name else None,
         "graph": list(_graph(execution, name)),

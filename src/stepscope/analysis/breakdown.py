@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.blocking import blocking_calls, without_waits
+from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.stepping import HostSteps
-from stepscope.model import EventKind, HostTrace, Kind, LineKind, Trait
+from stepscope.model import EventKind, HostTrace, Kind, Trait
 
 I64 = NDArray[np.int64]
 K = EventKind
@@ -135,15 +136,15 @@ class Breakdown:
 
     def categories_ps(self) -> dict[str, I64]:
         """Time of each category: int64 of shape (steps,)."""
-        return _by_category(self.per_step_ps)
+        return by_category(self.per_step_ps)
 
     def between_categories_ps(self) -> dict[str, int]:
         """Time of each category between the steps."""
-        return {category: int(time) for category, time in _by_category(self.between_ps).items()}
+        return {category: int(time) for category, time in by_category(self.between_ps).items()}
 
 
-def _by_category(by_rank: I64) -> dict[str, I64]:
-    """Sums ranks, the last axis, by category."""
+def by_category(by_rank: I64) -> dict[str, I64]:
+    """Sums ranks, the last axis, by category, in the order of CATEGORIES."""
     sums = {category: np.zeros(by_rank.shape[:-1], np.int64) for category in CATEGORIES}
     for rank, category in CATEGORY_OF_RANK.items():
         sums[category] = sums[category] + by_rank[..., rank]
@@ -158,7 +159,7 @@ def rank_events(trace: HostTrace) -> NDArray[np.uint8]:
     for row, ranks in enumerate((of_host, _RANK_OF_DEVICE_KIND)):
         by_kind[row, list(ranks)] = list(ranks.values())
     rank: NDArray[np.uint8] = np.where(device, by_kind[1][trace.events.kind], by_kind[0][trace.events.kind])
-    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    threads = on_threads(trace)
     rank[~(threads | device)] = Rank.NONE
     if trace.device_planes():
         rank[blocking_calls(trace)] = Rank.NONE  # who waits for a device launches nothing
@@ -178,15 +179,15 @@ def breakdown(trace: HostTrace, steps: HostSteps) -> Breakdown:
     known = (rank > Rank.NONE) & (links.extent_ps > 0)
     abut = bool((steps.start_ps[1:] >= steps.end_ps[:-1]).all())
     ours = steps.label >= 0
-    own = _outer_rows(known & (ours | is_device_work(trace) if abut else ours), rank, links.parent)
+    own = outer_rows(known & (ours | is_device_work(trace) if abut else ours), rank, links.parent)
     row, start, end = active_parts(trace, own)
     label = None if abut else steps.label[row]
-    totals = _time_by_rank(rank[row], start, end, steps.start_ps, steps.end_ps, label)
+    totals = time_by_rank(rank[row], start, end, steps.start_ps, steps.end_ps, label)
     between = np.zeros(len(Rank), np.int64)
     if abut and steps.line >= 0:  # steps that are not a thread's own leave no gaps to speak of
         near = ours | (trace.events.line == steps.line) | is_device_work(trace)
-        row, start, end = active_parts(trace, _outer_rows(known & near, rank, links.parent))
-        gaps = _time_by_rank(rank[row], start, end, steps.end_ps[:-1], steps.start_ps[1:])
+        row, start, end = active_parts(trace, outer_rows(known & near, rank, links.parent))
+        gaps = time_by_rank(rank[row], start, end, steps.end_ps[:-1], steps.start_ps[1:])
         between = gaps.sum(axis=0)
     compute = own[(rank[own] >= Rank.COMPUTE) & ours[own]]
     one = np.zeros(len(compute), np.int32)
@@ -209,15 +210,15 @@ def active_parts(trace: HostTrace, rows: I64) -> tuple[I64, I64, I64]:
     return rows[at], start, end
 
 
-def _outer_rows(member: NDArray[np.bool_], rank: NDArray[np.uint8], parent: NDArray[np.int32]) -> I64:
-    """Members but for those inside a member of their own or a higher rank, which decide no instant."""
+def outer_rows(member: NDArray[np.bool_], rank: NDArray[np.uint8], parent: NDArray[np.int32]) -> I64:
+    """Rows of the members but for those inside a member of their own or a higher rank, which decide no instant."""
     rows = np.flatnonzero(member)
     above = parent[rows]
     inner = (above >= 0) & member[above] & (rank[above] >= rank[rows])
     return rows[~inner]
 
 
-def _time_by_rank(
+def time_by_rank(
     rank: NDArray[np.uint8], start: I64, end: I64, begin: I64, stop: I64, span: NDArray[np.int32] | None = None
 ) -> I64:
     """Time of each span `begin:stop` by rank, what no event explains as NONE: int64 of shape (spans, ranks).

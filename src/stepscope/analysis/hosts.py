@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from stepscope.analysis.breakdown import CATEGORIES, Breakdown, breakdown
 from stepscope.analysis.grouping import is_device_work
+from stepscope.analysis.origin import origin_of
 from stepscope.analysis.stepping import HostSteps, steps_of
 from stepscope.model import HostTrace
 
@@ -77,7 +78,7 @@ def steps_of_host(trace: HostTrace) -> StepsOfHost:
         has_device=bool(is_device_work(trace).any()),
         rows=_rows(steps, parts),
         between_ps=parts.between_categories_ps() if steps.line >= 0 else {},
-        problems=[str(problem) for problem in trace.problems] + list(trace.recorder_messages),
+        problems=origin_of(trace).problems,
         partial=trace.partial,
     )
 

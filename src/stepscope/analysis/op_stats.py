@@ -26,6 +26,7 @@ from stepscope.analysis.attribution import Shares, names_of, number_pairs, share
 from stepscope.analysis.kernel_facts import stated_bytes
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.op_work import OpWork, device_calls, device_work, eager_dispatch, host_work
+from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_6, round_us
@@ -194,14 +195,12 @@ class Peaks:
 class Partial:
     """What one host contributes."""
 
-    host: str
+    origin: Origin
     device: Side
     on_host: Side
     stand_in: str | None
     attributed: Shares
     peaks: Peaks | None
-    problems: list[str]
-    partial: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,14 +259,12 @@ def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
     on_host, on_device = host_work(trace), device_work(trace)
     return Partial(
-        host=trace.host,
+        origin=origin_of(trace),
         device=_side(trace, on_device, device_calls(trace, on_device), _device_idle(trace, on_device.rows)),
         on_host=_side(trace, on_host, None, _host_idle(trace, on_host)),
         stand_in=_STAND_INS.get(on_host.stand_in) if on_host.stand_in else None,
         attributed=shares(trace),
         peaks=_peaks(trace),
-        problems=[str(problem) for problem in trace.problems] + list(trace.recorder_messages),
-        partial=trace.partial,
     )
 
 
@@ -405,9 +402,7 @@ def merge(partials: Sequence[Partial]) -> OpStatsReport:
     for name, side in sides.items():
         rows += _side_rows(name, side, len(rows), peaks)
     return OpStatsReport(
-        hosts=tuple(part.host for part in partials),
-        warnings=tuple(dict.fromkeys(_warnings(partials, sides))),
-        partial=any(part.partial for part in partials),
+        **header([part.origin for part in partials], _warnings(partials, sides)),
         rows=tuple(rows),
         totals={key: value for name, side in sides.items() for key, value in _totals(name, side).items()},
         distributions=tuple(row for name, side in sides.items() for row in _distributions(name, side)),
@@ -557,10 +552,9 @@ def _distribution(where: str, by: str, found: list[tuple[str, int]], side: Side)
 
 
 def _warnings(partials: Sequence[Partial], sides: dict[str, Side]) -> list[str]:
-    found = [problem for part in partials for problem in part.problems]
     if not any(side.ops for side in sides.values()):
-        return [*found, _EMPTY]
-    found += attribution.warning([part.attributed for part in partials])
+        return [_EMPTY]
+    found = attribution.warning([part.attributed for part in partials])
     stand_ins = dict.fromkeys(part.stand_in for part in partials if part.stand_in)
     found += [f"a host recorded no ops, so {what} stand for them" for what in stand_ins]
     for name, side in sides.items():

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.analysis.iterators import IteratorCalls, iterator_calls, last_part, parent_name
+from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.pipeline_advice import suggestion
 from stepscope.model import EventKind, HostTrace
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, round_ms, round_us
@@ -148,13 +149,11 @@ class Pipeline:
 class Partial:
     """What one host contributes."""
 
-    host: str
+    origin: Origin
     framework: str
     waits: int
     has_roots: bool
     pipelines: list[Pipeline]
-    problems: list[str]
-    partial: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,13 +228,11 @@ def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
     calls = iterator_calls(trace)
     return Partial(
-        host=trace.host,
+        origin=origin_of(trace),
         framework=trace.framework,
         waits=int((trace.events.kind == EventKind.INPUT_WAIT).sum()),
         has_roots=calls.has_roots,
         pipelines=list(_pipelines(trace, calls)),
-        problems=[str(problem) for problem in trace.problems] + list(trace.recorder_messages),
-        partial=trace.partial,
     )
 
 
@@ -412,13 +409,11 @@ def _in_tree_order(named: list[tuple[str, int]]) -> list[int]:
 
 def merge(partials: Sequence[Partial]) -> TfDataReport:
     """The analysis of the session."""
-    found = [(part.host, pipeline) for part in partials for pipeline in part.pipelines]
+    found = [(part.origin.host, pipeline) for part in partials for pipeline in part.pipelines]
     found.sort(key=lambda item: (item[1].name.startswith("Device"), -item[1].max_ps))
     bottleneck, graph = (None, ()) if not found else _worst(*found[0])
     return TfDataReport(
-        hosts=tuple(part.host for part in partials),
-        warnings=_warnings(partials),
-        partial=any(part.partial for part in partials),
+        **header([part.origin for part in partials], _warnings(partials)),
         pipelines=tuple(_pipeline_row(host, pipeline) for host, pipeline in found),
         bottleneck=bottleneck,
         graph=graph,
@@ -530,16 +525,14 @@ def _time(ps: int) -> str:
     return f"{ps / 1e9:,.2f} ms" if ps >= 1e9 else f"{ps / 1e6:,.1f} us"
 
 
-def _warnings(partials: Sequence[Partial]) -> tuple[str, ...]:
-    warnings = [problem for part in partials for problem in part.problems]
+def _warnings(partials: Sequence[Partial]) -> Iterator[str]:
     if not any(part.pipelines for part in partials):
-        warnings.append(_why_empty(partials))
+        yield _why_empty(partials)
     if any(not part.has_roots for part in partials):
-        warnings.append(
+        yield (
             "no call of an outermost iterator ended during the capture, so the outermost that did are shown; capture "
             "for longer than one call takes"
         )
-    return tuple(dict.fromkeys(warnings))
 
 
 def _why_empty(partials: Sequence[Partial]) -> str:

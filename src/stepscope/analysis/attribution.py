@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
+from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest, is_device_work, launched_before
 from stepscope.analysis.hlo import programs
 from stepscope.analysis.op_names import op_name
@@ -291,7 +292,7 @@ def _nodes_of_device(node: I64, original: I64, rows: I64, op: I32) -> dict[int, 
 
 def _nodes_of_host(trace: HostTrace, node: I64, table: _OpTable) -> dict[int, int]:
     """Ops around the host calls that recorded nodes."""
-    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    threads = on_threads(trace)
     calls = np.flatnonzero(threads & (node != 0))
     around = _around(trace, calls)
     known: dict[int, int] = {}

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.analysis.attribution import attribute
+from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.kernel_names import brief
-from stepscope.analysis.stepping import steps_of
-from stepscope.model import EventKind, HostTrace, LineKind, stat_names
+from stepscope.analysis.stepping import steps_of, steps_of_events
+from stepscope.model import EventKind, HostTrace, stat_names
 
 I64 = NDArray[np.int64]
 K = EventKind
@@ -69,7 +70,7 @@ def collective_rows(trace: HostTrace) -> I64:
     device = np.flatnonzero(is_device_work(trace) & (trace.events.kind == K.COLLECTIVE))
     if len(device) or trace.device_planes():
         return device
-    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    threads = on_threads(trace)
     calls = np.flatnonzero(threads & (trace.events.kind == K.COLLECTIVE_CALL))
     types = trace.events.type[calls]
     by_library = [
@@ -98,12 +99,8 @@ def collectives_of(trace: HostTrace) -> Collectives:
 
 
 def _step_numbers(trace: HostTrace, rows: I64) -> list[int]:
-    """The step that each collective belongs to, else the one during which it starts, else -1."""
-    steps, start = steps_of(trace), trace.events.start_ps[rows]
-    at = np.searchsorted(steps.start_ps, start, side="right") - 1
-    during = np.where((at >= 0) & (start < np.append(steps.end_ps, 0)[at]), at, -1)
-    label = np.where(steps.label[rows] >= 0, steps.label[rows], during)
-    numbers: list[int] = np.append(steps.number, -1)[label].tolist()
+    """The number of the step that each collective belongs to, -1 without one."""
+    numbers: list[int] = np.append(steps_of(trace).number, -1)[steps_of_events(trace, rows)].tolist()
     return numbers
 
 

@@ -26,11 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.analysis.collectives import Collectives, collective_rows, collectives_of
+from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.spans import Spans, spans_of
 from stepscope.analysis.stepping import steps_of
-from stepscope.model import EventKind, HostTrace, LineKind, stat_names
+from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms, round_us
 
 I64 = NDArray[np.int64]
@@ -166,7 +167,7 @@ def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans]:
     if device.any():
         computes, all_work = np.flatnonzero(device & np.isin(kind, _COMPUTES)), np.flatnonzero(device)
     else:
-        threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+        threads = on_threads(trace)
         computes = np.flatnonzero(threads & np.isin(kind, _HOST_COMPUTES))
         all_work = np.concatenate([computes, collectives])
     return spans_of(trace, computes), spans_of(trace, collectives), spans_of(trace, all_work)

@@ -158,9 +158,10 @@ def copied_bytes(text: str) -> int | None:
 
 
 def stated_bytes(trace: HostTrace, rows: I64, with_copies: bool = True) -> I64 | None:
-    """Bytes that each event accesses or copies, -1 where the trace does not state it; None if it never does."""
+    """Bytes that each event accesses or, `with_copies`, copies: int64 of shape (n,), -1 where the trace does not state
+    it; None if it never does."""
     out = None
-    for names in (stat_names.BYTES_COPIED, stat_names.BYTES_ACCESSED)[not with_copies :]:
+    for names in (stat_names.BYTES_COPIED, stat_names.BYTES_ACCESSED) if with_copies else (stat_names.BYTES_ACCESSED,):
         if trace.has_stat(names):
             stated = trace.stat_ints(names, rows=rows)
             out = stated if out is None else np.where(stated >= 0, stated, out)

@@ -19,7 +19,7 @@ from stepscope.analysis.allocations import (
     lifetimes,
     op_names,
 )
-from stepscope.analysis.stepping import steps_of
+from stepscope.analysis.stepping import steps_of, steps_of_events
 from stepscope.model import HostTrace
 
 I64 = NDArray[np.int64]
@@ -282,15 +282,12 @@ def _texts(trace: HostTrace, rows: I64) -> list[str | None]:
 
 
 def _steps(trace: HostTrace, events: I64) -> list[int | None]:
-    """The step that each event belongs to, else the one during which it happens."""
+    """The number of the step that each event belongs to."""
     steps = steps_of(trace)
-    if steps.source == "none" or not len(steps.number):
+    if steps.source == "none":
         return [None] * len(events)
-    label, time = steps.label[events].astype(np.int64), trace.events.start_ps[events]
-    at = np.searchsorted(steps.start_ps, time, side="right") - 1
-    during = np.where((at >= 0) & (time < steps.end_ps[at]), at, UNKNOWN)
-    label = np.where(label >= 0, label, during)
-    return [int(steps.number[row]) if row >= 0 else None for row in label.tolist()]
+    rows = steps_of_events(trace, events).tolist()
+    return [int(steps.number[row]) if row >= 0 else None for row in rows]
 
 
 # -- breakdown ---------------------------------------------------------------------------------------------------

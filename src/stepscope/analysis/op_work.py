@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.attribution import attribute, instruction_names, names_of, number_pairs
+from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest, spread_labels
 from stepscope.analysis.op_names import op_name
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
@@ -51,7 +52,7 @@ class OpWork:
 
 def host_work(trace: HostTrace) -> OpWork:
     """The ops on the host's threads; where there are none, what comes closest to them."""
-    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    threads = on_threads(trace)
     chosen, stand_in = _host_events(trace.events.kind, threads)
     # A wait inside a wait is the same wait, seen by the function that implements the op.
     kind, parent = trace.events.kind, forest(trace).parent

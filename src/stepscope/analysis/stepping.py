@@ -77,6 +77,15 @@ def steps_of(trace: HostTrace) -> HostSteps:
     return trace.derived("steps", _find)
 
 
+def steps_of_events(trace: HostTrace, rows: I64) -> I64:
+    """The step that each of some events belongs to, else the one during which it begins: int64 of shape (n,), rows of
+    the steps, -1 without one."""
+    steps, start = steps_of(trace), trace.events.start_ps[rows]
+    at = np.searchsorted(steps.start_ps, start, side="right") - 1
+    during = np.where((at >= 0) & (start < np.append(steps.end_ps, 0)[at]), at, -1)
+    return np.where(steps.label[rows] >= 0, steps.label[rows], during)
+
+
 def whole_steps(trace: HostTrace) -> HostSteps:
     """The steps that the capture's edges do not cut, from which averages are taken; all if it cuts each of them."""
     return trace.derived("whole steps", _whole_ones)

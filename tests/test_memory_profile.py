@@ -792,6 +792,6 @@ def test_every_number_of_a_device_names_a_memory(place: dict[str, int], memory: 
 @pytest.mark.parametrize(("stated", "shown"), [(0.25, 25.0), (-1.0, None), (7.0, None), (float("inf"), None)])
 def test_fragmentation_beyond_its_range_is_unknown(stated: float, shown: float | None) -> None:
     host = Host()
-    Memory(host.line).allocate(1, 30, fragmentation=stated)
+    Memory(host.line).allocate(1, 30, addr=1, fragmentation=stated)
 
     assert only(profile(host))["peak"]["fragmentation_percent"] == shown

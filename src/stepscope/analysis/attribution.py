@@ -26,6 +26,7 @@ from stepscope.analysis.grouping import forest, is_device_work, launched_before
 from stepscope.analysis.hlo import programs
 from stepscope.analysis.op_names import op_name
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
+from stepscope.model.arrays import number_pairs
 from stepscope.report import Field, percent, round_us
 
 I32 = NDArray[np.int32]
@@ -127,14 +128,6 @@ def shares(trace: HostTrace, among: NDArray[np.bool_] | None = None) -> Shares:
 def names_of(trace: HostTrace, rows: I64) -> I64:
     """String rows of the names of some events: int64 of shape (n,)."""
     return trace.event_types.name[trace.events.type[rows]].astype(np.int64)
-
-
-def number_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> tuple[I32, I64]:
-    """Numbers different pairs from 0 as they appear: int32 of shape (n,), and where each number is first."""
-    slots = np.full(1 << max(4, (2 * len(a) - 1).bit_length()), -1, np.int32)
-    out, first = np.empty(len(a), np.int32), np.empty(len(a), np.int64)
-    count = kernels.ops.number_pairs(a.astype(np.int64), b.astype(np.int64), slots, first, out)
-    return out, first[:count]
 
 
 # -- the parts of an attribution -----------------------------------------------------------------------------------

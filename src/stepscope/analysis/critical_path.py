@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.attribution import names_of, number_pairs
+from stepscope.analysis.attribution import names_of
 from stepscope.analysis.blocking import blocking_calls
 from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import enclosing, forest, is_device_work
@@ -29,6 +29,7 @@ from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.stepping import HostSteps, steps_of
 from stepscope.model import EventKind, HostTrace, Kind
+from stepscope.model.arrays import number_pairs
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
 
 I64 = NDArray[np.int64]

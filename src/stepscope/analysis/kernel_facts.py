@@ -14,8 +14,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.attribution import number_pairs
 from stepscope.model import HostTrace, stat_names
+from stepscope.model.arrays import number_pairs
 
 T = TypeVar("T")
 Dimensions = tuple[int, int, int]

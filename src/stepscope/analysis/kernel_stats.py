@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis import attribution, device_use, launches
-from stepscope.analysis.attribution import Shares, attribute, names_of, number_pairs, shares
+from stepscope.analysis.attribution import Shares, attribute, names_of, shares
 from stepscope.analysis.device_use import DeviceUse
 from stepscope.analysis.kernel_facts import Launch, launches_of
 from stepscope.analysis.kernel_names import brief
@@ -23,6 +23,7 @@ from stepscope.analysis.launches import StreamLaunches, launches_of_streams
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
+from stepscope.model.arrays import number_pairs
 from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_us
 
 I64 = NDArray[np.int64]

@@ -16,10 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.attribution import attribute, names_of, number_pairs
+from stepscope.analysis.attribution import attribute, names_of
 from stepscope.analysis.grouping import forest, spread_labels
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import number_pairs
 from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
 
 I32 = NDArray[np.int32]

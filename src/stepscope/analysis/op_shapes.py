@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.attribution import attribute, names_of, number_pairs
+from stepscope.analysis.attribution import attribute, names_of
 from stepscope.analysis.call_sites import call_sites, site_text
 from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import number_pairs
 from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
 
 I64 = NDArray[np.int64]

@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis import attribution
-from stepscope.analysis.attribution import Shares, names_of, number_pairs, shares
+from stepscope.analysis.attribution import Shares, names_of, shares
 from stepscope.analysis.kernel_facts import stated_bytes
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.op_work import OpWork, device_calls, device_work, eager_dispatch, host_work
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import number_pairs
 from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_6, round_us
 
 I32 = NDArray[np.int32]

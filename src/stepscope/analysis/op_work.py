@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.attribution import attribute, instruction_names, names_of, number_pairs
+from stepscope.analysis.attribution import attribute, instruction_names, names_of
 from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest, spread_labels
 from stepscope.analysis.op_names import op_name
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
+from stepscope.model.arrays import number_pairs
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.attribution import attribute, names_of, number_pairs
+from stepscope.analysis.attribution import attribute, names_of
 from stepscope.analysis.grouping import enclosing
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model.arrays import number_pairs
 from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
 
 I64 = NDArray[np.int64]

@@ -23,13 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.attribution import names_of, number_pairs
+from stepscope.analysis.attribution import names_of
 from stepscope.analysis.blocking import blocking_calls
 from stepscope.analysis.call_sites import call_sites, site_text
 from stepscope.analysis.grouping import enclosing, is_device_work
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import number_pairs
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_us
 
 I32 = NDArray[np.int32]

@@ -18,7 +18,7 @@ from stepscope import kernels
 from stepscope.analysis.timeline.counters import Counter
 from stepscope.export.content import FULL_NAME, I32, I64, Content, Process, contents, shown_names
 from stepscope.model import EventKind, HostTrace, StatTag
-from stepscope.model.tables import offsets_of
+from stepscope.model.arrays import offsets_of
 
 _AT_ONCE = 1 << 16
 _NUMBER_BYTES = 28  # a time with its decimals, or a 64-bit integer with its sign

@@ -16,7 +16,7 @@ from stepscope.analysis.timeline.counters import Counter
 from stepscope.export.content import FULL_NAME, I32, I64, Content, Process, contents, shown_names
 from stepscope.formats.xspace.encode import Mask, Messages
 from stepscope.model import EventKind, HostTrace, Stats, StatTag, Strings
-from stepscope.model.tables import offsets_of, run_rows
+from stepscope.model.arrays import offsets_of, run_rows
 
 _AT_ONCE = 1 << 15
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stepscope.errors import Problem
+from stepscope.model.arrays import offsets_of
 from stepscope.model.kinds import EventKind, LineKind, PlaneKind, StatTag, Trait
 from stepscope.model.strings import Strings
-from stepscope.model.tables import I64, Events, EventTypes, Lines, Planes, Stats, offsets_of
+from stepscope.model.tables import I64, Events, EventTypes, Lines, Planes, Stats
 from stepscope.model.trace import HostTrace, StatValue
 
 _Row = tuple[int, int, int]  # stat: name, tag, value

@@ -7,29 +7,17 @@ string table; -1 means "none".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope.model.arrays import offsets_of, run_rows
+
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 U8 = NDArray[np.uint8]
-
-
-def offsets_of(counts: NDArray[np.integer] | NDArray[np.bool_] | Sequence[int]) -> I64:
-    """Where each of several runs of rows begins, and where the last ends: int64 of shape (runs + 1,)."""
-    offsets = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    return offsets
-
-
-def run_rows(begins: I64, counts: I64) -> I64:
-    """The rows of several runs, one run after the other: int64 of shape (sum of counts,)."""
-    offsets = offsets_of(counts)
-    return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], counts)
 
 
 def column(dtype: type[np.generic], unit: str, doc: str) -> Any:

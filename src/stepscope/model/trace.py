@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.errors import Problem
+from stepscope.model.arrays import run_rows
 from stepscope.model.kinds import LineKind, PlaneKind, StatTag
 from stepscope.model.strings import Strings
-from stepscope.model.tables import I32, I64, Events, EventTypes, Lines, Planes, Stats, run_rows
+from stepscope.model.tables import I32, I64, Events, EventTypes, Lines, Planes, Stats
 
 T = TypeVar("T")
 

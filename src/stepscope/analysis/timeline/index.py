@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.tables import offsets_of
+from stepscope.model.arrays import offsets_of
 
 if TYPE_CHECKING:
     from stepscope.kernels.pyramid import Levels, Rows, Slices

@@ -17,7 +17,7 @@ from stepscope.errors import Problem
 from stepscope.formats.kineto.classify import is_pytorch
 from stepscope.formats.kineto.devices import gpu_stats, host_stats
 from stepscope.formats.kineto.document import Raw, decode
-from stepscope.formats.kineto.events import Kept, Oddities, Sorts, keep_events, number_pairs, sorts_of
+from stepscope.formats.kineto.events import Kept, Oddities, Sorts, keep_events, sorts_of
 from stepscope.formats.kineto.lines import Layout, by_time, lay_out
 from stepscope.formats.kineto.links import Extra, link, respell
 from stepscope.formats.xspace import classify as xspace
@@ -35,7 +35,8 @@ from stepscope.model import (
     StatTag,
     StatValue,
 )
-from stepscope.model.tables import I32, I64, offsets_of
+from stepscope.model.arrays import number_pairs, offsets_of
+from stepscope.model.tables import I32, I64
 
 _KINETO_KEYS = ("schemaVersion", "deviceProperties", "traceName")
 _EPOCH_US = 10**15  # times above this many microseconds are counted from 1970: it was 2001 then

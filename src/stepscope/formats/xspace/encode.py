@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.model import Strings
-from stepscope.model.tables import offsets_of
+from stepscope.model.arrays import offsets_of
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]

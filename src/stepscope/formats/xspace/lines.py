@@ -19,7 +19,7 @@ from stepscope.formats.xspace.damage import Damage
 from stepscope.formats.xspace.names import I64, NO_ROWS
 from stepscope.formats.xspace.planes import Bytes, Plane, Ranges, stat_columns
 from stepscope.kernels import wire
-from stepscope.model.tables import offsets_of, run_rows
+from stepscope.model.arrays import offsets_of, run_rows
 
 _CHUNK_BYTES = 4 << 20  # of lines, for one task
 _MOST_THREADS = 8

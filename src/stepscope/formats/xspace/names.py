@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from stepscope.kernels import wire
 from stepscope.model import Strings
-from stepscope.model.tables import offsets_of
+from stepscope.model.arrays import offsets_of
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]

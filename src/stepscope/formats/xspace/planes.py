@@ -13,7 +13,7 @@ from stepscope.formats.xspace.damage import Damage
 from stepscope.formats.xspace.names import I32, I64, NO_ROWS, Interner, Lookup
 from stepscope.kernels import wire
 from stepscope.model import PlaneKind, Stats
-from stepscope.model.tables import offsets_of
+from stepscope.model.arrays import offsets_of
 
 Bytes = NDArray[np.uint8]
 Ranges = tuple[I64, I64]

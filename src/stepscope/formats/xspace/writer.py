@@ -18,7 +18,7 @@ from stepscope.formats.xspace.clock import line_zeros_ps
 from stepscope.formats.xspace.encode import I64, Messages, encode_children
 from stepscope.formats.xspace.kinds import with_kinds
 from stepscope.model import EventKind, HostTrace, PlaneKind, Stats, StatTag
-from stepscope.model.tables import offsets_of
+from stepscope.model.arrays import offsets_of
 
 _EVENTS_AT_ONCE = 1 << 16
 

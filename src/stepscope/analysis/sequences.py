@@ -201,7 +201,8 @@ def _repeated(names: I64, begin: I64, length: int) -> list[I64]:
     """Where the sequences of one length begin that occur often enough, those that occur most often."""
     if not len(begin):
         return []
-    _, group, count = np.unique(_hashes(names, begin, begin + length), return_inverse=True, return_counts=True)
+    group, _ = number_pairs(_hashes(names, begin, begin + length), np.zeros(len(begin), np.int64))
+    count = np.bincount(group)
     order = np.argsort(group, kind="stable")
     bounds = np.append(0, np.cumsum(count))
     often = np.argsort(-count, kind="stable")[:MOST_ROWS]

@@ -98,11 +98,11 @@ class DeviceFacts:
             are all that a device does.
         collectives: pieces of communication; `collective_ps` their median length, `exposed_collectives_ps` the time in
             which they are all that a device does; `communicating` lists the largest.
-        idle_ps: the part of it without work on any device.
+        idle_ps: the part of `observed_ps` without work on any device.
         gaps: how many times without work there are; `longest_gap_ps` is the longest, `longest_gaps` are its begin and
             end and those of the next ones.
-        after_sync_ps: the part in gaps during which the host comes back from waiting for the device.
-        syncs: such waits.
+        after_sync_ps: the part of `idle_ps` in gaps during which the host comes back from waiting for the device;
+            `syncs` counts these waits.
         calls: calls into the devices' runtime, with the time in which the devices stand idle meanwhile, longest first.
     """
 

@@ -155,7 +155,7 @@ class LoadedProfile:
         self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
         self._bytes_read[file.host] = 0
         with reading.listening(lambda nbytes: self._note_read(file, nbytes)):
-            trace = _read(file)
+            trace = _read_trace(file)
         self._bytes_read[file.host] = file.size or 0
         self._events_read[file.host] = len(trace.events)
         if len(trace.events) >= WORTH_KEEPING:
@@ -271,7 +271,7 @@ class LoadedProfile:
         return partial
 
 
-def _read(file: HostFile) -> HostTrace:
+def _read_trace(file: HostFile) -> HostTrace:
     """Reads a host's file, and imports what decodes it while the disk or the network is at work."""
     if file.format.takes_pieces and (file.size or 0) >= _WORTH_PIECES_BYTES:
         return file.format.read(reading.told(store.read_pieces(file.path)), file.path, file.host)

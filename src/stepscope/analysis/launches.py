@@ -87,6 +87,11 @@ def launches_of_streams(trace: HostTrace) -> list[StreamLaunches]:
     return sorted(streams, key=lambda stream: (-stream.busy_ps, stream.device, stream.stream))[:MOST_STREAMS]
 
 
+def stream_name(trace: HostTrace, line: int) -> str:
+    """A stream's name, its number if it has none."""
+    return trace.line_name(line) or str(trace.lines.line_id[line])
+
+
 def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, pieces: I64) -> StreamLaunches:
     events = trace.events
     start, duration = events.start_ps[rows], events.duration_ps[rows]
@@ -103,8 +108,7 @@ def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, piece
     ends = start + duration
     return StreamLaunches(
         device=trace.plane_name(int(trace.lines.plane[line])),
-        stream=trace.strings[trace.lines.display_name[line] or trace.lines.name[line]]
-        or str(trace.lines.line_id[line]),
+        stream=stream_name(trace, line),
         kernels=int(kernel.sum()),
         kernels_ps=int(duration[kernel].sum()),
         short=int(short.sum()),

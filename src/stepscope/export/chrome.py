@@ -21,6 +21,7 @@ from stepscope.model import EventKind, HostTrace, StatTag
 from stepscope.model.arrays import offsets_of
 
 _AT_ONCE = 1 << 16
+_KIND_NAMES = {int(kind): kind.name.lower() for kind in EventKind}
 _NUMBER_BYTES = 28  # a time with its decimals, or a 64-bit integer with its sign
 
 
@@ -142,8 +143,7 @@ def _events(content: Content) -> Iterator[bytes]:
 
 
 def _kind(kind: int) -> bytes:
-    known = kind in EventKind._value2member_map_
-    name = EventKind(kind).name.lower() if known else "other"
+    name = _KIND_NAMES.get(kind, "other")
     return f',"cat":"{name},stepscope","args":{{'.encode()
 
 

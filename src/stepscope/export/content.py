@@ -138,8 +138,8 @@ def _content(trace: HostTrace, shift_ps: int, pid: int, tid: int, suffix: str) -
 
 def _track(trace: HostTrace, planes: list[Process], tid: int, key: int) -> Track:
     line, lane = key >> 32, key & 0xFFFF_FFFF
-    name = trace.strings[trace.lines.display_name[line]] or trace.strings[trace.lines.name[line]]
-    return Track(planes[int(trace.lines.plane[line])], tid, name + (f" ({lane + 1})" if lane else ""))
+    name = trace.line_name(line) + (f" ({lane + 1})" if lane else "")
+    return Track(planes[int(trace.lines.plane[line])], tid, name)
 
 
 def _process_of(trace: HostTrace, planes: list[Process], pid: int, counter: Counter) -> Process:

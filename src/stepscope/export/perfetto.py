@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from stepscope.analysis.timeline.counters import Counter
 from stepscope.export.content import FULL_NAME, I32, I64, Content, Process, contents, shown_names
-from stepscope.formats.xspace.encode import Mask, Messages
+from stepscope.formats.xspace.encode import Mask, Messages, delimited_head, varint
 from stepscope.model import EventKind, HostTrace, Stats, StatTag, Strings
 from stepscope.model.arrays import offsets_of, run_rows
 
@@ -58,8 +57,9 @@ def _names(content: Content, sequence: int) -> Iterator[bytes]:
     yield _interned(sequence, _name(_KEYS, len(trace.strings) + 1, FULL_NAME))
     texts = np.union1d(_rows_with(trace, StatTag.STRING), trace.event_types.name[types])
     yield from _texts(sequence, _TEXTS, trace.strings, texts, texts)
-    for row in _rows_with(trace, StatTag.BYTES).tolist():
-        yield _interned(sequence, _name(_TEXTS, _bytes_number(trace, row), f"{len(trace.strings.raw(row)):,} bytes"))
+    raw = _rows_with(trace, StatTag.BYTES)
+    for row, number in zip(raw.tolist(), _bytes_numbers(trace, raw).tolist(), strict=True):
+        yield _interned(sequence, _name(_TEXTS, number, f"{len(trace.strings.raw(row)):,} bytes"))
 
 
 def _rows_with(trace: HostTrace, tag: StatTag) -> I64:
@@ -67,9 +67,9 @@ def _rows_with(trace: HostTrace, tag: StatTag) -> I64:
     return np.union1d(*(stats.value[stats.tag == tag] for stats in (trace.event_stats, trace.type_stats)))
 
 
-def _bytes_number(trace: HostTrace, row: Any) -> Any:
-    """What refers to the size of some bytes, which are no text: numbers after those of all texts."""
-    return len(trace.strings) + 1 + row
+def _bytes_numbers(trace: HostTrace, rows: I64) -> I64:
+    """What refers to the sizes of some bytes, which are no text: numbers after those of all texts."""
+    return len(trace.strings) + 1 + rows
 
 
 def _texts(sequence: int, field: int, strings: Strings, numbers: I64 | I32, texts: I64 | I32) -> Iterator[bytes]:
@@ -190,7 +190,7 @@ def _annotations(trace: HostTrace, types: Stats, events: I64, wanted: Mask) -> t
     told.numbers(_UNSIGNED, value, tag == StatTag.UINT).numbers(_INTEGER, value, tag == StatTag.INT)
     told.doubles(_REAL, value, tag == StatTag.DOUBLE)
     told.numbers(_TEXT, value + 1, tag == StatTag.STRING)
-    told.numbers(_TEXT, _bytes_number(trace, value), tag == StatTag.BYTES)
+    told.numbers(_TEXT, _bytes_numbers(trace, value), tag == StatTag.BYTES)
     return told, np.searchsorted(owner[order], np.arange(len(events) + 1))
 
 
@@ -214,19 +214,11 @@ def _fields(fields: Mapping[int, int | str | bytes]) -> bytes:
     parts = []
     for field, value in fields.items():
         if isinstance(value, int):
-            parts.append(_varint(field << 3) + _varint(value))
+            parts.append(varint(field << 3) + varint(value))
         else:
             parts.append(_message(field, value.encode() if isinstance(value, str) else value))
     return b"".join(parts)
 
 
 def _message(field: int, content: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(content)) + content
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
+    return delimited_head(field, len(content)) + content

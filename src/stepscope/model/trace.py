@@ -99,6 +99,10 @@ class HostTrace:
         """The name of a plane."""
         return self.strings[self.planes.name[plane]]
 
+    def line_name(self, line: int) -> str:
+        """The name by which a line is shown; empty if the file tells none."""
+        return self.strings[self.lines.display_name[line] or self.lines.name[line]]
+
     # -- places --------------------------------------------------------------------------------------------------
 
     def lines_of(self, *kinds: LineKind) -> I64:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +102,7 @@ class _Thread:
     stem: str
     number: str
     marks: int
-    busy: int = field(default=0)
+    busy: int
 
 
 def groups_of(trace: HostTrace) -> tuple[Group, ...]:
@@ -197,8 +197,7 @@ def _rank(trace: HostTrace, line: int) -> int:
 
 
 def _name(trace: HostTrace, line: int) -> str:
-    name = trace.strings[trace.lines.name[line]] or trace.strings[trace.lines.display_name[line]]
-    return name or f"line {int(trace.lines.line_id[line])}"
+    return trace.line_name(line) or f"line {int(trace.lines.line_id[line])}"
 
 
 def _track(

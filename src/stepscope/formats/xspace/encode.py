@@ -121,6 +121,28 @@ def encode_children(field: int, messages: Messages) -> tuple[bytes, I64]:
     return out.tobytes(), sizes
 
 
+# -- single numbers ----------------------------------------------------------------------------------------------------
+
+
+def varint(value: int) -> bytes:
+    """A number as protobuf writes it: seven bits a byte, negative ones as 64 bits."""
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def delimited_head(field: int, length: int) -> bytes:
+    """What stands before the bytes of a text or message: the field's tag, and their number."""
+    return varint(field << 3 | _DELIMITED) + varint(length)
+
+
+# -- columns of numbers ------------------------------------------------------------------------------------------------
+
+
 def varint_sizes(values: I64) -> I64:
     """Bytes that each number takes."""
     bits = values.astype(np.int64).view(np.uint64)

@@ -15,7 +15,7 @@ import numpy as np
 
 from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.clock import line_zeros_ps
-from stepscope.formats.xspace.encode import I64, Messages, encode_children
+from stepscope.formats.xspace.encode import I64, Messages, delimited_head, encode_children, varint
 from stepscope.formats.xspace.kinds import with_kinds
 from stepscope.model import EventKind, HostTrace, PlaneKind, Stats, StatTag
 from stepscope.model.arrays import offsets_of
@@ -46,7 +46,7 @@ def planes_only(trace: HostTrace) -> Iterator[bytes | memoryview]:
     bounds = np.searchsorted(trace.lines.plane, np.arange(len(trace.planes) + 1)).tolist()
     for plane, (first, last) in enumerate(pairwise(bounds)):
         parts = list(_Plane.of(trace, plane, range(first, last), zeros, declared).parts())
-        yield _head(schema.SPACE_PLANES, sum(len(part) for part in parts))
+        yield delimited_head(schema.SPACE_PLANES, sum(len(part) for part in parts))
         yield from parts
 
 
@@ -133,7 +133,7 @@ class _Plane:
         for row in self.lines:
             head = self._line_head(row)
             begin, end = ends[self.trace.lines.event_begin[row] - first], ends[self.trace.lines.event_end[row] - first]
-            yield _head(schema.PLANE_LINES, len(head) + int(end - begin)) + head
+            yield delimited_head(schema.PLANE_LINES, len(head) + int(end - begin)) + head
             yield events[begin:end]
 
     def _line_head(self, row: int) -> bytes:
@@ -233,23 +233,9 @@ def _environment(start_ns: int, stop_ns: int | None) -> bytes:
     return _text(schema.SPACE_PLANES, plane)
 
 
-def _varint(value: int) -> bytes:
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value) if value else b""
-
-
-def _head(field: int, length: int) -> bytes:
-    return _varint(field << 3 | 2) + _varint(length)
+    return varint(field << 3) + varint(value) if value else b""
 
 
 def _text(field: int, value: bytes) -> bytes:
-    return _head(field, len(value)) + value if value else b""
+    return delimited_head(field, len(value)) + value if value else b""

@@ -15,7 +15,7 @@ from stepscope.analysis.grouping import forest_columns, restore_forest
 from stepscope.analysis.registry import TOOLS, Tool, tool_named
 from stepscope.analysis.step_range import StepRange, choose, only_steps
 from stepscope.cache import Cache, cache_key
-from stepscope.errors import Problem, StepscopeError, UnreadableError
+from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError
 from stepscope.formats import progress as reading
 from stepscope.formats import store
 from stepscope.formats.session import HostFile, Session, find_session, pick_host
@@ -198,7 +198,7 @@ class LoadedProfile:
         for file in files:
             try:
                 answers.append(ask(file))
-            except UnreadableError as error:
+            except InputError as error:
                 if len(files) == 1:
                     raise
                 problems.append(error.problem)

@@ -562,6 +562,26 @@ def test_a_spool_that_ends_anywhere_keeps_its_complete_records():
     assert set(kept) == {0, 1, 2}
 
 
+def test_records_that_make_no_sense_are_told():
+    strange = layout.record({"is": "chunk", "kind": "OF A LATER VERSION"}) + layout.record({"is": "end", "clock": -1})
+    trace = read(load_and_train() + strange + layout.end(400), "x", "")
+
+    assert len(trace.events) == 2
+    assert trace.partial
+    assert [(problem.code, problem.reason) for problem in trace.problems] == [
+        ("damaged", "2 records could not be read")
+    ]
+
+
+def test_metadata_of_any_size_costs_no_capture():
+    chunk = Chunk("/host:CPU", "main", 1, "ANNOTATION", ["train"], *(array(sort, [9]) for sort in "iqq"))
+    chunk.name[0] = 0
+    chunk.stats[0] = {"seed": 2**70}
+    trace = parse(layout.session("vm", "", 0, 5_000_000) + layout.chunk(chunk)).trace("vm")
+
+    assert trace.stats_of_event(0) == {"seed": str(2**70)}
+
+
 def test_bytes_that_are_damaged_never_break_the_reader():
     data = bytearray(load_and_train())
     for at in range(len(layout.MAGIC), len(data)):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from stepscope.errors import Problem, UnreadableError
+from stepscope.errors import Problem, UnreadableError, counted
 from stepscope.formats.spool import layout
 from stepscope.formats.xspace import schema
 from stepscope.model import EventKind, HostTrace, TraceBuilder, Trait
@@ -31,8 +31,21 @@ def read(data: bytes, source: str, host: str) -> HostTrace:
             path=source,
             hint="a file of this name holds what Stepscope flushed until a job was killed; record again",
         )
-    problems = () if spool.ended else (_unfinished(source, spool),)
-    return spool.trace(host or spool.host, source=source, problems=problems)
+    return spool.trace(host or spool.host, source=source, problems=tuple(_problems(source, spool)))
+
+
+def _problems(source: str, spool: Spool) -> Iterator[Problem]:
+    if not spool.ended:
+        yield _unfinished(source, spool)
+    if spool.skipped:
+        yield Problem(
+            "damaged",
+            f"{counted(spool.skipped, 'record')} could not be read",
+            path=source,
+            kept=counted(spool.events, "event"),
+            lost="what these held",
+            hint="copy the file again, or read it with the version of Stepscope that wrote it",
+        )
 
 
 def _unfinished(source: str, spool: Spool) -> Problem:
@@ -56,7 +69,8 @@ def parse(data: bytes) -> Spool | None:
     for head, body in layout.records(data):
         try:
             spool.add(head, body)
-        except (KeyError, TypeError, ValueError, AttributeError):  # damage, or a record of a newer version
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):  # damage, or of a newer version
+            spool.skipped += 1
             continue
         found = True
     return spool if found else None
@@ -102,6 +116,7 @@ class Spool:
     unix_ns: int | None = None
     end_ns: int | None = None
     events: int = 0
+    skipped: int = 0
     notes: list[str] = field(default_factory=list)
     facts: dict[str, dict[str, layout.StatValue]] = field(default_factory=dict)
     _lines: dict[tuple[str, int, str], _LineOf] = field(default_factory=dict)

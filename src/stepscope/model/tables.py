@@ -40,18 +40,19 @@ class Column:
     doc: str
 
 
+@dataclass(frozen=True)
 class Table:
     """What all tables share: length, declarations, a check."""
 
     def __len__(self) -> int:
-        return len(getattr(self, next(iter(self.__dataclass_fields__))))  # type: ignore[attr-defined]
+        return len(getattr(self, next(iter(self.__dataclass_fields__))))
 
     @classmethod
     def columns(cls) -> tuple[Column, ...]:
         """The declarations, in order."""
         return tuple(
             Column(f.name, f.metadata["dtype"], f.metadata["unit"], f.metadata["doc"])
-            for f in fields(cls)  # type: ignore[arg-type]
+            for f in fields(cls)
             if "dtype" in f.metadata
         )
 

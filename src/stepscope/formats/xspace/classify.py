@@ -165,10 +165,8 @@ def classify_types(
         match = _compiled(rules).match
         for row in np.flatnonzero(plane_kinds[planes] == plane_kind).tolist():
             found = match(blob, begins[row], ends[row])
-            if found:
-                _, kind, trait = rules[found.lastindex - 1]  # type: ignore[operator]
-                kinds[row] = kind
-                traits[row] = trait
+            if found and found.lastindex:
+                _, kinds[row], traits[row] = rules[found.lastindex - 1]
     return kinds, traits
 
 

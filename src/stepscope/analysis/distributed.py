@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -169,8 +169,9 @@ def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans]:
     else:
         threads = on_threads(trace)
         computes = np.flatnonzero(threads & np.isin(kind, _HOST_COMPUTES))
-        all_work = np.concatenate([computes, collectives])
-    return spans_of(trace, computes), spans_of(trace, collectives), spans_of(trace, all_work)
+        all_work = computes
+    communication = spans_of(trace, collectives)
+    return spans_of(trace, computes), communication, spans_of(trace, all_work) | communication
 
 
 def rank_of(trace: HostTrace) -> int:
@@ -205,7 +206,7 @@ class _Group:
     transfer_ps: int = 0
     waiting_ps: int = 0
     occurrences: int = 0
-    last: Counter[str] | None = None
+    last: Counter[str] = field(default_factory=Counter)
 
 
 _Key = tuple[str, str, int, int]
@@ -245,7 +246,7 @@ def _keys(part: Partial) -> list[_Key]:
 
 def _count(part: Partial, groups: dict[_Key, _Group]) -> None:
     for key, duration in zip(_keys(part), part.collectives.duration_ps, strict=True):
-        group = groups.setdefault(key, _Group(last=Counter()))
+        group = groups.setdefault(key, _Group())
         group.count += 1
         group.total_ps += duration
 
@@ -287,7 +288,6 @@ def _settle(
     group.occurrences += len(rows)
     group.transfer_ps += transfer
     group.waiting_ps += sum(waits.values())
-    assert group.last is not None
     group.last[_name(parts[last])] += 1
 
 

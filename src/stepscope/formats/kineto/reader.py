@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.errors import Problem
+from stepscope.errors import Problem, counted
 from stepscope.formats.kineto.classify import is_pytorch
 from stepscope.formats.kineto.devices import gpu_stats, host_stats
 from stepscope.formats.kineto.document import Raw, decode
@@ -283,7 +283,7 @@ def _problems(raw: Raw, kept: Kept, source: str) -> tuple[Problem, ...]:
         found.append(
             Problem(
                 "damaged",
-                f"{_count(raw.damaged, 'place')} could not be read as JSON{_in_text(raw, raw.damaged_at)}",
+                f"{counted(raw.damaged, 'place')} could not be read as JSON{_in_text(raw, raw.damaged_at)}",
                 path=source,
                 offset=None if raw.compressed else raw.damaged_at,
                 kept=f"{len(kept):,} events, before and after",
@@ -322,10 +322,6 @@ def _in_text(raw: Raw, position: int) -> str:
     return f", at byte {position:,} of the unpacked text" if raw.compressed else ""
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
-
-
 def _oddity_problems(odd: Oddities, source: str) -> Iterable[Problem]:
     dropped, shortened = "nothing of these", "these, with length 0"
     said = (
@@ -341,4 +337,4 @@ def _oddity_problems(odd: Oddities, source: str) -> Iterable[Problem]:
     )
     for number, code, reason, kept in said:
         if number:
-            yield Problem(code, f"{_count(number, 'event')} {reason}", path=source, kept=kept)
+            yield Problem(code, f"{counted(number, 'event')} {reason}", path=source, kept=kept)

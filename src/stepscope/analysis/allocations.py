@@ -14,10 +14,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.analysis.grouping import forest
 from stepscope.model import EventKind, HostTrace, PlaneKind, Stats, StatTag, stat_names
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-Bool = NDArray[np.bool_]
+from stepscope.model.arrays import F64, I64, U8, Mask
 
 UNKNOWN = -1
 
@@ -75,7 +72,7 @@ class Column:
     """One stat of some events: the raw 64-bit values and how to read them, tag 0 where there is none."""
 
     value: I64
-    tag: NDArray[np.uint8]
+    tag: U8
 
     def ints(self) -> I64:
         """As integers that are never negative, such as sizes; UNKNOWN where there is none."""
@@ -103,9 +100,9 @@ class Column:
         """As rows of the string table, UNKNOWN where there is no text."""
         return np.where(self.tag == StatTag.STRING, self.value, UNKNOWN)
 
-    def present(self) -> Bool:
+    def present(self) -> Mask:
         """Where there is a value."""
-        found: Bool = self.tag != StatTag.NONE
+        found: Mask = self.tag != StatTag.NONE
         return found
 
     def __getitem__(self, rows: I64) -> Column:
@@ -128,7 +125,7 @@ class Allocations:
     memory: str
     event: I64
     time_ps: I64
-    is_allocation: Bool
+    is_allocation: Mask
     columns: dict[str, Column]
     device: int | None
 
@@ -287,7 +284,7 @@ def lifetimes(memory: Allocations) -> Lifetimes:
     return Lifetimes(end, origin)
 
 
-def _by_size(size: I64, is_allocation: Bool) -> I64:
+def _by_size(size: I64, is_allocation: Mask) -> I64:
     """A key that is equal for an allocation and the deallocation that ends it, last in, first out among equal sizes:
     the size with the number of allocations of that size that are alive."""
     order = np.argsort(size, kind="stable")
@@ -327,7 +324,7 @@ def op_names(trace: HostTrace, events: I64, stated: I64) -> I64:
     return named
 
 
-def _only_allocates(trace: HostTrace, events: I64) -> Bool:
+def _only_allocates(trace: HostTrace, events: I64) -> Mask:
     """Whether each event is an op that does nothing but allocate: bool of shape (events,)."""
     rows, place = np.unique(trace.event_types.name[trace.events.type[events]], return_inverse=True)
     starts = tuple(text.encode() for text in _ALLOCATE_ONLY)

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.columns import on_threads
@@ -26,11 +25,9 @@ from stepscope.analysis.grouping import forest, is_device_work, launched_before
 from stepscope.analysis.hlo import programs
 from stepscope.analysis.op_names import op_name
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
-from stepscope.model.arrays import number_pairs
+from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
 from stepscope.report import Field, percent, round_us
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 K = EventKind
 OpName = tuple[str, str]  # name and type
 
@@ -89,11 +86,11 @@ class Attribution:
     time_ps: I64
     op: I32
     ops: tuple[OpName, ...]
-    source: NDArray[np.uint8]
+    source: U8
     call: I64
     run: I64
     instruction: I64
-    early: NDArray[np.bool_]
+    early: Mask
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,7 @@ def attribute(trace: HostTrace) -> Attribution:
     return trace.derived("attribution", _attribute)
 
 
-def shares(trace: HostTrace, among: NDArray[np.bool_] | None = None) -> Shares:
+def shares(trace: HostTrace, among: Mask | None = None) -> Shares:
     """How much of the device work is attributed by what; `among` is bool of shape (n,), all work if None."""
     found = attribute(trace)
     kept = slice(None) if among is None else among
@@ -182,15 +179,15 @@ def _times(trace: HostTrace, rows: I64) -> I64:
     return np.where((measured >= 0) & (measured < _TOO_LONG_PS), measured, shown)
 
 
-def _is_early(trace: HostTrace, rows: I64, time: I64, source: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    lost: NDArray[np.bool_] = source == Source.NONE
+def _is_early(trace: HostTrace, rows: I64, time: I64, source: U8) -> Mask:
+    lost: Mask = source == Source.NONE
     if int(time[lost].sum()) * 100 < int(time.sum()) * WORTH_SAYING_PERCENT:
         return np.zeros_like(lost)
-    early: NDArray[np.bool_] = lost & launched_before(trace, trace.span_ps()[0])[rows]
+    early: Mask = lost & launched_before(trace, trace.span_ps()[0])[rows]
     return early
 
 
-def _levels() -> NDArray[np.uint8]:
+def _levels() -> U8:
     levels = np.zeros(256, np.uint8)
     for kind, level in _LEVELS.items():
         levels[kind] = level
@@ -242,7 +239,7 @@ def instruction_names(trace: HostTrace) -> Callable[[int, int], OpName]:
     return name_of
 
 
-def _from_graph_nodes(trace: HostTrace, rows: I64, table: _OpTable, op: I32, source: NDArray[np.uint8]) -> None:
+def _from_graph_nodes(trace: HostTrace, rows: I64, table: _OpTable, op: I32, source: U8) -> None:
     """Ops by graph node: what one event knows of a node, all events of the node know."""
     if not trace.has_stat(stat_names.GRAPH_NODE_ID):
         return
@@ -260,7 +257,7 @@ def _from_graph_nodes(trace: HostTrace, rows: I64, table: _OpTable, op: I32, sou
         source[(source == Source.NONE) & (op >= 0)] = Source.GRAPH
 
 
-def _from_graphs(trace: HostTrace, rows: I64, call: I64, table: _OpTable, op: I32, source: NDArray[np.uint8]) -> None:
+def _from_graphs(trace: HostTrace, rows: I64, call: I64, table: _OpTable, op: I32, source: U8) -> None:
     """What a launched graph does, by the graph, where nothing tells the ops that were recorded into it."""
     graph = trace.stat_ints(stat_names.GRAPH_ID, 0, rows=rows)
     names = names_of(trace, np.maximum(call, 0))

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.blocking import blocking_calls, without_waits
@@ -18,8 +17,8 @@ from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.stepping import HostSteps
 from stepscope.model import EventKind, HostTrace, Kind, Trait
+from stepscope.model.arrays import I32, I64, U8, Mask
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 CATEGORIES: tuple[str, ...] = (
@@ -151,14 +150,14 @@ def by_category(by_rank: I64) -> dict[str, I64]:
     return sums
 
 
-def rank_events(trace: HostTrace) -> NDArray[np.uint8]:
+def rank_events(trace: HostTrace) -> U8:
     """The rank of every event, NONE for events that tell nothing about where time goes: uint8 of shape (events,)."""
     device = is_device_work(trace)
     by_kind = np.zeros((2, 256), np.uint8)
     of_host = _RANK_OF_HOST_KIND | ({} if trace.device_planes() else _RANK_WITHOUT_DEVICE)
     for row, ranks in enumerate((of_host, _RANK_OF_DEVICE_KIND)):
         by_kind[row, list(ranks)] = list(ranks.values())
-    rank: NDArray[np.uint8] = np.where(device, by_kind[1][trace.events.kind], by_kind[0][trace.events.kind])
+    rank: U8 = np.where(device, by_kind[1][trace.events.kind], by_kind[0][trace.events.kind])
     threads = on_threads(trace)
     rank[~(threads | device)] = Rank.NONE
     if trace.device_planes():
@@ -210,7 +209,7 @@ def active_parts(trace: HostTrace, rows: I64) -> tuple[I64, I64, I64]:
     return rows[at], start, end
 
 
-def outer_rows(member: NDArray[np.bool_], rank: NDArray[np.uint8], parent: NDArray[np.int32]) -> I64:
+def outer_rows(member: Mask, rank: U8, parent: I32) -> I64:
     """Rows of the members but for those inside a member of their own or a higher rank, which decide no instant."""
     rows = np.flatnonzero(member)
     above = parent[rows]
@@ -218,9 +217,7 @@ def outer_rows(member: NDArray[np.bool_], rank: NDArray[np.uint8], parent: NDArr
     return rows[~inner]
 
 
-def time_by_rank(
-    rank: NDArray[np.uint8], start: I64, end: I64, begin: I64, stop: I64, span: NDArray[np.int32] | None = None
-) -> I64:
+def time_by_rank(rank: U8, start: I64, end: I64, begin: I64, stop: I64, span: I32 | None = None) -> I64:
     """Time of each span `begin:stop` by rank, what no event explains as NONE: int64 of shape (spans, ranks).
 
     Args:
@@ -246,7 +243,7 @@ def _overlaps(start: I64, end: I64, begin: I64, stop: I64) -> tuple[I64, I64]:
     return row, np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + first[row]
 
 
-def _exclusive(group: NDArray[np.int32], rank: NDArray[np.uint8], start: I64, end: I64, n_groups: int) -> I64:
+def _exclusive(group: I32, rank: U8, start: I64, end: I64, n_groups: int) -> I64:
     """Time during which each rank is the highest, by group: int64 of shape (groups, ranks)."""
     totals = np.zeros((n_groups, len(Rank)), np.int64)
     if not len(start):

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.attribution import attribute
 from stepscope.analysis.columns import on_threads
@@ -23,8 +22,8 @@ from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.stepping import steps_of, steps_of_events
 from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64, Mask
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 _MOST_CLIMB = 32  # calls around a launch
@@ -79,9 +78,9 @@ def collective_rows(trace: HostTrace) -> I64:
     return calls[np.isin(types, by_library)] if by_library else calls[~_inside_call(trace, calls)]
 
 
-def _inside_call(trace: HostTrace, calls: I64) -> NDArray[np.bool_]:
+def _inside_call(trace: HostTrace, calls: I64) -> Mask:
     parent = forest(trace).parent[calls]
-    inner: NDArray[np.bool_] = (parent >= 0) & (trace.events.kind[np.maximum(parent, 0)] == K.COLLECTIVE_CALL)
+    inner: Mask = (parent >= 0) & (trace.events.kind[np.maximum(parent, 0)] == K.COLLECTIVE_CALL)
     return inner
 
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.attribution import names_of
@@ -29,10 +28,9 @@ from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.stepping import HostSteps, steps_of
 from stepscope.model import EventKind, HostTrace, Kind
-from stepscope.model.arrays import number_pairs
+from stepscope.model.arrays import I64, U8, number_pairs
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 MOST_ROWS = 1000  # kept per host
@@ -195,7 +193,7 @@ class _Graph:
     line: I64
     line_begin: I64
     line_end: I64
-    part: NDArray[np.uint8]
+    part: U8
     host_lines: I64
     done: I64
     done_end: I64
@@ -219,7 +217,7 @@ def partial(trace: HostTrace) -> Partial:
     return Partial(origin_of(trace), found, rows[:MOST_ROWS], max(len(rows) - MOST_ROWS, 0))
 
 
-def _parts(trace: HostTrace) -> NDArray[np.uint8]:
+def _parts(trace: HostTrace) -> U8:
     """What every event counts as on a path, 0 for those that only enclose others."""
     device, kind = is_device_work(trace), trace.events.kind
     by_kind = np.zeros((2, 256), np.uint8)

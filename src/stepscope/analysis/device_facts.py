@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.blocking import BLOCKING_COPY
 from stepscope.analysis.columns import named, named_each, observed, of_kinds, on_threads
@@ -21,9 +20,8 @@ from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.spans import Spans
 from stepscope.analysis.stepping import whole_steps
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
+from stepscope.model.arrays import I64, Mask
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 K = EventKind
 
 SHORT_KERNEL_PS = 20_000_000  # a launch costs the host about half as much

@@ -11,16 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.breakdown import Rank, active_parts, by_category, outer_rows, rank_events, time_by_rank
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.stepping import HostSteps, backlog_end, steps_of
 from stepscope.model import HostTrace, PlaneKind
+from stepscope.model.arrays import I64, U8
 
-I64 = NDArray[np.int64]
-_Intervals = tuple[NDArray[np.uint8], I64, I64]  # rank, start and end of each
+_Intervals = tuple[U8, I64, I64]  # rank, start and end of each
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def device_steps(trace: HostTrace) -> list[DeviceSteps]:
     return [device for device in found if device.step]
 
 
-def _united(trace: HostTrace, rank: NDArray[np.uint8], rows: I64) -> _Intervals:
+def _united(trace: HostTrace, rank: U8, rows: I64) -> _Intervals:
     """Overlapping events of equal rank as one interval."""
     rows, start, end = active_parts(trace, rows)
     order = np.argsort(start, kind="stable")  # lines come sorted, so this merges runs
@@ -80,9 +79,7 @@ def _united(trace: HostTrace, rank: NDArray[np.uint8], rows: I64) -> _Intervals:
     return out[0][:count], out[1][:count], out[2][:count]
 
 
-def _of_device(
-    trace: HostTrace, steps: HostSteps, rank: NDArray[np.uint8], plane: int, rows: I64, of_host: _Intervals
-) -> DeviceSteps:
+def _of_device(trace: HostTrace, steps: HostSteps, rank: U8, plane: int, rows: I64, of_host: _Intervals) -> DeviceSteps:
     present, begin, stop = _spans(trace, steps, plane, rows)
     own_rank, own_start, own_end = _united(trace, rank, rows)
     host_rank, host_start, host_end = of_host

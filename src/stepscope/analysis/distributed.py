@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.collectives import Collectives, collective_rows, collectives_of
 from stepscope.analysis.columns import on_threads
@@ -34,7 +33,6 @@ from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms, round_us
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 WORTH_NAMING_PERCENT = 3.0  # of the time of the ranks; less waiting is no finding

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis import launches
 from stepscope.analysis.attribution import attribute
@@ -30,9 +29,8 @@ from stepscope.analysis.launches import StreamLaunches, launches_of_streams, str
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.spans import Spans
 from stepscope.model import HostTrace, LineKind
+from stepscope.model.arrays import I64
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, percent, round_ms
-
-I64 = NDArray[np.int64]
 
 NEXT_KERNEL_PS = 30_000_000
 FULL_QUEUE = 1024

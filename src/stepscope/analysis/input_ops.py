@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.columns import on_threads
@@ -15,8 +14,8 @@ from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.iterators import iterator_calls
 from stepscope.analysis.loaders import SINGLE_PROCESS
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
+from stepscope.model.arrays import I64
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 MOST_OPS = 1000  # kept per host

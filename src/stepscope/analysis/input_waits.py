@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import is_device_work
@@ -13,8 +12,7 @@ from stepscope.analysis.hosts import breakdown_of
 from stepscope.analysis.spans import spans_of
 from stepscope.analysis.stepping import HostSteps, steps_of
 from stepscope.model import EventKind, HostTrace
-
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I64
 
 _TAKES_INPUT = (EventKind.COPY_HOST_TO_DEVICE, EventKind.INFEED)
 _COMPUTES = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE, EventKind.GRAPH_LAUNCH)

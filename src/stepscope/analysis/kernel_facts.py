@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.model import HostTrace, stat_names
-from stepscope.model.arrays import number_pairs
+from stepscope.model.arrays import I32, I64, number_pairs
 
 T = TypeVar("T")
 Dimensions = tuple[int, int, int]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 
 MOST_REGISTERS = 512  # a thread on AMD's matrix devices; NVIDIA's limit is 255
 MOST_SHARED_BYTES = 1 << 20

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis import attribution, device_use, launches
@@ -23,10 +22,9 @@ from stepscope.analysis.launches import StreamLaunches, launches_of_streams
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
-from stepscope.model.arrays import number_pairs
+from stepscope.model.arrays import I64, number_pairs
 from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_us
 
-I64 = NDArray[np.int64]
 MOST_ROWS = 2000  # kept per host
 _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
 _FIRST_TENSOR_CORES = 7  # NVIDIA's compute capability
@@ -216,7 +214,7 @@ def partial(trace: HostTrace) -> Partial:
     )
 
 
-def _rows(trace: HostTrace, pieces: NDArray[np.int64]) -> tuple[dict[int, str], list[KernelRow]]:
+def _rows(trace: HostTrace, pieces: I64) -> tuple[dict[int, str], list[KernelRow]]:
     """Names by string row, and the rows, longest first, of the pieces of device work that are kernels."""
     found = attribute(trace)
     events = found.rows[pieces]

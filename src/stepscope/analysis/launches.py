@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.attribution import attribute
 from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model.arrays import I64
 from stepscope.report import Cell, Field, percent, round_us
-
-I64 = NDArray[np.int64]
 
 SHORT_US = 10.0
 LONG_DELAY_US = 100.0

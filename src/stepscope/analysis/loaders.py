@@ -7,16 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.columns import named, of_kinds, on_threads
 from stepscope.analysis.grouping import enclosing
 from stepscope.analysis.spans import Spans, spans_of
 from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I64, Mask
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 K = EventKind
 
 LEAST_SHARE = 0.01  # of the longest loader: what takes less is left out

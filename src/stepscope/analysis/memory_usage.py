@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.allocations import (
     DATA_TYPES,
@@ -21,8 +20,7 @@ from stepscope.analysis.allocations import (
 )
 from stepscope.analysis.stepping import steps_of, steps_of_events
 from stepscope.model import HostTrace
-
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I64
 
 MOST_POINTS = 1000  # of a timeline
 MOST_ROWS = 1000  # of a breakdown

@@ -14,17 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.attribution import attribute, names_of
 from stepscope.analysis.grouping import forest, spread_labels
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import number_pairs
+from stepscope.model.arrays import I32, I64, number_pairs
 from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 
 MOST_MODULES = 5000  # kept per host, those with most time
 _PREFIX = "nn.Module: "

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.attribution import attribute, names_of
@@ -24,10 +23,9 @@ from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import number_pairs
+from stepscope.model.arrays import I64, Mask, number_pairs
 from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 MOST_ROWS = 4000  # kept per host and table, those with most time
@@ -146,7 +144,7 @@ def _device_times(trace: HostTrace) -> I64:
     return time
 
 
-def _own(trace: HostTrace, time: I64, counts: NDArray[np.bool_]) -> I64:
+def _own(trace: HostTrace, time: I64, counts: Mask) -> I64:
     """`time` without that of the counted events inside."""
     own = np.empty(len(time), np.int64)
     kernels.nesting.self_times(time, forest(trace).parent, counts, own)

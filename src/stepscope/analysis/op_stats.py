@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis import attribution
@@ -29,11 +28,9 @@ from stepscope.analysis.op_work import OpWork, device_calls, device_work, eager_
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import number_pairs
+from stepscope.model.arrays import I32, I64, Mask, number_pairs
 from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_6, round_us
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 K = EventKind
 _HALF = re.compile(r"-(?:start|done)(?:\.\d+)?$")
 MOST_OPS = 2000  # kept per host and side
@@ -331,7 +328,7 @@ def _costs(
     return _sums(work.op, flops, size), _sums(work.op, moved, size)
 
 
-def _is_half(work: OpWork) -> NDArray[np.bool_]:
+def _is_half(work: OpWork) -> Mask:
     """The begin or the end of something asynchronous, such as `copy-start`: all its bytes, but not its time."""
     return np.array([any(map(_HALF.search, op)) for op in work.ops], np.bool_)
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.attribution import attribute, names_of
@@ -21,10 +20,9 @@ from stepscope.analysis.grouping import enclosing
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import number_pairs
+from stepscope.model.arrays import I64, number_pairs
 from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 MOST_ROWS = 500  # kept per host and table

@@ -16,14 +16,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.grouping import forest, is_device_work, launched_before, spread_labels
 from stepscope.analysis.infer import FOREIGN_SHARE, LEAST_STEPS, Cycle, find_cycle
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, stat_names
+from stepscope.model.arrays import I32, I64, Mask
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 StepSource = Literal["markers", "inferred", "none"]
 
 _COMPUTE = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE)
@@ -65,7 +63,7 @@ class HostSteps:
     name: tuple[str, ...]
     start_ps: I64
     end_ps: I64
-    complete: NDArray[np.bool_]
+    complete: Mask
     label: I32
     numbered: bool = False
     line: int = -1
@@ -177,7 +175,7 @@ def _outer_marks(trace: HostTrace) -> I64:
     return _on_fullest_line(trace, marks)
 
 
-def _inside_none(trace: HostTrace, rows: I64, others: NDArray[np.bool_]) -> I64:
+def _inside_none(trace: HostTrace, rows: I64, others: Mask) -> I64:
     """Those of the events that none of the other events encloses."""
     parent = forest(trace).parent
     above = parent[rows]
@@ -215,7 +213,7 @@ def _adopt_helpers(trace: HostTrace, label: I32, marked_line: int, start: I64, e
     label[launched] = label[cause[launched]]
 
 
-def _inherit(trace: HostTrace, label: I32, device: NDArray[np.bool_]) -> None:
+def _inherit(trace: HostTrace, label: I32, device: Mask) -> None:
     """Device work without a step belongs to the step of the device work before it on the same device."""
     plane = trace.lines.plane[trace.events.line]
     for row in trace.device_planes():
@@ -227,9 +225,7 @@ def _inherit(trace: HostTrace, label: I32, device: NDArray[np.bool_]) -> None:
         label[events[found]] = label[events[last[found]]]
 
 
-def _follow_device(
-    trace: HostTrace, label: I32, device: NDArray[np.bool_], backlog: I64, start: I64, end: I64
-) -> tuple[I64, I64]:
+def _follow_device(trace: HostTrace, label: I32, device: Mask, backlog: I64, start: I64, end: I64) -> tuple[I64, I64]:
     """Moves step bounds to what the device does, which may lag behind the host.
 
     A step ends when its mark has ended and its device work is done; it begins when its mark begins, but not before
@@ -247,7 +243,7 @@ def _follow_device(
     return np.maximum(start, np.append(start[:1], end[:-1])), end
 
 
-def _complete(label: I32, device: NDArray[np.bool_], n_steps: int) -> NDArray[np.bool_]:
+def _complete(label: I32, device: Mask, n_steps: int) -> Mask:
     """False for a first or last step whose device work was cut off: it has far fewer device events than the others."""
     complete = np.ones(n_steps, np.bool_)
     events = label[device & (label >= 0)]

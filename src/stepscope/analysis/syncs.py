@@ -20,7 +20,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.attribution import names_of
@@ -30,11 +29,9 @@ from stepscope.analysis.grouping import enclosing, is_device_work
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import number_pairs
+from stepscope.model.arrays import I32, I64, number_pairs
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_us
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 K = EventKind
 
 MOST_ROWS = 2000  # kept per host

@@ -30,15 +30,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.iterators import IteratorCalls, iterator_calls, last_part, parent_name
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.pipeline_advice import suggestion
 from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import F64, I64, Mask
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, round_ms, round_us
-
-I64 = NDArray[np.int64]
 
 SLOW_PS = 50_000_000  # a call that takes longer counts as slow
 COUNTED_SHARE = 0.1  # of the longest call: from here on a slow call counts for the pipeline's bottleneck
@@ -336,7 +334,7 @@ class _Nodes:
         np.maximum.at(largest, key // n_names, total)
         self.percent = 100.0 * largest / np.maximum(whole, 1)
 
-    def _counts(self, n_pipelines: int) -> NDArray[np.bool_]:
+    def _counts(self, n_pipelines: int) -> Mask:
         """Whether each row's execution counts for the bottleneck of its pipeline."""
         calls = self.calls
         explained = np.ones(len(calls.root), np.bool_)
@@ -345,10 +343,10 @@ class _Nodes:
         known = slow & explained[self.root]
         has_known = np.zeros(n_pipelines, np.bool_)
         has_known[self.pipeline_at[known]] = True
-        counts: NDArray[np.bool_] = np.where(has_known[self.pipeline_at], known, slow)
+        counts: Mask = np.where(has_known[self.pipeline_at], known, slow)
         longest = np.zeros(n_pipelines, np.int64)
         np.maximum.at(longest, self.pipeline_at[counts], calls.duration_ps[self.root[counts]])
-        least: NDArray[np.float64] = COUNTED_SHARE * longest[self.pipeline_at]
+        least: F64 = COUNTED_SHARE * longest[self.pipeline_at]
         counts &= calls.duration_ps[self.root] >= least
         return counts
 

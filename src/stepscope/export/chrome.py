@@ -12,13 +12,12 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.timeline.counters import Counter
-from stepscope.export.content import FULL_NAME, I32, I64, Content, Process, contents, shown_names
+from stepscope.export.content import FULL_NAME, Content, Process, contents, shown_names
 from stepscope.model import EventKind, HostTrace, StatTag
-from stepscope.model.arrays import offsets_of
+from stepscope.model.arrays import I32, I64, U8, offsets_of
 
 _AT_ONCE = 1 << 16
 _KIND_NAMES = {int(kind): kind.name.lower() for kind in EventKind}
@@ -63,7 +62,7 @@ class _Fragments:
 
 @dataclass(frozen=True)
 class _Table:
-    blob: NDArray[np.uint8]
+    blob: U8
     bounds: I64
     sizes: I64
 
@@ -147,12 +146,12 @@ def _kind(kind: int) -> bytes:
     return f',"cat":"{name},stepscope","args":{{'.encode()
 
 
-def _type_names(trace: HostTrace, types: NDArray[np.int32]) -> Iterator[bytes]:
+def _type_names(trace: HostTrace, types: I32) -> Iterator[bytes]:
     strings = trace.strings
     return (b',"name":' + _json(strings[text]) for text in shown_names(trace)[types].tolist())
 
 
-def _type_stats(trace: HostTrace, types: NDArray[np.int32]) -> Iterator[bytes]:
+def _type_stats(trace: HostTrace, types: I32) -> Iterator[bytes]:
     """The stats that all events of a type have, and the full name of those that go by a short one."""
     table = trace.event_types
     for row in types.tolist():

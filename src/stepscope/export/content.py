@@ -6,16 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.grouping import forest
 from stepscope.analysis.timeline.counters import Counter, counters_of
 from stepscope.analysis.timeline.index import is_drawn
 from stepscope.model import HostTrace, LineKind, PlaneKind
-
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
+from stepscope.model.arrays import I32, I64, Mask
 
 FIRST_TRACK_ID = 1_000_000
 """Numbers of tracks begin here, so that none is that of a process: viewers take such a thread for the main one."""
@@ -151,7 +148,7 @@ def _process_of(trace: HostTrace, planes: list[Process], pid: int, counter: Coun
     return planes[int(hosts[0])] if len(hosts) else Process(pid + len(planes), trace.host)
 
 
-def _arrows(trace: HostTrace, rows: I64, drawn: NDArray[np.bool_]) -> tuple[I64, I64]:
+def _arrows(trace: HostTrace, rows: I64, drawn: Mask) -> tuple[I64, I64]:
     cause = forest(trace).cause
     effect = np.flatnonzero((cause >= 0) & drawn)
     effect = effect[drawn[cause[effect]]]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepscope.analysis.timeline.counters import Counter
-from stepscope.export.content import FULL_NAME, I32, I64, Content, Process, contents, shown_names
-from stepscope.formats.xspace.encode import Mask, Messages, delimited_head, varint
+from stepscope.export.content import FULL_NAME, Content, Process, contents, shown_names
+from stepscope.formats.xspace.encode import Messages, delimited_head, varint
 from stepscope.model import EventKind, HostTrace, Stats, StatTag, Strings
-from stepscope.model.arrays import offsets_of, run_rows
+from stepscope.model.arrays import I32, I64, Mask, offsets_of, run_rows
 
 _AT_ONCE = 1 << 15
 

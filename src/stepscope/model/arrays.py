@@ -1,4 +1,4 @@
-"""What is done to columns everywhere: runs of rows, and equal pairs of values."""
+"""Columns as numpy arrays, and what is done to them everywhere: runs of rows, and equal pairs of values."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from stepscope import kernels
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
-def offsets_of(counts: NDArray[np.integer] | NDArray[np.bool_] | Sequence[int]) -> I64:
+def offsets_of(counts: NDArray[np.integer] | Mask | Sequence[int]) -> I64:
     """Where each of several runs of rows begins, and where the last ends: int64 of shape (runs + 1,)."""
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])

@@ -11,13 +11,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stepscope.model.arrays import offsets_of, run_rows
-
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
-U8 = NDArray[np.uint8]
+from stepscope.model.arrays import I32, I64, U8, offsets_of, run_rows
 
 
 def column(dtype: type[np.generic], unit: str, doc: str) -> Any:

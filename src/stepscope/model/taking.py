@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from stepscope.model.tables import I64, Events
+from stepscope.model.arrays import I64
+from stepscope.model.tables import Events
 from stepscope.model.trace import HostTrace
 
 

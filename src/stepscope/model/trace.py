@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.errors import Problem
-from stepscope.model.arrays import run_rows
+from stepscope.model.arrays import I32, I64, Mask, run_rows
 from stepscope.model.kinds import LineKind, PlaneKind, StatTag
 from stepscope.model.strings import Strings
-from stepscope.model.tables import I32, I64, Events, EventTypes, Lines, Planes, Stats
+from stepscope.model.tables import Events, EventTypes, Lines, Planes, Stats
 
 T = TypeVar("T")
 
@@ -260,9 +259,9 @@ def _owners(stats: Stats, rows: I64) -> I64:
     return out
 
 
-def _has_tag(stats: Stats, rows: I64, tags: Sequence[StatTag]) -> NDArray[np.bool_]:
+def _has_tag(stats: Stats, rows: I64, tags: Sequence[StatTag]) -> Mask:
     tag = stats.tag[rows]
-    wanted: NDArray[np.bool_] = tag == tags[0]
+    wanted: Mask = tag == tags[0]
     for other in tags[1:]:
         wanted |= tag == other
     return wanted

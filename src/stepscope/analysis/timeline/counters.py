@@ -5,15 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.allocations import UNKNOWN, allocations_of
 from stepscope.analysis.memory_usage import in_use_bytes
 from stepscope.model import HostTrace, LineKind, StatTag
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
+from stepscope.model.arrays import F64, I32, I64, U8
 
 
 @dataclass(frozen=True)
@@ -96,7 +92,7 @@ def _series(trace: HostTrace, events: I64) -> list[tuple[str, I64, F64]]:
     return found
 
 
-def _numbers(tag: NDArray[np.uint8], value: I64) -> F64:
+def _numbers(tag: U8, value: I64) -> F64:
     """Stats as numbers, NaN where one is no number."""
     out = np.full(len(tag), np.nan)
     for wanted, dtype in ((StatTag.DOUBLE, np.float64), (StatTag.UINT, np.uint64), (StatTag.INT, np.int64)):

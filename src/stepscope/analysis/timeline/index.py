@@ -11,20 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import offsets_of
+from stepscope.model.arrays import F64, I32, I64, Mask, offsets_of
 
 if TYPE_CHECKING:
     from stepscope.kernels.pyramid import Levels, Rows, Slices
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-Bool = NDArray[np.bool_]
 
 COARSEST = 56
 """The widest cell has 2^56 ps, twenty hours."""
@@ -94,14 +89,14 @@ class Window:
     event: I32
 
 
-def is_drawn(trace: HostTrace) -> Bool:
+def is_drawn(trace: HostTrace) -> Mask:
     """Events that have a place on the timeline: not sums of many occurrences, not values of counters."""
     return trace.derived("timeline drawn", _is_drawn)
 
 
-def _is_drawn(trace: HostTrace) -> Bool:
+def _is_drawn(trace: HostTrace) -> Mask:
     counters = trace.lines.kind == LineKind.COUNTERS
-    drawn: Bool = (trace.events.kind != EventKind.AGGREGATE) & ~counters[trace.events.line]
+    drawn: Mask = (trace.events.kind != EventKind.AGGREGATE) & ~counters[trace.events.line]
     return drawn
 
 

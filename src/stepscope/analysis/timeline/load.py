@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.timeline.index import is_drawn
 from stepscope.analysis.timeline.tracks import Group, activity_ps, all_groups, groups_of, loaded_lines
 from stepscope.model import HostTrace, LineKind
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-Bool = NDArray[np.bool_]
+from stepscope.model.arrays import F64, I64, Mask
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,7 @@ def _together(trace: HostTrace, lines: I64) -> _Spans:
     return _unite(start, duration, np.ones(len(rows), np.bool_), np.zeros(1, np.int64), np.array([len(rows)]))
 
 
-def _unite(start: I64, duration: I64, drawn: Bool, begin: I64, end: I64) -> _Spans:
+def _unite(start: I64, duration: I64, drawn: Mask, begin: I64, end: I64) -> _Spans:
     room = int((end - begin).sum()) + len(begin)
     out_start, out_busy = np.empty(room, np.int64), np.empty(room, np.int64)
     first = kernels.pyramid.unite(start, duration, drawn, begin, end, out_start, out_busy)

@@ -8,14 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.timeline.counters import counters_of
 from stepscope.analysis.timeline.index import Index, index_of, is_drawn
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
-
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I64
 
 LEAST_OF_A_POOL = 3
 """So many threads of one name make a group of their own."""

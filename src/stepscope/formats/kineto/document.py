@@ -20,7 +20,7 @@ from stepscope.errors import UnreadableError
 from stepscope.formats.kineto.text import Text
 from stepscope.formats.kineto.texts import TextTable
 from stepscope.kernels import trace_json as scan
-from stepscope.model.tables import I32, I64, U8
+from stepscope.model.arrays import I32, I64, U8
 
 _CHUNK_ROWS = 1 << 18
 _CHUNK_STATS = 1 << 20

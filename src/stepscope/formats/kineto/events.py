@@ -15,10 +15,7 @@ from stepscope.formats.kineto.classify import MEMORY_NAME, Place, classify
 from stepscope.formats.kineto.document import Raw
 from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, Trait
-from stepscope.model.arrays import number_pairs
-from stepscope.model.tables import I32, I64, U8
-
-Mask = NDArray[np.bool_]
+from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
 
 # Times further than this from the middle of the trace are damage: 23 days.  It keeps all sums inside int64.
 _FAR_US = 2 * 10**12

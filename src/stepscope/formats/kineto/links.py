@@ -24,11 +24,8 @@ from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import Kept, Sorts, is_phase
 from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, StatTag, Trait
-from stepscope.model.arrays import number_pairs
+from stepscope.model.arrays import I32, I64, U8, number_pairs
 from stepscope.model.stat_names import CORRELATION_ID, FRAMEWORK_OP, STEP_NUM
-from stepscope.model.tables import I32, I64, U8
-
-Mask = NDArray[np.bool_]
 
 EXTERNAL_ID = "External id"
 FLOW_ID = "fwdbwd_id"

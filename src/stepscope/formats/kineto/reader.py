@@ -35,8 +35,7 @@ from stepscope.model import (
     StatTag,
     StatValue,
 )
-from stepscope.model.arrays import number_pairs, offsets_of
-from stepscope.model.tables import I32, I64
+from stepscope.model.arrays import I32, I64, number_pairs, offsets_of
 
 _KINETO_KEYS = ("schemaVersion", "deviceProperties", "traceName")
 _EPOCH_US = 10**15  # times above this many microseconds are counted from 1970: it was 2001 then

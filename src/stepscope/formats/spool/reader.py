@@ -12,7 +12,8 @@ from stepscope.errors import Problem, UnreadableError, counted
 from stepscope.formats.spool import layout
 from stepscope.formats.xspace import schema
 from stepscope.model import EventKind, HostTrace, TraceBuilder, Trait
-from stepscope.model.tables import I32, I64, Events, Lines, Stats
+from stepscope.model.arrays import I32, I64
+from stepscope.model.tables import Events, Lines, Stats
 
 _LIMIT_NS = schema.TIME_LIMIT_PS // 1000
 _NO_EVENTS = (np.empty(0, np.int64),) * 5

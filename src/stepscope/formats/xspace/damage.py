@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.errors import Problem, UnreadableError, counted
 from stepscope.kernels import wire
-
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I64, U8
 
 _WHY = {
     wire.BAD_VARINT: "a number has no end",
@@ -141,7 +139,7 @@ class Damage:
         )
 
 
-def unreadable(buf: NDArray[np.uint8], source: str) -> UnreadableError:
+def unreadable(buf: U8, source: str) -> UnreadableError:
     """The error for a file that holds no plane at all."""
     if not len(buf):
         return UnreadableError(
@@ -157,7 +155,7 @@ def unreadable(buf: NDArray[np.uint8], source: str) -> UnreadableError:
     )
 
 
-def _looks_like(buf: NDArray[np.uint8]) -> str:
+def _looks_like(buf: U8) -> str:
     head = buf[:64].tobytes()
     if head.startswith(b"\x1f\x8b"):
         return "gzip data"

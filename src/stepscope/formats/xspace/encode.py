@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.model import Strings
-from stepscope.model.arrays import offsets_of
+from stepscope.model.arrays import I32, I64, U8, Mask, offsets_of
 
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
-Mask = NDArray[np.bool_]
-Out = NDArray[np.uint8]
+Out = U8
 
 _VARINT, _FIXED64, _DELIMITED = 0, 1, 2
 _SHORT_TEXT = 256  # bytes; longer texts are copied one by one, shorter ones all together
@@ -188,7 +184,7 @@ def _put_tag(out: Out, at: I64, field: int, wire_type: int) -> I64:
     return at + 2
 
 
-def put_texts(out: Out, at: I64, blob: NDArray[np.uint8], begins: I64, lengths: I64) -> None:
+def put_texts(out: Out, at: I64, blob: U8, begins: I64, lengths: I64) -> None:
     """Copies ranges of `blob` to their places."""
     long = lengths > _SHORT_TEXT
     for to, begin, length in zip(at[long].tolist(), begins[long].tolist(), lengths[long].tolist(), strict=True):

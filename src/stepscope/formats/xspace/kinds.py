@@ -11,12 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.formats.xspace import schema
 from stepscope.model import EventKind, Events, EventTypes, HostTrace, Stats, StatTag, Strings
-
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I64
 
 _TOLD_BY_NAMES = frozenset({"tensorflow", "jax"})
 

@@ -16,10 +16,10 @@ from stepscope.formats import progress
 from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.clock import line_zeros_ps, session_start_ns
 from stepscope.formats.xspace.damage import Damage
-from stepscope.formats.xspace.names import I64, NO_ROWS
+from stepscope.formats.xspace.names import NO_ROWS
 from stepscope.formats.xspace.planes import Bytes, Plane, Ranges, stat_columns
 from stepscope.kernels import wire
-from stepscope.model.arrays import offsets_of, run_rows
+from stepscope.model.arrays import I32, I64, U8, offsets_of, run_rows
 
 _CHUNK_BYTES = 4 << 20  # of lines, for one task
 _MOST_THREADS = 8
@@ -31,11 +31,11 @@ class EventColumns:
 
     start_ps: I64
     duration_ps: I64
-    type: NDArray[np.int32]
+    type: I32
     flags: NDArray[np.uint16]
     stat_offsets: I64
-    stat_name: NDArray[np.int32]
-    stat_tag: NDArray[np.uint8]
+    stat_name: I32
+    stat_tag: U8
     stat_value: I64
 
     @classmethod

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.kernels import wire
 from stepscope.model import Strings
-from stepscope.model.arrays import offsets_of
+from stepscope.model.arrays import I32, I64, U8, offsets_of
 
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
 NO_ROWS = np.empty(0, np.int64)
 _FIRST_ROOM = 1 << 10  # texts
 _SLOTS_PER_TEXT = 4  # keeps the chains of a full table short
@@ -21,7 +18,7 @@ _SLOTS_PER_TEXT = 4  # keeps the chains of a full table short
 class Interner:
     """Equal texts of the file, equal id.  Row 0 is the empty string."""
 
-    def __init__(self, buf: NDArray[np.uint8]) -> None:
+    def __init__(self, buf: U8) -> None:
         self.buf = buf
         self._count = 1
         self._texts = np.zeros((_FIRST_ROOM, wire.TEXT_WIDTH), np.int64)
@@ -33,7 +30,7 @@ class Interner:
         self.replace(np.full(len(places), wire.INLINE, np.uint8), ids)
         return ids.astype(np.int32)
 
-    def replace(self, tag: NDArray[np.uint8], value: I64) -> None:
+    def replace(self, tag: U8, value: I64) -> None:
         """Gives stats whose text stands in the file the id of that text; see `wire.intern`."""
         done = 0
         while True:

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from stepscope.formats.xspace import classify, schema
 from stepscope.formats.xspace.damage import Damage
-from stepscope.formats.xspace.names import I32, I64, NO_ROWS, Interner, Lookup
+from stepscope.formats.xspace.names import NO_ROWS, Interner, Lookup
 from stepscope.kernels import wire
 from stepscope.model import PlaneKind, Stats
-from stepscope.model.arrays import offsets_of
+from stepscope.model.arrays import I32, I64, U8, offsets_of
 
-Bytes = NDArray[np.uint8]
+Bytes = U8
 Ranges = tuple[I64, I64]
 OwnedRanges = tuple[I64, I64, I64]  # the row of the message that holds them, ascending; begin; end
 
@@ -203,6 +203,6 @@ class PlaneReader:
         return Stats(*columns, np.searchsorted(owners, np.arange(n_owners + 1)))
 
 
-def stat_columns(rows: int) -> tuple[I32, NDArray[np.uint8], I64]:
+def stat_columns(rows: int) -> tuple[I32, U8, I64]:
     """Room for stats: name, tag, value."""
     return np.empty(rows, np.int32), np.empty(rows, np.uint8), np.empty(rows, np.int64)

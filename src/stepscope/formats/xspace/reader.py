@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.formats.xspace import classify, schema
 from stepscope.formats.xspace.damage import Damage, unreadable
 from stepscope.formats.xspace.kinds import take_kinds
 from stepscope.formats.xspace.lines import EventColumns, LineReader
-from stepscope.formats.xspace.names import I32, Interner
+from stepscope.formats.xspace.names import Interner
 from stepscope.formats.xspace.planes import Bytes, Fields, PlaneReader
 from stepscope.kernels import wire
 from stepscope.model import Events, EventTypes, HostTrace, Lines, PlaneKind, Planes, Stats, Strings
+from stepscope.model.arrays import I32, U8
 
 
 def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
@@ -187,7 +187,7 @@ def _line_table(planes: PlaneReader, lines: LineReader, names: I32, display_name
     )
 
 
-def _line_kinds(planes: PlaneReader, lines: LineReader, names: I32, strings: Strings) -> NDArray[np.uint8]:
+def _line_kinds(planes: PlaneReader, lines: LineReader, names: I32, strings: Strings) -> U8:
     rows = zip(planes.lines[0].tolist(), names.tolist(), lines.header[:, wire.LINE_ID].tolist(), strict=True)
     kinds = [schema.line_kind(planes.planes[plane].kind, strings[name], number) for plane, name, number in rows]
     return np.array(kinds, np.uint8)

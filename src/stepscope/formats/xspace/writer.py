@@ -15,10 +15,10 @@ import numpy as np
 
 from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.clock import line_zeros_ps
-from stepscope.formats.xspace.encode import I64, Messages, delimited_head, encode_children, varint
+from stepscope.formats.xspace.encode import Messages, delimited_head, encode_children, varint
 from stepscope.formats.xspace.kinds import with_kinds
 from stepscope.model import EventKind, HostTrace, PlaneKind, Stats, StatTag
-from stepscope.model.arrays import offsets_of
+from stepscope.model.arrays import I64, offsets_of
 
 _EVENTS_AT_ONCE = 1 << 16
 

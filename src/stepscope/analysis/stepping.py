@@ -19,6 +19,7 @@ import numpy as np
 
 from stepscope.analysis.grouping import forest, is_device_work, launched_before, spread_labels
 from stepscope.analysis.infer import FOREIGN_SHARE, LEAST_STEPS, Cycle, find_cycle
+from stepscope.analysis.program_runs import runs_elsewhere
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, stat_names
 from stepscope.model.arrays import I32, I64, Mask
 
@@ -132,7 +133,7 @@ def _from_marks(trace: HostTrace) -> HostSteps | None:
     device, orphan = is_device_work(trace), forest(trace).cause < 0
     _inherit(trace, label, device & (orphan | (label >= 0)))
     backlog = np.flatnonzero(launched_before(trace, int(start[0])) & (label < 0))
-    start, end = _follow_device(trace, label, device, backlog, start, end)
+    start, end = _follow_device(trace, label, device | runs_elsewhere(trace, line), backlog, start, end)
     names = tuple(_step_name(trace.name_of(mark), at) for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
     return HostSteps(
         source="markers",
@@ -226,7 +227,7 @@ def _inherit(trace: HostTrace, label: I32, device: Mask) -> None:
 
 
 def _follow_device(trace: HostTrace, label: I32, device: Mask, backlog: I64, start: I64, end: I64) -> tuple[I64, I64]:
-    """Moves step bounds to what the device does, which may lag behind the host.
+    """Moves step bounds to what the device does, or the threads that run its programs: they may lag behind the host.
 
     A step ends when its mark has ended and its device work is done; it begins when its mark begins, but not before
     the step before it has ended; the first not before the device is done with the backlog.  Where the host waits for

@@ -326,6 +326,23 @@ def test_a_run_that_was_called_before_the_recording_belongs_to_no_step_and_moves
     assert members(trace)["dot"][1:] == [0, 1]
 
 
+def test_runs_of_programs_whose_calls_nobody_recorded_follow_one_another() -> None:
+    # As TensorFlow runs the clusters of one function.
+    trace = draw(
+        """
+        host main | M0-------------- M1--------
+        host main |  P1               P3
+        host xla  |   S1!  T!S2!  T!   S3!  T!
+        host xla  |   q1--   r2--      q3--
+        host xla  |     P2
+        """,
+        RUNS,
+    )
+
+    assert members(trace)["tanh"] == [0, 1]
+    assert members(trace)["dot"] == [0]
+
+
 def test_a_step_ends_when_the_runs_that_it_called_end() -> None:
     trace = draw(
         """
@@ -337,6 +354,20 @@ def test_a_step_ends_when_the_runs_that_it_called_end() -> None:
     )
 
     assert spans(trace) == [("train 0", 0, 6), ("train 1", 6, 12), ("train 2", 12, 16)]
+
+
+def test_steps_that_are_inferred_from_calls_end_when_the_runs_of_the_calls_end_too() -> None:
+    trace = draw(
+        """
+        host main | F F F F
+        host xla  |  r1--r2--r3--r4--
+        """,
+        RUNS,
+    )
+
+    assert steps_of(trace).source == "inferred"
+    assert [(begin, end) for _, begin, end in spans(trace)] == [(0, 5), (5, 9), (9, 13), (13, 17)]
+    assert members(trace)["dot"] == [0, 1, 2, 3]
 
 
 def test_a_jax_program_that_runs_ahead_of_its_computation_has_the_steps_of_its_own_clock(

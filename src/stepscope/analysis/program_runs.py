@@ -37,6 +37,8 @@ def link_runs(trace: HostTrace, parent: I32, cause: I32) -> None:
     kernels.nesting.outermost(parent, np.ones(len(trace.events), np.bool_), outermost)
     _, first, run = np.unique(trace.stat_ints(stat_names.XLA_RUN_ID)[ops], return_index=True, return_inverse=True)
     call = _calls_of_runs(trace, parent, ops, first, run)
+    if (call < 0).all():  # nobody recorded calls: causes in other runs are all there is
+        return
     tops, first_op = np.unique(outermost[ops], return_index=True)
     run_of = np.full(len(trace.events), -1, np.int64)
     run_of[tops] = run[first_op]

@@ -337,6 +337,8 @@ def _inferred(trace: HostTrace) -> HostSteps | None:
             continue
         start = trace.events.start_ps[rows[cycle.anchors]]
         end = np.append(start[1:], max(_work_end(trace, rows), int(start[-1])))
+        label = _labels_by_time(trace, start, end)
+        start, end = _follow_runs(trace, label, rows, start, end)
         complete = np.ones(len(start), np.bool_)
         complete[-1] = cycle.last_is_whole and _has_usual_length(end - start)
         anchor = trace.name_of(int(rows[cycle.anchors[0]]))
@@ -350,9 +352,22 @@ def _inferred(trace: HostTrace) -> HostSteps | None:
             start_ps=start,
             end_ps=end,
             complete=complete,
-            label=_labels_by_time(trace, start, end),
+            label=label,
         )
     return None
+
+
+def _follow_runs(trace: HostTrace, label: I32, calls: I64, start: I64, end: I64) -> tuple[I64, I64]:
+    """Gives what inferred calls run on threads of their own to the steps of the calls, and moves the bounds to it: a
+    loop that waits for nothing calls many steps ahead."""
+    runs = runs_elsewhere(trace, int(trace.events.line[calls[0]]))
+    if not runs.any():
+        return start, end
+    called = np.full(len(label), -1, np.int32)
+    called[calls] = label[calls]
+    spread_labels(trace, called)
+    np.copyto(label, called, where=called >= 0)
+    return _follow_device(trace, label, runs, np.empty(0, np.int64), start, end)
 
 
 def _has_usual_length(durations: I64) -> bool:

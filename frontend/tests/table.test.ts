@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Field } from "../src/api";
 import { fromRows, nextSort, parseSort, shownFields, toCsv, toTsv, viewOf } from "../src/table/model";
-import { share, wishes } from "../src/table/widths";
+import { characters, roomFor, share, wishes } from "../src/table/widths";
+import { sentence, tailOf } from "../src/ui/basics";
 import { cellText } from "../src/format";
 
 const FIELDS: Field[] = [
@@ -70,4 +71,30 @@ describe("widths", () => {
     widths.forEach((width, index) => expect(width).toBeGreaterThanOrEqual(wanted[index]?.least ?? 0));
     expect(share(wanted, 100)).toEqual(wanted.map((wish) => wish.least));
   });
+
+  it("count wide signs as wide, and leave space for the dots of a name that is cut", () => {
+    expect(characters("MMM")).toBeGreaterThan(characters("iii"));
+    expect(roomFor("short", 10)).toBe(5);
+    expect(roomFor("a".repeat(30), 20)).toBe(18);
+    expect(roomFor("a".repeat(30), -3)).toBe(0);
+  });
+
+  it.each([
+    ["a/long/name/of/an/op", 40, 0],
+    ["a/long/name/of/an/op", 12, 6],
+    ["a/long/name/of/an/op", 0, 4],
+    ["a name of more than two dozen letters", undefined, 12],
+    ["short", undefined, 0],
+  ])("of %s keeps with room for %s the last %i signs", (text, room, kept) => expect(tailOf(text, room)).toBe(kept));
+});
+
+describe("sentences of a report", () => {
+  it.each([
+    ["no counters: record them", "No counters: record them"],
+    ["host-bound: the device waits", "Host-bound: the device waits"],
+    ["mklcpu: 34 MiB", "mklcpu: 34 MiB"],
+    ["cpu, cuda:0: no totals", "cpu, cuda:0: no totals"],
+    ["calls longer than 50 us", "Calls longer than 50 µs"],
+    ["Launch-bound", "Launch-bound"],
+  ])("%s", (text, shown) => expect(sentence(text)).toBe(shown));
 });

@@ -1,7 +1,7 @@
 /** Every op, on hosts and devices: shares as rings, all of them as a table. */
 import { useMemo } from "preact/hooks";
 import { figuresTitled, type Report, type ToolAnswer } from "../api";
-import { categoryOf, CATEGORY_COLOUR, mix, shades, type Palette } from "../design/colours";
+import { categoryOfOp, CATEGORY_COLOUR, mix, shades, type Palette } from "../design/colours";
 import { palette } from "../design/theme";
 import { decimal } from "../format";
 import { route, setParams } from "../router";
@@ -80,7 +80,7 @@ function Ops({ report, sections, idle }: ToolAnswer<OpsReport> & { idle: boolean
         rows={table}
         columns={columns}
         labels={LABELS}
-        mark={(data, row) => CATEGORY_COLOUR[categoryOf(String(data.columns["type"]?.[row] ?? ""), data.columns["where"]?.[row] === "host" ? "host" : "device")]}
+        mark={(data, row) => CATEGORY_COLOUR[categoryOfOp(String(data.columns["type"]?.[row] ?? ""), String(data.columns["name"]?.[row] ?? ""), data.columns["where"]?.[row] === "host" ? "host" : "device")]}
       />
     </>
   );
@@ -98,7 +98,8 @@ function slicesOf(report: OpsReport, where: "device" | "host", by: "type" | "op"
   const found = (report.distributions ?? []).filter((share) => share.where === where && share.by === by);
   const shown = found.filter((share) => idle || share.name !== "IDLE");
   const named = shown.filter((share) => !isRest(share.name));
-  const colours = shades(named.map((share) => categoryOf(share.name, where)), look.surface);
+  const types = new Map((by === "op" ? (report.rows ?? []) : []).filter((row) => row["where"] === where).map((row) => [row["name"], String(row["type"] ?? "")]));
+  const colours = shades(named.map((share) => categoryOfOp(types.get(share.name) ?? share.name, share.name, where)), look.surface);
   const slice = (share: Share, colour: string): Slice => ({
     name: share.name === "IDLE" ? "idle" : share.name,
     value: share.self_us,

@@ -3,6 +3,7 @@ import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { Cell, Field } from "../api";
 import { columnFormat, exact, fieldLabel, isKnown, unitLabel } from "../format";
 import { route, setParams } from "../router";
+import { termsOf } from "../terms";
 import { LongName } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
@@ -11,7 +12,7 @@ import { ColumnMenu } from "./ColumnMenu";
 import { RowDetails, type RowLink } from "./RowDetails";
 import { save, copyText } from "./export";
 import { formatSort, nextSort, parseSort, shownFields, toCsv, toTsv, viewOf, type Sort, type TableData } from "./model";
-import { share, wishes, type Wish } from "./widths";
+import { PADDING, roomFor, share, wishes, type Wish } from "./widths";
 
 export interface TableProps {
   /** Names the table in the address and in file names. */
@@ -46,6 +47,9 @@ export interface TableProps {
 const ROW = 30;
 const SPARE = 12;
 const INDENT = 14;
+/** As wide as that many characters: a place in a tree, and the mark before a name. */
+const INDENT_CHARACTERS = 2.2;
+const MARK_CHARACTERS = 2.7;
 
 export function Table(props: TableProps) {
   const { id, data, title, height = "short", plain = false } = props;
@@ -64,7 +68,7 @@ export function Table(props: TableProps) {
 
   return (
     <div class={`table-box table-${height}`} data-table={id}>
-      {!plain && (
+      {!plain && data.rowCount > 0 && (
         <div class="table-tools">
           <div class={`filter ${view.error ? "wrong" : ""}`}>
             <Icon name="search" size={16} />
@@ -131,12 +135,14 @@ function Grid(props: GridProps) {
   const [window_, setWindow] = useState({ first: 0, count: 40 });
   const [at, setAt] = useState(0);
   const label = useId();
-  const formats = useMemo(() => fields.map((field) => formatOf(field, data.columns[field.name] ?? [], props.texts?.[field.name], props.signed?.includes(field.name))), [data, fields]);
+  const formats = useMemo(() => fields.map((field) => formatOf(field, data.columns[field.name] ?? [], props.texts?.[field.name] ?? termsOf(field.name), props.signed?.includes(field.name))), [data, fields]);
   const marked = nameColumn(fields);
-  const wanted = useMemo(() => indented(wishes(data, fields, formats, characterWidth(), props.labels), marked, deepest(data, props.indent)), [data, fields, formats]);
   const [available, setAvailable] = useState(0);
+  const character = useMemo(characterWidth, [available]);
+  const wanted = useMemo(() => indented(wishes(data, fields, formats, character, props.labels), marked, deepest(data, props.indent)), [data, fields, formats, character]);
   const [more, setMore] = useState(false);
-  const template = useMemo(() => share(wanted, available).map((width) => `${width}px`).join(" "), [wanted, available]);
+  const widths = useMemo(() => share(wanted, available), [wanted, available]);
+  const template = useMemo(() => widths.map((width) => `${width}px`).join(" "), [widths]);
   const bars = useMemo(() => fields.map((field) => field.unit === "percent" && !props.signed?.includes(field.name)), [fields]);
 
   const measure = () => {
@@ -220,7 +226,7 @@ function Grid(props: GridProps) {
                 }}
               >
                 {fields.map((field, column) => (
-                  <BodyCell key={field.name} field={field} value={data.columns[field.name]?.[row] ?? null} text={(formats[column] as (v: Cell) => string)(data.columns[field.name]?.[row] ?? null)} bar={bars[column] as boolean} mark={column === marked ? (props.mark?.(row) ?? null) : null} depth={column === marked ? (props.indent?.(row) ?? 0) : 0} tone={props.tone?.(row, field.name) ?? null} />
+                  <BodyCell key={field.name} field={field} room={((widths[column] ?? 0) - PADDING) / character} value={data.columns[field.name]?.[row] ?? null} text={(formats[column] as (v: Cell) => string)(data.columns[field.name]?.[row] ?? null)} bar={bars[column] as boolean} mark={column === marked ? (props.mark?.(row) ?? null) : null} depth={column === marked ? (props.indent?.(row) ?? 0) : 0} tone={props.tone?.(row, field.name) ?? null} />
                 ))}
               </div>
             );
@@ -232,7 +238,7 @@ function Grid(props: GridProps) {
   );
 }
 
-function formatOf(field: Field, values: readonly Cell[], text?: (text: string) => string, signed = false): (value: Cell) => string {
+function formatOf(field: Field, values: readonly Cell[], text: ((text: string) => string) | null, signed = false): (value: Cell) => string {
   const plain = columnFormat(field, values);
   const usual = signed ? (value: Cell) => (typeof value === "number" && value > 0 ? `+${plain(value)}` : plain(value)) : plain;
   return text ? (value) => (typeof value === "string" ? text(value) : usual(value)) : usual;
@@ -278,12 +284,14 @@ interface BodyCellProps {
   value: Cell;
   text: string;
   bar: boolean;
+  /** How many usual characters fit into the cell. */
+  room: number;
   mark: string | null;
   depth: number;
   tone: "good" | "bad" | null;
 }
 
-function BodyCell({ field, value, text, bar, mark, depth, tone }: BodyCellProps) {
+function BodyCell({ field, value, text, bar, room, mark, depth, tone }: BodyCellProps) {
   const number = typeof value === "number";
   const share = bar && number ? Math.max(0, Math.min(100, value)) : null;
   return (
@@ -295,7 +303,7 @@ function BodyCell({ field, value, text, bar, mark, depth, tone }: BodyCellProps)
     >
       {depth > 0 && <span class="indent" style={{ width: `${depth * INDENT}px` }} />}
       {mark && <span class="swatch" style={{ background: mark }} />}
-      {field.kind === "str" && typeof value === "string" ? <LongName text={text} whole={value} /> : text}
+      {field.kind === "str" && typeof value === "string" ? <LongName text={text} whole={value} room={roomFor(text, room - depth * INDENT_CHARACTERS - (mark ? MARK_CHARACTERS : 0))} /> : text}
     </div>
   );
 }

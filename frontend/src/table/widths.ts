@@ -4,7 +4,7 @@ import { fieldLabel, unitLabel } from "../format";
 import type { TableData } from "./model";
 
 const SAMPLE = 300;
-const PADDING = 22;
+export const PADDING = 22;
 const SHORT_TEXT = 30;
 /** Of the names that rows are found by. */
 const NAME_TEXT = 40;
@@ -63,6 +63,19 @@ function longestText(data: TableData, field: Field, format: (value: Cell) => str
   const values = data.columns[field.name] ?? [];
   const stride = Math.max(1, Math.floor(data.rowCount / SAMPLE));
   let longest = 0;
-  for (let row = 0; row < data.rowCount; row += stride) longest = Math.max(longest, format(values[row] ?? null).length);
+  for (let row = 0; row < data.rowCount; row += stride) longest = Math.max(longest, characters(format(values[row] ?? null)));
   return longest;
+}
+
+/** The length of a text in usual characters: capitals, digits and a few more are wider, some are narrow. */
+export function characters(text: string): number {
+  let length = 0;
+  for (const sign of text) length += /[A-Z0-9mw_@%#<>=+~]/.test(sign) ? 1.1 : /[ijlftr.,:;|!'()[\] ]/.test(sign) ? 0.7 : 1;
+  return length;
+}
+
+/** How many signs of a text fit where there is room for so many usual characters; all of them, or a few less for the dots. */
+export function roomFor(text: string, available: number): number {
+  const needed = characters(text);
+  return needed <= available ? text.length : Math.max(0, Math.floor((text.length * available) / needed) - 2);
 }

@@ -15,12 +15,14 @@ export function Menu({ label, button, buttonClass = "button quiet", align = "rig
   const [open, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   const opener = useRef<HTMLButtonElement>(null);
+  const pane = useRef<HTMLDivElement>(null);
   const close = () => {
     setOpen(false);
     opener.current?.focus();
   };
   useLayoutEffect(() => {
     if (!open) return undefined;
+    if (pane.current) keepInside(pane.current);
     const outside = (event: Event) => {
       if (!box.current?.contains(event.target as Node)) setOpen(false);
     };
@@ -44,7 +46,20 @@ export function Menu({ label, button, buttonClass = "button quiet", align = "rig
       <button ref={opener} type="button" class={buttonClass} aria-label={label} aria-haspopup="true" aria-expanded={open} onClick={() => setOpen(!open)}>
         {button}
       </button>
-      {open && <div class={`menu-pane ${align}`}>{children(close)}</div>}
+      {open && (
+        <div ref={pane} class={`menu-pane ${align}`}>
+          {children(close)}
+        </div>
+      )}
     </div>
   );
+}
+
+const EDGE = 8;
+
+/** Moves a pane that would reach beyond the window back into it. */
+function keepInside(pane: HTMLElement): void {
+  const box = pane.getBoundingClientRect();
+  const shift = Math.max(EDGE - box.left, Math.min(0, window.innerWidth - EDGE - box.right));
+  if (shift) pane.style.marginLeft = `${shift}px`;
 }

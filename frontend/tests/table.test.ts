@@ -75,7 +75,7 @@ describe("widths", () => {
   it("count wide signs as wide, and leave space for the dots of a name that is cut", () => {
     expect(characters("MMM")).toBeGreaterThan(characters("iii"));
     expect(roomFor("short", 10)).toBe(5);
-    expect(roomFor("a".repeat(30), 20)).toBe(18);
+    expect(roomFor("a".repeat(30), 20)).toBe(17);
     expect(roomFor("a".repeat(30), -3)).toBe(0);
   });
 

@@ -67,12 +67,19 @@ function longestText(data: TableData, field: Field, format: (value: Cell) => str
   return longest;
 }
 
-/** The length of a text in usual characters: capitals, digits and a few more are wider, some are narrow. */
+/** The length of a text in usual characters: some signs are wide, others narrow. */
 export function characters(text: string): number {
   let length = 0;
-  for (const sign of text) length += /[A-Z0-9mw_@%#<>=+~]/.test(sign) ? 1.1 : /[ijlftr.,:;|!'()[\] ]/.test(sign) ? 0.7 : 1;
+  for (const sign of text) length += WIDTHS.find(([signs]) => signs.test(sign))?.[1] ?? 1.05;
   return length;
 }
+
+const WIDTHS = [
+  [/[ijlftr.,:;|!'()[\] ]/, 0.6],
+  [/[mwMW@%]/, 1.5],
+  [/[A-Z]/, 1.25],
+  [/[\d_#<>=+~]/, 1.15],
+] as const;
 
 /** How many signs of a text fit where there is room for so many usual characters; all of them, or a few less for the dots. */
 export function roomFor(text: string, available: number): number {

@@ -64,16 +64,18 @@ export function bytes(value: number): string {
 export function duration(ms: number): string {
   const size = Math.abs(ms);
   if (size === 0) return "0 ms";
-  if (size < 1e-3) return `${threeDigits(ms * 1e6)} ns`;
-  if (size < 1) return `${threeDigits(ms * 1e3)} µs`;
-  if (size < 1e3) return `${threeDigits(ms)} ms`;
-  if (size < 60e3) return `${threeDigits(ms / 1e3)} s`;
-  const minutes = Math.floor(size / 60e3);
-  return `${ms < 0 ? "−" : ""}${minutes} min ${Math.round((size - minutes * 60e3) / 1e3)} s`;
+  if (size < 0.9995e-3) return `${threeDigits(ms * 1e6)} ns`;
+  if (size < 0.9995) return `${threeDigits(ms * 1e3)} µs`;
+  if (size < 999.5) return `${threeDigits(ms)} ms`;
+  if (size < 59.95e3) return `${threeDigits(ms / 1e3)} s`;
+  const seconds = Math.round(size / 1e3);
+  const minutes = Math.floor(seconds / 60);
+  return `${ms < 0 ? "−" : ""}${minutes} min ${seconds % 60} s`;
 }
 
 function threeDigits(value: number): string {
-  return decimal(value, Math.max(0, decimalsFor(value) - (Math.abs(value) < 1 ? 0 : 1))).replace("-", "−");
+  const rounded = Number(value.toPrecision(3)); // 9.996 has one digit more before the point than it seems
+  return decimal(value, Math.max(0, decimalsFor(rounded) - (Math.abs(rounded) < 1 ? 0 : 1))).replace("-", "−");
 }
 
 /** What a unit is called in a table's head; empty if the values speak for themselves. */
@@ -86,6 +88,7 @@ export function unitLabel(unit: string): string {
 const ALONE: Readonly<Record<string, string>> = {
   ...{ ms: "Time", us: "Time", percent: "Share", bytes: "Size" },
   ...{ gigabytes_per_s: "Rate", gflop_per_s: "Compute rate", gib_per_s: "Memory rate", flop_per_byte: "Intensity" },
+  device_collectives: "Collectives",
 };
 
 /** `total_self_us` as `Total self`: the unit stands beside it. */

@@ -96,5 +96,6 @@ describe("sentences of a report", () => {
     ["cpu, cuda:0: no totals", "cpu, cuda:0: no totals"],
     ["calls longer than 50 us", "Calls longer than 50 µs"],
     ["Launch-bound", "Launch-bound"],
+    ["log, evaluate and save", "Log, evaluate and save"],
   ])("%s", (text, shown) => expect(sentence(text)).toBe(shown));
 });

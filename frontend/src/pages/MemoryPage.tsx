@@ -162,7 +162,7 @@ function OverTime({ memory, rows, manyHosts }: { memory: Memory; rows: Rows; man
   const last = events.at(-1)?.time_ms;
   if (first === undefined || last === undefined) return null;
   const around = (at: number) => intervalInTimeline(Math.max(0, at - (last - first) / 50), at + (last - first) / 50, manyHosts ? memory.host : null);
-  const hasFree = events.some((event) => event.free_bytes !== null);
+  const hasFree = events.some((event) => (event.free_bytes ?? 0) > 0);
   const marks = events.filter((event) => (event.heap_bytes ?? event.in_use_bytes ?? 0) > 0).length;
   return (
     <Card

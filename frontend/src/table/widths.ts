@@ -4,7 +4,7 @@ import { fieldLabel, unitLabel } from "../format";
 import type { TableData } from "./model";
 
 const SAMPLE = 300;
-export const PADDING = 22;
+export const PADDING = 21;
 const SHORT_TEXT = 30;
 /** Of the names that rows are found by. */
 const NAME_TEXT = 40;
@@ -78,7 +78,7 @@ const WIDTHS = [
   [/[ijlftr.,:;|!'()[\] ]/, 0.6],
   [/[mwMW@%]/, 1.5],
   [/[A-Z]/, 1.25],
-  [/[\d_#<>=+~]/, 1.15],
+  [/[\d_#<>=+~]/, 1.12],
 ] as const;
 
 /** How many signs of a text fit where there is room for so many usual characters; all of them, or a few less for the dots. */

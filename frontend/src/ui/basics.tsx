@@ -145,7 +145,7 @@ export function Empty({ title, text, children }: { title: string; text?: string;
 export function sentence(text: string): string {
   const line = text.replace(/(?<=\d )us\b/g, "µs");
   // A single word before a colon or a comma is a name, of a host or a memory, unless it is a verdict.
-  return /^[a-z][a-z-]*;? |^[a-z-]+-bound: /.test(line) ? line.charAt(0).toUpperCase() + line.slice(1) : line;
+  return /^[a-z][a-z-]*(?:;|,(?! \S*:))? |^[a-z-]+-bound: /.test(line) ? line.charAt(0).toUpperCase() + line.slice(1) : line;
 }
 
 export function Warnings({ items }: { items: readonly string[] }) {
@@ -155,7 +155,9 @@ export function Warnings({ items }: { items: readonly string[] }) {
       {items.map((item) => (
         <li key={item}>
           <Icon name="warning" size={16} />
-          <span>{sentence(item)}</span>
+          <span>
+            <Code text={sentence(item)} />
+          </span>
         </li>
       ))}
     </ul>

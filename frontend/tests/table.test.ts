@@ -96,6 +96,7 @@ describe("sentences of a report", () => {
     ["cpu, cuda:0: no totals", "cpu, cuda:0: no totals"],
     ["calls longer than 50 us", "Calls longer than 50 µs"],
     ["Launch-bound", "Launch-bound"],
+    ["vm: most of it in device_compute", "vm: most of it in device compute"],
     ["log, evaluate and save", "Log, evaluate and save"],
   ])("%s", (text, shown) => expect(sentence(text)).toBe(shown));
 });

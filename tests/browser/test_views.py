@@ -297,6 +297,7 @@ def test_what_a_page_compares_is_all_of_its_report(page, page_server, corpus, ca
     mine, theirs, is_total, in_all = LAID_SIDE_BY_SIDE[tool]
     show(page, page_server, tool, mine, **{"with": page_server.session(theirs)})
     rows = side_by_side(page)
+    assert page.evaluate(UNEXPLAINED) == []
 
     sides = [page_server.logdir / name for name in (mine, theirs)]
     overviews = [said(capsys, "overview", path) for path in sides]
@@ -448,6 +449,14 @@ def test_steps_of_one_session_are_compared(page, page_server, corpus, capsys):
     show(page, page_server, "overview", TORCH, steps="5-6", withSteps="9-10", **{"with": session})
 
     expect(page.locator(".compare-line span").first).to_have_attribute("data-hint-value", f"{mean} ms, {other} ms")
+
+
+def test_every_page_shows_its_comparison_however_many_were_looked_at_before(page, page_server):
+    other = page_server.session("two-hosts")
+    tools = [each.name for each in TOOLS]
+    for tool in (*tools, *tools):  # more answers than the page keeps, among them one that every page needs
+        show(page, page_server, tool, "drawn", **{"with": other})
+        assert page.locator("main .state.failed").count() == 0, tool
 
 
 def test_what_is_compared_and_is_not_there_says_so(page, page_server, page_problems):

@@ -9,6 +9,7 @@ import { answerAddress, other, otherAddress, otherId, otherSteps, sessionId, ses
 import { Table } from "../table/Table";
 import { tools } from "../tools";
 import { Card, Failed, Loading } from "../ui/basics";
+import { hint } from "../ui/hint";
 import { StackedBars } from "./Bars";
 import { comparablesOf, type Comparable } from "./comparable";
 import { compared, isBeyondNoise, toneOf, type StepCounts } from "./compare";
@@ -144,7 +145,7 @@ function StepTimeLine({ overviews: [mine, theirs] }: { overviews: readonly [Over
       <span data-hint-title="Mean step time" data-hint="of the complete steps, this and the other" data-hint-value={`${a.mean} ms, ${b.mean} ms`} tabIndex={0}>
         {duration(a.mean)} against {duration(b.mean)} a step
       </span>{" "}
-      <strong class={tone}>{`${change > 0 ? "+" : ""}${percent(change)}`}</strong>{" "}
+      <strong class={tone} tabIndex={0} {...hint("Change of the mean step time", "this less the other, as a share of the other; it counts as beyond noise if it is more than two standard errors of the steps' scatter", `${change} %`)}>{`${change > 0 ? "+" : ""}${percent(change)}`}</strong>{" "}
       {beyond === false && <span class="muted">within the scatter of the steps</span>}
     </p>
   );

@@ -4,6 +4,7 @@ import type { ApiError, Cell, Field, Figures } from "../api";
 import { cellText, exact, fieldLabel, inUnit, isKnown, unitLabel, visible, words } from "../format";
 import { linkTo } from "../router";
 import { toolEntry } from "../tools";
+import { CATEGORIES, CATEGORY_LABEL, type Category } from "../design/colours";
 import { hint } from "./hint";
 import { Icon } from "./icons";
 
@@ -141,9 +142,11 @@ export function Empty({ title, text, children }: { title: string; text?: string;
   );
 }
 
+const CATEGORY_NAMES = new RegExp(`\\b(${CATEGORIES.filter((name) => name.includes("_")).join("|")})\\b`, "g");
+
 /** Sentences of the reports begin in lower case, since they may follow a colon, and write micro as a terminal can. */
 export function sentence(text: string): string {
-  const line = text.replace(/(?<=\d )us\b/g, "µs");
+  const line = text.replace(/(?<=\d )us\b/g, "µs").replace(CATEGORY_NAMES, (name) => CATEGORY_LABEL[name as Category].toLowerCase());
   // A single word before a colon or a comma is a name, of a host or a memory, unless it is a verdict.
   return /^[a-z][a-z-]*(?:;|,(?! \S*:))? |^[a-z-]+-bound: /.test(line) ? line.charAt(0).toUpperCase() + line.slice(1) : line;
 }

@@ -5,6 +5,10 @@ import type { TableData } from "./model";
 
 const SAMPLE = 300;
 export const PADDING = 21;
+/** Of texts the width is an estimate, of numbers hardly. */
+const TEXT_SPARE = 4;
+/** Heads are written bolder than what is below. */
+const BOLD = 1.04;
 const SHORT_TEXT = 30;
 /** Of the names that rows are found by. */
 const NAME_TEXT = 40;
@@ -20,11 +24,12 @@ export interface Wish {
 export function wishes(data: TableData, fields: readonly Field[], formats: readonly ((value: Cell) => string)[], character: number, labels: Readonly<Record<string, string>> = {}): Wish[] {
   return fields.map((field, index) => {
     const unit = unitLabel(field.unit);
-    const head = (labels[field.name] ?? fieldLabel(field)).length + (unit ? unit.length + 1 : 0) + 1.5;
+    const head = BOLD * characters(`${labels[field.name] ?? fieldLabel(field)} ${unit}`) + 1.5;
     const body = longestText(data, field, formats[index] as (value: Cell) => string);
-    const all = Math.ceil(Math.max(head, body) * character + PADDING);
+    const padding = field.kind === "str" ? PADDING + TEXT_SPARE : PADDING;
+    const all = Math.ceil(Math.max(head, body) * character + padding);
     if (field.kind !== "str") return { least: all, most: all };
-    return { least: Math.ceil(Math.max(head, Math.min(body, /^(name|kernel|op)$/.test(field.name) ? NAME_TEXT : SHORT_TEXT)) * character + PADDING), most: all };
+    return { least: Math.ceil(Math.max(head, Math.min(body, /^(name|kernel|op)$/.test(field.name) ? NAME_TEXT : SHORT_TEXT)) * character + padding), most: all };
   });
 }
 

@@ -98,7 +98,7 @@ function slicesOf(report: OpsReport, where: "device" | "host", by: "type" | "op"
   const found = (report.distributions ?? []).filter((share) => share.where === where && share.by === by);
   const shown = found.filter((share) => idle || share.name !== "IDLE");
   const named = shown.filter((share) => !isRest(share.name));
-  const types = new Map((by === "op" ? (report.rows ?? []) : []).filter((row) => row["where"] === where).map((row) => [row["name"], String(row["type"] ?? "")]));
+  const types = by === "op" ? typesOf(report.rows ?? [], where) : new Map<unknown, string>();
   const colours = shades(named.map((share) => categoryOfOp(types.get(share.name) ?? share.name, share.name, where)), look.surface);
   const slice = (share: Share, colour: string): Slice => ({
     name: share.name === "IDLE" ? "idle" : share.name,
@@ -109,6 +109,13 @@ function slicesOf(report: OpsReport, where: "device" | "host", by: "type" | "op"
   });
   const rest = shown.filter((share) => isRest(share.name)).map((share) => slice(share, mix(CATEGORY_COLOUR.other, look.surface, share.name === "IDLE" ? 0.65 : 0.35)));
   return named.length ? [...named.map((share, index) => slice(share, colours[index] as string)), ...rest] : [];
+}
+
+/** The type of each op; of several of one name that which takes longest, and therefore comes first. */
+function typesOf(rows: readonly Row[], where: "device" | "host"): Map<unknown, string> {
+  const types = new Map<unknown, string>();
+  for (const row of rows) if (row["where"] === where && !types.has(row["name"])) types.set(row["name"], String(row["type"] ?? ""));
+  return types;
 }
 
 function isRest(name: string): boolean {

@@ -12,6 +12,7 @@ import { ColumnMenu } from "./ColumnMenu";
 import { RowDetails, type RowLink } from "./RowDetails";
 import { save, copyText } from "./export";
 import { formatSort, nextSort, parseSort, shownFields, toCsv, toTsv, viewOf, type Sort, type TableData } from "./model";
+import { fontsReady, measurer } from "./measure";
 import { PADDING, roomFor, share, wishes, type Wish } from "./widths";
 
 export interface TableProps {
@@ -47,9 +48,8 @@ export interface TableProps {
 const ROW = 30;
 const SPARE = 12;
 const INDENT = 14;
-/** As wide as that many characters: a place in a tree, and the mark before a name. */
-const INDENT_CHARACTERS = 2.2;
-const MARK_CHARACTERS = 2.7;
+/** The mark before a name, and what keeps things in a cell apart. */
+const MARK = 17;
 
 export function Table(props: TableProps) {
   const { id, data, title, height = "short", plain = false } = props;
@@ -138,14 +138,14 @@ function Grid(props: GridProps) {
   const formats = useMemo(() => fields.map((field) => formatOf(field, data.columns[field.name] ?? [], props.texts?.[field.name] ?? termsOf(field.name), props.signed?.includes(field.name))), [data, fields]);
   const marked = nameColumn(fields);
   const [available, setAvailable] = useState(0);
-  const character = useMemo(characterWidth, [available]);
-  const wanted = useMemo(() => indented(wishes(data, fields, formats, character, props.labels), marked, deepest(data, props.indent)), [data, fields, formats, character]);
+  const measure = useMemo(measurer, [available, fontsReady.value]);
+  const wanted = useMemo(() => indented(wishes(data, fields, formats, measure, props.labels), marked, deepest(data, props.indent)), [data, fields, formats, measure]);
   const [more, setMore] = useState(false);
   const widths = useMemo(() => share(wanted, available), [wanted, available]);
   const template = useMemo(() => widths.map((width) => `${width}px`).join(" "), [widths]);
   const bars = useMemo(() => fields.map((field) => field.unit === "percent" && !props.signed?.includes(field.name)), [fields]);
 
-  const measure = () => {
+  const look = () => {
     const box = scroller.current;
     if (!box) return;
     const first = Math.max(0, Math.floor(box.scrollTop / ROW) - SPARE);
@@ -154,9 +154,9 @@ function Grid(props: GridProps) {
     setAvailable(box.clientWidth);
     setMore(box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
   };
-  useLayoutEffect(measure, [rows, template]);
+  useLayoutEffect(look, [rows, template]);
   useLayoutEffect(() => {
-    const watch = new ResizeObserver(measure);
+    const watch = new ResizeObserver(look);
     if (scroller.current) watch.observe(scroller.current);
     return () => watch.disconnect();
   }, []);
@@ -165,6 +165,8 @@ function Grid(props: GridProps) {
     setAt(0);
   }, [rows]);
 
+  const depthOf = (row: number) => props.indent?.(row) ?? 0;
+  const before = (row: number) => depthOf(row) * INDENT + (props.mark?.(row) ? MARK : 0);
   const move = (to: number) => {
     const next = Math.max(0, Math.min(rows.length - 1, to));
     setAt(next);
@@ -200,7 +202,7 @@ function Grid(props: GridProps) {
         aria-rowcount={rows.length + 1}
         aria-colcount={fields.length}
         aria-activedescendant={`${label}-${at}`}
-        onScroll={measure}
+        onScroll={look}
         onKeyDown={onKeyDown}
         style={{ "--columns": template, "--most": String(height === "all" ? rows.length + 1 : 13) } as Record<string, string>}
       >
@@ -226,7 +228,7 @@ function Grid(props: GridProps) {
                 }}
               >
                 {fields.map((field, column) => (
-                  <BodyCell key={field.name} field={field} room={((widths[column] ?? 0) - PADDING) / character} value={data.columns[field.name]?.[row] ?? null} text={(formats[column] as (v: Cell) => string)(data.columns[field.name]?.[row] ?? null)} bar={bars[column] as boolean} mark={column === marked ? (props.mark?.(row) ?? null) : null} depth={column === marked ? (props.indent?.(row) ?? 0) : 0} tone={props.tone?.(row, field.name) ?? null} />
+                  <BodyCell key={field.name} field={field} room={(text) => roomFor(text, (widths[column] ?? 0) - PADDING - (column === marked ? before(row) : 0), measure)} value={data.columns[field.name]?.[row] ?? null} text={(formats[column] as (v: Cell) => string)(data.columns[field.name]?.[row] ?? null)} bar={bars[column] as boolean} mark={column === marked ? (props.mark?.(row) ?? null) : null} depth={column === marked ? depthOf(row) : 0} tone={props.tone?.(row, field.name) ?? null} />
                 ))}
               </div>
             );
@@ -254,11 +256,6 @@ function indented(list: readonly Wish[], column: number, depth: number): Wish[] 
   return list.map((wish, index) => (index === column ? { least: wish.least + depth * INDENT, most: wish.most + depth * INDENT } : wish));
 }
 
-/** Of a digit or a usual letter in a table, in pixels; it follows the size of the page's text. */
-function characterWidth(): number {
-  return Number.parseFloat(getComputedStyle(document.documentElement).fontSize) * 0.475;
-}
-
 /** The column that names a row: there the mark stands. */
 function nameColumn(fields: readonly Field[]): number {
   const named = fields.findIndex((field) => field.kind === "str" && /^(name|kernel|op|module|call)$/.test(field.name));
@@ -284,8 +281,8 @@ interface BodyCellProps {
   value: Cell;
   text: string;
   bar: boolean;
-  /** How many usual characters fit into the cell. */
-  room: number;
+  /** How many signs of a text fit into the cell. */
+  room: (text: string) => number;
   mark: string | null;
   depth: number;
   tone: "good" | "bad" | null;
@@ -303,7 +300,7 @@ function BodyCell({ field, value, text, bar, room, mark, depth, tone }: BodyCell
     >
       {depth > 0 && <span class="indent" style={{ width: `${depth * INDENT}px` }} />}
       {mark && <span class="swatch" style={{ background: mark }} />}
-      {field.kind === "str" && typeof value === "string" ? <LongName text={text} whole={value} room={roomFor(text, room - depth * INDENT_CHARACTERS - (mark ? MARK_CHARACTERS : 0))} /> : text}
+      {field.kind === "str" && typeof value === "string" ? <LongName text={text} whole={value} room={room(text)} /> : text}
     </div>
   );
 }

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
+from stepscope.analysis.program_runs import link_runs
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 
 I32 = NDArray[np.int32]
@@ -104,14 +105,15 @@ def _forest(trace: HostTrace) -> Forest:
         (events.traits & np.uint8(Trait.ASYNC)) != 0, int(EventKind.REGION_BEGIN), int(EventKind.REGION_END),
         parent, extent,
     )  # fmt: skip
-    return Forest(parent, _causes(trace), extent)
+    return Forest(parent, _causes(trace, parent), extent)
 
 
-def _causes(trace: HostTrace) -> I32:
+def _causes(trace: HostTrace, parent: I32) -> I32:
     cause = np.full(len(trace.events), -1, np.int32)
     _link_executor_to_iterator(trace, cause)
     _link_producers(trace, cause)
     _link_launches(trace, cause)
+    link_runs(trace, parent, cause)
     return cause
 
 

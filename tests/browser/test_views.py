@@ -11,7 +11,7 @@ import pytest
 from browsing import await_address, settle, store_profile
 from draw import Sort, draw
 from playwright.sync_api import expect
-from test_pages import CORPUS, TF, TORCH, downloaded, said, same, show
+from test_pages import CORPUS, TF, TORCH, downloaded, said, same, show, shown_rows
 
 from stepscope.analysis.registry import TOOLS
 from stepscope.model import EventKind, HostTrace, LineKind, TraceBuilder
@@ -438,6 +438,31 @@ def test_a_comparison_stays_in_the_address_swaps_and_ends(page, page_server, cor
     page.get_by_role("button", name="Stop comparing").first.click()
     await_address(page, "#/op-stats?", without="with=")
     expect(page.locator(".comparison")).to_have_count(0)
+
+
+def test_the_list_of_sessions_stays_in_the_window_and_goes_by_arrows(page, page_server):
+    page.set_viewport_size({"width": 1024, "height": 800})
+    show(page, page_server, "overview", "drawn")
+    page.get_by_role("button", name="Compare with").focus()
+    page.keyboard.press("Enter")
+    box = page.locator(".menu-pane").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 1024
+    assert page.evaluate("[scrollX, document.querySelector('.frame')?.scrollLeft ?? 0]") == [0, 0]
+
+    page.keyboard.type("two-hosts")
+    for key in ("ArrowDown", "ArrowDown", "Enter"):  # past the button that looks for new sessions
+        page.keyboard.press(key)
+    await_address(page, "#/overview?", f"with={page_server.session('two-hosts')}")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Compared with")
+
+
+def test_terms_are_in_words_and_their_csv_as_the_report_has_them(page, page_server, corpus, capsys):
+    show(page, page_server, "pod-viewer", TF)
+    assert {"Device compute"} == {row[7] for row in shown_rows(page, "workers")}
+    cells = downloaded(page, "rows")
+    rows = said(capsys, "pod-viewer", page_server.logdir / TF)["rows"]
+    assert [cell["bottleneck"] for cell in cells] == [row["bottleneck"] for row in rows]
 
 
 def test_steps_of_one_session_are_compared(page, page_server, corpus, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -113,3 +114,15 @@ def test_public_names_are_explicit_sorted_and_there() -> None:
 def test_the_module_runs_as_a_command() -> None:
     done = subprocess.run([sys.executable, "-m", "stepscope", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"stepscope {stepscope.__version__}\n"
+
+
+def test_every_tool_is_a_method_that_explains_itself(tmp_path: Path) -> None:
+    profile = stepscope.load(trace_file(tmp_path / "h.xplane.pb"))
+    for tool in TOOLS:
+        method = getattr(profile, tool.method)
+        assert method.__name__ == tool.method
+        assert method.__doc__.lower().startswith(tool.summary.lower())
+    assert list(inspect.signature(profile.steps).parameters) == ["host", "steps"]
+    assert [row["step"] for row in profile.steps(host="h", steps="7").rows] == [7]
+    with pytest.raises(AttributeError, match="no 'stps'; tools: overview, steps"):
+        profile.stps()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,9 @@ import pyarrow.parquet
 import pytest
 
 from stepscope import __version__
+from stepscope.analysis.registry import TOOLS
 from stepscope.cli.main import run
+from stepscope.cli.show import OutputFormat
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 
@@ -86,7 +89,7 @@ def test_summary_says_in_ten_lines_what_to_do_first(logdir: Path, capsys) -> Non
     assert any(line.startswith("do first") for line in lines)
 
 
-@pytest.mark.parametrize("form", ["table", "json", "csv", "parquet"])
+@pytest.mark.parametrize("form", list(OutputFormat))
 @pytest.mark.parametrize("tool", ["overview", "steps"])
 def test_every_tool_writes_every_form_to_a_file(tool: str, form: str, logdir: Path, tmp_path: Path, capsys) -> None:
     target = tmp_path / f"out.{form}"
@@ -251,3 +254,99 @@ def test_doctor_without_a_logdir_looks_at_the_machine(capsys) -> None:
     assert run(["doctor", "--format", "json"]) == 0
     checks = {check["check"] for check in json.loads(capsys.readouterr().out)["checks"]}
     assert {"python", "gpu", "cache", "write access"} <= checks
+
+
+# -- screens that can show little, disks that are full -----------------------------------------------------------
+
+
+def in_a_process(*arguments: str, encoding: str = "utf-8") -> subprocess.CompletedProcess[bytes]:
+    environment = os.environ | {"PYTHONIOENCODING": encoding, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "stepscope", *arguments]
+    return subprocess.run(command, capture_output=True, env=environment, check=False)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_screen_without_unicode_gets_the_same_in_plain_letters(encoding: str, logdir: Path) -> None:
+    done = in_a_process("overview", str(logdir), encoding=encoding)
+    assert (done.returncode, done.stderr) == (0, b"")
+    said = in_a_process("summary", str(logdir), encoding=encoding).stdout.decode(encoding)
+    assert "10.00 +- 0.00 ms" in said or "10.00 ± 0.00 ms" in said
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8:surrogateescape"])
+def test_a_script_finds_its_streams_as_python_makes_them(encoding: str, tmp_path: Path) -> None:
+    script = tmp_path / "job.py"
+    script.write_text("import sys; print(sys.stdout.errors, sys.stderr.errors)")
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+    alone = subprocess.run([sys.executable, str(script)], capture_output=True, env=environment, check=True)
+    done = in_a_process("run", "--quiet", "--logdir", str(tmp_path), str(script), encoding=encoding)
+    assert done.stdout == alone.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device to write to")
+@pytest.mark.parametrize("form", ["table", "csv"])
+def test_a_full_disk_is_no_defect_of_ours(form: str, logdir: Path) -> None:
+    command = f'"{sys.executable}" -m stepscope steps "{logdir}" --format {form} > /dev/full'
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("stepscope: [output] cannot write the result: No space left")
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["overview", ""], "the path is empty"),
+        (["steps", "{logdir}", "--sort", "durationms"], "did you mean duration_ms?"),
+        (["overview", "{logdir}", "--steps", "7-9"], "there are no steps 7 to 9; the steps are 0 to 2"),
+        (["overview", "{logdir}", "--steps", "7"], "there is no step 7"),
+        (["sumary", "{logdir}"], "summary"),
+    ],
+)
+def test_a_mistake_is_told_with_what_was_meant(arguments: list[str], said: str, logdir: Path, capsys) -> None:
+    assert run([argument.format(logdir=logdir) for argument in arguments]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_mistyped_folder_leads_to_the_one_that_was_meant(logdir: Path, capsys) -> None:
+    for name in ("aaaa", "training", "zzzz"):
+        shutil.copytree(logdir, logdir.parent / "jobs" / name)
+    assert run(["summary", str(logdir.parent / "jobs" / "trainnig")]) == 1
+    assert f"there are profiles in {logdir.parent / 'jobs' / 'training'} and 2 more" in capsys.readouterr().err
+
+
+def test_a_condition_that_no_row_meets_is_told(logdir: Path, capsys) -> None:
+    assert run(["steps", str(logdir), "--where", "name=nothing such"]) == 0
+    assert "no row has name=nothing such" in capsys.readouterr().out
+
+
+def test_the_help_begins_with_what_people_need_first(capsys) -> None:
+    assert run(["--help"]) == 0
+    said = capsys.readouterr().out
+    panels = ["Start here", "Record a profile", "Look closer", "Take it elsewhere", "Examples:"]
+    assert sorted(panels, key=said.index) == panels
+    for command in ("summary", "advice", *(tool.name for tool in TOOLS), "trace", "run"):
+        assert sum(line.lstrip("│| ").startswith(f"{command} ") for line in said.splitlines()) == 1
+
+
+def test_a_mistyped_option_of_run_is_no_script(capsys) -> None:
+    assert run(["run", "--stpes", "3", "train.py"]) == 2
+    assert "there is no option --stpes" in capsys.readouterr().err
+
+
+def test_a_profile_without_steps_leads_to_how_they_are_recorded(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "w.pt.trace.json"
+    path.write_text('{"traceEvents": [{"ph": "C", "name": "memory", "pid": 1, "ts": 1, "args": {"value": 2}}]}')
+    assert run(["summary", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "do first   record again, with what is missing here" in lines
+    assert "           - step marks: put `with stepscope.step(i):` around the body of the training loop" in lines
+    assert len(lines) <= 10
+
+
+def test_a_demo_that_does_not_exist_begins_nothing(tmp_path: Path, capsys) -> None:
+    assert run(["demo", "--framework", "caffe", "--logdir", str(tmp_path / "logs")]) == 2
+    assert capsys.readouterr().err.startswith("stepscope: [usage] there is no demo for caffe; choose one of: jax")

@@ -19,6 +19,7 @@ from stepscope.analysis.feeding import feed_of
 from stepscope.analysis.loop import Activity, LoopFacts, Recorded, loop_of
 from stepscope.analysis.verdict import Verdict, agree, judge, unexplained
 from stepscope.analysis.work import work_of
+from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
 K = EventKind
@@ -431,3 +432,13 @@ def test_gains_are_near_the_real_ones_and_no_verdict_contradicts(
             far.append(case["id"])
 
     assert len(far) <= MOST_FAR_OFF, far
+
+
+@pytest.mark.parametrize("part", ["device_compute", "device compute"])
+def test_a_category_has_the_name_that_the_summary_gives_it(part: str) -> None:
+    assert then(DEVICE_BOUND, part) == then(DEVICE_BOUND, "device_compute") < then(DEVICE_BOUND, "output")
+
+
+def test_a_mistyped_part_is_told_with_what_was_meant() -> None:
+    with pytest.raises(UsageError, match="names like it: input"):
+        then(DEVICE_BOUND, "inptu")

@@ -554,6 +554,14 @@ def test_a_profile_without_allocations_says_how_to_record_them(framework: str, r
     assert all(not section.rows for section in report.sections() if isinstance(section, Rows))
 
 
+def test_the_curves_of_two_hosts_name_them() -> None:
+    hosts = [Host("a"), Host("b")]
+    for host in hosts:
+        Memory(host.line).allocate(1, MIB, addr=1)
+    curves = profile(*hosts).summary_lines()[-2:]
+    assert [line.split("  ")[0] for line in curves] == ["GPU_0_bfc of a", "GPU_0_bfc of b"]
+
+
 def test_a_host_without_allocations_is_named_beside_one_with_some() -> None:
     full, empty = Host("full"), Host("empty")
     Memory(full.line).allocate(1, 10, addr=1)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from draw import Sort, draw
 
 import stepscope
@@ -66,6 +68,12 @@ def test_without_modules_it_says_what_to_record():
     found = report(draw("host main | a--"))
     assert found.rows == ()
     assert found.warnings == ("no modules: record with torch.profiler.profile(with_stack=True)",)
+
+
+@pytest.mark.parametrize("framework", ["tensorflow", "jax"])
+def test_nobody_is_sent_to_the_profiler_of_another_framework(framework):
+    found = report(replace(draw("host main | a--"), framework=framework))
+    assert "torch" not in found.main_table().empty
 
 
 def test_the_backward_pass_belongs_to_the_module_of_its_forward_op():

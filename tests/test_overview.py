@@ -272,10 +272,38 @@ def test_the_summary_tells_it_in_ten_lines() -> None:
         "verdict    highly input-bound: 53.1 % of the step time waits for input (threshold 20 %)",
         "recorded   unknown framework, 1 host, 1 of 1 devices used, GPU",
         "step time  10.67 ± 1.15 ms, 10.00 to 12.00 ms, 3 steps (markers)",
-        "goes to    input 53.1 %, device_compute 28.1 %, kernel_launch 9.4 %, other 9.4 %",
+        "goes to    input 53.1 %, device compute 28.1 %, kernel launch 9.4 %, other 9.4 %",
     ]
     assert lines[6].startswith("do first   ")
     assert len(lines) <= 10
+
+
+def test_where_no_op_stands_out_the_summary_adds_them_up_by_type() -> None:
+    # 30 casts of 1 ms and 10 products of 2 ms, each an op of its own: the longest takes 4 % of the time.
+    builder = TraceBuilder("h")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
+    for at in range(30):
+        line.event(f"layer_{at}/Cast:Cast", at * 10**9, 10**9, K.OP)
+    for at in range(10):
+        line.event(f"layer_{at}/MatMul:MatMul", (30 + 2 * at) * 10**9, 2 * 10**9, K.OP)
+    report = report_of(builder.build())
+
+    assert [line for line in report.summary_lines() if " call" in line] == [
+        "top types   60.0 %  Cast, 30 calls",
+        "            40.0 %  MatMul, 10 calls",
+    ]
+    assert report.to_dict()["top_op_types"] == [
+        {"category": "Cast", "self_time_ms": 30.0, "self_percent": 60.0, "calls": 30},
+        {"category": "MatMul", "self_time_ms": 20.0, "self_percent": 40.0, "calls": 10},
+    ]
+
+
+def test_types_of_several_hosts_add_up() -> None:
+    alone = report_of(draw(TRAINING, host="a")).top_op_types
+    both = report_of(draw(TRAINING, host="a"), draw(TRAINING, host="b")).top_op_types
+
+    assert [row["calls"] for row in both] == [2 * row["calls"] for row in alone]
+    assert [row["self_percent"] for row in both] == [row["self_percent"] for row in alone]
 
 
 def test_steps_of_the_report_name_their_breakdown() -> None:

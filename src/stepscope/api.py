@@ -127,14 +127,15 @@ class LoadedProfile:
     def __repr__(self) -> str:
         return f"<profile {self.run!r} of {', '.join(self.hosts)} in {self.path}>"
 
-    def __dir__(self) -> list[str]:
-        return sorted([*super().__dir__(), *(tool.method for tool in TOOLS)])
+    if TYPE_CHECKING:  # they are made below, one for each tool
 
-    def __getattr__(self, name: str) -> Callable[[], Report]:
-        for tool in TOOLS:
-            if tool.method == name:
-                return lambda: self.report(tool.name)
-        raise AttributeError(f"a loaded profile has no {name!r}; tools: {', '.join(tool.method for tool in TOOLS)}")
+        def __getattr__(self, name: str) -> Callable[..., Report]: ...
+
+    else:
+
+        def __getattr__(self, name: str) -> Callable[..., Report]:
+            tools = ", ".join(tool.method for tool in TOOLS)
+            raise AttributeError(f"a loaded profile has no {name!r}; tools: {tools}", name=name, obj=self)
 
     def trace(self, host: str | None = None) -> HostTrace:
         """One host's trace; `host` may be left out if there is only one.
@@ -271,19 +272,33 @@ class LoadedProfile:
         return partial
 
 
+def _method_of(tool: Tool) -> Callable[..., Report]:
+    def method(self: LoadedProfile, host: str | None = None, steps: StepRange | str | None = None) -> Report:
+        return self.report(tool.name, host, steps)
+
+    method.__name__, method.__qualname__ = tool.method, f"LoadedProfile.{tool.method}"
+    method.__doc__ = f"{tool.summary[0].upper()}{tool.summary[1:]}.  Arguments and errors as of `report`."
+    return method
+
+
+for _tool in TOOLS:
+    setattr(LoadedProfile, _tool.method, _method_of(_tool))
+
+
 def _read_trace(file: HostFile) -> HostTrace:
     """Reads a host's file, and imports what decodes it while the disk or the network is at work."""
     if file.format.takes_pieces and (file.size or 0) >= _WORTH_PIECES_BYTES:
         return file.format.read(reading.told(store.read_pieces(file.path)), file.path, file.host)
+    fetch: Callable[[str], bytes | memoryview] = store.read_buffer if file.format.lets_go else store.read_bytes
     with ThreadPoolExecutor(1) as background:
-        content = background.submit(store.read_bytes, file.path)
+        content = background.submit(fetch, file.path)
         file.format.load_reader()
         data = [content.result()]
     del content
     return file.format.read(_handed_over(data) if file.format.lets_go else data[0], file.path, file.host)
 
 
-def _handed_over(data: list[bytes]) -> Iterator[bytes]:
+def _handed_over(data: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:
     """The only piece of a list, which then does not hold it any more."""
     yield data.pop()
 

@@ -25,7 +25,7 @@ from stepscope.analysis.memory_usage import MOST_POINTS, Alive, MemoryOfHost, Po
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.remedies import ALLOCATIONS, remedy
 from stepscope.model import HostTrace
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
+from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms, size_text
 
 MOST_SENTENCES = 8
 _BLOCKS, _CURVE_WIDTH = " ▁▂▃▄▅▆▇█", 48
@@ -175,17 +175,20 @@ class MemoryProfileReport(Report):
         if not self.memories:
             return (NOTHING,)
         fullest = sorted(self.memories, key=_fullness)
-        several = len({memory["host"] for memory in self.memories}) > 1
-        lines = [_sentence(memory, several) for memory in fullest[:MOST_SENTENCES]]
+        lines = [_sentence(memory, self._several()) for memory in fullest[:MOST_SENTENCES]]
         hidden = len(fullest) - len(lines)
         return (*lines, *([f"... and {hidden} memories with less in use"] if hidden else []))
 
+    def _several(self) -> bool:
+        return len({memory["host"] for memory in self.memories}) > 1
+
     def _curves(self) -> Iterable[str]:
         shown = [memory for memory in sorted(self.memories, key=_fullness) if memory["peak"]["in_use_bytes"]]
-        width = max((len(memory["id"]) for memory in shown), default=0)
-        for memory in shown[:MOST_SENTENCES]:
+        named = [(_name(memory, self._several()), memory) for memory in shown[:MOST_SENTENCES]]
+        width = max((len(name) for name, _ in named), default=0)
+        for name, memory in named:
             full = size_text(memory["peak"]["in_use_bytes"])
-            yield f"{memory['id']:{width}}  {_curve(memory['timeline'])}  of {full}"
+            yield f"{name:{width}}  {_curve(memory['timeline'])}  of {full}"
 
 
 def _curve(timeline: Sequence[dict[str, Any]]) -> str:
@@ -211,8 +214,13 @@ def _fullness(memory: dict[str, Any]) -> tuple[int, str, str]:
     return -(memory["peak"]["in_use_bytes"] or 0), memory["id"], memory["host"]
 
 
+def _name(memory: dict[str, Any], several: bool) -> str:
+    """The memory, with its host if there are several hosts."""
+    return f"{memory['id']} of {memory['host']}" if several else str(memory["id"])
+
+
 def _sentence(memory: dict[str, Any], several: bool) -> str:
-    peak, name = memory["peak"], memory["id"] + (f" of {memory['host']}" if several else "")
+    peak, name = memory["peak"], _name(memory, several)
     if peak["in_use_bytes"] is None:
         count = memory["allocations"]
         return f"{name}: {count:,} allocation{'' if count == 1 else 's'} of unknown size"
@@ -227,16 +235,6 @@ def _sentence(memory: dict[str, Any], several: bool) -> str:
 def _tail(op: str) -> str:
     """The end of an op's path tells more than its beginning."""
     return op if len(op) <= 40 else "…" + op[-39:]
-
-
-def size_text(size: int) -> str:
-    """Bytes for the eye, in powers of 1024."""
-    amount = float(size)
-    for unit in ("B", "KiB", "MiB"):
-        if amount < 1024:
-            return f"{amount:.4g} {unit}"
-        amount /= 1024
-    return f"{amount:,.2f} GiB"
 
 
 # -- one host ----------------------------------------------------------------------------------------------------

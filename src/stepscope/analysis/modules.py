@@ -17,7 +17,8 @@ import numpy as np
 
 from stepscope.analysis.attribution import attribute, names_of
 from stepscope.analysis.grouping import forest, spread_labels
-from stepscope.analysis.origin import Origin, header, origin_of
+from stepscope.analysis.origin import Origin, framework_of, header, origin_of
+from stepscope.analysis.remedies import MODULES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, number_pairs
 from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
@@ -40,7 +41,6 @@ FIELDS: tuple[Field, ...] = (
     Field("kernels", "count", "pieces of device work launched in it and the modules inside it, forward", "int"),
     Field("percent", "percent", "forward and backward device time, without devices the host time, of all modules'"),
 )
-_EMPTY = "no modules: record with torch.profiler.profile(with_stack=True)"
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,7 @@ class ModulesReport(Report):
 
     rows: tuple[dict[str, Cell], ...]
     unassigned_device_us: float
+    framework: str = ""
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
@@ -84,11 +85,11 @@ class ModulesReport(Report):
     def sections(self) -> Sequence[Section]:
         """The tree, drawn by indentation."""
         shown = tuple(row | {"module": "  " * int(str(row["depth"])) + str(row["module"])} for row in self.rows)
-        return [Rows("Modules", FIELDS[3:], shown, _EMPTY)]
+        return [Rows("Modules", FIELDS[3:], shown, _empty(self.framework))]
 
     def main_table(self) -> Rows:
         """The modules with all columns."""
-        return Rows("Modules", FIELDS, self.rows, _EMPTY)
+        return Rows("Modules", FIELDS, self.rows, _empty(self.framework))
 
 
 # -- one host ------------------------------------------------------------------------------------------------------
@@ -232,13 +233,19 @@ def merge(partials: Sequence[Partial]) -> ModulesReport:
         if path[:-1] in whole:
             whole[path[:-1]] = whole[path[:-1]].with_inner(whole[path])
     left_out = sum(part.left_out for part in partials)
-    warnings = [] if own else [_EMPTY]
+    framework = framework_of([part.origin for part in partials])
+    warnings = [] if own else [_empty(framework)]
     warnings += [f"{left_out} modules are not listed"] if left_out else []
     return ModulesReport(
         **header([part.origin for part in partials], warnings),
         rows=tuple(_rows(own, whole)),
         unassigned_device_us=round_us(sum(part.unassigned_ps for part in partials)),
+        framework=framework,
     )
+
+
+def _empty(framework: str) -> str:
+    return f"no modules: {remedy(MODULES, framework)}"
 
 
 def _added_up(partials: Sequence[Partial]) -> dict[_Path, _Sums]:

@@ -21,7 +21,8 @@ from stepscope.analysis.attribution import attribute, names_of
 from stepscope.analysis.call_sites import call_sites, site_text
 from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest
-from stepscope.analysis.origin import Origin, header, origin_of
+from stepscope.analysis.origin import Origin, framework_of, header, origin_of
+from stepscope.analysis.remedies import CALL_SITES, SHAPES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, number_pairs
 from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
@@ -227,9 +228,10 @@ def _cells(row: OpGroup, whole: int, on_device: bool) -> dict[str, Cell]:
 
 def _warnings(partials: Sequence[Partial], shapes: Sequence[OpGroup], sites: Sequence[OpGroup]) -> list[str]:
     found = []
+    framework = framework_of([part.origin for part in partials])
     if shapes and not any(row.first for row in shapes):
-        found.append("no shapes were recorded: record with torch.profiler.profile(record_shapes=True)")
+        found.append(f"no shapes were recorded: {remedy(SHAPES, framework)}")
     if shapes and not sites:
-        found.append("no Python calls were recorded: record with torch.profiler.profile(with_stack=True) to see lines")
+        found.append(f"no Python calls were recorded: {remedy(CALL_SITES, framework)}")
     left_out = sum(part.left_out for part in partials)
     return [*found, *([f"{left_out} ops with least time are not listed"] if left_out else [])]

@@ -77,7 +77,7 @@ def _host_events(kind: U8, threads: Mask) -> tuple[Mask, EventKind | None]:
 def _own_times(trace: HostTrace, counts: Mask) -> I64:
     own = np.empty(len(trace.events), np.int64)
     kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
-    return np.maximum(own, 0)
+    return np.maximum(own, 0, out=own)
 
 
 def _host_names(trace: HostTrace, rows: I64) -> tuple[I32, list[tuple[str, str]]]:

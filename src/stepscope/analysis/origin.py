@@ -11,18 +11,24 @@ from stepscope.model import HostTrace
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a partial result comes from: the host, what is wrong with its trace, and whether a part is missing."""
+    """Where a partial result comes from: the host, what is wrong with its trace, whether a part is missing, and the
+    framework that was traced, empty if unknown."""
 
     host: str
     problems: list[str]
     partial: bool
+    framework: str = ""
 
 
 def origin_of(trace: HostTrace) -> Origin:
     """The origin of what is computed from a trace."""
-    return Origin(
-        trace.host, [str(problem) for problem in trace.problems] + list(trace.recorder_messages), trace.partial
-    )
+    problems = [str(problem) for problem in trace.problems] + list(trace.recorder_messages)
+    return Origin(trace.host, problems, trace.partial, trace.framework)
+
+
+def framework_of(origins: Sequence[Origin]) -> str:
+    """The framework of the session: that of the first host that knows its own."""
+    return next((origin.framework for origin in origins if origin.framework), "")
 
 
 def header(origins: Sequence[Origin], warnings: Iterable[str] = ()) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -18,9 +18,26 @@ from stepscope.analysis.steps import step_warnings
 from stepscope.analysis.top_ops import OpTable, add_tables, device_ops, host_ops
 from stepscope.analysis.verdict import Verdict, agree, judge, unexplained
 from stepscope.model import HostTrace
-from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, percent, round_ms
+from stepscope.report import (
+    Cell,
+    Field,
+    Figures,
+    Prose,
+    Report,
+    Rows,
+    Section,
+    clean,
+    number_text,
+    percent,
+    round_ms,
+    shortened,
+)
 
 TOP_OPS = 10
+MOST_REMEDIES = 3  # of what a capture lacks, in the summary
+_LONGEST_NAME = 100  # of an op in the summary
+_TELLING_PERCENT = 5.0  # of all op time; where no op takes as much, the summary adds them up by type
+_SOURCES = {"none": "no step marks: the whole capture"}
 
 STEP_TIME_FIELDS: tuple[Field, ...] = (
     Field("mean", "ms", "mean duration of the complete steps; a step lasts as long as on its slowest host"),
@@ -100,6 +117,7 @@ class OverviewReport(Report):
     verdict: Verdict
     placement: dict[str, Cell]
     top_ops: tuple[dict[str, Cell], ...]
+    top_op_types: tuple[dict[str, Cell], ...]
     environment: dict[str, Cell]
     advice: tuple[Advice, ...]
     context: Context
@@ -128,6 +146,7 @@ class OverviewReport(Report):
                 key: self.placement[key] for key in ("host_op_percent", "device_op_percent", "host_eager_percent")
             },
             "top_ops": list(self.top_ops),
+            "top_op_types": list(self.top_op_types),
             "environment": self.environment,
             "advice": [advice.to_dict() for advice in self.advice],
             "missing": [asdict(item) for item in self.missing],
@@ -139,19 +158,23 @@ class OverviewReport(Report):
     def sections(self) -> Sequence[Section]:
         """Verdict, figures, breakdown, top ops, environment, advice, and what is missing."""
         return [
-            Prose("Verdict", (self.verdict.sentence, f"steps: {self.steps_how}", *self._cost_lines())),
+            Prose("Verdict", (self.verdict.sentence, *self._how_lines(), *self._cost_lines())),
             Figures("Step time", STEP_TIME_FIELDS, self.step_time_ms),
             Rows("Breakdown of the mean step", BREAKDOWN_FIELDS, self.breakdown_rows(), empty="no steps"),
             Rows(f"Top {TOP_OPS} ops", TOP_OP_FIELDS, self.top_ops, empty="the profile holds no ops"),
             Figures("Placement and precision", PLACEMENT_FIELDS, self.placement),
             Figures("Environment", ENVIRONMENT_FIELDS, self.environment),
-            Prose("What to do first", tuple(_advice_line(advice) for advice in self.advice)),
+            Prose("What to do first", tuple(line for advice in self.advice for line in _advice_lines(advice))),
             Prose("Not in this capture", tuple(f"{item.what}: {item.remedy}" for item in self.missing)),
         ]
 
     def summary_lines(self) -> Sequence[str]:
         """Ten lines: verdict, steps, breakdown, top ops, first advice."""
         return [*map("! {}".format, self.warnings), *self._steps_lines(), *self._ops_lines(), *self._advice_lines()]
+
+    def _how_lines(self) -> list[str]:
+        told = any(self.steps_how in warning for warning in self.warnings)
+        return [] if told else [f"steps: {self.steps_how}"]
 
     def _cost_lines(self) -> list[str]:
         return [] if self.profiling is None else [f"cost of profiling: {self.profiling.sentence()}"]
@@ -165,7 +188,7 @@ class OverviewReport(Report):
     def _steps_lines(self) -> list[str]:
         parts = sorted(self.breakdown_rows(), key=lambda row: -_number(row["percent"]))
         seen = [row for row in parts if _number(row["percent"]) >= 0.05]
-        shown = [f"{row['category']} {_number(row['percent']):.1f} %" for row in seen]
+        shown = [f"{str(row['category']).replace('_', ' ')} {_number(row['percent']):.1f} %" for row in seen]
         return [
             f"verdict    {self.verdict.sentence}",
             f"recorded   {self._recorded_on()}",
@@ -183,21 +206,25 @@ class OverviewReport(Report):
         time = self.step_time_ms
         if time["mean"] is None:
             return f"unknown: {self.steps_how}"
-        spread = f" ± {_number(time['std']):.2f}" if time["std"] is not None else ""
-        limits = f"{_number(time['min']):.2f} to {_number(time['max']):.2f} ms"
-        steps = f"{_count(time['count'], 'step')} ({self.steps_source}){self._cost_in_short()}"
-        return f"{_number(time['mean']):.2f}{spread} ms, {limits}, {steps}"
+        mean, std, least, most = (number_text(_number(time[key])) for key in ("mean", "std", "min", "max"))
+        spread = f" ± {std}" if time["std"] is not None else ""
+        limits = f", {least} to {most} ms" if time["count"] != 1 else ""
+        source = _SOURCES.get(self.steps_source, self.steps_source)
+        return f"{mean}{spread} ms{limits}, {_count(time['count'], 'step')} ({source}){self._cost_in_short()}"
 
     def _ops_lines(self) -> list[str]:
-        heads = ("top ops    ", *("           ",) * 2)
+        spread = bool(self.top_ops) and _number(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
+        heads = ("top types  " if spread else "top ops    ", *("           ",) * 2)
+        rows = self.top_op_types if spread else self.top_ops
+        text = _type_text if spread else _op_text
         return [
-            f"{head}{_number(op['self_percent']):5.1f} %  {op['category']}  {op['name']}"
-            for head, op in zip(heads, self.top_ops, strict=False)
+            f"{head}{_number(op['self_percent']):5.1f} %  {text(op)}" for head, op in zip(heads, rows, strict=False)
         ]
 
     def _advice_lines(self) -> list[str]:
         if not self.advice:
-            return ["do first   record a profile that holds steps: see `stepscope doctor`"]
+            how = [f"           - {item.what}: {item.remedy}" for item in self.missing[:MOST_REMEDIES]]
+            return ["do first   record again, with what is missing here", *how]
         first = self.advice[0]
         gain = f", up to {first.predicted_speedup:g} times as fast" if first.predicted_speedup else ""
         actions = (f"           - {action}" for action in first.actions[:2])
@@ -242,10 +269,20 @@ def _metric(path: str, value: Cell, unit: str) -> dict[str, Cell]:
     return {"metric": path, "value": number, "unit": unit, "text": value if isinstance(value, str) else None}
 
 
-def _advice_line(advice: Advice) -> str:
-    gain = f", up to {advice.predicted_speedup:g} times as fast" if advice.predicted_speedup else ""
-    actions = "; ".join(advice.actions)
-    return f"{advice.title} ({advice.evidence}{gain}): {actions}"
+def _type_text(row: Mapping[str, Cell]) -> str:
+    return f"{clean(str(row['category']))}, {_count(row['calls'], 'call')}"
+
+
+def _op_text(op: Mapping[str, Cell]) -> str:
+    """An op with its category, unless the name tells that too."""
+    category, name = str(op["category"]), str(op["name"])
+    text = shortened(clean(name), _LONGEST_NAME)
+    return text if category in name or category == "op" else f"{category}  {text}"
+
+
+def _advice_lines(advice: Advice) -> list[str]:
+    gain = f" (up to {advice.predicted_speedup:g} times as fast)" if advice.predicted_speedup else ""
+    return [f"{advice.title}{gain}: {advice.evidence}", *(f"  - {action}" for action in advice.actions)]
 
 
 # -- one host ----------------------------------------------------------------------------------------------------
@@ -299,6 +336,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         verdict=agree(limit, otherwise, kind, gain, session.has_device),
         placement=session.placement,
         top_ops=session.top_ops,
+        top_op_types=session.top_op_types,
         environment=session.environment,
         advice=advised.items,
         context=context,
@@ -330,6 +368,7 @@ class _Session:
     step_time: dict[str, Cell]
     placement: dict[str, Cell]
     top_ops: tuple[dict[str, Cell], ...]
+    top_op_types: tuple[dict[str, Cell], ...]
     environment: dict[str, Cell]
 
     @classmethod
@@ -354,6 +393,7 @@ class _Session:
             step_time=_statistics([row.duration_ps for row in counted]),
             placement=_placement(partials, on_device, on_host),
             top_ops=_top(on_device if has_device else on_host),
+            top_op_types=_top_types(on_device if has_device else on_host),
             environment=_environment([part.environment for part in partials]),
         )
 
@@ -432,6 +472,19 @@ def _top(table: OpTable) -> tuple[dict[str, Cell], ...]:
             }
         )
     return tuple(rows)
+
+
+def _top_types(table: OpTable) -> tuple[dict[str, Cell], ...]:
+    longest = sorted(table.types.items(), key=lambda item: (-item[1][0], item[0]))[:TOP_OPS]
+    return tuple(
+        {
+            "category": category,
+            "self_time_ms": round_ms(self_ps),
+            "self_percent": percent(self_ps, table.total_self_ps),
+            "calls": calls,
+        }
+        for category, (self_ps, calls) in longest
+    )
 
 
 def _environment(parts: Sequence[EnvironmentOfHost]) -> dict[str, Cell]:

@@ -27,6 +27,20 @@ ALLOCATIONS: Mapping[str, str] = {
     "pytorch": "record with torch.profiler.profile(profile_memory=True)",
     "": "TensorFlow and JAX record them with host_tracer_level=2 or more, PyTorch with profile_memory=True",
 }
+MODULES: Mapping[str, str] = {
+    "tensorflow": "TensorFlow records none; the names of ops tell their layers, see op-stats",
+    "jax": "JAX records none; the names of ops tell where in the program they come from, see op-stats",
+    "": "record with torch.profiler.profile(with_stack=True)",
+}
+SHAPES: Mapping[str, str] = {
+    "tensorflow": "TensorFlow records none",
+    "jax": "JAX records none",
+    "": "record with torch.profiler.profile(record_shapes=True)",
+}
+CALL_SITES: Mapping[str, str] = {
+    **dict.fromkeys(("tensorflow", "jax"), "record with ProfilerOptions(python_tracer_level=1) to see lines"),
+    "": "record with torch.profiler.profile(with_stack=True) to see lines",
+}
 
 
 def remedy(how: Mapping[str, str], framework: str) -> str:

@@ -63,7 +63,8 @@ def choose(parts: Sequence[StepsOfHost], wanted: StepRange) -> dict[str, tuple[i
     if not taken:
         numbers = [row.number for row in slowest]
         there_are = f"the steps are {min(numbers)} to {max(numbers)}" if numbers else "no steps were found"
-        raise UsageError(f"there is no {wanted}", hint=there_are)
+        verb = "is" if wanted.first == wanted.last else "are"
+        raise UsageError(f"there {verb} no {wanted}", hint=there_are)
     rows_of = {part.host: {id(row): at for at, row in enumerate(part.rows)} for part in parts}
     return {
         host: tuple(sorted(rows_of[host][id(aligned.steps[at][place])] for at in taken))

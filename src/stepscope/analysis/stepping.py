@@ -277,13 +277,14 @@ def _from_device_steps(trace: HostTrace) -> HostSteps | None:
     label = spread_labels(trace, label)
     _inherit(trace, label, is_device_work(trace))
     start, end = _longest_each(trace, rows, label[rows], len(numbers))
+    steps = "1 step" if len(numbers) == 1 else f"{len(numbers)} steps"
     order = np.argsort(start, kind="stable")
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order))
     label = np.where(label >= 0, place[np.maximum(label, 0)], -1).astype(np.int32)
     return HostSteps(
         source="markers",
-        how=f"{len(numbers)} steps that the profiler derived for its devices when it stored the file",
+        how=f"{steps} that the profiler derived for its devices when it stored the file",
         confidence=None,
         number=numbers[order],
         name=tuple(str(number) for number in numbers[order].tolist()),

@@ -26,7 +26,8 @@ from stepscope.analysis.attribution import names_of
 from stepscope.analysis.blocking import blocking_calls
 from stepscope.analysis.call_sites import call_sites, site_text
 from stepscope.analysis.grouping import enclosing, is_device_work
-from stepscope.analysis.origin import Origin, header, origin_of
+from stepscope.analysis.origin import Origin, framework_of, header, origin_of
+from stepscope.analysis.remedies import CALL_SITES, remedy
 from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, number_pairs
@@ -292,5 +293,6 @@ def _warnings(partials: Sequence[Partial], rows: Sequence[SyncRow]) -> list[str]
     if not any(part.has_device for part in partials):
         found.append("no device works in this profile, so there is nothing to wait for")
     elif rows and not any(row.site for row in rows):
-        found.append("no Python calls were recorded: record with torch.profiler.profile(with_stack=True) to see lines")
+        how = remedy(CALL_SITES, framework_of([part.origin for part in partials]))
+        found.append(f"no Python calls were recorded: {how}")
     return found

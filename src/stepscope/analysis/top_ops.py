@@ -32,12 +32,14 @@ class OpTable:
 
     Attributes:
         ops: by self time, longest first, at most MOST_OPS.
+        types: all ops by category: self time in ps, and calls.
         total_self_ps: of all ops, also those that are not in the list.
         total_calls: likewise.
         eager_self_ps: self time of ops that were dispatched one by one; None where the trace does not tell.
     """
 
     ops: list[OpTime]
+    types: dict[str, tuple[int, int]]
     total_self_ps: int
     total_calls: int
     eager_self_ps: int | None
@@ -63,7 +65,15 @@ def _table(work: OpWork, calls: I64, eager_ps: int | None) -> OpTable:
     longest = np.argsort(-own, kind="stable")[:MOST_OPS].tolist()
     ops = [OpTime(work.ops[at][0], work.ops[at][1], int(own[at]), int(calls[at])) for at in longest]
     ops.sort(key=lambda op: (-op.self_ps, op.name))
-    return OpTable(ops, int(own.sum()), len(work.rows), eager_ps)
+    return OpTable(ops, _types(work, own, calls), int(own.sum()), len(work.rows), eager_ps)
+
+
+def _types(work: OpWork, own: I64, calls: I64) -> dict[str, tuple[int, int]]:
+    sums: dict[str, tuple[int, int]] = {}
+    for (_, category), self_ps, count in zip(work.ops, own.tolist(), calls.tolist(), strict=True):
+        before = sums.get(category, (0, 0))
+        sums[category] = (before[0] + self_ps, before[1] + count)
+    return sums
 
 
 def add_tables(tables: Sequence[OpTable]) -> OpTable:
@@ -75,9 +85,15 @@ def add_tables(tables: Sequence[OpTable]) -> OpTable:
             entry[0] += op.self_ps
             entry[1] += op.calls
     ops = sorted((OpTime(*key, *value) for key, value in merged.items()), key=lambda op: (-op.self_ps, op.name))
+    types: dict[str, tuple[int, int]] = {}
+    for table in tables:
+        for category, (self_ps, calls) in table.types.items():
+            before = types.get(category, (0, 0))
+            types[category] = (before[0] + self_ps, before[1] + calls)
     known = [table.eager_self_ps for table in tables if table.eager_self_ps is not None]
     return OpTable(
         ops=ops,
+        types=types,
         total_self_ps=sum(table.total_self_ps for table in tables),
         total_calls=sum(table.total_calls for table in tables),
         eager_self_ps=sum(known) if known else None,

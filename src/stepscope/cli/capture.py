@@ -14,7 +14,7 @@ import typer
 
 from stepscope.capture import ProfilerOptions
 from stepscope.capture.client import CaptureOutcome, CaptureRequest, OnProgress, WorkerStatus, capture_workers
-from stepscope.capture.options import RANGES
+from stepscope.cli.levels import level
 from stepscope.cli.show import WIDE
 from stepscope.errors import CaptureError
 
@@ -30,12 +30,6 @@ def register(app: typer.Typer) -> None:
     app.command("capture")(capture)
 
 
-def _level(name: str) -> typer.models.OptionInfo:
-    lowest, highest = RANGES[name]
-    option: typer.models.OptionInfo = typer.Option(min=lowest, max=highest, help="As in ProfilerOptions.")
-    return option
-
-
 def capture(
     addresses: Annotated[str, typer.Argument(metavar="ADDR[,ADDR...]", help="host:port of each worker.")],
     logdir: Annotated[str, typer.Option("--logdir", help="Where the profiles go; made if it does not exist.")],
@@ -47,9 +41,9 @@ def capture(
     retries: Annotated[
         int, typer.Option("--retries", min=0, help="How often to ask again a worker that was busy or without events.")
     ] = 2,
-    host_tracer_level: Annotated[int, _level("host_tracer_level")] = ProfilerOptions.host_tracer_level,
-    device_tracer_level: Annotated[int, _level("device_tracer_level")] = ProfilerOptions.device_tracer_level,
-    python_tracer_level: Annotated[int, _level("python_tracer_level")] = ProfilerOptions.python_tracer_level,
+    host_tracer_level: Annotated[int, level("host_tracer_level")] = ProfilerOptions.host_tracer_level,
+    device_tracer_level: Annotated[int, level("device_tracer_level")] = ProfilerOptions.device_tracer_level,
+    python_tracer_level: Annotated[int, level("python_tracer_level")] = ProfilerOptions.python_tracer_level,
 ) -> None:
     """Captures running jobs that have a profiler server: Stepscope's, TensorFlow's or JAX's.
 

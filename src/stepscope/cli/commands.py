@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 DEMO_ONCE = "DEMO_ONCE"
 """If this is set in the environment, the demo ends when it has said what it has to say."""
 
-owns_process = False
-"""True if this process runs nothing but one command."""
-
 
 ProfilePath = Annotated[
     str, typer.Argument(metavar="PATH", help="A profile file, a session folder, a logdir, or a parent of these.")
@@ -35,13 +32,22 @@ ProfilePath = Annotated[
 RunName = Annotated[str | None, typer.Option("--run", help="The session to look at; the newest if not given.")]
 HostName = Annotated[str | None, typer.Option("--host", help="The host to look at; all hosts if not given.")]
 Steps = Annotated[str | None, typer.Option("--steps", help="The steps to look at, such as 3-9; all if not given.")]
-Format = Annotated[OutputFormat, typer.Option("--format", help="How to write the result.")]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; stdout if not given.")]
-Sort = Annotated[str | None, typer.Option("--sort", help="Sort by this column; -COLUMN for the largest first.")]
-Where = Annotated[
-    list[str] | None, typer.Option("--where", help="COLUMN=TEXT: only rows whose column holds the text; repeatable.")
+Format = Annotated[
+    OutputFormat, typer.Option("--format", help="How to write the result; all but table hold every row.")
 ]
-Top = Annotated[int | None, typer.Option("--top", min=1, help="At most so many rows.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; stdout if not given.")]
+Sort = Annotated[
+    str | None,
+    typer.Option("--sort", help="Sort by this column, named as in --format csv; --sort=-COLUMN for the largest first."),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", help="COLUMN=TEXT: only rows whose column holds the text, in whatever case; repeatable."),
+]
+Top = Annotated[
+    int | None,
+    typer.Option("--top", min=1, help="At most so many rows of each table; else 20 of the first, 10 of others."),
+]
 
 
 def _print_version(wanted: bool) -> None:
@@ -99,8 +105,9 @@ def demo(
 ) -> None:
     """Trains a small model under the profiler, says where its time went, and in a terminal shows it in the browser."""
     from stepscope.cli.open import serve
-    from stepscope.demo import train
+    from stepscope.demo import check_framework, train
 
+    check_framework(framework)
     gc.enable()  # training makes garbage; see `stepscope.cli.main.main`
     folder = logdir or Path(tempfile.mkdtemp(prefix="stepscope-demo-"))
     typer.echo(f"training a small model under the profiler, into {folder}", err=True)
@@ -122,22 +129,41 @@ def _register_module(module: str, app: typer.Typer) -> None:
     importlib.import_module(module).register(app)
 
 
-COMMANDS: dict[str, Register] = {
-    "summary": partial(_register_own, summary),
-    **{tool.name: partial(_register_tool, tool) for tool in TOOLS},
-    "open": partial(_register_module, "stepscope.cli.open"),
-    "whatif": partial(_register_module, "stepscope.cli.whatif"),
-    "trace": partial(_register_module, "stepscope.cli.trace"),
-    "doctor": partial(_register_own, doctor),
-    "demo": partial(_register_own, demo),
-    "capture": partial(_register_module, "stepscope.cli.capture"),
-    "run": partial(_register_module, "stepscope.cli.run"),
+_TOOLS: dict[str, Register] = {tool.name: partial(_register_tool, tool) for tool in TOOLS}
+
+PANELS: dict[str, dict[str, Register]] = {
+    "Start here": {
+        "summary": partial(_register_own, summary),
+        "advice": _TOOLS.pop("advice"),
+        "whatif": partial(_register_module, "stepscope.cli.whatif"),
+        "open": partial(_register_module, "stepscope.cli.open"),
+        "doctor": partial(_register_own, doctor),
+        "demo": partial(_register_own, demo),
+    },
+    "Record a profile": {
+        "run": partial(_register_module, "stepscope.cli.run"),
+        "capture": partial(_register_module, "stepscope.cli.capture"),
+    },
+    "Look closer": _TOOLS,
+    "Take it elsewhere": {"trace": partial(_register_module, "stepscope.cli.trace")},
 }
 """What makes each command, in the order of the help.  A module of one command is imported when it is called."""
 
+_COMMANDS = {name: register for panel in PANELS.values() for name, register in panel.items()}
+_PANEL_OF = {name: title for title, panel in PANELS.items() for name in panel}
+
+_EXAMPLES = """
+Examples:\n
+stepscope run train.py\n
+stepscope summary logs\n
+stepscope op-stats logs --sort=-avg_us --where type=mm\n
+stepscope steps logs --format csv --output steps.csv
+"""
+
 app = typer.Typer(
     name="stepscope",
-    cls=group_of(COMMANDS),
+    cls=group_of(_COMMANDS, _PANEL_OF),
+    epilog=_EXAMPLES,
     help="Where does the step time of a training job go, and what to change first.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -158,18 +184,7 @@ def load_profile(path: str, run: str | None, host: str | None, progress: Callabl
     """Finds the profile that a command is about."""
     from stepscope.api import load
 
-    spare_scipy()
     return load(path, run=run, host=host, progress=progress)
-
-
-def spare_scipy() -> None:
-    """Keeps numba from importing SciPy, where no other code of this process could want it.
-
-    On first use numba looks for SciPy's BLAS.  Importing SciPy takes 0.3 s where it is installed, and our kernels do no
-    linear algebra.
-    """
-    if owns_process:
-        sys.modules.setdefault("scipy", None)  # type: ignore[arg-type]
 
 
 def check_output(form: OutputFormat, output: Path | None) -> None:

@@ -17,10 +17,12 @@ class LateCommands(Mapping[str, Any]):
 
     Args:
         registers: what adds each command to an app; may import the modules that only this command needs.
+        panels: the heading in the help under which each command stands.
     """
 
-    def __init__(self, registers: Mapping[str, Register]) -> None:
+    def __init__(self, registers: Mapping[str, Register], panels: Mapping[str, str]) -> None:
         self._registers = registers
+        self._panels = panels
         self._made: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
@@ -29,9 +31,11 @@ class LateCommands(Mapping[str, Any]):
         return self._made[name]
 
     def _make(self, name: str) -> Any:
-        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
         self._registers[name](app)
-        return typer.main.get_command(app)
+        command = typer.main.get_command(app)
+        command.rich_help_panel = self._panels[name]  # type: ignore[attr-defined]
+        return command
 
     def __contains__(self, name: object) -> bool:
         return name in self._registers
@@ -43,12 +47,12 @@ class LateCommands(Mapping[str, Any]):
         return len(self._registers)
 
 
-def group_of(registers: Mapping[str, Register]) -> type[TyperGroup]:
-    """The class of a group that has these commands."""
+def group_of(registers: Mapping[str, Register], panels: Mapping[str, str]) -> type[TyperGroup]:
+    """The class of a group that has these commands; see LateCommands."""
 
     class Group(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
-            self.commands = cast(Any, LateCommands(registers))  # which is only read
+            self.commands = cast(Any, LateCommands(registers, panels))  # which is only read
 
     return Group

@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
 from collections.abc import Sequence
 
-from stepscope.errors import StepscopeError, UsageError
+from stepscope.cli import screen
+from stepscope.errors import OutputError, StepscopeError, UsageError
 
 DEBUG_VARIABLE = "STEPSCOPE_DEBUG"
+_OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # of a disk or a stream that takes no more
 DONE, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -25,9 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from stepscope.capture.auto.autostart import disarm
 
         disarm()
-    from stepscope.cli import commands
-
-    commands.owns_process = True
+    screen.adapt()
     sys.exit(run(arguments))
 
 
@@ -47,10 +48,21 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail(
             error, "[memory] there is not enough memory for this profile; look at one host with --host", FAILED
         )
+    except OSError as error:
+        if error.errno not in _OF_OUTPUT:
+            return _fail_unforeseen(error)
+        told = OutputError(
+            f"cannot write the result: {error.strerror}", hint="free some space, or choose another place"
+        )
+        return _fail(error, str(told), FAILED)
     except Exception as error:
-        what = f"{type(error).__name__}: {error}"
-        return _fail(error, f"[internal] {what}; a defect of Stepscope: {DEBUG_VARIABLE}=1 shows where", FAILED)
+        return _fail_unforeseen(error)
     return DONE
+
+
+def _fail_unforeseen(error: Exception) -> int:
+    what = f"{type(error).__name__}: {error}"
+    return _fail(error, f"[internal] {what}; a defect of Stepscope: {DEBUG_VARIABLE}=1 shows where", FAILED)
 
 
 def _fail(error: BaseException, text: str, status: int) -> int:

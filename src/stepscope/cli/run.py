@@ -15,10 +15,11 @@ from stepscope.capture import ProfilerOptions
 from stepscope.capture.auto.autostart import Armed, arm, disarm, tell_user
 from stepscope.capture.auto.run import Program, end_process
 from stepscope.capture.auto.settings import Settings
+from stepscope.cli import screen
+from stepscope.cli.levels import level
+from stepscope.errors import UsageError
 
 _RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK")
-
-Level = Annotated[int, typer.Option(min=0, help="As the field of ProfilerOptions.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -42,9 +43,9 @@ def run(
         float, typer.Option("--patience", min=0, help="Seconds to wait for steps once a framework is imported.")
     ] = Settings.patience,
     stop_after: Annotated[bool, typer.Option("--stop-after", help="End the program after the capture.")] = False,
-    host_tracer_level: Level = ProfilerOptions.host_tracer_level,
-    device_tracer_level: Level = ProfilerOptions.device_tracer_level,
-    python_tracer_level: Level = ProfilerOptions.python_tracer_level,
+    host_tracer_level: Annotated[int, level("host_tracer_level")] = ProfilerOptions.host_tracer_level,
+    device_tracer_level: Annotated[int, level("device_tracer_level")] = ProfilerOptions.device_tracer_level,
+    python_tracer_level: Annotated[int, level("python_tracer_level")] = ProfilerOptions.python_tracer_level,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing at the end.")] = False,
     as_module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as after python -m.")] = False,
 ) -> None:
@@ -53,7 +54,10 @@ def run(
     The script needs no change: Stepscope finds its framework and its steps.  Its output, its exit status and its
     tracebacks are its own; what Stepscope says goes to stderr.
     """
+    if script.startswith("-"):
+        raise UsageError(f"there is no option {script}", hint="options of the script follow its name")
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
+    screen.give_back()
     options = ProfilerOptions(host_tracer_level, python_tracer_level, device_tracer_level)
     settings = Settings(logdir, steps, skip, seconds, patience, stop_after, options)
     _run(Program(script, arguments or (), as_module), settings, quiet or not _is_first_rank())
@@ -77,7 +81,8 @@ def _is_first_rank() -> bool:
 
 def _tell_outcome(armed: Armed, settings: Settings) -> None:
     watcher = armed.watcher
-    tell_user(watcher.outcome)
+    if watcher.outcome:  # empty where the program ended before there was anything to watch
+        tell_user(watcher.outcome)
     if watcher.paths:
         _show_summary(watcher.paths[-1])
         tell_user(f"the profile is {watcher.paths[-1]}; more: stepscope overview {settings.logdir}")

@@ -9,11 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from stepscope.report import Report
-from stepscope.report.export import EXPORTS, write_file
+from stepscope.report import Report, clean
+from stepscope.report.export import EXPORTS, SHEETS, write_file
+from stepscope.report.sections import TABLE_ROWS
 
-TABLE_ROWS = 20  # of a table in the terminal, unless --top says otherwise
+if TYPE_CHECKING:
+    from rich.console import Group
+
 PATIENCE_SECONDS = 1.0
 WIDE = 200  # columns of a table that goes to a file or a pipe
 
@@ -25,6 +29,8 @@ class OutputFormat(StrEnum):
     JSON = "json"
     CSV = "csv"
     PARQUET = "parquet"
+    HTML = "html"
+    MARKDOWN = "markdown"
 
 
 def show_report(report: Report, form: OutputFormat, output: Path | None, top: int | None) -> None:
@@ -32,7 +38,7 @@ def show_report(report: Report, form: OutputFormat, output: Path | None, top: in
     if form == OutputFormat.TABLE:
         _show_table(report, output, top)
         return
-    content = EXPORTS[form.value](report if top is None else report.head(top))
+    content = _content(report, form.value, top)
     if output is not None:
         write_file(output, content)
         return
@@ -40,25 +46,46 @@ def show_report(report: Report, form: OutputFormat, output: Path | None, top: in
     sys.stdout.buffer.flush()
 
 
+def _content(report: Report, form: str, top: int | None) -> bytes:
+    if form in SHEETS:
+        return SHEETS[form](report, TABLE_ROWS if top is None else top).encode()
+    return EXPORTS[form](report if top is None else report.head(top))
+
+
 def _show_table(report: Report, output: Path | None, top: int | None) -> None:
     from rich.console import Console
 
     from stepscope.report.terminal import view
 
-    picture = view(report.warnings, report.sections(), TABLE_ROWS if top is None else top)
+    picture = view(report, top)
     if output is not None:
-        text = io.StringIO()
-        Console(file=text, width=WIDE).print(picture)
-        write_file(output, text.getvalue().encode())
+        write_file(output, _wide(picture).encode())
     elif sys.stdout.isatty():
         Console().print(picture)
     else:
-        Console(width=WIDE).print(picture)  # a pipe has no width: cut nothing off
+        print(_wide(picture), end="")
+
+
+def _wide(picture: Group) -> str:
+    """As text of many columns: a pipe and a file have no width."""
+    from rich.console import Console
+
+    text = io.StringIO()
+    Console(file=text, width=WIDE).print(picture)
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
 def show_summary(report: Report) -> None:
-    """Prints the ten lines of a summary."""
-    print("\n".join(report.summary_lines()))
+    """Prints the ten lines of a summary; on a terminal, long ones go on below their text."""
+    lines = [clean(line) for line in report.summary_lines()]
+    if not sys.stdout.isatty():
+        print("\n".join(lines))
+        return
+    from rich.console import Console, Group
+
+    from stepscope.report.terminal import wrapped
+
+    Console(highlight=False).print(Group(*map(wrapped, lines)))
 
 
 @contextmanager

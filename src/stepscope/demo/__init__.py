@@ -51,11 +51,16 @@ def train(logdir: str | os.PathLike[str], framework: str | None = None) -> Path:
     return path
 
 
+def check_framework(framework: str | None) -> None:
+    """Raises UsageError if there is no demo for it; None is any."""
+    if framework is not None and framework not in PROGRAMS:
+        raise UsageError(f"there is no demo for {framework}", hint=f"choose one of: {', '.join(PROGRAMS)}")
+
+
 def _program(framework: str | None) -> ModuleType:
     if framework is None:
         return next(program for name in PROGRAMS if (program := _importable(name)) is not None)
-    if framework not in PROGRAMS:
-        raise UsageError(f"there is no demo for {framework}", hint=f"choose one of: {', '.join(PROGRAMS)}")
+    check_framework(framework)
     program = _importable(framework)
     if program is None:
         raise CaptureError(f"{framework} cannot be imported", hint="leave the choice of a framework to the demo")

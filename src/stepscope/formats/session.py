@@ -24,6 +24,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -37,6 +38,7 @@ LOCAL_HOST = "localhost"
 _GZIP_MAGIC = b"\x1f\x8b"
 SNIFF_BYTES = 64 * 1024
 MAX_SNIFFED_FILES = 64
+_MISTYPED = 0.7  # of two names, how alike they are from which on one may be meant by the other
 MAX_SPREAD_MINUTES = 10
 """The ranks of a job write the same span within this; exporting a large trace takes minutes."""
 
@@ -93,7 +95,10 @@ def find_sessions(path: str | os.PathLike[str]) -> tuple[Session, ...]:
         NotFoundError: nothing is there, or no profile; says what was looked for, where, and what is there instead.
         UnreadableError: `path` is a file that is no profile.
         AccessError: it may not be read.
+        UsageError: the path is empty.
     """
+    if not os.fspath(path):
+        raise UsageError("the path is empty", hint="give a file or a folder; a variable of the shell may not be set")
     root = store.plain(path)
     kind = store.kind(root)
     if kind is None:
@@ -566,12 +571,18 @@ def _known_label(name: str) -> str | None:
 
 
 def _hint(path: str) -> str:
-    near = _nearby(path)
+    near = sorted(_nearby(path), key=lambda folder: -_likeness(path, folder))
     if not near:
         return _CAPTURE_HINT
     if len(near) == 1:
         return f"there are profiles in {near[0]}: give that path"
     return f"there are profiles in {near[0]} and {counted(len(near) - 1, 'more folder')}: give one of these paths"
+
+
+def _likeness(path: str, other: str) -> float:
+    """How much the last name of a path looks like a mistyped one of another; 0 if it does not."""
+    ratio = SequenceMatcher(a=path.rstrip("/").rpartition("/")[2], b=other.rpartition("/")[2]).ratio()
+    return ratio if ratio >= _MISTYPED else 0.0
 
 
 def _nearby(path: str) -> list[str]:

@@ -1,6 +1,7 @@
 """What a tool answers, and its forms: terminal, HTML, JSON, CSV, Parquet, Arrow.  Imports only errors of ours."""
 
 from stepscope.report.base import Report
+from stepscope.report.looks import clean, number_text, shortened, size_text
 from stepscope.report.sections import (
     Cell,
     Field,
@@ -12,10 +13,10 @@ from stepscope.report.sections import (
     round_6,
     round_ms,
     round_us,
-    text_of,
 )  # fmt: skip
 
 __all__ = [
     "Cell", "Field", "Figures", "Prose", "Report", "Rows", "Section",
-    "percent", "round_6", "round_ms", "round_us", "text_of",
+    "clean", "number_text", "percent", "round_6", "round_ms", "round_us", "shortened",
+    "size_text",
 ]  # fmt: skip

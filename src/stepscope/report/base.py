@@ -5,13 +5,15 @@ A report is data.  It describes itself by its sections; see `stepscope.report.se
 
 from __future__ import annotations
 
+import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepscope.errors import UsageError
-from stepscope.report.sections import Prose, Rows, Section
+from stepscope.report.sections import TABLE_ROWS, Prose, Rows, Section
 
 if TYPE_CHECKING:
     import pandas
@@ -70,6 +72,7 @@ class Report(ABC):
                 raise UsageError(f"{condition!r} is no condition", hint="write --where COLUMN=TEXT")
             _require_column(rows, column)
             rows = [row for row in rows if text.lower() in str(row[column]).lower()]
+        unmatched = (f"no row has {' and '.join(where)}",) if where and listed and not rows else ()
         if sort:
             column = sort.removeprefix("-")
             _require_column(rows, column)
@@ -77,7 +80,7 @@ class Report(ABC):
             unknown = [row for row in rows if row[column] is None]
             rows = sorted(known, key=lambda row: row[column], reverse=sort.startswith("-")) + unknown
         changes: dict[str, Any] = {listed: tuple(rows)} if listed and (sort or where) else {}
-        return replace(self, **changes)
+        return replace(self, warnings=(*unmatched, *self.warnings), **changes)
 
     def _listed(self) -> str | None:
         """The name of the main list, if the report has one."""
@@ -110,18 +113,31 @@ class Report(ABC):
         return arrow_of(self.main_table(), metadata)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The main table as a DataFrame; needs pandas."""
+        """The main table as a DataFrame.  Raises UsageError where pandas is not installed."""
+        if importlib.util.find_spec("pandas") is None:
+            raise UsageError("pandas is not installed", hint="pip install pandas, or take to_arrow() or to_dict()")
         return self.to_arrow().to_pandas()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # A dataclass writes a `__repr__` of its own into each class that has none, and it would print every row.
+        cls.__repr__ = Report.__str__  # type: ignore[method-assign, assignment]
+
+    def __str__(self) -> str:
+        """The report as a terminal shows it, with the first rows of its tables."""
+        from stepscope.report.terminal import plain
+
+        return plain(self)
 
     def __rich__(self) -> Any:
         from stepscope.report.terminal import view
 
-        return view(self.warnings, self.sections())
+        return view(self)
 
     def _repr_html_(self) -> str:
         from stepscope.report.html import fragment
 
-        return fragment(self.TOOL, self.warnings, self.sections())
+        return fragment(self, TABLE_ROWS)
 
 
 def arrow_of(table: Rows, metadata: dict[str, str] | None = None) -> pyarrow.Table:
@@ -141,4 +157,6 @@ def arrow_of(table: Rows, metadata: dict[str, str] | None = None) -> pyarrow.Tab
 
 def _require_column(rows: Sequence[dict[str, Any]], column: str) -> None:
     if rows and column not in rows[0]:
-        raise UsageError(f"there is no column {column!r}", hint=f"columns: {', '.join(rows[0])}")
+        meant = get_close_matches(column, rows[0], n=1)
+        guess = f"did you mean {meant[0]}? " if meant else ""
+        raise UsageError(f"there is no column {column!r}", hint=f"{guess}columns: {', '.join(rows[0])}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from stepscope.errors import OutputError
+from stepscope.report import html, markdown
 from stepscope.report.base import Report, arrow_of
 from stepscope.report.sections import Cell, Rows
 
@@ -89,6 +90,9 @@ EXPORTS: dict[str, Callable[[Report], bytes]] = {
     "parquet": to_parquet,
     "arrow": to_arrow_stream,
 }
+
+SHEETS: dict[str, Callable[[Report, int], str]] = {"html": html.page, "markdown": markdown.document}
+"""Forms for people: from a report and how many rows of each table to show."""
 
 MEDIA_TYPES = {
     "json": "application/json",

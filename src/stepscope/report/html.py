@@ -1,38 +1,95 @@
-"""Reports as HTML fragments, for notebooks."""
+"""Reports as HTML: fragments for notebooks, and pages of their own to send to others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
-from stepscope.report.sections import Figures, Prose, Rows, Section, text_of
+from stepscope.report.looks import clean, shown_fields, text_of, texts_of, unit_of, words_of
+from stepscope.report.sections import Field, Figures, Prose, Rows, Section
+
+if TYPE_CHECKING:
+    from stepscope.report.base import Report
+
+_STYLE = """
+:root { color-scheme: light dark }
+body { font: 14px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+th, td { padding: 2px 12px 2px 0; vertical-align: top }
+tr + tr { border-top: 1px solid color-mix(in srgb, currentColor 15%, transparent) }
+td { overflow-wrap: anywhere }
+h4 { margin: 1.6em 0 .4em }
+"""
+_RIGHT = frozenset({"float", "int"})
 
 
-def fragment(title: str, warnings: Sequence[str], sections: Sequence[Section]) -> str:
-    """A whole report; units and meanings appear on hover."""
-    told = [f"<p><b>{escape(text)}</b></p>" for text in warnings]
-    return "\n".join([f"<h3>{escape(title)}</h3>", *told, *map(_section, sections)])
+def page(report: Report, most_rows: int) -> str:
+    """A page that needs no network and no other file; tables are cut after `most_rows` rows, and say so."""
+    title = _text(f"{report.TOOL}: {', '.join(report.hosts)}")
+    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+    body = fragment(report, most_rows, "")
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
 
 
-def _section(section: Section) -> str:
-    title = f"<h4>{escape(section.title)}</h4>"
+def fragment(report: Report, most_rows: int, rest: str = "; to_dict() has all") -> str:
+    """A whole report; meanings appear on hover, and long tables end with how many rows are left, and `rest`."""
+    told = [f"<p><b>{_text(warning)}</b></p>" for warning in report.warnings]
+    sections = [_section(section, most_rows, rest, len(report.hosts) == 1) for section in report.sections()]
+    return "\n".join([f"<h3>{_text(report.TOOL)}</h3>", *told, *sections])
+
+
+def _text(text: str) -> str:
+    return escape(clean(text))
+
+
+def _section(section: Section, most_rows: int, rest: str, one_host: bool) -> str:
+    title = f"<h4>{_text(section.title)}</h4>"
     if isinstance(section, Prose):
-        return title + "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in section.lines) + "</ul>"
+        return title + "<ul>" + "".join(map(_line, section.lines)) + "</ul>"
     if isinstance(section, Figures):
         return f"{title}<table>{''.join(_figure(section, row) for row in range(len(section.fields)))}</table>"
-    return title + (_table(section) if section.rows else f"<p>{escape(section.empty)}</p>")
+    if not section.rows:
+        return f"{title}<p>{_text(section.empty)}</p>"
+    left = len(section.rows) - most_rows
+    more = f"<p>and {left:,} more rows{rest}</p>" if left > 0 else ""
+    return title + _table(section, most_rows, one_host) + more
+
+
+def _line(line: str) -> str:
+    text = line.lstrip(" ").removeprefix("- ")
+    return f'<li style="margin-left:2em">{_text(text)}</li>' if text != line else f"<li>{_text(text)}</li>"
 
 
 def _figure(section: Figures, row: int) -> str:
     field = section.fields[row]
-    cells = f"<td>{escape(text_of(section.values[field.name]))}</td><td>{escape(field.unit)}</td>"
-    return f'<tr title="{escape(field.doc)}"><th>{escape(field.name)}</th>{cells}</tr>'
+    value = section.values[field.name]
+    unit = f" {unit_of(field)}" if value is not None else ""
+    cell = f'<td style="text-align:left">{escape(text_of(field, value) + unit)}</td>'
+    return f'<tr title="{escape(field.doc)}"><th style="text-align:left">{escape(_head(field))}</th>{cell}</tr>'
 
 
-def _table(section: Rows) -> str:
-    head = "".join(f'<th title="{escape(f.doc)}">{escape(f.name)}</th>' for f in section.fields)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(text_of(row[f.name]))}</td>' for f in section.fields)}</tr>"
-        for row in section.rows
-    )
+def _table(section: Rows, most_rows: int, one_host: bool) -> str:
+    fields = shown_fields(section, one_host)
+    rows = section.rows[:most_rows]
+    columns = [texts_of(field, [row[field.name] for row in rows]) for field in fields]
+    cells = [[_cell(text, field) for text in column] for field, column in zip(fields, columns, strict=True)]
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
+    head = "".join(map(_column_head, fields))
     return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _column_head(field: Field) -> str:
+    text = f"{_head(field)} {unit_of(field)}".strip()
+    return f'<th title="{escape(field.doc)}" style="{_align(field)}">{escape(text)}</th>'
+
+
+def _cell(text: str, field: Field) -> str:
+    return f'<td style="{_align(field)}">{escape(text)}</td>'
+
+
+def _align(field: Field) -> str:
+    return "text-align:right;white-space:nowrap" if field.kind in _RIGHT else "text-align:left"
+
+
+def _head(field: Field) -> str:
+    return " ".join(words_of(field))

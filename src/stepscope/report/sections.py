@@ -8,6 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+TABLE_ROWS, FURTHER_ROWS = 20, 10
+"""Rows of a report's first table and of the further ones that people are shown if nobody asked for more or fewer."""
+
 Cell = str | int | float | bool | None | list[int]
 
 
@@ -76,16 +79,3 @@ def round_us(ps: float) -> float:
 def percent(part: float, whole: float) -> float | None:
     """100 part / whole to four decimals, None if there is no whole."""
     return math.floor(1e6 * part / whole + 0.5) / 1e4 if whole > 0 else None
-
-
-def text_of(value: Cell) -> str:
-    """One value for the eye: unknown as an en dash, floats with three significant decimals."""
-    if value is None:
-        return "\N{EN DASH}"
-    if isinstance(value, float):
-        return f"{value:,.3f}".rstrip("0").rstrip(".") if abs(value) < 1e12 else f"{value:.4g}"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return " x ".join(map(str, value)) if isinstance(value, list) else value

@@ -1,76 +1,216 @@
-"""Reports for the terminal."""
+"""Reports for the terminal, however wide it is.
+
+A number is never cut.  Where a table is wider than the screen, names give way first; columns that still have no room go
+below, beside those that say which row it is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import re
+import shutil
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING
 
-from rich.console import Group, RenderableType
-from rich.markup import escape
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from stepscope.report.sections import Cell, Field, Figures, Prose, Rows, Section, text_of
+from stepscope.report.looks import clean, shortened, shown_fields, text_of, texts_of, unit_of, words_of
+from stepscope.report.sections import FURTHER_ROWS, TABLE_ROWS, Field, Figures, Prose, Rows, Section
+
+if TYPE_CHECKING:
+    from stepscope.report.base import Report
 
 _RIGHT = frozenset({"float", "int"})
-_LONGEST_NAME = 56  # longer texts in tables lose their beginning: the end of an op's path tells more
-_HOVER_ONLY = frozenset({"meaning"})  # columns that explain others; a terminal has no room for them
+_SENTENCES = frozenset({"found"})  # columns that go on in the next line
+_ROW_NUMBERS = frozenset({"step", "rank"})
+_LONGEST = 100  # of a name, however wide the screen is
+_SHORTEST = 16  # of a name, before columns go below
+_GAP = 2
+_INDENT = 2
+
+# What begins a line whose further lines stand below its text: `- `, `because    `, `do first   `.
+_LABEL = re.compile(r"(?:(?:[\w-]+ )*[\w-]+ {2,}| +)?(?:- |[\d.]+ %  )?")
 
 
-def view(warnings: Sequence[str], sections: Sequence[Section], most_rows: int | None = None) -> Group:
-    """A whole report; tables are cut after `most_rows` rows, and say so."""
-    parts: list[RenderableType] = [Text(f"! {warning}", style="yellow") for warning in warnings]
+def view(report: Report, most_rows: int | None = None) -> Group:
+    """A whole report.  Tables end after `most_rows` rows and say so; if None, further ones earlier than the first."""
+    sections = [section for section in report.sections() if not isinstance(section, Prose) or section.lines]
+    told = {line for section in sections for line in _sentences(section)}
+    parts: list[RenderableType] = [
+        wrapped(f"! {warning}", style="yellow") for warning in report.warnings if warning not in told
+    ]
+    told.clear()
+    main = next((section for section in sections if isinstance(section, Rows)), None)
     for section in sections:
-        parts += [Text(""), Text(section.title, style="bold"), _section(section, most_rows)]
+        if isinstance(section, Rows) and not section.rows and section.empty in told:
+            continue
+        told.update(_sentences(section))
+        rows = most_rows or (TABLE_ROWS if section is main else FURTHER_ROWS)
+        parts += [Text(""), Text(section.title, style="bold"), _section(section, rows, len(report.hosts) == 1)]
     return Group(*parts)
 
 
-def _section(section: Section, most_rows: int | None) -> RenderableType:
-    if isinstance(section, Prose):
-        return Group(*(Text(f"  {line}") for line in section.lines))
-    if isinstance(section, Figures):
-        return _figures(section)
-    if not section.rows:
-        return Text(f"  {section.empty}", style="dim")
-    return _table(section, len(section.rows) if most_rows is None else most_rows)
+def plain(report: Report) -> str:
+    """A report as text without colours, as wide as the terminal."""
+    text = io.StringIO()
+    width = shutil.get_terminal_size((120, 24)).columns
+    # In a notebook rich would show the text instead of writing it.
+    Console(file=text, width=width, force_jupyter=False).print(view(report))
+    return "\n".join(map(str.rstrip, text.getvalue().strip("\n").splitlines()))
 
 
-def _figures(section: Figures) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column()
-    grid.add_column(justify="right")
-    grid.add_column(style="dim")
-    for field in section.fields:
-        unit = field.unit if field.unit != "text" else ""
-        grid.add_row(f"  {escape(field.name)}", escape(text_of(section.values[field.name])), escape(unit))
+def wrapped(line: str, style: str = "") -> RenderableType:
+    """A line that goes on below its own text, not below its label."""
+    label = _LABEL.match(line)
+    if not label or not label[0]:
+        return Text(clean(line), style=style)
+    grid = Table.grid()
+    grid.add_column(no_wrap=True, width=cell_len(label[0]))
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(label[0], style=style), Text(clean(line[label.end() :]), style=style))
     return grid
 
 
-def _table(section: Rows, most_rows: int) -> RenderableType:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    fields = [field for field in section.fields if _is_shown(field, section)]
-    for field in fields:
-        right = field.kind in _RIGHT
-        # Where a terminal is too narrow, columns that may wrap give way first; their cells cut themselves instead.
-        table.add_column(
-            field.name.replace("_", "\n"), justify="right" if right else "left", no_wrap=field.kind != "str"
-        )
-    for row in section.rows[:most_rows]:
-        table.add_row(*(_cell(row[field.name], field) for field in fields))
-    hidden = len(section.rows) - most_rows
-    if hidden <= 0:
-        return table
-    return Group(table, Text(f"  ... {hidden:,} more rows; --top {len(section.rows)} shows all", style="dim"))
+def _sentences(section: Section) -> tuple[str, ...]:
+    if isinstance(section, Prose):
+        return section.lines
+    return (section.empty,) if isinstance(section, Rows) and not section.rows else ()
 
 
-def _is_shown(field: Field, section: Rows) -> bool:
-    """Leaves out explanations, and times that are 0 everywhere: a terminal is narrow."""
-    if field.name in _HOVER_ONLY:
-        return False
-    return field.unit != "ms" or any(row[field.name] != 0 for row in section.rows)
+def _section(section: Section, most_rows: int, one_host: bool) -> RenderableType:
+    if isinstance(section, Prose):
+        return Padding(Group(*map(wrapped, section.lines)), (0, 0, 0, _INDENT))
+    if isinstance(section, Figures):
+        return _figures(section)
+    if not section.rows:
+        return Padding(Text(section.empty, style="dim"), (0, 0, 0, _INDENT))
+    return _TableView(section, most_rows, one_host)
 
 
-def _cell(value: Cell, field: Field) -> Text:
-    text = text_of(value)
-    if field.kind == "str" and field.name in ("name", "kernel", "op") and len(text) > _LONGEST_NAME:
-        text = "…" + text[1 - _LONGEST_NAME :]
-    return Text(text, no_wrap=True, overflow="ellipsis")
+def _figures(section: Figures) -> Table:
+    grid = Table.grid(padding=(0, _GAP))
+    for field in section.fields:
+        value = section.values[field.name]
+        unit = f" {unit_of(field)}" if value is not None else ""
+        grid.add_row("  " + " ".join(words_of(field)), Text(text_of(field, value)).append(unit, style="dim"))
+    return grid
+
+
+# -- tables ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column as text.
+
+    Attributes:
+        head: its words, one below the other, the unit last.
+        is_key: True if it says which row it is.
+        least, most: the widths that it may have.
+    """
+
+    field: Field
+    head: tuple[str, ...]
+    cells: tuple[str, ...]
+    is_key: bool
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class _TableView:
+    """A table that is laid out when the width of the screen is known."""
+
+    table: Rows
+    most_rows: int
+    one_host: bool
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        columns = [self._column(field) for field in shown_fields(self.table, self.one_host)]
+        for at, block in enumerate(_blocks(columns, options.max_width)):
+            if at:
+                yield Text("")
+            yield _drawn(block, _widths(block, options.max_width))
+        hidden = len(self.table.rows) - self.most_rows
+        if hidden > 0:
+            rows = "row" if hidden == 1 else "rows"
+            text = f"  ... {hidden:,} more {rows}; --top {len(self.table.rows)} shows all"
+            yield Text(text, style="dim")
+
+    def _column(self, field: Field) -> _Column:
+        cells = texts_of(field, [row[field.name] for row in self.table.rows[: self.most_rows]])
+        unit = unit_of(field)
+        head = (*words_of(field), *([unit] if unit else []))
+        natural = max(map(cell_len, (*head, *cells)))
+        least = natural
+        if field.kind == "str":
+            least = max(min(natural, _SHORTEST), *map(cell_len, head))
+        is_key = field.kind == "str" or field.name in _ROW_NUMBERS
+        return _Column(field, head, tuple(cells), is_key, least, min(natural, max(_LONGEST, least)))
+
+
+def _blocks(columns: Sequence[_Column], width: int) -> list[list[_Column]]:
+    """The columns that stand side by side, as many as there is room for; those that name the rows in each."""
+    leading = next((at for at, column in enumerate(columns) if not column.is_key), len(columns))
+    keys = list(columns[: leading if leading < len(columns) else 1])
+    while len(keys) > 1 and _least(keys) > width * 2 // 3:
+        keys.pop()
+    blocks = [list(keys)]
+    for column in columns[len(keys) :]:
+        if _least([*blocks[-1], column]) > width and len(blocks[-1]) > len(keys):
+            blocks.append(list(keys))
+        blocks[-1].append(column)
+    return blocks
+
+
+def _least(columns: Sequence[_Column]) -> int:
+    return sum(column.least + _GAP for column in columns) - _GAP
+
+
+def _widths(columns: Sequence[_Column], width: int) -> list[int]:
+    """What is left of the screen goes to the names that are cut, in equal parts."""
+    widths = [column.least for column in columns]
+    spare = width - _least(columns)
+    while spare > 0 and (wanting := [at for at, column in enumerate(columns) if widths[at] < column.most]):
+        part = max(1, spare // len(wanting))
+        for at in wanting:
+            more = min(part, columns[at].most - widths[at], spare)
+            widths[at] += more
+            spare -= more
+    return widths
+
+
+def _drawn(columns: Sequence[_Column], widths: Sequence[int]) -> Group:
+    """Text that is laid out already: rich's own tables take a hundred times as long for thousands of rows."""
+    right = [column.field.kind in _RIGHT for column in columns]
+    height = max(len(column.head) for column in columns)
+    heads = [("",) * (height - len(column.head)) + column.head for column in columns]
+    sized = zip(columns, widths, strict=True)
+    cells = [[_fitting(column, cell, width) for cell in column.cells] for column, width in sized]
+    body = [line for row in zip(*cells, strict=True) for line in zip_longest(*row, fillvalue="")]
+    head = _laid_out(zip(*heads, strict=True), widths, right)
+    return Group(Text(head, "dim", no_wrap=True), Text(_laid_out(body, widths, right), no_wrap=True))
+
+
+def _fitting(column: _Column, cell: str, width: int) -> list[str]:
+    """The lines of a cell."""
+    if column.field.name in _SENTENCES:
+        return textwrap.wrap(cell, width) or [""]
+    return [shortened(cell, width)]
+
+
+def _laid_out(lines: Iterable[Sequence[str]], widths: Sequence[int], right: Sequence[bool]) -> str:
+    gap = " " * _GAP
+    return "\n".join(gap.join(map(_padded, line, widths, right)).rstrip() for line in lines)
+
+
+def _padded(text: str, width: int, right: bool) -> str:
+    space = " " * (width - (len(text) if text.isascii() else cell_len(text)))
+    return space + text if right else text + space

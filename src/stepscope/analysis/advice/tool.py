@@ -115,4 +115,4 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
         f"{place['start_ms']:.3f} to {place['end_ms']:.3f} ms"
         for place in row["intervals"][:1]
     ]
-    return [*lines, f"details    stepscope {row['tool']}; confidence {row['confidence']:.0%}"]
+    return [*lines, f"details    stepscope {row['tool']}; confidence {100 * row['confidence']:.0f} %"]

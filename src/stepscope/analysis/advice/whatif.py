@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, ClassVar
 
 from stepscope.analysis.advice.context import Context
@@ -104,8 +105,9 @@ def _part(context: Context, remove: str, scale: float) -> tuple[float, float, st
     if remove in CLASSES:
         now, removed, why = _class(context, remove)
         return now, removed * (1 - scale), why
-    if remove in CATEGORIES:
-        share = context.shares.get(remove, 0.0)
+    category = remove.replace(" ", "_")  # as the summary writes it
+    if category in CATEGORIES:
+        share = context.shares.get(category, 0.0)
         time = share * context.step_ms / 100
         why = f"{remove} takes {time:.2f} ms of a step where nothing more important happens"
         return context.period_ms, time * (1 - scale), why
@@ -129,8 +131,10 @@ def _op(context: Context, remove: str, scale: float) -> tuple[float, float, str]
     rows = (context.read("op-stats") or {}).get("rows") or ()
     found = [row for row in rows if row["name"] == remove] or [row for row in rows if row["type"] == remove]
     if not found:
-        close = [str(row["name"]) for row in rows if remove.lower() in str(row["name"]).lower()][:3]
-        hint = f"ops like it: {', '.join(close)}" if close else "names are those of `stepscope op-stats`"
+        names = [str(row["name"]) for row in rows]
+        close = [name for name in names if remove.lower() in name.lower()][:3]
+        close = close or get_close_matches(remove, [*CATEGORIES, *CLASSES, *names], n=3)
+        hint = f"names like it: {', '.join(close)}" if close else "names are those of `stepscope op-stats`"
         raise UsageError(f"{remove!r} is no class of advice, no category and no op", hint=hint)
     where = "device" if any(row["where"] == "device" for row in found) else "host"
     share = _share(rows, found, where)

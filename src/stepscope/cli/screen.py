@@ -1,0 +1,34 @@
+"""Screens whose encoding lacks what we write: an old locale is no reason to say nothing."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import sys
+
+_HANDLER = "stepscope.plain-text"
+_ASCII = {"±": "+-", "\N{EN DASH}": "-", "…": "...", "·": ".", "█": "#", "▁": "_"} | dict.fromkeys("▂▃▄▅▆▇", "=")
+
+_found: list[tuple[io.TextIOWrapper, str | None]] = []
+
+
+def adapt() -> None:
+    """Lets standard output and standard error take ASCII for what they cannot write."""
+    codecs.register_error(_HANDLER, _in_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            _found.append((stream, stream.errors))
+            stream.reconfigure(errors=_HANDLER)
+
+
+def give_back() -> None:
+    """Makes the streams what they were: for a program of others, which is to run as if we were not there."""
+    while _found:
+        stream, errors = _found.pop()
+        stream.reconfigure(errors=errors)
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_ASCII.get(char, "?") for char in error.object[error.start : error.end]), error.end

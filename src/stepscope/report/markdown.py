@@ -1,0 +1,71 @@
+"""Reports as Markdown, to paste into an issue, a pull request or a chat."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from stepscope.report.looks import clean, shown_fields, text_of, texts_of, unit_of, words_of
+from stepscope.report.sections import Field, Figures, Prose, Rows, Section
+
+if TYPE_CHECKING:
+    from stepscope.report.base import Report
+
+_RIGHT = frozenset({"float", "int"})
+_PLAIN = re.compile(r"[A-Za-z0-9 .,/()%-]*")  # what Markdown leaves as it is
+
+
+def document(report: Report, most_rows: int) -> str:
+    """A whole report; tables are cut after `most_rows` rows, and say so."""
+    title = f"# {report.TOOL}" + (f": {', '.join(map(clean, report.hosts))}" if report.hosts else "")
+    told = [f"> {_sentence(warning)}" for warning in report.warnings]
+    shown = [section for section in report.sections() if not isinstance(section, Prose) or section.lines]
+    parts = [_section(section, most_rows, len(report.hosts) == 1) for section in shown]
+    return "\n\n".join([title, *told, *parts]) + "\n"
+
+
+def _section(section: Section, most_rows: int, one_host: bool) -> str:
+    title = f"## {_sentence(section.title)}\n\n"
+    if isinstance(section, Prose):
+        return title + "\n".join(map(_line, section.lines))
+    if isinstance(section, Figures):
+        rows = [[" ".join(words_of(field)), _figure(field, section)] for field in section.fields]
+        return title + _grid(["figure", "value"], ["left", "left"], rows)
+    return title + (_table(section, most_rows, one_host) if section.rows else _sentence(section.empty))
+
+
+def _line(line: str) -> str:
+    text = line.lstrip(" ").removeprefix("- ")
+    return f"  - {_sentence(text)}" if text != line else f"- {_sentence(text)}"
+
+
+def _figure(field: Field, section: Figures) -> str:
+    value = section.values[field.name]
+    return f"{_cell(text_of(field, value), field)} {unit_of(field) if value is not None else ''}".rstrip()
+
+
+def _table(section: Rows, most_rows: int, one_host: bool) -> str:
+    fields = shown_fields(section, one_host)
+    rows = section.rows[:most_rows]
+    columns = [[_cell(text, field) for text in texts_of(field, [row[field.name] for row in rows])] for field in fields]
+    heads = [f"{' '.join(words_of(field))} {unit_of(field)}".strip() for field in fields]
+    sides = ["right" if field.kind in _RIGHT else "left" for field in fields]
+    left = len(section.rows) - len(rows)
+    return _grid(heads, sides, list(zip(*columns, strict=True))) + (f"\n\nand {left:,} more rows" if left else "")
+
+
+def _grid(heads: Sequence[str], sides: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    rule = ["---:" if side == "right" else "---" for side in sides]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, rule, *rows])
+
+
+def _cell(text: str, field: Field) -> str:
+    """A name as code, so that no character of it is markup; numbers and plain words as they are."""
+    if field.kind != "str" or _PLAIN.fullmatch(text):
+        return text.replace("<", "&lt;").replace(">", "&gt;")
+    return f"`{text.replace('`', chr(39))}`".replace("|", "\\|")
+
+
+def _sentence(text: str) -> str:
+    return re.sub(r"([\\`*_<>|\[\]#])", r"\\\1", clean(text))

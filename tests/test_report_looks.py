@@ -1,0 +1,288 @@
+"""How reports look to people: numbers, names and tables on screens of any width, and in notebooks."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+from rich.console import Console
+
+from stepscope.errors import UsageError
+from stepscope.report import Field, Figures, Prose, Report, Rows, Section, clean, number_text, shortened, size_text
+from stepscope.report.html import fragment, page
+from stepscope.report.looks import UNKNOWN, shown_fields, text_of, texts_of, words_of
+from stepscope.report.markdown import document
+from stepscope.report.terminal import plain, view
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn(Report):
+    """A report of given sections."""
+
+    TOOL: ClassVar[str] = "drawn"
+    parts: tuple[Section, ...] = ()
+
+    def body(self) -> dict[str, Any]:
+        return {}
+
+    def sections(self) -> Sequence[Section]:
+        return self.parts
+
+
+def report(*parts: Section, warnings: tuple[str, ...] = (), hosts: tuple[str, ...] = ("h",)) -> Drawn:
+    return Drawn(hosts=hosts, warnings=warnings, partial=False, parts=parts)
+
+
+def screen(shown: Report, width: int, most_rows: int | None = None) -> list[str]:
+    text = io.StringIO()
+    Console(file=text, width=width).print(view(shown, most_rows))
+    return [line.rstrip() for line in text.getvalue().splitlines()]
+
+
+# -- values ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("unit", "values", "shown"),
+    [
+        ("ms", [852.545, 1460.138, 0.2], ["852.5", "1,460.1", "0.2"]),
+        ("ms", [0.008, 0.0003], ["0.0080", "0.0003"]),
+        ("ms", [21.31, 0.0001, 0.0], ["21.310", "<0.001", "0"]),
+        ("us", [141933.0, 20.0], ["141,933", "20"]),
+        ("us", [127736.418, 0.3], ["127,736", "<1"]),
+        ("percent", [95.2143, 0.0462, 0.0, None], ["95.2", "<0.1", "0", UNKNOWN]),
+        ("percent", [100.0, 0.0], ["100", "0"]),
+        ("ms", [-0.0001, 5.5], [">-0.001", "5.500"]),
+        ("number", [float("nan"), float("inf"), 1e15], [UNKNOWN, UNKNOWN, "1e+15"]),
+        ("ms", [], []),
+    ],
+)
+def test_a_column_has_as_many_decimals_as_its_largest_value_needs(unit: str, values: list[Any], shown: list[str]):
+    assert texts_of(Field("x", unit, ""), values) == shown
+
+
+def test_bytes_tell_their_unit():
+    assert texts_of(Field("heap_bytes", "bytes", "", "int"), [512, 6208853760, -4013337088, None]) == [
+        "512 B", "5.78 GiB", "-3.74 GiB", UNKNOWN,
+    ]  # fmt: skip
+    assert size_text(1536) == "1.5 KiB"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(37.8149, "37.81"), (1234.5, "1,234.50"), (0.00125, "0.00125"), (0.0, "0.00")]
+)
+def test_a_number_alone_is_not_zero_unless_it_is(value: float, shown: str):
+    assert number_text(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "words"),
+    [
+        ("host_op_percent", "percent", "host op"),
+        ("self_percent_with_idle", "percent", "self with idle"),
+        ("mean_ms", "ms", "mean"),
+        ("percent", "percent", ""),
+        ("heap_bytes", "bytes", "heap"),
+        ("count", "count", "count"),
+    ],
+)
+def test_units_stand_beside_values_and_not_in_names(name: str, unit: str, words: str):
+    assert " ".join(words_of(Field(name, unit, ""))) == words
+
+
+def test_long_names_keep_both_ends():
+    names = [f"replica_{i}/bert_span_labeler/bert_encoder_1/word_embeddings/GatherV2/Cast" for i in (4, 6)]
+    assert shortened(names[0], 40) != shortened(names[1], 40)
+    assert all(len(shortened(names[0], width)) == width for width in range(1, 40))
+    assert shortened("short", 5) == "short"
+
+
+def test_names_cannot_steer_the_screen():
+    assert clean("a\x1b[31mb\x00\u202e") == "a·[31mb··"
+    name = Field("name", "text", "", "str")
+    table = Rows("T", (name,), ({"name": "a\x1b[2Jb [bold]c[/bold]"},))
+    shown = report(table, Prose("P", ("x\x1b[2Jy",)), warnings=("w\x1b[2J",))
+    assert "\x1b" not in "".join(screen(shown, 80))
+    assert any("[bold]c[/bold]" in line for line in screen(shown, 80))
+    assert "\x1b" not in fragment(shown, 20)
+
+
+# -- tables ------------------------------------------------------------------------------------------------------
+
+NAME = Field("name", "text", "", "str")
+WIDE = Rows(
+    "Ops",
+    (NAME, *(Field(f"part{i}_ms", "ms", "") for i in range(12))),
+    tuple({"name": "n" * 90 + str(row)} | {f"part{i}_ms": 1234.5 + i for i in range(12)} for row in range(3)),
+)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_on_no_screen_is_a_number_cut(width: int):
+    lines = screen(report(WIDE), width)
+    assert all(len(line) <= width for line in lines)
+    words = " ".join(lines).split()
+    for i in range(12):
+        assert words.count(f"{1234.5 + i:,.1f}") == 3
+    heads = " ".join(lines)
+    assert all(f"part{i}" in heads for i in range(12))
+
+
+def test_names_take_what_room_there_is():
+    narrow = Rows("Ops", WIDE.fields[:2], WIDE.rows)
+    assert any("n" * 90 + "2" in line for line in screen(report(narrow), 120))
+    assert max(len(line) for line in screen(report(narrow), 60)) == 60
+
+
+def test_points_of_a_column_are_below_each_other():
+    table = Rows("T", (NAME, Field("a_ms", "ms", "")), ({"name": "x", "a_ms": 1.5}, {"name": "y", "a_ms": 12.25}))
+    assert screen(report(table), 80)[-2:] == ["x      1.500", "y     12.250"]
+
+
+def test_columns_that_tell_nothing_are_left_out():
+    fields = (
+        Field("step", "number", "", "int"),
+        Field("name", "text", "", "str"),
+        Field("host", "text", "", "str"),
+        Field("empty_us", "us", ""),
+        Field("zero_ms", "ms", ""),
+        Field("complete", "", "", "bool"),
+    )
+    row = {"step": 7, "name": "7", "host": "h", "empty_us": None, "zero_ms": 0.0, "complete": True}
+
+    def names(rows: tuple[dict[str, Any], ...], one_host: bool = True) -> list[str]:
+        return [field.name for field in shown_fields(Rows("T", fields, rows), one_host)]
+
+    assert names((row,)) == ["step"]
+    assert names((row,), one_host=False) == ["step", "host"]
+    assert names((row, row | {"name": "first", "complete": False, "empty_us": 0.0, "zero_ms": 1.0})) == [
+        "step", "name", "empty_us", "zero_ms", "complete",
+    ]  # fmt: skip
+
+
+def test_what_is_left_out_of_a_long_table_is_said():
+    assert screen(report(WIDE), 80, most_rows=1)[-1] == "  ... 2 more rows; --top 3 shows all"
+    assert screen(report(WIDE), 80, most_rows=2)[-1] == "  ... 1 more row; --top 3 shows all"
+
+
+def test_further_tables_are_shorter_unless_asked_for():
+    def table(title: str) -> Rows:
+        return Rows(title, (NAME,), tuple({"name": f"{title}{row}"} for row in range(30)))
+
+    shown = screen(report(table("a"), table("b")), 80)
+    assert [line for line in shown if "more" in line] == [
+        "  ... 10 more rows; --top 30 shows all", "  ... 20 more rows; --top 30 shows all",
+    ]  # fmt: skip
+    assert sum(line.startswith(("a", "b")) for line in screen(report(table("a"), table("b")), 80, 25)) == 52
+
+
+# -- sentences ---------------------------------------------------------------------------------------------------
+
+
+def test_lines_go_on_below_their_text():
+    prose = Prose("What to do", ("because    the device waits", "  - use larger batches for it", "no label here"))
+    assert screen(report(prose), 24)[2:] == [
+        "  because    the device",
+        "             waits",
+        "    - use larger batches",
+        "      for it",
+        "  no label here",
+    ]
+
+
+def test_nothing_is_said_twice():
+    empty = Rows("Modules", (NAME,), (), "no modules: record them")
+    shown = screen(report(Prose("Found", ("all is well",)), empty, warnings=("no modules: record them",)), 80)
+    assert "\n".join(shown).count("no modules") == 1
+    again = report(Prose("Waits", ("no calls",)), Rows("Calls", (NAME,), (), "no calls"), Prose("Next", ()))
+    assert screen(again, 80) == ["", "Waits", "  no calls"]
+
+
+def test_figures_have_their_units_and_unknown_has_none():
+    fields = (Field("std_ms", "ms", ""), Field("busy_percent", "percent", ""), Field("steps", "count", "", "int"))
+    figures = Figures("Step time", fields, {"std_ms": None, "busy_percent": 12.3456, "steps": 3})
+    assert [line.split() for line in screen(report(figures), 80)[2:]] == [
+        ["std", UNKNOWN],
+        ["busy", "12.3", "%"],
+        ["steps", "3"],
+    ]
+
+
+# -- Python ------------------------------------------------------------------------------------------------------
+
+
+def test_a_report_shows_itself_as_a_table():
+    shown = report(WIDE)
+    assert str(shown) == repr(shown) == plain(shown)
+    assert "part11" in str(shown)
+    assert "{" not in str(shown)
+
+
+def test_in_a_notebook_the_text_of_a_report_is_text(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    shown = report(Prose("Found", ("all is well", "  - use larger batches")))
+    assert str(shown) == "Found\n  all is well\n    - use larger batches"
+    assert '<li>all is well</li><li style="margin-left:2em">use larger batches</li>' in fragment(shown, 20)
+
+
+def test_a_long_table_is_short_in_a_notebook():
+    many = Rows("Ops", (NAME,), tuple({"name": f"op{i}"} for i in range(1000)))
+    html = fragment(report(many), 20)
+    assert html.count("<tr>") == 21
+    assert "980 more" in html
+
+
+def test_notebooks_show_what_terminals_show():
+    table = Rows("T", (NAME, Field("busy_percent", "percent", "share")), ({"name": "<b>", "busy_percent": 12.3456},))
+    html = fragment(report(table), 20)
+    assert "&lt;b&gt;" in html
+    assert ">12.3<" in html
+    assert ">busy %<" in html
+    assert text_of(table.fields[1], 12.3456) == "12.3"
+
+
+def test_without_pandas_it_says_what_else_there_is(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"pandas is not installed; pip install pandas, or take to_arrow\(\)"):
+        report(WIDE).to_pandas()
+
+
+# -- sheets to send ----------------------------------------------------------------------------------------------
+
+
+def test_markdown_shows_names_as_they_are():
+    fields = (NAME, Field("busy_percent", "percent", ""))
+    rows = ({"name": "engine<float, 4>|`x`_y_", "busy_percent": 0.01}, {"name": "mm", "busy_percent": 99.0})
+    found = Prose("Found", ("uses *all* of <GPU_0>", "  - use larger batches"))
+    figures = Figures("Step", (Field("mean_ms", "ms", ""), Field("std_ms", "ms", "")), {"mean_ms": 1.5, "std_ms": None})
+    shown = report(found, figures, Rows("Ops", fields, rows), warnings=("cut",), hosts=("a", "b"))
+    assert document(shown, 20).splitlines() == [
+        "# drawn: a, b", "",
+        "> cut", "",
+        "## Found", "",
+        r"- uses \*all\* of \<GPU\_0\>",
+        "  - use larger batches", "",
+        "## Step", "",
+        "| figure | value |",
+        "| --- | --- |",
+        "| mean | 1.500 ms |",
+        f"| std | {UNKNOWN} |", "",
+        "## Ops", "",
+        "| name | busy % |",
+        "| --- | ---: |",
+        r"| `engine<float, 4>\|'x'_y_` | &lt;0.1 |",
+        "| mm | 99.0 |",
+    ]  # fmt: skip
+    assert document(report(WIDE), 1).endswith("\n\nand 2 more rows\n")
+
+
+def test_a_page_needs_nothing_else():
+    html = page(report(WIDE, Prose("P", ("<script>",))), 2)
+    assert html.startswith("<!doctype html>")
+    assert "and 1 more rows</p>" in html
+    assert "<script" not in html
+    assert not re.search(r"(src|href|url)\s*[=(]", html)

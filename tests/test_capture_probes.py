@@ -357,13 +357,17 @@ def test_samples_that_cost_much_are_taken_less_often(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system does not tell which files are open")
 def test_the_files_of_the_system_are_open_for_as_long_as_it_is_sampled():
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_files()
     tracer = system.SystemTracer(nvml=lambda: None)
     tracer.start(ProfilerOptions(system_interval_ms=3_600_000), time.perf_counter_ns)
-    during = len(os.listdir("/proc/self/fd"))
+    during = open_files()
     tracer.stop()
 
-    assert (during - before, len(os.listdir("/proc/self/fd")) - before) == (4, 0)
+    assert (during - before, open_files() - before) == (4, 0)
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_gpus_are_on_counter_tracks(sampled):

@@ -255,6 +255,44 @@ time.sleep(600)
     assert steps_in(the_profile(logdir)) == [7]
 
 
+def test_sigterm_waits_for_a_profile_that_the_main_thread_is_writing(logdir):
+    """A signal handler runs on the main thread, above the very call that it would have to wait for."""
+    script = """
+fill = files._fill
+def slow(*arguments): os.kill(os.getpid(), signal.SIGTERM); print("writing", flush=True); fill(*arguments)
+files._fill = slow
+profiler.start(logdir)
+with profiler.step(7): train()
+profiler.stop()
+print("stopped", flush=True)
+"""
+    status, said, complaints = run("plain", script, logdir)
+
+    assert (status, said) == (-signal.SIGTERM, "writing\n"), complaints
+    assert steps_in(the_profile(logdir)) == [7]
+    assert not list(logdir.rglob("*.partial"))
+
+
+def test_control_c_while_a_capture_starts_leaves_nothing_running(logdir):
+    script = """
+from stepscope.capture.tracers.host import HostTracer
+def interrupted(*arguments): raise KeyboardInterrupt
+start, HostTracer.start = HostTracer.start, interrupted
+try:
+    profiler.start(logdir)
+except KeyboardInterrupt:
+    print(session.is_running(), os.path.exists(logdir + "/plugins/profile") and os.listdir(logdir + "/plugins/profile"))
+HostTracer.start = start
+profiler.start(logdir)
+with profiler.step(3): train()
+print(profiler.stop() is not None)
+"""
+    status, said, complaints = run("torch", script, logdir)
+
+    assert (status, said) == (0, "False []\nTrue\n"), complaints
+    assert steps_in(the_profile(logdir)) == [3]
+
+
 def test_the_end_of_the_program_waits_for_a_profile_that_is_being_written(logdir):
     script = "profiler.start(logdir)\nwith profiler.step(7): train()\nprint(profiler.stop(wait=False))"
     status, said, complaints = run("plain", script, logdir)

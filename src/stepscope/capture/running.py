@@ -83,6 +83,15 @@ class Capture:
         except BaseException:
             self._spool.remove()
             raise
+        try:
+            self._start_own(framework)
+        except BaseException:  # Ctrl-C above all
+            self.end()
+            self.take(save=False)
+            self.forget()
+            raise
+
+    def _start_own(self, framework: str) -> None:
         cost.begin()
         self._host.start(self.options, self._clock)
         for entry in tracers.PROBES:

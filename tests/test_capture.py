@@ -195,6 +195,15 @@ def test_stop_without_start_is_reported(caplog):
     assert [record.name for record in caplog.records] == ["stepscope"]
 
 
+def test_stop_after_a_start_that_failed_tells_why_that_failed(tmp_path):
+    (tmp_path / "file").touch()
+    profiler.start(tmp_path / "file")
+    profiler.stop()
+
+    assert last_code() == "not-running"
+    assert "no capture is running, for it did not start: nothing can be written here" in str(profiler.last_error())
+
+
 def test_a_second_start_leaves_the_first_capture_alone(logdir):
     profiler.start(logdir)
     profiler.start(logdir / "other")

@@ -301,6 +301,79 @@ def test_the_end_of_the_program_waits_for_a_profile_that_is_being_written(logdir
     assert steps_in(the_profile(logdir)) == [7]
 
 
+# -- profilers of the program's own ------------------------------------------------------------------------------------
+
+OWN_PROFILER = {
+    "tensorflow": """
+api = tf.profiler.experimental
+def own():
+    with api.Profile(logdir + "/own"): train()
+    api.start(logdir + "/own"); train(); api.stop()
+""",
+    "jax": """
+def own():
+    with jax.profiler.trace(logdir + "/own"): train()
+    jax.profiler.start_trace(logdir + "/own"); train(); jax.profiler.stop_trace()
+""",
+    "torch": """
+def own():
+    with torch.profiler.profile() as theirs: train()
+    os.makedirs(logdir + "/own")
+    theirs.export_chrome_trace(logdir + "/own/trace.json")
+    print(any(event.name == "aten::mm" for event in theirs.events()))
+""",
+}
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS[1:])
+def test_a_profiler_of_the_programs_own_works_as_if_nobody_captured(framework, logdir):
+    """The frameworks refuse a second one with an exception, and PyTorch crashes when the first is stopped."""
+    script = (
+        OWN_PROFILER[framework]
+        + FIVE_STEPS
+        + """
+own()
+with profiler.step(5): train()
+path = profiler.stop()
+print(path.name, profiler.last_error().problem.code)
+own_again = own if "torch" not in sys.modules else lambda: None
+own_again()
+profiler.start(logdir + "/after")
+with profiler.step(7): train()
+print(profiler.stop().name, profiler.last_error())
+"""
+    )
+    status, said, complaints = run(framework, script, logdir)
+
+    assert status == 0, complaints
+    assert said.splitlines()[-2:] == ["vm.xplane.pb gave-way", "vm.xplane.pb None"], complaints
+    assert "False" not in said
+    trace = the_profile(logdir)
+    assert steps_in(trace)[:5] == [0, 1, 2, 3, 4]
+    assert any("the program started its framework's profiler itself" in told for told in trace.recorder_messages)
+    assert steps_in(the_profile(logdir / "after")) == [7]
+    assert list(logdir.glob("own/**/*.*"))
+
+
+def test_a_torch_profiler_that_warms_up_when_a_capture_begins_records_what_it_was_asked_for(logdir):
+    script = """
+steps = torch.profiler.schedule(wait=0, warmup=2, active=2, repeat=1)
+theirs = torch.profiler.profile(schedule=steps)
+theirs.start(); train(); theirs.step()
+profiler.start(logdir)
+with profiler.step(0): train()
+for _ in range(3): theirs.step(); train()
+theirs.stop()
+print(any(event.name == "aten::mm" for event in theirs.events()))
+profiler.stop()
+print(profiler.last_error().problem.code)
+"""
+    status, said, complaints = run("torch", script, logdir)
+
+    assert (status, said) == (0, "True\ngave-way\n"), complaints
+    assert steps_in(the_profile(logdir)) == [0]
+
+
 # -- threads and processes ---------------------------------------------------------------------------------------------
 
 

@@ -30,6 +30,7 @@ _CONVERSION_PATIENCE_S = 15.0  # of those 20; what is not converted by then is k
 
 _session: Capture | None = None
 _ended_early: Capture | None = None  # it reached a limit, and nobody has called stop since
+_failed_start: StepscopeError | None = None  # of the last start, if it failed
 _exporting: set[Capture] = set()
 _end_of_record: threading.Event | None = None  # ends the recording that `record` makes
 _main_is_inside = False  # the main thread ends or writes a capture, which a signal handler cannot wait for
@@ -84,9 +85,17 @@ def stop(save: bool = True, wait: bool = True) -> Path | None:
         return _end(capture, save=save, wait=wait, strict=capture.options.strict)
     if early is not None:
         return _path_of(early, wait)
-    nothing = CaptureError("no capture is running", code="not-running", hint="call start(logdir) first")
-    report.report(nothing, "stopping the capture")
+    report.report(_nothing_to_stop(), "stopping the capture")
     return None
+
+
+def _nothing_to_stop() -> CaptureError:
+    """Why there is nothing: what went wrong with the start is more worth to know than that nothing runs."""
+    if _failed_start is None:
+        return CaptureError("no capture is running", code="not-running", hint="call start(logdir) first")
+    problem = _failed_start.problem
+    reason = f"no capture is running, for it did not start: {problem.reason}"
+    return CaptureError(reason, code="not-running", path=problem.path, hint=problem.hint)
 
 
 def _path_of(capture: Capture, wait: bool) -> Path | None:
@@ -179,16 +188,21 @@ class Profile:
 
 def _begin(logdir: LogDir | None, options: object) -> Capture | None:
     """Starts a capture; None if that failed."""
-    global _session, _ended_early
+    global _session, _ended_early, _failed_start
     chosen = ProfilerOptions.of(options)
-    with report.Wall("starting the capture", chosen.strict), _lock:
-        _refuse_second()
-        report.forget()
-        _session = _started(logdir, chosen.in_range())
-        _ended_early = None
-        atexit.register(_at_exit)
-        _listen_to_sigterm()
-        return _session
+    _failed_start = None
+    try:
+        with report.Wall("starting the capture", chosen.strict), _lock:
+            _refuse_second()
+            report.forget()
+            _session = _started(logdir, chosen.in_range())
+            _ended_early = None
+            atexit.register(_at_exit)
+            _listen_to_sigterm()
+            return _session
+    finally:
+        if _session is None:
+            _failed_start = report.last_error()
     return None
 
 

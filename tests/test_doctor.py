@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from pathlib import Path
 
@@ -236,6 +237,22 @@ def test_a_file_that_cannot_be_read_is_one_problem_that_names_it(tmp_path):
         "the capture did not finish; record it again",
     )
     assert set(found) == {"a", "place"}
+
+
+def test_a_folder_that_may_not_be_read_comes_before_advice_to_look_elsewhere(tmp_path, monkeypatch):
+    profile(tmp_path / "logs/plugins/profile/a")
+    scan = os.scandir
+
+    def refused(path):  # permissions would not stop the superuser
+        if str(path).endswith("plugins"):
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    checks = examine_logdir(str(tmp_path / "logs")).checks
+
+    assert [check.check for check in checks] == ["access", "profiles"]
+    assert f"{tmp_path / 'logs/plugins'}: the system does not let you read it" in checks[0].found
 
 
 def test_what_is_the_same_in_many_runs_is_said_once(tmp_path):

@@ -9,7 +9,7 @@ from stepscope.analysis.overview import OverviewReport
 from stepscope.analysis.registry import TOOLS
 from stepscope.api import LoadedProfile, load
 from stepscope.doctor.report import Check, DoctorReport, joined, worst_first
-from stepscope.errors import InputError, StepscopeError
+from stepscope.errors import InputError, Problem, StepscopeError
 from stepscope.formats.session import Session, find_sessions
 from stepscope.report import Cell
 
@@ -21,8 +21,7 @@ def examine_logdir(logdir: str, progress: Callable[[str], None] | None = None) -
     try:
         sessions = find_sessions(logdir)
     except InputError as error:
-        problem = error.problem
-        return worst_first([Check("profiles", "problem", problem.reason, problem.hint or "")])
+        return worst_first(_nothing(error.problem))
     checks, rows = [_place(sessions[0]), *_empty_pages(sessions[0], progress)], []
     for session in sessions[:MOST_SESSIONS]:
         found, row = _examine_session(session, progress)
@@ -31,6 +30,11 @@ def examine_logdir(logdir: str, progress: Callable[[str], None] | None = None) -
     if len(sessions) > MOST_SESSIONS:
         checks.append(Check("sessions", "note", f"only the newest {MOST_SESSIONS} of {len(sessions)} were looked into"))
     return worst_first(joined(checks), sessions[0].hosts, rows)
+
+
+def _nothing(problem: Problem) -> list[Check]:
+    refused = [Check("access", "problem", problem.lost, "let this user read it")] if problem.lost else []
+    return [*refused, Check("profiles", "problem", problem.reason, problem.hint or "")]
 
 
 def _examine_session(session: Session, progress: Callable[[str], None] | None) -> tuple[list[Check], dict[str, Cell]]:

@@ -343,16 +343,14 @@ def test_a_system_without_proc_tells_what_it_can(tmp_path):
     assert list(values(trace_of(tracer.drain()))) == ["CPU process %"]
 
 
-def test_samples_that_cost_much_are_taken_less_often(tmp_path, monkeypatch):
-    used = iter(
-        [0, 100_000, 10_100_000]
-    )  # ns of the sampling thread: 0.1 ms for the first sample, 10 ms for the second
+def test_samples_that_cost_much_are_taken_less_often_but_every_second(tmp_path, monkeypatch):
+    used = iter([0, 100_000, 1_100_000, 1_001_100_000])  # ns of the sampling thread: samples of 0.1 ms, 1 ms and 1 s
     monkeypatch.setattr(system.time, "thread_time_ns", lambda: next(used))
     tracer = system.SystemTracer(tmp_path, lambda: None)
     tracer._interval_s = 0.2
     tracer._find_gpus()
 
-    assert [tracer._tick(), tracer._tick()] == [0.2, 0.01 / system.MOST_SHARE]
+    assert [tracer._tick() for _ in range(3)] == [0.2, 0.001 / system.MOST_SHARE, 1.0]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system does not tell which files are open")

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 PLANE = "/device:CUSTOM:System (Stepscope)"
 LINE = "_counters_"  # the name by which viewers know a line of counters
 VALUE = "counter_value"
-MOST_SHARE = 0.005
-"""Of one core: what sampling may take of it, all in all."""
+MOST_SHARE = 0.002
+"""Of one core: what sampling may take of it.  The program loses more, for its thread that trains is interrupted."""
+
+_MOST_WAIT_S = 1.0  # whatever a sample costs, as when a driver of many GPUs is slow
 
 _BYTES_OF_VALUE = 200
 _FIRST_LINES = 256  # bytes; all that is looked for stands there
@@ -80,7 +82,7 @@ class SystemTracer:
         self.sample()
         used_ns = time.thread_time_ns()
         cost_s, self._used_ns = (used_ns - self._used_ns) / 1e9, used_ns
-        return max(self._interval_s, cost_s / MOST_SHARE)
+        return max(self._interval_s, min(cost_s / MOST_SHARE, _MOST_WAIT_S))
 
     def _find_gpus(self) -> None:
         """Opens NVML, for which a driver that sleeps takes seconds: not while the training waits."""

@@ -261,10 +261,7 @@ def annotation_ns(count: int = 10_000, rounds: int = 9) -> float:
 
 
 def own_threads(seconds: float) -> dict[str, float]:
-    """Processor time of each of Stepscope's threads while a capture runs, in percent of one core.
-
-    With Python's one lock it is also the most that such a thread can take from the one that trains.
-    """
+    """Processor time of each of Stepscope's threads while a capture runs, in percent of one core."""
     profiler.start(_folder(), profiler.ProfilerOptions(strict=True))
     clocks = {
         thread.name: time.pthread_getcpuclockid(thread.ident)
@@ -366,7 +363,7 @@ def page(measured: dict[str, Found], seconds: float) -> str:
     lines = [
         "# Cost of capturing\n",
         f"Written by `python -m bench.overhead` on {date.today().isoformat()}.\n",
-        f"- Machine: {machine()}.",
+        f"- Machine: {machine()}{_load()}.",
         f"- Versions: Python {sys.version.split()[0]}, {', '.join(_versions(measured))}.",
         "- How: see the head of `bench/overhead.py`. Percent by which a step is longer, with the 95 % interval.",
     ]
@@ -374,6 +371,11 @@ def page(measured: dict[str, Found], seconds: float) -> str:
     lines += ["\n| framework | profiling | over | wall | processor time | within the limit |", f"|{' --- |' * 6}"]
     lines += [row for framework, found in measured.items() for row in rows(framework, found)]
     return "\n".join([*lines, "", *_direct(seconds)]) + "\n"
+
+
+def _load() -> str:
+    """What else ran, which makes intervals wide: of the wall clock above all."""
+    return f"; load average at the end {os.getloadavg()[2]:.0f}" if hasattr(os, "getloadavg") else ""
 
 
 def _framework_line(framework: str, found: Found) -> str:
@@ -398,7 +400,7 @@ def _direct(seconds: float) -> list[str]:
     servers = ", ".join(f"{whose} {_in_a_process('--idle', whose, seconds):.4f} %" for whose in SERVERS)
     return [
         f"- Stepscope's threads during a capture, of one core over {seconds:g} s: {threads}.",
-        "  Python runs one thread at a time, so this is also the most that they can take from the one that trains.",
+        "  The thread that trains loses more than that, for it is interrupted: the rows of the counters tell.",
         f"- The process of a server that waits, of one core over {seconds:g} s: {servers}.",
     ]
 

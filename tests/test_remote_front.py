@@ -178,18 +178,20 @@ def test_a_server_that_waits_has_no_threads_but_the_one_that_waits():
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_child_does_not_hold_the_port_of_its_parent():
     port = server.start(0, strict=True)
-    read, write = os.pipe()
+    ours, childs = socket.socketpair()
     child = os.fork()
     if child == 0:
-        os.close(write)
-        os.read(read, 1)  # lives for longer than the parent's server
+        ours.close()
+        childs.send(b"x")
+        childs.recv(1)  # lives for longer than the parent's server
         os._exit(0)
     try:
+        childs.close()
+        ours.recv(1)
         server.stop()
         again = server.start(port, strict=True)
     finally:
-        os.close(write)
-        os.close(read)
+        ours.close()
         os.waitpid(child, 0)
         server.stop()
 

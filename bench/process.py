@@ -60,6 +60,11 @@ class Sample:
     failure: str | None = None
 
 
+def _environment() -> dict[str, str]:
+    """That of this process, except that bytecode may be kept: installed packages have theirs from the start."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 class Running:
     """A started process; `finish` waits for it."""
 
@@ -72,7 +77,7 @@ class Running:
             stdout=self.out,
             stderr=self.err,
             cwd=REPOSITORY,
-            env={**os.environ, **environment},
+            env={**_environment(), **environment},
             preexec_fn=self._limit,
         )
         self.timed_out = False

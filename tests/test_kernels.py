@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +30,7 @@ def nest(
     """Parent and extent of each event of one line; `apart` are the asynchronous ones."""
     n = len(spans)
     start, duration = (np.array([span[at] for span in spans], np.int64) for at in (0, 1))
-    parent, extent = np.full(n, -7, np.int32), np.zeros(n, np.int64)
+    parent, extent = np.full(n, -7, np.int32), duration.copy()
     is_async = np.array([row in apart for row in range(n)], np.bool_)
     nesting.parents(
         start, duration, np.array([0]), np.array([n]), np.array(kinds or [PLAIN] * n, np.uint8), is_async, BEGIN, END,
@@ -279,3 +284,39 @@ def test_each_instant_goes_to_the_highest_rank(rows: list[Interval]) -> None:
     for (g, _), r in highest.items():
         expected[g, r] += 1
     assert totals.tolist() == expected.tolist()
+
+
+# -- compiling ---------------------------------------------------------------------------------------------------
+
+ADDING = """
+import sys
+import numpy as np
+from stepscope.kernels.compiling import compiled
+
+@compiled(allocates=True)
+def running_sum(values):
+    sums = np.zeros(len(values), np.int64)
+    total = 0
+    for i in range(len(values)):
+        total += values[i]
+        sums[i] = total
+    return sums
+
+if __name__ == "__main__":
+    print(running_sum(np.arange(5)).tolist(), "numba.np.linalg" in sys.modules)
+"""
+
+
+def test_code_that_is_compiled_is_loaded_without_what_compiles_it(tmp_path: Path) -> None:
+    program = tmp_path / "adding.py"
+    program.write_text(ADDING)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "code")}
+
+    def answer() -> str:
+        done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert answer() == "[0, 1, 3, 6, 10] True"
+    assert answer() == "[0, 1, 3, 6, 10] False"
+    program.write_text(ADDING.replace("total += values[i]", "total += 2 * values[i]"))
+    assert answer() == "[0, 2, 6, 12, 20] True"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from draw import MS, POOL, Sort, draw, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import stepscope
 from stepscope.analysis import steps as steps_tool
 from stepscope.analysis.breakdown import CATEGORIES, breakdown
 from stepscope.analysis.device_steps import device_steps
@@ -269,6 +271,115 @@ def test_a_region_of_a_threadpool_belongs_to_who_handed_it_over() -> None:
     assert members(trace)["a"] == [0, 1]
     assert members(trace)["b"] == [0]
     assert members(trace)["c"] == [1]  # after the region: the thread works for steps, and this is the step at hand
+
+
+# A program and its runs as JAX records them on a CPU: calls on the loop's thread, runs on one of XLA's.
+RUNS = {
+    "F": Sort(K.TRACED_FUNCTION, "PjitFunction(train)"),
+    "f": Sort(K.TRACED_FUNCTION, "PjitFunction(<lambda>)"),
+    "r": Sort(K.OP, "dot", "run_id", {"hlo_module": "jit_train"}),
+    "q": Sort(K.OP, "tanh", "run_id", {"hlo_module": "jit__lambda_"}),
+}
+
+
+def test_a_run_that_the_run_before_it_starts_belongs_to_the_call_that_made_it() -> None:
+    # The second call waits for the result of the first: the thread that is done with that one starts it.
+    trace = draw(
+        """
+        host main | M0---- M1---- M2----
+        host main |  F      F      F
+        host main |  P1
+        host xla  |   S1!    T!S2!    T!S3! T!
+        host xla  |   r1--      r2--    r3--
+        host xla  |        P2!      P3!
+        """,
+        RUNS,
+    )
+
+    assert members(trace)["dot"] == [0, 1, 2]
+
+
+def test_runs_that_no_producer_is_known_of_belong_to_the_calls_in_their_order() -> None:
+    trace = draw(
+        """
+        host main | M0--------- M1---------
+        host main |  F f         F f
+        host xla  |    q1 r2-- r2-   q3 r4--
+        """,
+        RUNS,
+    )
+
+    assert members(trace)["dot"] == [0, 0, 1]
+    assert members(trace)["tanh"] == [0, 1]
+
+
+def test_a_run_that_was_called_before_the_recording_belongs_to_no_step_and_moves_no_other() -> None:
+    trace = draw(
+        """
+        host main | M0--------- M1---------
+        host main |    F          F
+        host xla  | r9--  r1---     r2---
+        """,
+        RUNS,
+    )
+
+    assert members(trace)["dot"][1:] == [0, 1]
+
+
+def test_runs_of_programs_whose_calls_nobody_recorded_follow_one_another() -> None:
+    # As TensorFlow runs the clusters of one function.
+    trace = draw(
+        """
+        host main | M0-------------- M1--------
+        host main |  P1               P3
+        host xla  |   S1!  T!S2!  T!   S3!  T!
+        host xla  |   q1--   r2--      q3--
+        host xla  |     P2
+        """,
+        RUNS,
+    )
+
+    assert members(trace)["tanh"] == [0, 1]
+    assert members(trace)["dot"] == [0]
+
+
+def test_a_step_ends_when_the_runs_that_it_called_end() -> None:
+    trace = draw(
+        """
+        host main | M0M1--M2--------
+        host main | F F   F
+        host xla  |   r1--r2----r3--
+        """,
+        RUNS,
+    )
+
+    assert spans(trace) == [("train 0", 0, 6), ("train 1", 6, 12), ("train 2", 12, 16)]
+
+
+def test_steps_that_are_inferred_from_calls_end_when_the_runs_of_the_calls_end_too() -> None:
+    trace = draw(
+        """
+        host main | F F F F
+        host xla  |  r1--r2--r3--r4--
+        """,
+        RUNS,
+    )
+
+    assert steps_of(trace).source == "inferred"
+    assert [(begin, end) for _, begin, end in spans(trace)] == [(0, 5), (5, 9), (9, 13), (13, 17)]
+    assert members(trace)["dot"] == [0, 1, 2, 3]
+
+
+def test_a_jax_program_that_runs_ahead_of_its_computation_has_the_steps_of_its_own_clock(
+    bottleneck_captures: Path,
+) -> None:
+    profile = stepscope.load(bottleneck_captures / "jax_dense" / "slow")
+    trace = profile.trace(profile.hosts[0])
+    steps = steps_of(trace)
+
+    ops = trace.events.kind == K.OP
+    assert np.bincount(steps.label[ops] + 1).tolist() == [0, *[37] * 10]
+    assert np.diff(steps.end_ps).mean() / MS == pytest.approx(23.3, rel=0.05)  # which the program measured itself
 
 
 def test_device_work_belongs_to_the_step_that_launched_it() -> None:

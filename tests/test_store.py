@@ -73,6 +73,8 @@ def refuse(patch: pytest.MonkeyPatch, name: str, part: str, code: int = errno.EA
 def test_a_file_is_read_whole_or_in_part(root: str) -> None:
     path = put(f"{root}/a.bin", b"0123456789")
     assert store.read_bytes(path) == b"0123456789"
+    assert store.read_buffer(path) == b"0123456789"
+    assert store.read_buffer(put(f"{root}/empty.bin", b"")) == b""
     assert store.read_prefix(path, 4) == b"0123"
     assert store.read_prefix(path, 400) == b"0123456789"
 
@@ -85,14 +87,15 @@ def test_what_is_at_a_path(root: str) -> None:
 
 
 def test_a_missing_file_is_told_with_its_path(root: str) -> None:
-    for read in (store.read_bytes, store.identity):
+    for read in (store.read_bytes, store.read_buffer, store.identity):
         with pytest.raises(NotFoundError) as caught:
             read(f"{root}/absent")
         assert caught.value.problem.path == f"{root}/absent"
 
 
+@pytest.mark.parametrize("read", [store.read_bytes, store.read_buffer], ids=["bytes", "buffer"])
 def test_a_file_that_shrinks_while_it_is_read_gives_what_there_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    read: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.bin"
     path.write_bytes(b"0123456789")
@@ -104,10 +107,13 @@ def test_a_file_that_shrinks_while_it_is_read_gives_what_there_is(
         return status
 
     monkeypatch.setattr(os, "fstat", then_shrink)
-    assert store.read_bytes(str(path)) == b"012"
+    assert read(str(path)) == b"012"
 
 
-def test_no_more_is_read_than_there_was_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("read", [store.read_bytes, store.read_buffer], ids=["bytes", "buffer"])
+def test_no_more_is_read_than_there_was_at_the_start(
+    read: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a.bin"
     path.write_bytes(b"012")
     real = os.fstat
@@ -118,7 +124,7 @@ def test_no_more_is_read_than_there_was_at_the_start(tmp_path: Path, monkeypatch
         return status
 
     monkeypatch.setattr(os, "fstat", then_grow)
-    assert store.read_bytes(str(path)) == b"012"
+    assert read(str(path)) == b"012"
 
 
 def test_a_pipe_is_refused_and_does_not_block(tmp_path: Path) -> None:

@@ -275,15 +275,16 @@ def _read(file: HostFile) -> HostTrace:
     """Reads a host's file, and imports what decodes it while the disk or the network is at work."""
     if file.format.takes_pieces and (file.size or 0) >= _WORTH_PIECES_BYTES:
         return file.format.read(reading.told(store.read_pieces(file.path)), file.path, file.host)
+    fetch: Callable[[str], bytes | memoryview] = store.read_buffer if file.format.lets_go else store.read_bytes
     with ThreadPoolExecutor(1) as background:
-        content = background.submit(store.read_bytes, file.path)
+        content = background.submit(fetch, file.path)
         file.format.load_reader()
         data = [content.result()]
     del content
     return file.format.read(_handed_over(data) if file.format.lets_go else data[0], file.path, file.host)
 
 
-def _handed_over(data: list[bytes]) -> Iterator[bytes]:
+def _handed_over(data: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:
     """The only piece of a list, which then does not hold it any more."""
     yield data.pop()
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
+from stepscope.analysis.program_runs import link_runs
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 
 I32 = NDArray[np.int32]
@@ -49,12 +50,14 @@ def forest(trace: HostTrace) -> Forest:
 def forest_columns(trace: HostTrace) -> dict[str, NDArray[Any]]:
     """The forest as plain arrays, for a cache; inverse of `restore_forest`."""
     links = forest(trace)
-    return {"parent": links.parent, "cause": links.cause, "extent_ps": links.extent_ps}
+    known = {"parent": links.parent, "cause": links.cause}
+    return known if links.extent_ps is trace.events.duration_ps else known | {"extent_ps": links.extent_ps}
 
 
 def restore_forest(trace: HostTrace, columns: Mapping[str, NDArray[Any]]) -> None:
     """Gives a trace the forest that `forest_columns` took from an equal one, unless it has one already."""
-    trace.derived("forest", lambda _: Forest(columns["parent"], columns["cause"], columns["extent_ps"]))
+    extent = columns.get("extent_ps", trace.events.duration_ps)
+    trace.derived("forest", lambda _: Forest(columns["parent"], columns["cause"], extent))
 
 
 def is_device_work(trace: HostTrace) -> NDArray[np.bool_]:
@@ -97,34 +100,32 @@ def _is_device_work(trace: HostTrace) -> NDArray[np.bool_]:
 def _forest(trace: HostTrace) -> Forest:
     events = trace.events
     parent = np.full(len(events), -1, np.int32)
-    extent = events.duration_ps.copy()
+    has_regions = bool((events.kind == EventKind.REGION_BEGIN).any())
+    extent = events.duration_ps.copy() if has_regions else events.duration_ps
     rows = trace.lines_of(LineKind.THREAD, LineKind.DEVICE_OPS)
     kernels.nesting.parents(
         events.start_ps, events.duration_ps, trace.lines.event_begin[rows], trace.lines.event_end[rows], events.kind,
         (events.traits & np.uint8(Trait.ASYNC)) != 0, int(EventKind.REGION_BEGIN), int(EventKind.REGION_END),
-        parent, extent,
+        parent, extent if has_regions else np.empty(0, np.int64),
     )  # fmt: skip
-    return Forest(parent, _causes(trace), extent)
+    return Forest(parent, _causes(trace, parent), extent)
 
 
-def _causes(trace: HostTrace) -> I32:
+def _causes(trace: HostTrace, parent: I32) -> I32:
     cause = np.full(len(trace.events), -1, np.int32)
     _link_executor_to_iterator(trace, cause)
     _link_producers(trace, cause)
     _link_launches(trace, cause)
+    link_runs(trace, parent, cause)
     return cause
 
 
 def _link_producers(trace: HostTrace, cause: I32) -> None:
     """Consumers get the latest producer of the same context type and id that started before them."""
-    producer, consumer = trace.stat_ints(stat_names.PRODUCER_ID, -1), trace.stat_ints(stat_names.CONSUMER_ID, -1)
-    producer_type = trace.stat_ints(stat_names.PRODUCER_TYPE)
-    consumer_type = trace.stat_ints(stat_names.CONSUMER_TYPE)
+    producer_type, consumer_type = trace.stat_ints(stat_names.PRODUCER_TYPE), trace.stat_ints(stat_names.CONSUMER_TYPE)
     sources, targets = np.flatnonzero(producer_type >= 0), np.flatnonzero(consumer_type >= 0)
-    mix = np.int64(0x1000193)
-    with np.errstate(over="ignore"):
-        source_key = producer[sources] ^ (producer_type[sources] * mix)
-        target_key = consumer[targets] ^ (consumer_type[targets] * mix)
+    source_key = _mixed(trace.stat_ints(stat_names.PRODUCER_ID, rows=sources), producer_type[sources])
+    target_key = _mixed(trace.stat_ints(stat_names.CONSUMER_ID, rows=targets), consumer_type[targets])
     _join(trace, sources, source_key, targets, target_key, cause)
 
 
@@ -133,11 +134,18 @@ def _link_executor_to_iterator(trace: HostTrace, cause: I32) -> None:
     kind = trace.events.kind
     sources, targets = np.flatnonzero(kind == EventKind.EXECUTOR), np.flatnonzero(kind == EventKind.INPUT_WAIT)
     if len(sources) and len(targets):
-        run, iteration = trace.stat_ints(stat_names.RUN_ID, 0), trace.stat_ints(stat_names.ITER_NUM)
-        targets = targets[iteration[targets] >= 0]
-        with np.errstate(over="ignore"):
-            key = run ^ (iteration * np.int64(0x1000193))
-        _join(trace, sources, key[sources], targets, key[targets], cause)
+        targets = targets[trace.stat_ints(stat_names.ITER_NUM, rows=targets) >= 0]
+        keys = [
+            _mixed(trace.stat_ints(stat_names.RUN_ID, 0, rows=rows), trace.stat_ints(stat_names.ITER_NUM, rows=rows))
+            for rows in (sources, targets)
+        ]
+        _join(trace, sources, keys[0], targets, keys[1], cause)
+
+
+def _mixed(number: I64, other: I64) -> I64:
+    """One number that tells pairs of numbers apart."""
+    with np.errstate(over="ignore"):
+        return number ^ (other * np.int64(0x1000193))
 
 
 def _link_launches(trace: HostTrace, cause: I32) -> None:
@@ -146,9 +154,9 @@ def _link_launches(trace: HostTrace, cause: I32) -> None:
     if not device.any():
         return
     correlation = trace.stat_ints(stat_names.CORRELATION_ID)
-    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
-    sources = np.flatnonzero(threads & (correlation > 0))
-    targets = np.flatnonzero(device & (correlation > 0))
+    numbered = np.flatnonzero(correlation > 0)
+    sources = numbered[(trace.lines.kind == LineKind.THREAD)[trace.events.line[numbered]]]
+    targets = numbered[device[numbered]]
     _join(trace, sources, correlation[sources], targets, correlation[targets], cause)
 
 
@@ -159,15 +167,21 @@ def _join(trace: HostTrace, sources: I64, source_key: I64, targets: I64, target_
     start = trace.events.start_ps
     order = np.lexsort((start[sources], source_key))
     sources, source_key = sources[order], source_key[order]
-    first = np.searchsorted(source_key, target_key, side="left")
-    last = np.searchsorted(source_key, target_key, side="right")
-    found = last > first
+    first = np.minimum(np.searchsorted(source_key, target_key), len(sources) - 1)
+    found = source_key[first] == target_key
+    last = _run_ends(source_key)[first]
     chosen = np.where(found, last - 1, 0)
     repeated = np.flatnonzero(found & (last - first > 1))
     if len(repeated):  # keys are nearly always unique
         in_time = _latest_before(start[sources], first[repeated], last[repeated], start[targets[repeated]])
         chosen[repeated] = in_time
     cause[targets[found]] = sources[chosen[found]].astype(np.int32)
+
+
+def _run_ends(ascending: I64) -> I64:
+    """For each value the place after the last that equals it."""
+    ends = np.flatnonzero(np.append(ascending[1:] != ascending[:-1], True)) + 1
+    return np.repeat(ends, np.diff(ends, prepend=0))
 
 
 def _latest_before(start: I64, first: I64, last: I64, limit: I64) -> I64:

@@ -78,7 +78,7 @@ def _host_events(kind: NDArray[np.uint8], threads: NDArray[np.bool_]) -> tuple[N
 def _own_times(trace: HostTrace, counts: NDArray[np.bool_]) -> I64:
     own = np.empty(len(trace.events), np.int64)
     kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
-    return np.maximum(own, 0)
+    return np.maximum(own, 0, out=own)
 
 
 def _host_names(trace: HostTrace, rows: I64) -> tuple[I32, list[tuple[str, str]]]:

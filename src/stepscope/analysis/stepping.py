@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from stepscope.analysis.grouping import forest, is_device_work, launched_before, spread_labels
 from stepscope.analysis.infer import FOREIGN_SHARE, LEAST_STEPS, Cycle, find_cycle
+from stepscope.analysis.program_runs import runs_elsewhere
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, stat_names
 
 I32 = NDArray[np.int32]
@@ -122,7 +123,7 @@ def _from_marks(trace: HostTrace) -> HostSteps | None:
     device, orphan = is_device_work(trace), forest(trace).cause < 0
     _inherit(trace, label, device & (orphan | (label >= 0)))
     backlog = np.flatnonzero(launched_before(trace, int(start[0])) & (label < 0))
-    start, end = _follow_device(trace, label, device, backlog, start, end)
+    start, end = _follow_device(trace, label, device | runs_elsewhere(trace, line), backlog, start, end)
     names = tuple(_step_name(trace.name_of(mark), at) for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
     return HostSteps(
         source="markers",
@@ -218,7 +219,7 @@ def _inherit(trace: HostTrace, label: I32, device: NDArray[np.bool_]) -> None:
 def _follow_device(
     trace: HostTrace, label: I32, device: NDArray[np.bool_], backlog: I64, start: I64, end: I64
 ) -> tuple[I64, I64]:
-    """Moves step bounds to what the device does, which may lag behind the host.
+    """Moves step bounds to what the device does, or the threads that run its programs: they may lag behind the host.
 
     A step ends when its mark has ended and its device work is done; it begins when its mark begins, but not before
     the step before it has ended; the first not before the device is done with the backlog.  Where the host waits for
@@ -328,6 +329,8 @@ def _inferred(trace: HostTrace) -> HostSteps | None:
             continue
         start = trace.events.start_ps[rows[cycle.anchors]]
         end = np.append(start[1:], max(_work_end(trace, rows), int(start[-1])))
+        label = _labels_by_time(trace, start, end)
+        start, end = _follow_runs(trace, label, rows, start, end)
         complete = np.ones(len(start), np.bool_)
         complete[-1] = cycle.last_is_whole and _has_usual_length(end - start)
         anchor = trace.name_of(int(rows[cycle.anchors[0]]))
@@ -341,9 +344,22 @@ def _inferred(trace: HostTrace) -> HostSteps | None:
             start_ps=start,
             end_ps=end,
             complete=complete,
-            label=_labels_by_time(trace, start, end),
+            label=label,
         )
     return None
+
+
+def _follow_runs(trace: HostTrace, label: I32, calls: I64, start: I64, end: I64) -> tuple[I64, I64]:
+    """Gives what inferred calls run on threads of their own to the steps of the calls, and moves the bounds to it: a
+    loop that waits for nothing calls many steps ahead."""
+    runs = runs_elsewhere(trace, int(trace.events.line[calls[0]]))
+    if not runs.any():
+        return start, end
+    called = np.full(len(label), -1, np.int32)
+    called[calls] = label[calls]
+    spread_labels(trace, called)
+    np.copyto(label, called, where=called >= 0)
+    return _follow_device(trace, label, runs, np.empty(0, np.int64), start, end)
 
 
 def _has_usual_length(durations: I64) -> bool:

@@ -38,7 +38,7 @@ _MOVES_TORCH = re.compile(
 )
 _MOVES_TF = re.compile(
     r".*:_?(?:Mkl)?(?:Concat(?:V2)?|Slice|StridedSlice|Tile|Pad(?:V2)?|MirrorPad|Pack|Roll|Copy|Snapshot|Fill|ZerosLike"
-    r"|AssignVariableOp|ResourceStridedSliceAssign|StridedSliceAssign|TensorScatterUpdate|BroadcastTo|DeepCopy|Reverse)$"
+    r"|AssignVariableOp|ReadVariableOp|ResourceStridedSliceAssign|StridedSliceAssign|TensorScatterUpdate|BroadcastTo|DeepCopy|Reverse)$"
 )
 _XLA_WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
 _XLA_MOVES = frozenset({

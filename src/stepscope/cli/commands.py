@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 DEMO_ONCE = "DEMO_ONCE"
 """If this is set in the environment, the demo ends when it has said what it has to say."""
 
-owns_process = False
-"""True if this process runs nothing but one command."""
-
 
 ProfilePath = Annotated[
     str, typer.Argument(metavar="PATH", help="A profile file, a session folder, a logdir, or a parent of these.")
@@ -158,18 +155,7 @@ def load_profile(path: str, run: str | None, host: str | None, progress: Callabl
     """Finds the profile that a command is about."""
     from stepscope.api import load
 
-    spare_scipy()
     return load(path, run=run, host=host, progress=progress)
-
-
-def spare_scipy() -> None:
-    """Keeps numba from importing SciPy, where no other code of this process could want it.
-
-    On first use numba looks for SciPy's BLAS.  Importing SciPy takes 0.3 s where it is installed, and our kernels do no
-    linear algebra.
-    """
-    if owns_process:
-        sys.modules.setdefault("scipy", None)  # type: ignore[arg-type]
 
 
 def check_output(form: OutputFormat, output: Path | None) -> None:

@@ -25,9 +25,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from stepscope.capture.auto.autostart import disarm
 
         disarm()
-    from stepscope.cli import commands
-
-    commands.owns_process = True
     sys.exit(run(arguments))
 
 

@@ -34,11 +34,9 @@ def open_page(
     ] = None,
 ) -> None:
     """Shows every tool in the browser."""
-    from stepscope.cli.commands import spare_scipy
     from stepscope.formats import store
     from stepscope.formats.session import find_sessions
 
-    spare_scipy()
     try:
         find_sessions(logdir)
     except InputError as error:

@@ -35,7 +35,7 @@ class Format:
             have as well.
         takes_pieces: the reader also takes an iterator over the file's pieces, so that a large file need not be in
             memory as a whole.
-        lets_go: the reader also takes an iterator over the file's bytes as one piece, and lets go of it once it is
+        lets_go: the reader also takes an iterator over one buffer with the file's bytes, and lets go of it once it is
             decoded, so that the file and the finished trace are not in memory at a time.
     """
 
@@ -66,7 +66,7 @@ class Format:
         reader: Reader = getattr(importlib.import_module(module), function)
         return reader
 
-    def read(self, data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
+    def read(self, data: bytes | memoryview | Iterator[bytes | memoryview], source: str, host: str) -> HostTrace:
         """Reads one host's trace, from an iterator only if `takes_pieces` or `lets_go`.  Raises UnreadableError if
         nothing in `data` can be used."""
         return self.load_reader()(data, source, host)

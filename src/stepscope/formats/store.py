@@ -16,10 +16,11 @@ from __future__ import annotations
 import errno
 import heapq
 import importlib
+import mmap
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -139,6 +140,9 @@ class Store(Protocol):
     def read(self, path: str, limit: int | None) -> bytes:
         """The first `limit` bytes of a file, or all."""
 
+    def buffer(self, path: str) -> memoryview:
+        """All of a file."""
+
     def pieces(self, path: str) -> Iterator[bytes]:
         """All of a file, piece by piece."""
 
@@ -233,6 +237,11 @@ def read_bytes(path: str) -> bytes:
     gives what there is.  Raises NotFoundError, AccessError (also for pipes and devices, which have no size).
     """
     return _store(path).read(path, None)
+
+
+def read_buffer(path: str) -> memoryview:
+    """As `read_bytes`, in memory of its own, which for a large file is quicker to come by."""
+    return _store(path).buffer(path)
 
 
 def read_pieces(path: str) -> Iterator[bytes]:
@@ -389,6 +398,14 @@ class _LocalStore:
             size = _file_size(path, file)
             return file.read(size if limit is None else min(limit, size))
 
+    def buffer(self, path: str) -> memoryview:
+        with _local_errors(path), open(path, "rb", buffering=0, opener=_open_at_once) as file:
+            memory = _large_pages(_file_size(path, file))
+            done = 0
+            while count := file.readinto(memory[done:]):
+                done += count
+            return memory[:done]
+
     def pieces(self, path: str) -> Iterator[bytes]:
         with _local_errors(path), open(path, "rb", opener=_open_at_once) as file:
             left = _file_size(path, file)
@@ -408,6 +425,19 @@ class _LocalStore:
 
     def forget(self, path: str) -> None:
         pass
+
+
+def _large_pages(size: int) -> memoryview:
+    """Memory in pages of 2 MB where the system has them: half of the time of reading went into pages of 4 KB."""
+    if not size or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return memoryview(bytearray(size))
+    try:
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
+    except OSError as error:
+        raise MemoryError(f"no room for {size:,} bytes") from error
+    with suppress(OSError):  # a system that was built without them
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return memoryview(memory)
 
 
 def _file_size(path: str, file: BinaryIO) -> int:
@@ -498,6 +528,9 @@ class _RemoteStore:
             if limit is None:
                 return bytes(system.cat_file(inner))
             return bytes(system.cat_file(inner, start=0, end=limit))[:limit]
+
+    def buffer(self, path: str) -> memoryview:
+        return memoryview(self.read(path, None))
 
     def pieces(self, path: str) -> Iterator[bytes]:
         yield self.read(path, None)

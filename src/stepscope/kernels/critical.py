@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from stepscope.kernels.compiling import compiled
 
 # At one moment the walk changes its place a few times; more is a circle in damaged data.
 _MOST_TURNS = 16
 
 
-@njit(cache=True, nogil=True)
+@compiled(inline="always")
+def _first_after(values, first, last, limit):  # type: ignore[no-untyped-def]
+    """The first place in `first:last` of ascending values that is above a limit, else `last`.
+
+    numpy's search says the same, but code with a part of numba's library in it needs what that part imports, when it is
+    loaded: 155 modules.
+    """
+    low = first
+    high = last
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] > limit:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@compiled
 def walk(  # type: ignore[no-untyped-def]
     window, main, start, end, parent, cause, line, line_begin, line_end, sort, host_lines, done, done_end, sorts,
     long_delay, out, time, delay
@@ -33,7 +52,7 @@ def walk(  # type: ignore[no-untyped-def]
     begin, moment = window[0], window[1]
     at_line = main
     at_work = np.int64(-1)
-    last = np.searchsorted(done_end, moment, side="right") - 1
+    last = _first_after(done_end, 0, len(done_end), moment) - 1
     if last >= 0 and done_end[last] == moment:
         at_work = done[last]
     turns = 0
@@ -60,7 +79,7 @@ def walk(  # type: ignore[no-untyped-def]
                 ready = end[previous] if queued else end[call]
                 if call >= 0:
                     ready = max(ready, end[call])
-                latest = np.searchsorted(done_end, moment, side="right") - 1
+                latest = _first_after(done_end, 0, len(done_end), moment) - 1
                 if moment - ready > long_delay and latest >= 0 and done_end[latest] > ready:
                     previous = done[latest]  # of another stream
                 elif not queued:
@@ -88,7 +107,7 @@ def walk(  # type: ignore[no-untyped-def]
             if k >= 0 and here == at_line:
                 continue
             first = line_begin[here]
-            row = first + np.searchsorted(start[first : line_end[here]], moment, side="left") - 1
+            row = _first_after(start, first, line_end[here], moment - 1) - 1
             if row < first:
                 continue
             ended = np.int64(-1)
@@ -111,7 +130,7 @@ def walk(  # type: ignore[no-untyped-def]
             at_line = free_line
             continue
         if sort[found] == sync:
-            latest = np.searchsorted(done_end, moment, side="right") - 1
+            latest = _first_after(done_end, 0, len(done_end), moment) - 1
             if latest >= 0 and done_end[latest] > start[found]:
                 to = max(done_end[latest], begin)
                 out[sync] += moment - to

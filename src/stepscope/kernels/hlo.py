@@ -8,7 +8,8 @@ Everything stays inside the range of the message it belongs to; what is damaged 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from stepscope.kernels.compiling import compiled
 
 # Columns of `instructions`' table: where a text lies and how long it is.
 NAME_AT, NAME_LEN, OPCODE_AT, OPCODE_LEN, TYPE_AT, TYPE_LEN, OP_AT, OP_LEN, WIDTH = range(9)
@@ -16,7 +17,7 @@ NAME_AT, NAME_LEN, OPCODE_AT, OPCODE_LEN, TYPE_AT, TYPE_LEN, OP_AT, OP_LEN, WIDT
 _INSTRUCTION, _METADATA = 3, 4  # depths
 
 
-@njit(cache=True, nogil=True)
+@compiled(allocates=True)
 def instructions(buf, table):  # type: ignore[no-untyped-def]
     """Fills one row for each instruction.
 

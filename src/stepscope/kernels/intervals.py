@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from stepscope.kernels.compiling import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def merge_runs(group, rank, start, end, slot, out_group, out_rank, out_start, out_end):  # type: ignore[no-untyped-def]
     """Unites overlapping intervals of equal group and rank.
 
@@ -36,7 +37,7 @@ def merge_runs(group, rank, start, end, slot, out_group, out_rank, out_start, ou
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def union(start, end, out_start, out_end):  # type: ignore[no-untyped-def]
     """Unites intervals that overlap or touch; empty ones count for nothing.
 
@@ -63,7 +64,7 @@ def union(start, end, out_start, out_end):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def common(start, end, other_start, other_end, out_start, out_end):  # type: ignore[no-untyped-def]
     """What two sets of instants have in common, each given as sorted intervals that do not touch each other.
 
@@ -91,7 +92,7 @@ def common(start, end, other_start, other_end, out_start, out_end):  # type: ign
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def highest_rank_time(group, rank, time, is_end, open_count, totals):  # type: ignore[no-untyped-def]
     """Adds up, for each group, the time during which each rank is the highest of the open intervals.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from stepscope.kernels.compiling import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def parents(start, duration, line_begin, line_end, kind, is_async, region_begin, region_end, parent, extent):  # type: ignore[no-untyped-def]
     """The event that encloses each event on its line.
 
@@ -19,7 +20,8 @@ def parents(start, duration, line_begin, line_end, kind, is_async, region_begin,
         kind: uint8 of shape (events,); is_async: bool of shape (events,).
         region_begin, region_end: the kinds that mark regions.
         parent: int32 of shape (events,), receives the row of the parent or -1; other lines are left alone.
-        extent: int64 of shape (events,), receives the duration, for a region's begin the length of the region.
+        extent: int64 of shape (events,), receives the length of each region at its begin mark; other events are left
+            alone, so that it may be empty where no event marks a region.
     """
     never = np.int64(1) << 62
     for line in range(len(line_begin)):
@@ -27,7 +29,6 @@ def parents(start, duration, line_begin, line_end, kind, is_async, region_begin,
         for event in range(line_begin[line], line_end[line]):
             begin = start[event]
             end = begin + duration[event]
-            extent[event] = duration[event]
             parent[event] = -1
             if is_async[event]:
                 continue
@@ -49,7 +50,7 @@ def parents(start, duration, line_begin, line_end, kind, is_async, region_begin,
             top = event
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def self_times(duration, parent, counts, out):  # type: ignore[no-untyped-def]
     """Duration of each event minus that of the nearest counted events inside it.
 
@@ -70,7 +71,7 @@ def self_times(duration, parent, counts, out):  # type: ignore[no-untyped-def]
                 out[above] -= duration[event]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def spread(label, parent, link, state, stack):  # type: ignore[no-untyped-def]
     """Gives every event the label of what it belongs to: its own, else its parent's, else that of what caused it.
 
@@ -109,7 +110,7 @@ def spread(label, parent, link, state, stack):  # type: ignore[no-untyped-def]
                     depth += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_to_ancestors(value, parent):  # type: ignore[no-untyped-def]
     """Adds the value of every event to all events that enclose it, in place.
 
@@ -122,7 +123,7 @@ def add_to_ancestors(value, parent):  # type: ignore[no-untyped-def]
             value[parent[event]] += value[event]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def outermost(parent, counts, out):  # type: ignore[no-untyped-def]
     """The outermost counted event around each event, itself included.
 
@@ -136,7 +137,7 @@ def outermost(parent, counts, out):  # type: ignore[no-untyped-def]
         out[event] = above if above >= 0 else event if counts[event] else -1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def around(kind, parent, bit_of_kind, out):  # type: ignore[no-untyped-def]
     """Which kinds each event is of or has around it, one bit each.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from stepscope.kernels.compiling import compiled
 
 # Causes lead back in time, so there is no circle in a sound trace; in a damaged one this ends the walk.
 _LONGEST_CLIMB = 4096
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def climb(start, parent, cause, kind, level, top, out):  # type: ignore[no-untyped-def]
     """The best event around each start: of the highest level, among equals the nearest.
 
@@ -45,7 +46,7 @@ def climb(start, parent, cause, kind, level, top, out):  # type: ignore[no-untyp
         out[i] = best
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def number_pairs(a, b, slots, first, out):  # type: ignore[no-untyped-def]
     """Numbers the different pairs in the order in which they first appear.
 
@@ -80,7 +81,7 @@ def number_pairs(a, b, slots, first, out):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_up(group, value, count, total, low, high):  # type: ignore[no-untyped-def]
     """Count, sum, smallest and largest value of each group.
 
@@ -99,7 +100,7 @@ def add_up(group, value, count, total, low, high):  # type: ignore[no-untyped-de
         total[g] += v
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def hash_runs(begin, end, value, out):  # type: ignore[no-untyped-def]
     """A hash of each run of values, in which their order counts.
 

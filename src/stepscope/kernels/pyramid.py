@@ -15,8 +15,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from stepscope.kernels.compiling import compiled
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -97,9 +98,9 @@ class Places(NamedTuple):
     before: I64
 
 
-@njit(cache=True, nogil=True)
-def lanes(start, duration, drawn, line_begin, line_end, lane, n_lanes):  # type: ignore[no-untyped-def]
-    """Puts every event on the first lane of its line that is free when it starts.
+@compiled
+def lanes(start, duration, drawn, line_begin, line_end, first, free_at, lane, n_lanes):  # type: ignore[no-untyped-def]
+    """Puts every event on the first lane of its line that is free when it starts, line by line from the line `first`.
 
     Calls that nest get the depth of their nesting; events that overlap otherwise get a lane each.
 
@@ -107,26 +108,26 @@ def lanes(start, duration, drawn, line_begin, line_end, lane, n_lanes):  # type:
         start, duration: int64 of shape (events,), ps; sorted within each line by start, at one start the longer first.
         drawn: bool of shape (events,); others get lane -1.
         line_begin, line_end: int64 of shape (lines,), event rows.
+        first: the line to begin with.
+        free_at: int64, twice as long as there may be lanes in a line, which is a power of two; scratch.
         lane: int32 of shape (events,), receives the lanes.
         n_lanes: int64 of shape (lines,), receives how many lanes each line has.
+
+    Returns:
+        the first line that needs more lanes than there may be; the number of lines if there is none.
     """
-    size = 1
-    free_at = np.full(2, _FREE, np.int64)  # a tree of minima; its leaves, from `size` on, say when each lane is free
-    for line in range(len(line_begin)):
+    size = len(free_at) // 2  # a tree of minima; its leaves, from `size` on, say when each lane is free
+    for line in range(first, len(line_begin)):
         used = 0
-        free_at[:] = _FREE
+        for at in range(len(free_at)):
+            free_at[at] = _FREE
         for event in range(line_begin[line], line_end[line]):
             if not drawn[event]:
                 lane[event] = -1
                 continue
             begin = start[event]
             if free_at[1] > begin:
-                grown = np.full(4 * size, _FREE, np.int64)
-                grown[2 * size : 3 * size] = free_at[size : 2 * size]
-                size *= 2
-                for at in range(size - 1, 0, -1):
-                    grown[at] = min(grown[2 * at], grown[2 * at + 1])
-                free_at = grown
+                return line
             at = 1
             while at < size:
                 at *= 2
@@ -140,10 +141,11 @@ def lanes(start, duration, drawn, line_begin, line_end, lane, n_lanes):  # type:
                 free_at[at] = min(free_at[2 * at], free_at[2 * at + 1])
                 at //= 2
         n_lanes[line] = used
+    return len(line_begin)
 
 
-@njit(cache=True, nogil=True)
-def sort_into_rows(lane, line_begin, line_end, first_row, row_begin, order):  # type: ignore[no-untyped-def]
+@compiled
+def sort_into_rows(lane, line_begin, line_end, first_row, row_begin, place, order):  # type: ignore[no-untyped-def]
     """Lists the events of each row in order of time.
 
     Args:
@@ -151,6 +153,7 @@ def sort_into_rows(lane, line_begin, line_end, first_row, row_begin, order):  # 
         line_begin, line_end: int64 of shape (lines,), event rows.
         first_row: int64 of shape (lines + 1,), the row of each line's lane 0.
         row_begin: int64 of shape (rows + 1,), zeros; receives where the events of each row begin in `order`.
+        place: int64 of shape (rows,); scratch.
         order: int32 of shape (events that are drawn,), receives event rows.
     """
     for line in range(len(line_begin)):
@@ -159,7 +162,7 @@ def sort_into_rows(lane, line_begin, line_end, first_row, row_begin, order):  # 
                 row_begin[first_row[line] + lane[event] + 1] += 1
     for row in range(1, len(row_begin)):
         row_begin[row] += row_begin[row - 1]
-    place = row_begin[:-1].copy()
+        place[row - 1] = row_begin[row - 1]
     for line in range(len(line_begin)):
         for event in range(line_begin[line], line_end[line]):
             if lane[event] >= 0:
@@ -168,7 +171,7 @@ def sort_into_rows(lane, line_begin, line_end, first_row, row_begin, order):  # 
                 place[row] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _bits(value):  # type: ignore[no-untyped-def]
     """How many bits a number has; 64 for a negative one."""
     if value < 0:
@@ -181,8 +184,8 @@ def _bits(value):  # type: ignore[no-untyped-def]
     return count + (1 if value else 0)
 
 
-@njit(cache=True, nogil=True)
-def plan_levels(rows, first, exponent, size):  # type: ignore[no-untyped-def]
+@compiled
+def plan_levels(rows, joins, first, exponent, size):  # type: ignore[no-untyped-def]
     """Chooses which levels each row stores, and how many slices each has.
 
     Two neighbours in a row are one slice from the level on at which both are small and start in one cell, which the
@@ -190,19 +193,20 @@ def plan_levels(rows, first, exponent, size):  # type: ignore[no-untyped-def]
 
     Args:
         rows: Rows.
+        joins: int64 of shape (LEVELS + 1,); scratch.
         first: int64 of shape (rows + 1,), receives where the levels of each row begin.
         exponent, size: int64 of shape (room,), receive the levels, finest first, and their numbers of slices.
 
     Returns:
         number of levels, all rows together.  At most one a row and binary digit of its number of events.
     """
-    joins = np.zeros(LEVELS + 1, np.int64)
     count = 0
     for row in range(len(rows.begin) - 1):
         first[row] = count
         slices = rows.begin[row + 1] - rows.begin[row]
         limit = slices // SPARSE
-        joins[:] = 0
+        for level in range(LEVELS + 1):
+            joins[level] = 0
         for at in range(rows.begin[row] + 1, rows.begin[row + 1]):
             a = rows.order[at - 1]
             b = rows.order[at]
@@ -219,7 +223,7 @@ def plan_levels(rows, first, exponent, size):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _merge_events(rows, first, stop, level, at, out):  # type: ignore[no-untyped-def]
     """Slices of the events `order[first:stop]` at a level, written from place `at` on; returns one past the last."""
     width = np.int64(1) << level
@@ -248,7 +252,7 @@ def _merge_events(rows, first, stop, level, at, out):  # type: ignore[no-untyped
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _merge_slices(duration, slices, first, stop, level, at, out):  # type: ignore[no-untyped-def]
     """The same of the slices `first:stop` of a finer level."""
     width = np.int64(1) << level
@@ -276,7 +280,7 @@ def _merge_slices(duration, slices, first, stop, level, at, out):  # type: ignor
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def build_levels(rows, levels, slices):  # type: ignore[no-untyped-def]
     """Fills the stored levels, each from the one before.
 
@@ -294,7 +298,7 @@ def build_levels(rows, levels, slices):  # type: ignore[no-untyped-def]
                 _merge_slices(rows.duration, slices, levels.begin[level - 1], at, exponent, at, slices)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def locate(begin, end, wanted, asked, rows, levels, slices, places):  # type: ignore[no-untyped-def]
     """Where the answer to a window comes from, for each row.
 
@@ -349,7 +353,7 @@ def locate(begin, end, wanted, asked, rows, levels, slices, places):  # type: ig
         places.stop[i] = low
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def window(asked, places, rows, slices, out_begin, out):  # type: ignore[no-untyped-def]
     """The slices that `locate` found, merged to the level of each row.
 
@@ -376,20 +380,17 @@ def window(asked, places, rows, slices, out_begin, out):  # type: ignore[no-unty
     out_begin[len(asked)] = at
 
 
-@njit(cache=True, nogil=True)
-def unite(start, duration, drawn, line_begin, line_end, u_start, u_busy):  # type: ignore[no-untyped-def]
+@compiled
+def unite(start, duration, drawn, line_begin, line_end, first, u_start, u_busy):  # type: ignore[no-untyped-def]
     """The times during which each line has any event, as disjoint spans.
 
     Args:
         start, duration, drawn, line_begin, line_end: as for `lanes`.
+        first: int64 of shape (lines + 1,), receives where the spans of each line begin.
         u_start: int64 with room for all events and one more a line, receives where spans begin; behind those of a line
             stands the end of its last span.
         u_busy: int64 of the same shape, receives how much of the line is covered before each of these times.
-
-    Returns:
-        int64 of shape (lines + 1,): where the spans of each line begin.
     """
-    first = np.zeros(len(line_begin) + 1, np.int64)
     at = 0
     for line in range(len(line_begin)):
         first[line] = at
@@ -415,10 +416,9 @@ def unite(start, duration, drawn, line_begin, line_end, u_start, u_busy):  # typ
             u_busy[at] = covered + stop - u_start[at - 1]
             at += 1
     first[len(line_begin)] = at
-    return first
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def cover(first, u_start, u_busy, lines, begin, level, load):  # type: ignore[no-untyped-def]
     """Adds up how much of each cell lines cover.
 

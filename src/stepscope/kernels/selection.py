@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from stepscope.kernels.compiling import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled(allocates=True)
 def add_up(start, duration, drawn, key, line_begin, line_end, begin, end, count, total, own):  # type: ignore[no-untyped-def]
     """Adds up the parts of events that lie in a window, by key.
 
@@ -52,7 +53,7 @@ def add_up(start, duration, drawn, key, line_begin, line_end, begin, end, count,
     return events
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def enclosing(start, duration, drawn, first, event, around):  # type: ignore[no-untyped-def]
     """The events of a line that enclose one of its events.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from numba import njit
+from stepscope.kernels.compiling import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def owners(offsets, rows, out):  # type: ignore[no-untyped-def]
     """The owner of each of some stats.
 
@@ -21,7 +21,7 @@ def owners(offsets, rows, out):  # type: ignore[no-untyped-def]
         out[place] = owner
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def gather(offsets, owners, name, tag, value, slot_of_name, out_value, out_tag):  # type: ignore[no-untyped-def]
     """Puts the wanted stats of some owners into a table; of a stat that an owner has twice the last counts.
 

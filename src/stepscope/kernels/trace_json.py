@@ -22,6 +22,8 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from stepscope.kernels.compiling import compiled
+
 # What scan_events stopped for.
 MORE, CLOSED, FULL, TEXTS_FULL, BLOB_FULL = range(5)
 
@@ -37,8 +39,6 @@ HAS_TIME, HAS_DURATION, NEGATIVE, HAS_PID, HAS_TID, HAS_FLOW = 1, 2, 4, 8, 16, 3
 # Times beyond this many microseconds (some 140,000 years) are damage.
 TIME_LIMIT_US = 1 << 62
 
-# No function here makes or drops an array, so that reference counts need not be kept; they took a third of the time.
-_compiled = njit(cache=True, nogil=True, _nrt=False)
 # What only other compiled functions call is part of their cached code.
 _inner = njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
@@ -220,13 +220,13 @@ def _intern(buf, begin, end, escaped, guess, texts, state):
     return new
 
 
-@_compiled
+@compiled
 def add_text(buf, texts, state):
     """Id of a text that does not come from a trace, NO_TEXT or NO_BLOB."""
     return _intern(buf, _NO, np.int64(len(buf)), _NO, _NO, texts, state)
 
 
-@_compiled
+@compiled
 def fill_slots(hashes, count, slots):
     """Enters the texts 1 to `count - 1` into an empty hash table."""
     mask = np.uint64(len(slots) - 1)
@@ -293,7 +293,7 @@ def _bare_end(buf, at, end):
     return np.int64(INCOMPLETE)
 
 
-@_compiled
+@compiled
 def skip_value(buf, at, end):
     """Position after the JSON value at `at`, INCOMPLETE or MALFORMED.  Kinds of brackets are not told apart."""
     at = np.int64(at)
@@ -322,7 +322,7 @@ def skip_value(buf, at, end):
     return np.int64(INCOMPLETE)
 
 
-@_compiled
+@compiled
 def skip_space(buf, at, end, commas):
     """Position of the next byte that is no space, nor a comma if `commas`; `end` if there is none."""
     while at < end and (_byte(buf, at) <= _SPACE or (commas and _byte(buf, at) == _COMMA)):
@@ -720,7 +720,7 @@ def _event(buf, at, end, texts, rows, stats, state):
     return at + 1
 
 
-@_compiled
+@compiled
 def scan_events(buf, end, texts, rows, stats, state):
     """Reads the elements of a traceEvents array from `state[AT]` on.
 
@@ -780,7 +780,7 @@ def scan_events(buf, end, texts, rows, stats, state):
             at += 1
 
 
-@_compiled
+@compiled
 def number_pairs(high, low, slots, code, first):
     """Gives equal pairs equal numbers, counted up in the order of their first appearance.
 
@@ -817,7 +817,7 @@ def number_pairs(high, low, slots, code, first):
     return count
 
 
-@_compiled
+@compiled
 def match_pairs(group, opens, stack_next, stack_top, partner):
     """Matches beginnings with ends, the last open one first, each group by itself.
 
@@ -840,7 +840,7 @@ def match_pairs(group, opens, stack_next, stack_top, partner):
             stack_top[group[i]] = stack_next[top]
 
 
-@_compiled
+@compiled
 def innermost(line, start, end, holds, stack, out):
     """For every event, the nearest event around it on its line that `holds`.
 
@@ -864,7 +864,7 @@ def innermost(line, start, end, holds, stack, out):
             depth += 1
 
 
-@_compiled
+@compiled
 def gather_stats(
     order, more, offsets, name, tag, value, extra_offsets, extra, out_offsets, out_name, out_tag, out_value
 ):  # fmt: skip

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from stepscope.kernels.compiling import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled(allocates=True)
 def nest(start, duration, line, rows, lane, order):  # type: ignore[no-untyped-def]
     """Spreads the events of each line over lanes on which every two events nest or do not overlap.
 
@@ -59,7 +60,7 @@ def nest(start, duration, line, rows, lane, order):  # type: ignore[no-untyped-d
             top[k] = below[top[k]]
 
 
-@njit(cache=True, nogil=True)
+@compiled(allocates=True)
 def render(blob, bounds, parts, time, length, glue, stat_offsets, stat_key, stat_text, stat_value, out):  # type: ignore[no-untyped-def]
     """Writes JSON objects of one make, from fragments of text and from numbers.
 

@@ -16,7 +16,8 @@ which costs more than the decoding.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from stepscope.kernels.compiling import compiled
 
 # Why a range could not be read to its end.
 OK, BAD_VARINT, BAD_TAG, OVERRUN = 0, 1, 2, 3
@@ -78,13 +79,13 @@ FLAG_IF_NONZERO = 1 << 16  # in a stat's flags only: set the others for a value 
 NAME_OCCURRENCES = -1
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _byte(buf, pos):  # type: ignore[no-untyped-def]
     """One byte as int64.  The position is read as unsigned, which saves the test for an index from the end."""
     return np.int64(buf[np.uint64(pos)])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _varint(buf, pos, end):  # type: ignore[no-untyped-def]
     """Value (as int64 bits) and the position after it, -1 if there is none before `end`.
 
@@ -105,7 +106,7 @@ def _varint(buf, pos, end):  # type: ignore[no-untyped-def]
     return value, pos
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _fixed(buf, pos, width):  # type: ignore[no-untyped-def]
     """The little-endian number in `width` bytes, as int64 bits."""
     value = np.uint64(0)
@@ -114,7 +115,7 @@ def _fixed(buf, pos, width):  # type: ignore[no-untyped-def]
     return np.int64(value)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _field(buf, pos, end):  # type: ignore[no-untyped-def]
     """One field: (number, wire type, value or start, end or -1, next position or -1, error, place).
 
@@ -159,7 +160,7 @@ def _field(buf, pos, end):  # type: ignore[no-untyped-def]
         pos = nxt
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def scan_fields(buf, begins, ends, fields, bad_at, bad_code):  # type: ignore[no-untyped-def]
     """Lists the fields of messages.
 
@@ -195,7 +196,7 @@ def scan_fields(buf, begins, ends, fields, bad_at, bad_code):  # type: ignore[no
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _look_up(key, lut, ids):  # type: ignore[no-untyped-def]
     """Index into `lut` of a metadata id: the id itself if `ids` is empty, else its place in the sorted `ids`; or -1."""
     if len(ids) == 0:
@@ -215,7 +216,7 @@ def _look_up(key, lut, ids):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def decode_stats(buf, begins, ends, lut, ids, name, tag, value):  # type: ignore[no-untyped-def]
     """Decodes XStat messages, one a range, into the rows 0.. of `name`, `tag` and `value`.
 
@@ -262,7 +263,7 @@ def decode_stats(buf, begins, ends, lut, ids, name, tag, value):  # type: ignore
     return lost, lost_at, code
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def walk_metadata(buf, begins, ends, entries, stat_base, stat_begins, stat_ends):  # type: ignore[no-untyped-def]
     """Reads map entries of event or stat metadata, one a range.
 
@@ -315,7 +316,7 @@ def walk_metadata(buf, begins, ends, entries, stat_base, stat_begins, stat_ends)
         entries[i, META_BAD_CODE] = code
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def walk_lines(  # type: ignore[no-untyped-def]
     buf, begins, ends, first, last, mode, header,
     event_base, stat_base, zero_ps, limit_ps, type_lut, type_ids, stat_lut, stat_ids, stat_flags,
@@ -533,7 +534,7 @@ def walk_lines(  # type: ignore[no-untyped-def]
             header[line, BAD_TIMES] = bad_times
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _hash(buf, start, length):  # type: ignore[no-untyped-def]
     """A multiplicative hash over words of eight bytes, of which the last overlaps the one before; `length` is not 0."""
     mixed = np.uint64(length) * np.uint64(0x9E3779B97F4A7C15)
@@ -551,7 +552,7 @@ def _hash(buf, start, length):  # type: ignore[no-untyped-def]
     return np.int64(mixed ^ (mixed >> np.uint64(29)))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def intern(buf, tag, value, first, slots, texts, count):  # type: ignore[no-untyped-def]
     """Gives equal texts of the buffer equal ids, from the row `first` on, until all are done or the table is full.
 
@@ -601,7 +602,7 @@ def intern(buf, tag, value, first, slots, texts, count):  # type: ignore[no-unty
     return len(tag), count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def rehash(texts, slots):  # type: ignore[no-untyped-def]
     """Enters all rows of `texts` but the first into an empty hash table; see `intern`."""
     mask = len(slots) - 1
@@ -612,7 +613,7 @@ def rehash(texts, slots):  # type: ignore[no-untyped-def]
         slots[slot] = row
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def gather_bytes(buf, starts, lengths, offsets, out):  # type: ignore[no-untyped-def]
     """Copies ranges of `buf` one after the other into `out`, range i to `offsets[i]`."""
     for i in range(len(starts)):

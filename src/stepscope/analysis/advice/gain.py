@@ -134,15 +134,22 @@ def calm(context: Context) -> float:
     return 1.0 - max(work.disturbed_ps / work.compute_ps - _NOISE, 0.0)
 
 
-def with_only(context: Context, left_ms: float, what: str) -> Gain:
+def most_recording_ms(recorded_ms: float, part_ms: float) -> float:
+    """What recording cost in a part of a step: never so much that hardly anything would be left of the part."""
+    return min(recorded_ms, _MOST_RECORDING * part_ms)
+
+
+def with_only(context: Context, left_ms: float, what: str, recorded_ms: float | None = None) -> Gain:
     """A step of which only so much is left.
 
     Args:
         left_ms: what is left, without what recording it cost.
         what: what was removed, in words.
+        recorded_ms: what recording cost in the step; None to take it from its events.
     """
     period = context.period_ms
-    recording = _worth(min(recording_ms(context), _MOST_RECORDING * period), period)
+    recorded = recording_ms(context) if recorded_ms is None else recorded_ms
+    recording = _worth(most_recording_ms(recorded, period), period)
     critical = max(Bound(left_ms, ""), _others(context, ()), key=lambda bound: bound.ms)
     now = period - recording
     then = min(critical.ms, now)
@@ -157,6 +164,7 @@ def without(
     parts: Sequence[Activity] = (),
     competes: bool = False,
     recorded_ms: float = 0.0,
+    computes: bool = False,
 ) -> Gain:
     """The step without a part of its critical path.
 
@@ -167,20 +175,30 @@ def without(
         parts: the activities that the part consists of; what recording them cost goes with them.
         competes: the part takes cores, memory or caches from what stays, which is faster without it.
         recorded_ms: what recording cost threads that the part waits for.
+        computes: the part is computation itself, or `bounds` say how much of that stays.
     """
     period = context.period_ms
     left = max(period - removed_ms, 0.0)
     eased = calm(context) if competes else 1.0
-    critical = max((Bound(left * eased, ""), _others(context, parts), *bounds), key=lambda bound: bound.ms)
+    hidden = Bound(0.0 if computes else _elsewhere_ms(context) * eased, "the computation on other threads")
+    critical = max((Bound(left * eased, ""), _others(context, parts), hidden, *bounds), key=lambda bound: bound.ms)
     critical = Bound(min(critical.ms, period), critical.why)
     inside = recording_ms(context, *parts) if parts else 0.0
-    gone = _worth(min(inside + recorded_ms, _MOST_RECORDING * removed_ms), period)
+    gone = _worth(most_recording_ms(inside + recorded_ms, removed_ms), period)
     # With a device the host records while the device works on, so what stays is not longer by it.
     rest = 0.0 if context.has_device else max(recording_ms(context) - inside, 0.0)
-    stays = _worth(min(rest, _MOST_RECORDING * left), period)
+    stays = _worth(most_recording_ms(rest, left), period)
     now = period - gone - stays
     then = min(critical.ms * (1 - stays / left) if left else critical.ms, now)
     return Gain(now, then, _reasoning(period, removed_ms, what, critical, eased, gone + stays, then), eased)
+
+
+def _elsewhere_ms(context: Context) -> float:
+    """Time of a step in which threads other than the loop's compute.  Whatever the loop does meanwhile hides it, but
+    the step takes it all the same when the loop does less."""
+    if context.has_device or context.loop is None:
+        return 0.0
+    return max(context.compute_ms - recorded_ops_ms(context) - context.part_ms(Activity.OP), 0.0)
 
 
 def _worth(recording: float, period: float) -> float:

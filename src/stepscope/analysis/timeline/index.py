@@ -28,6 +28,9 @@ Bool = NDArray[np.bool_]
 COARSEST = 56
 """The widest cell has 2^56 ps, twenty hours."""
 
+_USUAL_LANES = 16
+"""Most lines have no more; a power of two."""
+
 
 @dataclass(frozen=True)
 class Index:
@@ -111,24 +114,36 @@ def index_of(trace: HostTrace) -> Index:
 
 def _build(trace: HostTrace) -> Index:
     pyramid, events, lines = kernels.pyramid, trace.events, trace.lines
-    lane, n_lanes = np.empty(len(events), np.int32), np.zeros(len(lines), np.int64)
-    drawn = is_drawn(trace)
     bounds = lines.event_begin, lines.event_end
-    pyramid.lanes(events.start_ps, events.duration_ps, drawn, *bounds, lane, n_lanes)
+    lane, n_lanes = _lanes(trace)
     first_row = _offsets(n_lanes)
     row_begin = np.zeros(first_row[-1] + 1, np.int64)
-    order = np.empty(int(drawn.sum()), np.int32)
-    pyramid.sort_into_rows(lane, *bounds, first_row, row_begin, order)
+    order = np.empty(int(is_drawn(trace).sum()), np.int32)
+    pyramid.sort_into_rows(lane, *bounds, first_row, row_begin, np.empty(first_row[-1], np.int64), order)
 
     rows = pyramid.Rows(events.start_ps, events.duration_ps, order, row_begin)
     most_levels = int(np.ceil(np.log2(np.maximum(np.diff(row_begin), 1))).sum())
     level_first = np.zeros(len(row_begin), np.int64)
     exponent, size = np.empty(most_levels, np.int64), np.empty(most_levels, np.int64)
-    n_levels = pyramid.plan_levels(rows, level_first, exponent, size)
+    n_levels = pyramid.plan_levels(rows, np.empty(pyramid.LEVELS + 1, np.int64), level_first, exponent, size)
     levels = pyramid.Levels(level_first, exponent[:n_levels].copy(), _offsets(size[:n_levels]))
     slices = pyramid.Slices.room(int(levels.begin[-1]))
     pyramid.build_levels(rows, levels, slices)
     return Index(lane, first_row, rows, levels, slices)
+
+
+def _lanes(trace: HostTrace) -> tuple[I32, I64]:
+    """The lane of every event, and how many each line has."""
+    events, bounds = trace.events, (trace.lines.event_begin, trace.lines.event_end)
+    lane, n_lanes = np.empty(len(events), np.int32), np.zeros(len(trace.lines), np.int64)
+    done, room = 0, _USUAL_LANES
+    while done < len(n_lanes):
+        done = kernels.pyramid.lanes(
+            events.start_ps, events.duration_ps, is_drawn(trace), *bounds, done, np.empty(2 * room, np.int64), lane,
+            n_lanes,
+        )  # fmt: skip
+        room *= 2
+    return lane, n_lanes
 
 
 def _offsets(sizes: I64) -> I64:

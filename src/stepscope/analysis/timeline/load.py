@@ -77,5 +77,6 @@ def _together(trace: HostTrace, lines: I64) -> _Spans:
 def _unite(start: I64, duration: I64, drawn: Bool, begin: I64, end: I64) -> _Spans:
     room = int((end - begin).sum()) + len(begin)
     out_start, out_busy = np.empty(room, np.int64), np.empty(room, np.int64)
-    first = kernels.pyramid.unite(start, duration, drawn, begin, end, out_start, out_busy)
+    first = np.empty(len(begin) + 1, np.int64)
+    kernels.pyramid.unite(start, duration, drawn, begin, end, first, out_start, out_busy)
     return _Spans(first, out_start[: first[-1]].copy(), out_busy[: first[-1]].copy())

@@ -21,12 +21,12 @@ from stepscope.kernels import wire
 from stepscope.model import Events, EventTypes, HostTrace, Lines, PlaneKind, Planes, Stats, Strings
 
 
-def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
+def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> HostTrace:
     """Reads one XSpace file.
 
     Args:
-        data: the file's bytes, uncompressed; any size.  Of an iterator over them the reader is the only one that holds
-            them, so that their memory is free again before the last columns are made.
+        data: the file's bytes, uncompressed; any size.  What an iterator gives, one buffer, only the reader holds, so
+            that its memory is free again before the last columns are made.
         source: the name to use in messages.
         host: the host's name; the one that the file holds is used if this is empty.
 
@@ -36,7 +36,7 @@ def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
     Raises:
         UnreadableError: nothing in the file can be used.
     """
-    buf = np.frombuffer(b"".join(data) if isinstance(data, Iterator) else data, np.uint8)
+    buf = np.frombuffer(next(data) if isinstance(data, Iterator) else data, np.uint8)
     buf.flags.writeable = False  # bytes are, other buffers may not be; the kernels are compiled for one kind
     damage = Damage(len(buf))
     space = _space(buf, damage)

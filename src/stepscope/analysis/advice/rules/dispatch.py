@@ -9,7 +9,15 @@ import math
 import re
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Gain, on_critical_path, recorded_ops_ms, recording_ms, with_only
+from stepscope.analysis.advice.gain import (
+    Gain,
+    calm,
+    most_recording_ms,
+    on_critical_path,
+    recorded_ops_ms,
+    recording_ms,
+    with_only,
+)
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop import Activity
@@ -74,7 +82,10 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.has_device or work is None or loop is None or not work.steps:
         return None
     starts = context.calls(Activity.PROGRAM) + context.calls(Activity.EAGER) + _torch_ops(context, work)
+    repeats = _repeats(context, work)
     overhead = min(_overhead(context, work), starts * _LONGEST_START_MS)
+    if repeats >= _REPEATS:  # what the ops of a program take to start is paid again in each repetition
+        overhead += work.start_in_programs_ps / work.steps / MS * on_critical_path(context)
     unfused = _single_ops(context, work)
     enough = threshold if starts >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
     fetches = context.calls(Activity.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts)
@@ -84,7 +95,6 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         return _fetching(context, work)
     if _fetches_unseen(context, work):
         return _fetching(context, work, confidence=0.5)
-    repeats = _repeats(context, work)
     if repeats >= _REPEATS or _is_tiny(context, work, starts):
         return _too_small(context, work, repeats)
     if starts < (_FEWEST_TORCH_OPS if context.framework == "pytorch" else _FEWEST_STARTS):
@@ -152,7 +162,7 @@ def _fetching(context: Context, work: WorkFacts, confidence: float = 0.85) -> Ad
     count = (
         f"fetches {fetches:.0f} values from the device" if fetches else "dispatches single ops around a compiled step"
     )
-    gain = with_only(context, _left_without_fetches(context, work), "fetching values one by one")
+    gain = _without_fetches(context, work, "fetching values one by one")
     return gain.advice(
         rule="host.sync",
         kind="host_sync",
@@ -200,9 +210,13 @@ def _one_by_one(context: Context, work: WorkFacts, starts: float, unfused: bool)
 
 
 def _computing(context: Context, work: WorkFacts) -> tuple[float, float]:
-    """Time per step of ops without their recording, and what of it goes to starting them."""
+    """Time per step of ops without their recording, and what of it goes to starting them.
+
+    What competes for the cores makes single ops many times as long, which says nothing of how they divide into start
+    and work: their share is that of undisturbed ops.
+    """
     computing = max(context.compute_ms - recorded_ops_ms(context), 0.0)
-    starts = (work.start_ps + work.start_in_programs_ps) / work.steps / MS * on_critical_path(context)
+    starts = (work.start_ps + work.start_in_programs_ps) / work.steps / MS * on_critical_path(context) / calm(context)
     return computing, min(starts, computing)
 
 
@@ -219,16 +233,18 @@ def _left(context: Context, work: WorkFacts) -> float:
     return _untouched(context) + computing - starts * own * (1 - _WORK_OF_SHORT)
 
 
-def _left_without_fetches(context: Context, work: WorkFacts) -> float:
+def _without_fetches(context: Context, work: WorkFacts, what: str) -> Gain:
     """PyTorch computes on the thread that fetches: without the fetches and what is between them, the rest is left.
     Elsewhere what the fetches wait for is computed in other threads, and would still be."""
     loop = context.loop
     if loop is None or context.framework != "pytorch":
-        return _left(context, work)
-    kept = context.period_ms - context.per_step(loop.fetches_ps) / MS
+        return with_only(context, _left(context, work), what)
+    fetches = context.per_step(loop.fetches_ps) / MS
     all_events = sum(each.events for each in loop.recorded.values())
-    share = 1 - loop.fetches_recorded / all_events if all_events else 1.0
-    return kept - recording_ms(context) * share
+    inside = recording_ms(context) * (loop.fetches_recorded / all_events if all_events else 0.0)
+    elsewhere = recording_ms(context) - inside
+    left = context.period_ms - fetches - elsewhere
+    return with_only(context, left, what, elsewhere + most_recording_ms(inside, fetches))
 
 
 def _left_of_merged(context: Context, work: WorkFacts, times: float) -> float:

@@ -28,7 +28,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     extra_ms = extra / work.steps / MS * _on_critical_path(work)
     if context.percent(extra_ms) < threshold:
         return None
-    return without(context, extra_ms, "forward computation without a backward pass").advice(
+    return without(context, extra_ms, "forward computation without a backward pass", computes=True).advice(
         rule="compute.redundant",
         kind="redundant_compute",
         title="Leave out what the update does not need",

@@ -33,7 +33,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     what = f"work that only {slow.host} does" if extra else f"what {slow.host} has more than its share"
     more = _besides(ops, usual_ops, extra)
     rows = tuple(Row("pod-viewer", host, round(time, 3)) for host, time in busy.items())
-    return without(context, removed, what, [Bound(usual, "the work of the others")]).advice(
+    return without(context, removed, what, [Bound(usual, "the work of the others")], computes=True).advice(
         rule="straggler",
         kind="straggler",
         title=f"Take work off {slow.host}",

@@ -1,0 +1,109 @@
+"""Which call of a compiled program made which run of it on the threads of the host.
+
+XLA on CPUs runs a program on threads of its own.  Where a program waits for the result of another, the thread that is
+done with that one starts it, and what the profiler records as its cause lies in the run before: followed from run to
+run, everything would belong to the first step.  Runs of one program happen in the order of its calls.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope import kernels
+from stepscope.model import EventKind, HostTrace, LineKind, stat_names
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+_CALLED = re.compile(r"\w+\((.*)\)$")
+_MADE_BY = re.compile(r"^(?:jit|pmap)_")  # what JAX puts before the name of a function to name its program
+_NOT_IN_NAMES = re.compile(r"[^\w.-]")  # XLA writes an underscore instead
+
+
+def link_runs(trace: HostTrace, parent: I32, cause: I32) -> None:
+    """Gives runs of programs the calls that made them, in place, instead of causes in other runs.
+
+    Args:
+        parent: int32 of shape (events,), the enclosing event on the same line, or -1.
+        cause: int32 of shape (events,), the event on another line that made this one happen, or -1.
+    """
+    ops = _ops_of_runs(trace)
+    if not len(ops):
+        return
+    outermost = np.empty(len(trace.events), np.int64)
+    kernels.nesting.outermost(parent, np.ones(len(trace.events), np.bool_), outermost)
+    _, first, run = np.unique(trace.stat_ints(stat_names.XLA_RUN_ID)[ops], return_index=True, return_inverse=True)
+    call = _calls_of_runs(trace, parent, ops, first, run)
+    if (call < 0).all():  # nobody recorded calls: causes in other runs are all there is
+        return
+    tops, first_op = np.unique(outermost[ops], return_index=True)
+    run_of = np.full(len(trace.events), -1, np.int64)
+    run_of[tops] = run[first_op]
+    made_by, line = call[run_of[tops]], trace.events.line
+    elsewhere = (made_by >= 0) & (line[made_by] != line[tops])
+    cause[tops[elsewhere]] = made_by[elsewhere]
+    unknown = tops[(made_by < 0) & (cause[tops] >= 0)]
+    before = run_of[outermost[cause[unknown]]]
+    cause[unknown[(before >= 0) & (before != run_of[unknown])]] = -1
+
+
+def runs_elsewhere(trace: HostTrace, line: int) -> NDArray[np.bool_]:
+    """Ops of programs that run on other threads than a line's, while that one goes on: bool of shape (events,)."""
+    found = np.zeros(len(trace.events), np.bool_)
+    ops = _ops_of_runs(trace)
+    found[ops[trace.events.line[ops] != line]] = True
+    return found
+
+
+def _ops_of_runs(trace: HostTrace) -> I64:
+    """Ops of programs on threads of the host that say which run they belong to."""
+    if not trace.has_stat(stat_names.XLA_RUN_ID):
+        return np.empty(0, np.int64)
+    ops = np.flatnonzero(trace.events.kind == EventKind.OP)
+    ops = ops[(trace.lines.kind == LineKind.THREAD)[trace.events.line[ops]]]
+    known: I64 = ops[trace.stat_ints(stat_names.XLA_RUN_ID, missing=0, rows=ops) != 0]
+    return known
+
+
+def _calls_of_runs(trace: HostTrace, parent: I32, ops: I64, first: I64, run: I64) -> I64:
+    """The call of each run, -1 where it was before the recording or is not known."""
+    begin = np.full(len(first), np.iinfo(np.int64).max)
+    np.minimum.at(begin, run, trace.events.start_ps[ops])
+    module = trace.stat_strings(stat_names.HLO_MODULE)[ops[first]]
+    calls, called = _outer_calls(trace, parent)
+    made_by = np.full(len(first), -1, np.int64)
+    for program in np.unique(module).tolist():
+        name = _MADE_BY.sub("", trace.strings[program])
+        runs = np.flatnonzero(module == program)
+        runs = runs[np.argsort(begin[runs], kind="stable")]
+        mine = calls[[each == name for each in called]]
+        mine = mine[np.argsort(trace.events.start_ps[mine], kind="stable")]
+        early = _runs_without_call(begin[runs], trace.events.start_ps[mine])
+        count = min(len(runs) - early, len(mine))
+        made_by[runs[early : early + count]] = mine[:count]
+    return made_by
+
+
+def _outer_calls(trace: HostTrace, parent: I32) -> tuple[I64, list[str]]:
+    """Calls of compiled functions in no other such call, and the names of the functions as XLA writes them."""
+    is_call = trace.events.kind == EventKind.TRACED_FUNCTION
+    outermost = np.empty(len(trace.events), np.int64)
+    kernels.nesting.outermost(parent, is_call, outermost)
+    calls = np.flatnonzero(is_call)
+    calls = calls[outermost[calls] == calls]
+    found = [_CALLED.match(trace.name_of(call)) for call in calls.tolist()]
+    return calls, [_NOT_IN_NAMES.sub("_", match[1]) if match else "" for match in found]
+
+
+def _runs_without_call(runs: I64, calls: I64) -> int:
+    """How many of the first runs were called before the recording: no run begins before its call.
+
+    >>> _runs_without_call(np.array([3, 12, 22]), np.array([10, 20, 30]))
+    1
+    """
+    later = np.searchsorted(runs, calls)
+    shift = (later - np.arange(len(calls)))[later < len(runs)]
+    return int(max(len(runs) - len(calls), shift.max(initial=0), 0))

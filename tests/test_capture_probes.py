@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from array import array
 from dataclasses import dataclass
 from pathlib import Path
@@ -340,6 +341,31 @@ def test_a_system_without_proc_tells_what_it_can(tmp_path):
     tracer.stop()
 
     assert list(values(trace_of(tracer.drain()))) == ["CPU process %"]
+
+
+def test_samples_that_cost_much_are_taken_less_often_but_every_second(tmp_path, monkeypatch):
+    used = iter([0, 100_000, 1_100_000, 1_001_100_000])  # ns of the sampling thread: samples of 0.1 ms, 1 ms and 1 s
+    monkeypatch.setattr(system.time, "thread_time_ns", lambda: next(used))
+    tracer = system.SystemTracer(tmp_path, lambda: None)
+    tracer._interval_s = 0.2
+    tracer._find_gpus()
+
+    assert [tracer._tick() for _ in range(3)] == [0.2, 0.001 / system.MOST_SHARE, 1.0]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system does not tell which files are open")
+def test_the_files_of_the_system_are_open_for_as_long_as_it_is_sampled():
+    before = open_files()
+    tracer = system.SystemTracer(nvml=lambda: None)
+    tracer.start(ProfilerOptions(system_interval_ms=3_600_000), time.perf_counter_ns)
+    during = open_files()
+    tracer.stop()
+
+    assert (during - before, open_files() - before) == (4, 0)
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_gpus_are_on_counter_tracks(sampled):

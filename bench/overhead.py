@@ -9,6 +9,11 @@ estimate over all rounds with its 95 % interval (the signed-rank test's), which 
 Two clocks are read: the time on the wall, as the median step of a block, and the processor time of the whole process
 with all its threads, over all steps of a block.  What else the machine does hardly touches the second.  Starting,
 stopping and writing are in neither.
+
+The counters of the system are sampled four times a second, which is less than once in such a block, and what they cost
+is far below what can be seen.  So they are measured on their own: without any profiler, where a step is shortest and
+feels them most, in blocks of half a second, by the mean step, and sampled every 20 ms.  Shown is the part of the
+difference that the samples of the usual rate would make.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ import json
 import math
 import os
 import random
+import socket
 import statistics
 import subprocess
 import sys
@@ -34,12 +40,16 @@ from typing import Any
 from bench.report import machine
 from stepscope import capture as profiler
 from stepscope.capture import session
+from stepscope.capture.tracers import system
 
 SECONDS, STEPS, WARM_UP = 100.0, 10, 2
 FEWEST_ROUNDS = 5
 DEVIATIONS = 1.96  # of a normal distribution, for 95 %
 FRAMEWORKS = ("plain", "tensorflow", "jax", "torch")
+SERVERS = ("stepscope", "tensorflow", "jax")
 CLOCKS = ("wall", "cpu")
+LONG_BLOCK_S, OFTEN_MS = 0.5, 20
+COUNTERS, ALONE, SAMPLES = "system counters", "no counters", "samples_per_s"
 MARK = "annotation_ns"
 TIMEOUT_S = 900
 RESULTS = Path(__file__).with_name("OVERHEAD.md")
@@ -153,7 +163,6 @@ def kinds_of(framework: str) -> tuple[Step, list[Profiling]]:
         Profiling("none", nothing, nothing),
         *more,
         ours("Stepscope, annotations alone" if framework == "plain" else "Stepscope", system_interval_ms=0),
-        ours("Stepscope with system counters"),
     ]
 
 
@@ -180,7 +189,43 @@ def measure(framework: str, seconds: float, steps: int) -> Found:
         kind.start()
         found[kind.name][MARK] = [annotation_ns()]
         kind.stop()
+    return found | counters(step, seconds)
+
+
+def counters(step: Step, seconds: float) -> Found:
+    """A step's mean time with the counters of the system and without, and how many samples a second were taken."""
+    found: Found = {name: {clock: [] for clock in CLOCKS} for name in (ALONE, COUNTERS)}
+    options = profiler.ProfilerOptions(system_interval_ms=OFTEN_MS)
+    system.MOST_SHARE = 1.0  # or it would not sample as often
+    order = random.Random(OFTEN_MS)
+    end = time.monotonic() + seconds
+    moments: set[int] = set()
+    sampled_s = 0.0
+    while len(found[ALONE]["wall"]) < FEWEST_ROUNDS or time.monotonic() < end:
+        for name in order.sample((ALONE, COUNTERS), 2):
+            tracer = system.SystemTracer()
+            if name == COUNTERS:
+                tracer.start(options, time.perf_counter_ns)
+            begin = time.perf_counter()
+            for clock, value in _long_block(step).items():
+                found[name][clock].append(value)
+            if name == COUNTERS:
+                sampled_s += time.perf_counter() - begin
+                tracer.stop()
+                moments |= {moment for chunk in tracer.drain() for moment in chunk.begin}
+    found[COUNTERS][SAMPLES] = [len(moments) / sampled_s]
     return found
+
+
+def _long_block(step: Step) -> dict[str, float]:
+    """The mean step on the wall and its processor time, in ms."""
+    for _ in range(WARM_UP):
+        step()
+    count, used, begin = 0, time.process_time(), time.perf_counter()
+    while (passed := time.perf_counter() - begin) < LONG_BLOCK_S:
+        step()
+        count += 1
+    return {"wall": 1e3 * passed / count, "cpu": 1e3 * (time.process_time() - used) / count}
 
 
 def _block(step: Step, steps: int) -> dict[str, float]:
@@ -216,10 +261,7 @@ def annotation_ns(count: int = 10_000, rounds: int = 9) -> float:
 
 
 def own_threads(seconds: float) -> dict[str, float]:
-    """Processor time of each of Stepscope's threads while a capture runs, in percent of one core.
-
-    With Python's one lock it is also the most that such a thread can take from the one that trains.
-    """
+    """Processor time of each of Stepscope's threads while a capture runs, in percent of one core."""
     profiler.start(_folder(), profiler.ProfilerOptions(strict=True))
     clocks = {
         thread.name: time.pthread_getcpuclockid(thread.ident)
@@ -236,15 +278,33 @@ def own_threads(seconds: float) -> dict[str, float]:
     return used
 
 
-def idle_server(seconds: float) -> float:
+def start_server(whose: str) -> None:
+    """Starts a profiler server in this process."""
+    if whose == "tensorflow":
+        import tensorflow as tf
+
+        tf.profiler.experimental.server.start(free_port())
+    elif whose == "jax":
+        import jax
+
+        jax.profiler.start_server(free_port())
+    else:
+        profiler.server.start(0, address="localhost", strict=True)
+
+
+def free_port() -> int:
+    """A port that nobody listens on just now."""
+    with socket.create_server(("localhost", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+def idle_server(whose: str, seconds: float) -> float:
     """Processor time of this process while its server waits, in percent of one core."""
-    profiler.server.start(0, address="localhost")
+    start_server(whose)
     time.sleep(1)
     began, begin = time.process_time(), time.perf_counter()
     time.sleep(seconds)
-    used = 100 * (time.process_time() - began) / (time.perf_counter() - begin)
-    profiler.server.stop()
-    return used
+    return 100 * (time.process_time() - began) / (time.perf_counter() - begin)
 
 
 @dataclass(frozen=True)
@@ -261,6 +321,10 @@ class Difference:
             return "yes"
         return "no" if self.low > limit else "not decided"
 
+    def times(self, part: float) -> Difference:
+        """A part of the difference."""
+        return Difference(part * self.percent, part * self.low, part * self.high)
+
 
 def difference(steps: Sequence[float], others: Sequence[float]) -> Difference:
     """The Hodges-Lehmann estimate of the ratio of two kinds, round by round, and the signed-rank test's interval."""
@@ -275,19 +339,19 @@ def difference(steps: Sequence[float], others: Sequence[float]) -> Difference:
 
 def rows(framework: str, found: Found) -> list[str]:
     """The table's rows: all kinds over none, Stepscope over the native profiler, and the counters over none."""
-    pairs: list[tuple[str, str, float | None]] = [(name, "none", None) for name in found if name != "none"]
+    short = [name for name in found if name not in ("none", ALONE, COUNTERS)]
+    made = [_row(framework, found, name, "none") for name in short]
     if "native" in found:
-        pairs.append(("Stepscope", "native", 1.0))
-    alone = "Stepscope" if "native" in found else "Stepscope, annotations alone"
-    pairs.append(("Stepscope with system counters", alone, 0.5))
-    return [_row(framework, found, *pair) for pair in pairs]
+        made.append(_row(framework, found, "Stepscope", "native", 1.0))
+    usual = 1000 / profiler.ProfilerOptions().system_interval_ms
+    return [*made, _row(framework, found, COUNTERS, ALONE, 0.5, usual / found[COUNTERS][SAMPLES][0])]
 
 
-def _row(framework: str, found: Found, name: str, base: str, limit: float | None) -> str:
+def _row(framework: str, found: Found, name: str, base: str, limit: float | None = None, part: float = 1.0) -> str:
     cells = []
     verdict = ""
     for clock in CLOCKS:
-        over = difference(found[name][clock], found[base][clock])
+        over = difference(found[name][clock], found[base][clock]).times(part)
         cells.append(f"{over.percent:+.2f} % ({over.low:+.2f} to {over.high:+.2f})")
         if limit is not None:
             verdict += f"{', ' if verdict else f'<= {limit:g} %: '}{clock} {over.within(limit)}"
@@ -299,7 +363,7 @@ def page(measured: dict[str, Found], seconds: float) -> str:
     lines = [
         "# Cost of capturing\n",
         f"Written by `python -m bench.overhead` on {date.today().isoformat()}.\n",
-        f"- Machine: {machine()}.",
+        f"- Machine: {machine()}{_load()}.",
         f"- Versions: Python {sys.version.split()[0]}, {', '.join(_versions(measured))}.",
         "- How: see the head of `bench/overhead.py`. Percent by which a step is longer, with the 95 % interval.",
     ]
@@ -309,13 +373,19 @@ def page(measured: dict[str, Found], seconds: float) -> str:
     return "\n".join([*lines, "", *_direct(seconds)]) + "\n"
 
 
+def _load() -> str:
+    """What else ran, which makes intervals wide: of the wall clock above all."""
+    return f"; load average at the end {os.getloadavg()[2]:.0f}" if hasattr(os, "getloadavg") else ""
+
+
 def _framework_line(framework: str, found: Found) -> str:
     none = found["none"]
     wall, cpu = (statistics.median(none[clock]) for clock in CLOCKS)
-    marks = ", ".join(f"{name} {clocks[MARK][0]:,.0f} ns" for name, clocks in found.items())
+    marks = ", ".join(f"{name} {clocks[MARK][0]:,.0f} ns" for name, clocks in found.items() if MARK in clocks)
     return (
         f"- {framework}: {len(none['cpu'])} rounds; a step takes {wall:.2f} ms and {cpu:.2f} ms of processor time."
-        f" An annotation takes: {marks}."
+        f" An annotation takes: {marks}. The counters: {len(found[ALONE]['cpu'])} rounds,"
+        f" {found[COUNTERS][SAMPLES][0]:.0f} samples a second."
     )
 
 
@@ -327,10 +397,11 @@ def _versions(measured: dict[str, Found]) -> list[str]:
 
 def _direct(seconds: float) -> list[str]:
     threads = ", ".join(f"`{name}` {used:.3f} %" for name, used in own_threads(seconds).items())
+    servers = ", ".join(f"{whose} {_in_a_process('--idle', whose, seconds):.4f} %" for whose in SERVERS)
     return [
         f"- Stepscope's threads during a capture, of one core over {seconds:g} s: {threads}.",
-        "  Python runs one thread at a time, so this is also the most that they can take from the one that trains.",
-        f"- A server that waits: {idle_server(seconds):.3f} % of one core.",
+        "  The thread that trains loses more than that, for it is interrupted: the rows of the counters tell.",
+        f"- The process of a server that waits, of one core over {seconds:g} s: {servers}.",
     ]
 
 
@@ -342,9 +413,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--steps", type=int, default=STEPS, help=f"of a block, {STEPS} unless given")
     parser.add_argument("--output", type=Path, help="where the page goes; with --only it is printed alone")
     parser.add_argument("--measure", choices=FRAMEWORKS, help=argparse.SUPPRESS)
+    parser.add_argument("--idle", choices=SERVERS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.measure:
         print(json.dumps(measure(options.measure, options.seconds, options.steps)))
+        return 0
+    if options.idle:
+        print(json.dumps(idle_server(options.idle, options.seconds)))
         return 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.environ["STEPSCOPE_BENCH_OVERHEAD"] = folder
@@ -359,20 +434,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _measured(framework: str, options: argparse.Namespace) -> Found:
     """What a process of its own measures of a framework."""
+    found: Found = _in_a_process("--measure", framework, options.seconds, "--steps", str(options.steps))
+    return found
+
+
+def _in_a_process(task: str, name: str, seconds: float, *more: str) -> Any:
+    """What this program answers to a task in a process of its own."""
     environment = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu", **os.environ}
-    command = [sys.executable, "-m", "bench.overhead", "--measure", framework]
-    command += ["--seconds", str(options.seconds), "--steps", str(options.steps)]
     done = subprocess.run(
-        command,
+        [sys.executable, "-m", "bench.overhead", task, name, "--seconds", str(seconds), *more],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         env=environment,
-        timeout=options.seconds + TIMEOUT_S,
+        timeout=2 * seconds + TIMEOUT_S,
         check=True,
     )
-    found: Found = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 if __name__ == "__main__":

@@ -120,7 +120,7 @@ def _table(table: type[Table]) -> list[str]:
         [(f"`{column.name}`", column.dtype, column.unit, column.doc) for column in table.columns()],
     )
     # `Stats.offsets` has one entry more than there are rows, so it is no column.
-    others = [f for f in fields(table) if "dtype" not in f.metadata]  # type: ignore[arg-type]
+    others = [f for f in fields(table) if "dtype" not in f.metadata]
     notes = [f"\n`{other.name}`: {other.metadata['doc']}." for other in others]
     return [f"## {_title(table)}", "", _doc(table), "", *columns, *notes]
 

@@ -76,6 +76,15 @@ def test_a_session_without_a_readable_host_is_an_error_that_names_them(session: 
         stepscope.load(session).overview()
 
 
+def test_a_host_whose_file_is_gone_by_now_is_left_out_and_named(session: Path) -> None:
+    profile = stepscope.load(session)
+    next(session.rglob("b.xplane.pb")).unlink()
+    report = profile.overview()
+
+    assert (report.hosts, report.partial) == (("a",), True)
+    assert any("b.xplane.pb: there is no such file" in warning for warning in report.warnings)
+
+
 def test_nothing_there_is_an_error_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError):
         stepscope.load(tmp_path)

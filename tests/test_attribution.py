@@ -221,6 +221,10 @@ def test_a_cut_program_tells_of_no_parameter(keep: int) -> None:
     assert Programs({"p(1)": taking((11, (4, 2)))[:keep]}).parameters("p") == []
 
 
+def test_a_number_that_has_no_end_ends_the_program() -> None:
+    assert Programs({"p(1)": b"\x80" * 11 + b"\x01" + taking((11, (4, 2)))}).parameters("p") == []
+
+
 def with_program(stats: Mapping[str, StatValue]) -> HostTrace:
     """One kernel with `stats`, and a program 17 for it."""
     builder = TraceBuilder("host")

@@ -22,7 +22,7 @@ import pytest
 
 from stepscope import capture as profiler
 from stepscope import load
-from stepscope.capture import files, ranges, report, session, tracers
+from stepscope.capture import cost, files, ranges, report, session, tracers
 from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.errors import CaptureError
 from stepscope.formats.xspace.reader import read
@@ -193,6 +193,15 @@ def test_stop_without_start_is_reported(caplog):
 
     assert last_code() == "not-running"
     assert [record.name for record in caplog.records] == ["stepscope"]
+
+
+def test_stop_after_a_start_that_failed_tells_why_that_failed(tmp_path):
+    (tmp_path / "file").touch()
+    profiler.start(tmp_path / "file")
+    profiler.stop()
+
+    assert last_code() == "not-running"
+    assert "no capture is running, for it did not start: nothing can be written here" in str(profiler.last_error())
 
 
 def test_a_second_start_leaves_the_first_capture_alone(logdir):
@@ -526,7 +535,8 @@ def test_steps_called_alone_end_with_the_next_and_with_the_capture(logdir):
     assert trace.stat_ints(["step_num"])[steps].tolist() == [1, 2, 3]
 
 
-def test_a_scheduled_capture_tells_what_it_cost(logdir):
+def test_a_scheduled_capture_tells_what_it_cost(logdir, monkeypatch):
+    monkeypatch.setattr(cost, "_compiled", cost._COMPILING)
     with profiler.Profile(logdir, schedule=profiler.schedule(wait=4, active=4, repeat=1)) as profile:
         for i in range(8):
             time.sleep(0.02 if i < 4 else 0.04)
@@ -536,6 +546,16 @@ def test_a_scheduled_capture_tells_what_it_cost(logdir):
     assert (told.steps_before, told.steps_inside) == (4, 4)
     assert told.ms_before >= 20  # a busy machine sleeps longer than told, and never shorter
     assert told.ms_inside >= 40
+
+
+def test_steps_that_compile_are_not_those_that_profiling_is_compared_with(monkeypatch):
+    monkeypatch.setattr(cost, "_compiled", 0)
+    cost.facts()  # forgets what other tests did
+    for duration_ms in (9000, 800, 10, 10, 10):
+        cost.note(duration_ms * 10**6, recording=False)
+
+    told = cost.facts()
+    assert (told["steps_before"], told["step_ms_before_high"]) == (3, 10)
 
 
 def test_a_decorated_function_is_a_range_in_every_call(logdir):

@@ -14,6 +14,7 @@ import aside_jobs
 import pytest
 
 from stepscope.capture import aside, kineto
+from stepscope.capture.tracers.giving_way import Possession
 from stepscope.capture.tracers.torch import TorchRecording
 from stepscope.formats.base import require_format
 
@@ -116,7 +117,7 @@ def recording():
     def export(path):
         Path(path).write_text(TRACE)
 
-    made = TorchRecording(SimpleNamespace(export_chrome_trace=export))
+    made = TorchRecording(SimpleNamespace(export_chrome_trace=export), Possession(lambda: None))
     yield made
     made.close()
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from array import array
 from dataclasses import dataclass
 from pathlib import Path
@@ -342,6 +343,31 @@ def test_a_system_without_proc_tells_what_it_can(tmp_path):
     assert list(values(trace_of(tracer.drain()))) == ["CPU process %"]
 
 
+def test_samples_that_cost_much_are_taken_less_often_but_every_second(tmp_path, monkeypatch):
+    used = iter([0, 100_000, 1_100_000, 1_001_100_000])  # ns of the sampling thread: samples of 0.1 ms, 1 ms and 1 s
+    monkeypatch.setattr(system.time, "thread_time_ns", lambda: next(used))
+    tracer = system.SystemTracer(tmp_path, lambda: None)
+    tracer._interval_s = 0.2
+    tracer._find_gpus()
+
+    assert [tracer._tick() for _ in range(3)] == [0.2, 0.001 / system.MOST_SHARE, 1.0]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system does not tell which files are open")
+def test_the_files_of_the_system_are_open_for_as_long_as_it_is_sampled():
+    before = open_files()
+    tracer = system.SystemTracer(nvml=lambda: None)
+    tracer.start(ProfilerOptions(system_interval_ms=3_600_000), time.perf_counter_ns)
+    during = open_files()
+    tracer.stop()
+
+    assert (during - before, open_files() - before) == (4, 0)
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def test_gpus_are_on_counter_tracks(sampled):
     found = values(sampled(nvml.Nvml.open(lambda _: FakeDriver())))
 
@@ -560,6 +586,26 @@ def test_a_spool_that_ends_anywhere_keeps_its_complete_records():
 
     assert kept == sorted(kept)
     assert set(kept) == {0, 1, 2}
+
+
+def test_records_that_make_no_sense_are_told():
+    strange = layout.record({"is": "chunk", "kind": "OF A LATER VERSION"}) + layout.record({"is": "end", "clock": -1})
+    trace = read(load_and_train() + strange + layout.end(400), "x", "")
+
+    assert len(trace.events) == 2
+    assert trace.partial
+    assert [(problem.code, problem.reason) for problem in trace.problems] == [
+        ("damaged", "2 records could not be read")
+    ]
+
+
+def test_metadata_of_any_size_costs_no_capture():
+    chunk = Chunk("/host:CPU", "main", 1, "ANNOTATION", ["train"], *(array(sort, [9]) for sort in "iqq"))
+    chunk.name[0] = 0
+    chunk.stats[0] = {"seed": 2**70}
+    trace = parse(layout.session("vm", "", 0, 5_000_000) + layout.chunk(chunk)).trace("vm")
+
+    assert trace.stats_of_event(0) == {"seed": str(2**70)}
 
 
 def test_bytes_that_are_damaged_never_break_the_reader():

@@ -255,12 +255,123 @@ time.sleep(600)
     assert steps_in(the_profile(logdir)) == [7]
 
 
+def test_sigterm_waits_for_a_profile_that_the_main_thread_is_writing(logdir):
+    """A signal handler runs on the main thread, above the very call that it would have to wait for."""
+    script = """
+fill = files._fill
+def slow(*arguments): os.kill(os.getpid(), signal.SIGTERM); print("writing", flush=True); fill(*arguments)
+files._fill = slow
+profiler.start(logdir)
+with profiler.step(7): train()
+profiler.stop()
+print("stopped", flush=True)
+"""
+    status, said, complaints = run("plain", script, logdir)
+
+    assert (status, said) == (-signal.SIGTERM, "writing\n"), complaints
+    assert steps_in(the_profile(logdir)) == [7]
+    assert not list(logdir.rglob("*.partial"))
+
+
+def test_control_c_while_a_capture_starts_leaves_nothing_running(logdir):
+    script = """
+from stepscope.capture.tracers.host import HostTracer
+def interrupted(*arguments): raise KeyboardInterrupt
+start, HostTracer.start = HostTracer.start, interrupted
+try:
+    profiler.start(logdir)
+except KeyboardInterrupt:
+    print(session.is_running(), os.path.exists(logdir + "/plugins/profile") and os.listdir(logdir + "/plugins/profile"))
+HostTracer.start = start
+profiler.start(logdir)
+with profiler.step(3): train()
+print(profiler.stop() is not None)
+"""
+    status, said, complaints = run("torch", script, logdir)
+
+    assert (status, said) == (0, "False []\nTrue\n"), complaints
+    assert steps_in(the_profile(logdir)) == [3]
+
+
 def test_the_end_of_the_program_waits_for_a_profile_that_is_being_written(logdir):
     script = "profiler.start(logdir)\nwith profiler.step(7): train()\nprint(profiler.stop(wait=False))"
     status, said, complaints = run("plain", script, logdir)
 
     assert (status, said) == (0, "None\n"), complaints
     assert steps_in(the_profile(logdir)) == [7]
+
+
+# -- profilers of the program's own ------------------------------------------------------------------------------------
+
+OWN_PROFILER = {
+    "tensorflow": """
+api = tf.profiler.experimental
+def own():
+    with api.Profile(logdir + "/own"): train()
+    api.start(logdir + "/own"); train(); api.stop()
+""",
+    "jax": """
+def own():
+    with jax.profiler.trace(logdir + "/own"): train()
+    jax.profiler.start_trace(logdir + "/own"); train(); jax.profiler.stop_trace()
+""",
+    "torch": """
+def own():
+    with torch.profiler.profile() as theirs: train()
+    os.makedirs(logdir + "/own")
+    theirs.export_chrome_trace(logdir + "/own/trace.json")
+    print(any(event.name == "aten::mm" for event in theirs.events()))
+""",
+}
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS[1:])
+def test_a_profiler_of_the_programs_own_works_as_if_nobody_captured(framework, logdir):
+    """The frameworks refuse a second one with an exception, and PyTorch crashes when the first is stopped."""
+    script = (
+        OWN_PROFILER[framework]
+        + FIVE_STEPS
+        + """
+own()
+with profiler.step(5): train()
+path = profiler.stop()
+print(path.name, profiler.last_error().problem.code)
+own_again = own if "torch" not in sys.modules else lambda: None
+own_again()
+profiler.start(logdir + "/after")
+with profiler.step(7): train()
+print(profiler.stop().name, profiler.last_error())
+"""
+    )
+    status, said, complaints = run(framework, script, logdir)
+
+    assert status == 0, complaints
+    assert said.splitlines()[-2:] == ["vm.xplane.pb gave-way", "vm.xplane.pb None"], complaints
+    assert "False" not in said
+    trace = the_profile(logdir)
+    assert steps_in(trace)[:5] == [0, 1, 2, 3, 4]
+    assert any("the program started its framework's profiler itself" in told for told in trace.recorder_messages)
+    assert steps_in(the_profile(logdir / "after")) == [7]
+    assert list(logdir.glob("own/**/*.*"))
+
+
+def test_a_torch_profiler_that_warms_up_when_a_capture_begins_records_what_it_was_asked_for(logdir):
+    script = """
+steps = torch.profiler.schedule(wait=0, warmup=2, active=2, repeat=1)
+theirs = torch.profiler.profile(schedule=steps)
+theirs.start(); train(); theirs.step()
+profiler.start(logdir)
+with profiler.step(0): train()
+for _ in range(3): theirs.step(); train()
+theirs.stop()
+print(any(event.name == "aten::mm" for event in theirs.events()))
+profiler.stop()
+print(profiler.last_error().problem.code)
+"""
+    status, said, complaints = run("torch", script, logdir)
+
+    assert (status, said) == (0, "True\ngave-way\n"), complaints
+    assert steps_in(the_profile(logdir)) == [0]
 
 
 # -- threads and processes ---------------------------------------------------------------------------------------------
@@ -484,6 +595,8 @@ def median_step(pause):
         with profiler.step(i): train(); time.sleep(pause)
         steps.append(time.perf_counter() - begin)
     return statistics.median(steps)
+for i in range(2):  # those that compile are left out
+    with profiler.step(i): train()
 before = median_step(0.05)
 with profiler.Profile(logdir): inside = median_step(0.1)
 print(100 * (inside / before - 1))

@@ -10,6 +10,7 @@ import pytest
 from stepscope.capture import ProfilerOptions, tracers
 from stepscope.capture.tracers import host
 from stepscope.capture.tracers.base import Probe
+from stepscope.capture.tracers.giving_way import Possession
 from stepscope.errors import CaptureError
 from stepscope.formats.spool import layout
 from stepscope.formats.spool.reader import parse
@@ -253,3 +254,56 @@ def test_what_was_drained_is_gone(tracer, clock):
 
     assert [[chunk.names for chunk in drained] for drained in (first, tracer.drain())] == [[["first"]], [["second"]]]
     assert tracer.waiting_bytes() == 0
+
+
+# -- giving way ----------------------------------------------------------------------------------------------------
+
+
+def framework(said: list[str]) -> SimpleNamespace:
+    return SimpleNamespace(start=lambda folder: said.append(f"start {folder}"))
+
+
+def test_the_program_starts_a_profiler_after_ours_has_ended():
+    said: list[str] = []
+    native = framework(said)
+    original = native.start
+    possession = Possession(lambda: said.append("ours ends"))
+    possession.end_before(native, "start", then=lambda folder: said.append(f"prepare {folder}"))
+    native.start("theirs")
+    native.start("again")
+    possession.end()
+
+    assert said == ["ours ends", "prepare theirs", "start theirs", "start again"]
+    assert possession.gave_way
+    assert native.start is original
+
+
+def test_a_capture_that_nobody_disturbs_ends_once_and_leaves_the_framework_as_it_was():
+    said: list[str] = []
+    native = framework(said)
+    original = native.start
+    possession = Possession(lambda: said.append("ours ends"))
+    possession.end_before(native, "start")
+    possession.end_before(native, "of_another_release")
+    possession.end()
+    possession.end()
+    native.start("theirs")
+
+    assert said == ["ours ends", "start theirs"]
+    assert (possession.gave_way, native.start) == (False, original)
+
+
+def test_a_failure_of_ours_does_not_reach_the_program_but_the_capture():
+    said: list[str] = []
+    native = framework(said)
+
+    def fails() -> None:
+        raise RuntimeError("no session")
+
+    possession = Possession(fails)
+    possession.end_before(native, "start")
+    native.start("theirs")
+
+    assert said == ["start theirs"]
+    with pytest.raises(RuntimeError, match="no session"):
+        possession.end()

@@ -17,7 +17,7 @@ import stepscope
 from stepscope.analysis import distributed
 from stepscope.analysis.collectives import _input_bytes, _operation
 from stepscope.formats.kineto import read
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
 if TYPE_CHECKING:
     from framework_captures import FrameworkCapture
@@ -197,7 +197,10 @@ def test_operations_by_name(name, operation):
         ("[[],[]]", '["float","Scalar"]', 0),
         ("garbage", '["float"]', 0),
         ("[[3]]", '["mystery"]', 0),
+        ("[" * 100_000, '["float"]', 0),
+        (f"[[{2**40}, {2**40}]]", '["float"]', 0),
     ],
+    ids=["matrix", "two types", "scalar", "no JSON", "unknown type", "nested without end", "more than there can be"],
 )
 def test_bytes_of_inputs(dims, types, size):
     assert _input_bytes(dims, types) == size
@@ -257,3 +260,19 @@ def test_collectives_are_what_their_kernels_say(corpus: Path, name: str) -> None
         assert row["total_us"] == pytest.approx(sum(times), abs=1e-3)
         bandwidth = size * _LINK_SHARE[operation](ranks) / (sum(times) / len(times)) / 1e3
         assert row["bus_gb_per_s"] == pytest.approx(bandwidth, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize(("stated", "shown"), [(3, 3), ("3", 3), ("²", None), (-1, None), (2**64 - 1, None)])
+def test_a_rank_is_a_number_that_a_job_can_have(stated: int | str, shown: int | None) -> None:
+    builder = TraceBuilder("host")
+    builder.plane("/host:CPU", PlaneKind.HOST, stats={"rank": stated})
+
+    assert compared(builder.build()).rows[0]["rank"] == shown
+
+
+def test_a_world_of_more_ranks_than_there_are_is_unknown() -> None:
+    builder = TraceBuilder("host")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST, stats={"world_size": 2**64 - 1}), "main")
+    line.event("gloo:all_reduce", 0, 5, EventKind.COLLECTIVE_CALL)
+
+    assert compared(builder.build()).collectives[0]["ranks"] is None

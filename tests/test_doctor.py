@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from pathlib import Path
 
 import pytest
+from program_runs import run_command
 
 import stepscope
 from stepscope.doctor import machine as doctor
@@ -220,6 +222,56 @@ def test_each_page_without_content_is_told_with_the_reason_and_the_remedy(tmp_pa
     assert not {"page overview", "page steps"} & set(found)
     assert all(state == "note" and reason.startswith("empty: ") and remedy for state, reason, remedy in found.values())
     assert "host_tracer_level=2" in found["page op-stats"][2]
+
+
+def test_a_file_that_cannot_be_read_is_one_problem_that_names_it(tmp_path):
+    folder = tmp_path / "plugins/profile/a"
+    folder.mkdir(parents=True)
+    (folder / "vm.xplane.pb").touch()
+
+    found = findings(tmp_path)
+
+    assert found["a"] == (
+        "problem",
+        f"{folder / 'vm.xplane.pb'}: the file is empty",
+        "the capture did not finish; record it again",
+    )
+    assert set(found) == {"a", "place"}
+
+
+def test_a_folder_that_may_not_be_read_comes_before_advice_to_look_elsewhere(tmp_path, monkeypatch):
+    profile(tmp_path / "logs/plugins/profile/a")
+    scan = os.scandir
+
+    def refused(path):  # permissions would not stop the superuser
+        if str(path).endswith("plugins"):
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    checks = examine_logdir(str(tmp_path / "logs")).checks
+
+    assert [check.check for check in checks] == ["access", "profiles"]
+    assert f"{tmp_path / 'logs/plugins'}: the system does not let you read it" in checks[0].found
+
+
+def test_what_is_the_same_in_many_runs_is_said_once(tmp_path):
+    for run in "abcd":
+        profile(tmp_path / "plugins/profile" / run)
+
+    found = findings(tmp_path)
+
+    assert {name for name in found if not name.startswith("page ")} == {"d and 3 more", "place"}
+
+
+def test_a_problem_is_told_in_full_on_the_terminal(tmp_path):
+    folder = profile(tmp_path / "plugins/profile/a")
+    whole = (folder / "vm.xplane.pb").read_bytes()
+    (folder / "vm.xplane.pb").write_bytes(whole[:-3])
+
+    done = run_command(["-m", "stepscope", "doctor", str(tmp_path)], tmp_path, {"COLUMNS": "60"})
+
+    assert "copy the file again" in " ".join(done.stdout.split())
 
 
 def test_a_profile_where_tensorboard_looks(tmp_path):

@@ -6,7 +6,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +185,33 @@ def test_hosts_stand_where_their_clocks_say():
     names = [line["args"]["name"] for line in lines["traceEvents"] if line["name"] == "process_name"]
     assert names == ["/host:CPU", "/host:CPU (b)"]
     assert lines["otherData"]["hosts"] == ["a", "b"]
+
+
+def test_hosts_that_began_earlier_than_the_first_are_not_before_the_file():
+    """Viewers drop what has a negative time."""
+    hosts = [
+        draw("host main | M0--", host=name, start_unix_ns=start) for name, start in (("a", 1_005_000), ("b", 5000))
+    ]
+    lines = json.loads(b"".join(pieces(hosts, "chrome", hosts=2)))
+    first, second = (line["ts"] for line in lines["traceEvents"] if line["ph"] == "X")
+
+    assert second - first == -1000
+    assert second > 0
+
+
+def test_hosts_without_a_common_clock_begin_together():
+    hosts = [draw("host main | M0--", host=name, start_unix_ns=start) for name, start in (("a", 0), ("b", 1 << 60))]
+    lines = json.loads(b"".join(pieces(hosts, "chrome", hosts=2)))
+    first, second = (line["ts"] for line in lines["traceEvents"] if line["ph"] == "X")
+
+    assert first == second
+
+
+def test_what_begins_before_its_session_is_not_before_the_file():
+    trace = lonely({}, start_ps=-7000)
+    clocked = replace(trace, start_unix_ns=5000)
+
+    assert [json.loads(chrome_text(each))["traceEvents"][-1]["ts"] for each in (trace, clocked)] == [0, 0]
 
 
 def test_what_has_no_place_in_time_is_counted():

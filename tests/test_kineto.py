@@ -277,6 +277,18 @@ def test_times_count_from_the_base_exactly() -> None:
     assert trace.stop_unix_ns == trace.start_unix_ns + 1_001 + 1_234_567_891
 
 
+@pytest.mark.parametrize(("ts", "base"), [(5, 10**30), (10**18, 0), (4 * 10**18, 1790857026000000000)])
+def test_a_clock_that_no_calendar_holds_tells_no_time(ts: int, base: int) -> None:
+    trace = load(kineto(event("a", ts, 1), event("b", ts + 10, 1), baseTimeNanoseconds=base))
+    assert (trace.start_unix_ns, trace.stop_unix_ns) == (None, None)
+    assert trace.events.start_ps.tolist() == [0, 10_000_000]
+
+
+def test_documents_whose_bases_are_damage_keep_their_own_times() -> None:
+    first, second = (kineto(event("a", ts, 1), baseTimeNanoseconds=base) for ts, base in ((10, 1), (20, 10**40)))
+    assert load(first + second).events.start_ps.tolist() == [0, 10_000_000]
+
+
 _DIGITS = st.text("0123456789", min_size=1, max_size=13)
 
 

@@ -774,3 +774,32 @@ def test_jax_on_a_cpu_records_no_allocations_and_is_told_so(jax_marked_capture: 
 def test_the_rows_of_a_breakdown_add_up_to_the_memory_in_use(session: str, corpus: Path) -> None:
     for memory in loaded(corpus / session).memories:
         assert sum(row["allocated_bytes"] for row in memory["breakdown"]) == memory["peak"]["in_use_bytes"] > 0
+
+
+# -- figures that cannot be --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("place", "memory"),
+    [
+        ({"device_ordinal": -1}, "memory"),
+        ({"device_ordinal": 2**62}, str(2**40 - 1)),
+        ({"Device Type": 1, "Device Id": -1}, "cuda"),
+        ({"Device Type": 1, "Device Id": 2**62}, "cuda:65534"),
+        ({"Device Type": -1}, "memory"),
+        ({"Device Type": 2**62, "Device Id": 0}, f"device type {2**30}:0"),
+    ],
+)
+def test_every_number_of_a_device_names_a_memory(place: dict[str, int], memory: str) -> None:
+    host = Host()
+    host.torch(1, 8, **place)
+
+    assert only(profile(host))["id"] == memory
+
+
+@pytest.mark.parametrize(("stated", "shown"), [(0.25, 25.0), (-1.0, None), (7.0, None), (float("inf"), None)])
+def test_fragmentation_beyond_its_range_is_unknown(stated: float, shown: float | None) -> None:
+    host = Host()
+    Memory(host.line).allocate(1, 30, addr=1, fragmentation=stated)
+
+    assert only(profile(host))["peak"]["fragmentation_percent"] == shown

@@ -347,6 +347,8 @@ VALUES = [
     ((1 << 63) - 1, StatTag.INT, (1 << 63) - 1),
     (1 << 63, StatTag.UINT, 1 << 63),
     ((1 << 64) - 1, StatTag.UINT, (1 << 64) - 1),
+    (1 << 64, StatTag.STRING, "18446744073709551616"),
+    (-(1 << 63) - 1, StatTag.STRING, "-9223372036854775809"),
     (np.int32(-4), StatTag.INT, -4),
     (0.1, StatTag.DOUBLE, 0.1),
     (np.float32(0.5), StatTag.DOUBLE, 0.5),

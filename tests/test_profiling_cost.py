@@ -22,11 +22,12 @@ COSTS = [
     ({"steps_before": 20, "step_ms_before": 100.0, "steps_inside": 4, "step_ms_inside": 112.5}, 12.5),
     ({"steps_before": 20, "step_ms_before": 100.0, "steps_inside": 4, "step_ms_inside": 95.0}, -5.0),
     ({"steps_before": 2, "steps_inside": 4, "step_ms_inside": 112.5}, None),
+    ({"steps_before": 20, "step_ms_before": 100.0, "steps_inside": 4, "step_ms_inside": float("nan")}, None),
     ({}, None),
 ]
 
 
-@pytest.fixture(params=COSTS, ids=["longer", "shorter", "too few before", "not measured"])
+@pytest.fixture(params=COSTS, ids=["longer", "shorter", "too few before", "no number", "not measured"])
 def profiled(request, tmp_path) -> tuple[Path, float | None]:
     """A session of four steps and what profiling cost in it."""
     cost, percent = request.param

@@ -110,6 +110,30 @@ def test_a_script_without_a_framework_leaves_a_time_window_and_is_told_so(tmp_pa
     assert "verdict" in done.stderr
 
 
+def test_a_window_that_ends_with_the_program_is_saved_and_told(tmp_path):
+    script = "import os, signal, stepscope\nos.kill(os.getpid(), signal.SIGUSR2)\nprint('end')"
+    environment = {"STEPSCOPE_LOGDIR": "logs", "STEPSCOPE_STEPS": "0", "STEPSCOPE_SECONDS": "600"}
+
+    done = run_command(["-c", script], tmp_path, environment)
+
+    (path,) = profiles_below(tmp_path / "logs")
+    assert done.stdout == "end\n"
+    assert "no step was found; a window of" in done.stderr
+    assert str(path.name) in done.stderr
+    assert "not-running" not in done.stderr
+
+
+def test_a_program_that_uses_the_signal_itself_is_told_so(tmp_path):
+    script = "import os, signal; signal.signal(signal.SIGUSR2, lambda *_: print('mine')); import stepscope"
+    script += "; os.kill(os.getpid(), signal.SIGUSR2)"
+
+    done = run_command(["-c", script], tmp_path, {"STEPSCOPE_LOGDIR": "logs", "STEPSCOPE_STEPS": "0"})
+
+    assert done.stdout == "mine\n"
+    assert "SIGUSR2 is the program's own" in done.stderr
+    assert not (tmp_path / "logs").exists()
+
+
 MARKING = """
     import stepscope, sys, time
     for i in range(12):

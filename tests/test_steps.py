@@ -704,3 +704,16 @@ def test_parts_add_up_where_steps_overlap_each_other(bounds: list[tuple[int, int
 
     assert (sum(parts.values()) == end - start).all()
     assert all((part >= 0).all() for part in parts.values())
+
+
+@pytest.mark.parametrize("name", ["²", "9" * 30], ids=["a digit that is no number", "more than 64 bits"])
+def test_names_that_are_no_step_numbers_tell_no_steps(name: str) -> None:
+    trace = draw(
+        """
+        tpu0 Steps | x----
+        tpu0 ops   | a--b
+        """,
+        {"x": Sort(K.DEVICE_STEP, name)},
+    )
+
+    assert steps_of(trace).source == "none"

@@ -82,8 +82,6 @@ def test_a_file_is_read_whole_or_in_part(root: str) -> None:
 def test_what_is_at_a_path(root: str) -> None:
     put(f"{root}/a/b.bin", b"x")
     assert [store.kind(f"{root}/{name}") for name in ("a", "a/b.bin", "c")] == ["folder", "file", None]
-    assert [store.exists(f"{root}/{name}") for name in ("a", "a/b.bin", "c")] == [True, True, False]
-    assert [store.is_dir(f"{root}/{name}") for name in ("a", "a/b.bin", "c")] == [True, False, False]
 
 
 def test_a_missing_file_is_told_with_its_path(root: str) -> None:

@@ -267,6 +267,22 @@ def tree(trace: HostTrace) -> list[str]:
     return lines
 
 
+@pytest.mark.parametrize(
+    ("kinds", "lanes"),
+    [((LineKind.OTHER, LineKind.OTHER), 2), ((LineKind.OTHER, LineKind.THREAD), 1), ((LineKind.THREAD,) * 2, 2)],
+)
+@pytest.mark.parametrize("plane", [PlaneKind.OTHER, PlaneKind.HOST])
+def test_a_group_has_as_many_lanes_as_its_load_counts(plane, kinds, lanes):
+    builder = TraceBuilder("host")
+    row = builder.plane("x", plane)
+    for kind in kinds:
+        builder.line(row, "line", kind=kind).event("work", 0, 64, K.OP)
+    trace = builder.build()
+    (group,) = groups_of(trace)
+
+    assert (group.lanes, load(trace, group, 0, 1, 6).tolist()) == (lanes, [lanes])
+
+
 def test_devices_come_first_and_the_thread_with_the_steps_leads_the_host():
     builder = TraceBuilder("host")
     host = builder.plane("/host:CPU", PlaneKind.HOST)

@@ -135,6 +135,24 @@ def test_hostile_values_are_left_out() -> None:
     assert trace.stat_ints(("Bytes",)).tolist() == [0]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "codes"),
+    [(1_000_000, 1_000_007, []), (0, 1_700_000_000_000_000, ["no-time"]), (10**30, 10**30, ["no-time"])],
+    ids=["one clock", "two clocks", "no clock's"],
+)
+def test_times_of_no_one_clock_are_none(first: int, second: int, codes: list[str]) -> None:
+    trace = read(pickle.dumps(snapshot(entry("alloc", 1, 8, first), entry("alloc", 2, 8, second))), "x", "h")
+    assert [problem.code for problem in trace.problems] == codes
+    assert trace.events.start_ps.tolist() == ([0, 1_000_000] if codes else [0, 7_000_000])
+
+
+def test_devices_whose_clocks_are_too_far_apart_lose_their_times() -> None:
+    two = {"device_traces": [[entry("alloc", 1, 8, 5)], [entry("alloc", 1, 8, 1 << 50)]]}
+    trace = read(pickle.dumps(two), "x", "h")
+    assert [problem.code for problem in trace.problems] == ["no-time"]
+    assert trace.events.start_ps.tolist() == [0, 0]
+
+
 def test_pickles_in_a_folder_are_left_alone(tmp_path: Path) -> None:
     """A folder of weights is no folder of profiles."""
     saved(tmp_path, HISTORY)

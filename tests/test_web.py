@@ -551,8 +551,8 @@ def test_hostile_names_are_text(tmp_path):
 
 def test_of_many_who_ask_at_once_one_reads_the_file(client, monkeypatch):
     reads: list[str] = []
-    read = api._read
-    monkeypatch.setattr(api, "_read", lambda file: reads.append(file.host) or read(file))
+    read = api._read_trace
+    monkeypatch.setattr(api, "_read_trace", lambda file: reads.append(file.host) or read(file))
     session = session_id(client, "drawn")
     gate = threading.Barrier(6)
 

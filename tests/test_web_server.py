@@ -12,6 +12,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from stepscope.capture import client as capture_module
 from stepscope.capture.client import CaptureOutcome, CaptureRequest, Phase, WorkerStatus
 from stepscope.cli.main import run as run_command
 from stepscope.errors import CaptureError, UsageError
+from stepscope.model import HostTrace
 from stepscope.shelf import TraceShelf, trace_bytes
 from stepscope.web import serving
 from stepscope.web.app import App
@@ -160,6 +162,18 @@ def test_two_browsers_see_the_same(logdir):
 # -- the shelf ---------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A key that tells when somebody asks with it."""
+
+    name: str
+    event: threading.Event = field(default_factory=threading.Event, compare=False)
+
+    def __hash__(self) -> int:
+        self.event.set()
+        return hash(self.name)
+
+
 def test_the_shelf_keeps_what_fits_and_lets_go_what_was_not_used_for_longest():
     traces = {name: draw(DRAWN) for name in "abcd"}
     shelf = TraceShelf(max_bytes=3 * trace_bytes(traces["a"]))
@@ -186,6 +200,32 @@ def test_a_failed_reading_is_tried_again():
         shelf.get("a", lambda: 1 // 0)  # type: ignore[arg-type, return-value]
 
     assert len(shelf.get("a", lambda: draw(DRAWN)).events) == len(draw(DRAWN).events)
+
+
+def test_who_asks_while_a_failed_reading_is_tried_again_waits_for_it():
+    shelf, readings = TraceShelf(), []
+    first_reads, second_asks, second_reads, third_asks, may_end = (threading.Event() for _ in range(5))
+
+    def read(began: threading.Event, proceed: threading.Event, fails: bool) -> HostTrace:
+        readings.append(began)
+        began.set()
+        assert proceed.wait(60)
+        if fails:
+            raise ValueError("the first reading fails")
+        return draw(DRAWN)
+
+    with ThreadPoolExecutor(3) as threads:
+        first = threads.submit(shelf.get, Asked("a"), lambda: read(first_reads, second_asks, fails=True))
+        assert first_reads.wait(60)
+        second = threads.submit(shelf.get, Asked("a", second_asks), lambda: read(second_reads, may_end, fails=False))
+        assert second_reads.wait(60)
+        third = threads.submit(shelf.get, Asked("a", third_asks), lambda: read(may_end, may_end, fails=False))
+        assert third_asks.wait(60)
+        may_end.set()
+
+        assert isinstance(first.exception(), ValueError)
+        assert second.result() is third.result()
+    assert readings == [first_reads, second_reads]
 
 
 def test_what_is_derived_from_a_trace_counts():

@@ -188,7 +188,7 @@ export type Resource<T> =
   | { readonly state: "failed"; readonly error: ApiError; readonly retry: () => void };
 
 /**
- * Answers that the page has seen, newest last, so that going back to a page shows it at once.  `forget` empties it, for
+ * Answers that the page has seen, used last at the end, so that going back to a page shows it at once.  `forget` empties it, for
  * when files have changed.
  */
 const seen = new Map<string, unknown>();
@@ -212,7 +212,14 @@ export function useResource<T>(url: string | null): Resource<T> {
   const [found, setFound] = useState<{ url: string | null; result: Resource<T> }>({ url: null, result: { state: "loading" } });
   const now = generation.value;
   useEffect(() => {
-    if (!url || seen.has(url)) return undefined;
+    if (!url) return undefined;
+    const known = seen.get(url);
+    if (known !== undefined) {
+      // Kept here as well: what other parts of the page ask for may push it out while it is shown.
+      keep(url, known);
+      setFound({ url, result: { state: "ready", data: known as T } });
+      return undefined;
+    }
     const abort = new AbortController();
     getJson<T>(url, abort.signal)
       .then((data) => {

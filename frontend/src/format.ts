@@ -64,16 +64,18 @@ export function bytes(value: number): string {
 export function duration(ms: number): string {
   const size = Math.abs(ms);
   if (size === 0) return "0 ms";
-  if (size < 1e-3) return `${threeDigits(ms * 1e6)} ns`;
-  if (size < 1) return `${threeDigits(ms * 1e3)} µs`;
-  if (size < 1e3) return `${threeDigits(ms)} ms`;
-  if (size < 60e3) return `${threeDigits(ms / 1e3)} s`;
-  const minutes = Math.floor(size / 60e3);
-  return `${ms < 0 ? "−" : ""}${minutes} min ${Math.round((size - minutes * 60e3) / 1e3)} s`;
+  if (size < 0.9995e-3) return `${threeDigits(ms * 1e6)} ns`;
+  if (size < 0.9995) return `${threeDigits(ms * 1e3)} µs`;
+  if (size < 999.5) return `${threeDigits(ms)} ms`;
+  if (size < 59.95e3) return `${threeDigits(ms / 1e3)} s`;
+  const seconds = Math.round(size / 1e3);
+  const minutes = Math.floor(seconds / 60);
+  return `${ms < 0 ? "−" : ""}${minutes} min ${seconds % 60} s`;
 }
 
 function threeDigits(value: number): string {
-  return decimal(value, Math.max(0, decimalsFor(value) - (Math.abs(value) < 1 ? 0 : 1))).replace("-", "−");
+  const rounded = Number(value.toPrecision(3)); // 9.996 has one digit more before the point than it seems
+  return decimal(value, Math.max(0, decimalsFor(rounded) - (Math.abs(rounded) < 1 ? 0 : 1))).replace("-", "−");
 }
 
 /** What a unit is called in a table's head; empty if the values speak for themselves. */
@@ -82,9 +84,16 @@ export function unitLabel(unit: string): string {
   return labels[unit] ?? unit;
 }
 
+/** Names that are hardly more than their unit. */
+const ALONE: Readonly<Record<string, string>> = {
+  ...{ ms: "Time", us: "Time", percent: "Share", bytes: "Size" },
+  ...{ gigabytes_per_s: "Rate", gflop_per_s: "Compute rate", gib_per_s: "Memory rate", flop_per_byte: "Intensity" },
+  device_collectives: "Collectives",
+};
+
 /** `total_self_us` as `Total self`: the unit stands beside it. */
 export function fieldLabel(field: Pick<Field, "name" | "unit">): string {
-  const alone = { ms: "Time", us: "Time", percent: "Share", bytes: "Size" }[field.name];
+  const alone = ALONE[field.name];
   if (alone) return alone;
   const bare = field.name.replace(/_(ms|us|ns|ps|bytes|percent|gb_per_s)(?=$|_)/, "");
   const words = (bare || field.name).replaceAll("_", " ");
@@ -102,6 +111,18 @@ export function cellText(value: Cell | undefined, unit: string): string {
   return Number.isInteger(value) ? plain.format(value).replace("-", "−") : short(value);
 }
 
+const TIMES = ["ns", "us", "ms", "s"];
+
+/** A single time in the unit in which it has at most four digits before the point, and not only zeros after it. */
+export function inUnit(value: Cell | undefined, unit: string): [Cell | undefined, string] {
+  let at = TIMES.indexOf(unit);
+  if (at < 0 || typeof value !== "number" || !value) return [value, unit];
+  let size = value;
+  for (; Math.abs(size) >= 1e4 && at < TIMES.length - 1; at += 1) size /= 1e3;
+  for (; Math.abs(size) < 0.01 && at > 0; at -= 1) size *= 1e3;
+  return [size, TIMES[at] as string];
+}
+
 /** The same with its unit, for sentences and hovers. */
 export function cellWithUnit(value: Cell | undefined, unit: string): string {
   const text = cellText(value, unit);
@@ -117,9 +138,12 @@ export function exact(value: Cell | undefined, unit: string): string {
   return label ? `${value} ${label}` : String(value);
 }
 
+/** Each value of the column has a unit of its own, and with it a size of its own. */
+const OF_MANY_UNITS = new Set(["", "by unit"]);
+
 /** How all numbers of a column are written: with the same decimals, so that their points stand under one another. */
 export function columnFormat(field: Field, values: readonly Cell[]): (value: Cell | undefined) => string {
-  if (field.kind !== "float" || field.unit === "bytes") return (value) => cellText(value, field.unit);
+  if (field.kind !== "float" || field.unit === "bytes" || OF_MANY_UNITS.has(field.unit)) return (value) => cellText(value, field.unit);
   let largest = 0;
   let fractional = false;
   for (const value of values) {
@@ -147,6 +171,11 @@ export function when(unixSeconds: number, now = new Date()): string {
     hour: "2-digit",
     minute: "2-digit",
   });
+}
+
+/** A text with signs in the place of those that cannot be seen, or that turn round what follows. */
+export function visible(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, "\ufffd");
 }
 
 /** `device_compute` as `device compute`; other names stay as they are. */

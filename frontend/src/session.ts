@@ -17,6 +17,17 @@ export const isReady = computed(() => session.value?.id === sessionId.value && s
 
 export const sessionInfo = computed<SessionInfo | null>(() => sessions.value?.sessions.find((each) => each.id === sessionId.value) ?? null);
 
+/** A session's name without the time at its end, unless that is what tells it from another one. */
+export function shortRun(run: string): string {
+  const head = withoutTime(run);
+  const alike = (sessions.value?.sessions ?? []).filter((each) => withoutTime(each.run) === head);
+  return alike.length > 1 ? run : head;
+}
+
+function withoutTime(run: string): string {
+  return run.replace(/(?<=.)\/\d{4}(?:[_-]\d{2}){5}$/, "");
+}
+
 /** The address of a tool's answer for the chosen host and steps; null while the session is being read. */
 export function answerAddress(tool: string, suffix = ""): string | null {
   if (!isReady.value || !sessionId.value) return null;

@@ -31,6 +31,7 @@ const KNOWN: readonly { readonly name: string; readonly label: string; readonly 
   { name: "op-shapes", label: "Shapes", heading: "Op shapes", key: "x" },
   { name: "syncs", label: "Syncs", heading: "Waits for devices", key: "y" },
   { name: "sequences", label: "Sequences", key: "q" },
+  { name: "system", label: "System", key: "c" },
 ];
 
 const TIMELINE = { name: "timeline", title: "Timeline", summary: "every event of every thread and device over time" };

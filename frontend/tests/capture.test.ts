@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checked, fromForm, USUAL } from "../src/frame/captureForm";
+import { checked, fromForm, isToldByWorkers, USUAL } from "../src/frame/captureForm";
 
 describe("the capture form", () => {
   it("makes the request that the server takes", () => {
@@ -26,4 +26,16 @@ describe("the capture form", () => {
     expect(checked({ addresses: "a:1", duration_ms: 5, retries: "7", other: "x" })).toEqual({ ...USUAL, addresses: "a:1", retries: "7" });
     expect(checked("rubbish")).toEqual(USUAL);
   });
+});
+
+describe("a capture that failed", () => {
+  const worker = (state: string, message: string) => ({ state, message });
+
+  it.each([
+    ["refused", [worker("failed", "refused (attempt 3)"), worker("saved", "")], true],
+    ["a: refused; b: unknown", [worker("failed", "refused"), worker("failed", "unknown")], true],
+    ["the disk is full", [worker("failed", "refused")], false],
+    ["the disk is full", [worker("failed", "")], false],
+    ["the disk is full", [worker("saved", "")], false],
+  ])("says %j once", (failure, workers, isTold) => expect(isToldByWorkers(workers, failure)).toBe(isTold));
 });

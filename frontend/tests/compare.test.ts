@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Report } from "../src/api";
-import { COMPARABLE, spreadOf, type Comparable } from "../src/pages/comparable";
+import { averages, COMPARABLE, comparablesOf, savings, shared, spreadOf, type Comparable } from "../src/pages/comparable";
 import { compared, isBeyondNoise, toneOf } from "../src/pages/compare";
-import type { StepRow } from "../src/pages/reports";
+import type { Advice, StepRow } from "../src/pages/reports";
 
 const KERNELS = COMPARABLE["kernel-stats"] as Comparable;
 const row = (kernel: string, total_us: number, occurrences = 1) => ({ kernel, total_us, occurrences });
@@ -93,6 +93,53 @@ describe("what of a report is laid side by side", () => {
       ["int", ""],
       ["int", "bytes"],
     ]);
+  });
+
+  it("is of advice the time that each kind saves at most, and which kinds only one side gets", () => {
+    const advice = (kind: string, now: number | null, then: number | null) => ({ class: kind, step_time_ms: now, predicted_step_time_ms: then }) as unknown as Advice;
+    const mine = [advice("input_python", 40, 30), advice("input_python", 40, 25), advice("host_sync", 40, 38), advice("low_precision", null, null)];
+    const theirs = [advice("host_sync", 20, 17), advice("none", null, null)];
+    const data = compared(COMPARABLE["advice"] as Comparable, savings(mine), savings(theirs), { mine: 5, theirs: 10 });
+    expect(table(data)).toEqual([
+      { advice: "input python", this: 15, other: null, difference: 15, change_percent: null },
+      { advice: "host sync", this: 2, other: 3, difference: -1, change_percent: (100 * -1) / 3 },
+    ]);
+    expect(shared(mine, theirs)).toEqual(["Advised here only: input python, low precision.", "In both: host sync."]);
+    expect(shared(theirs, [])).toEqual(["Advised here only: host sync."]);
+  });
+
+  it("is of a counter the mean of all samples of all hosts, in the order of the report, and no news", () => {
+    const row = (host: string, counter: string, mean: number, samples: number) => ({ host, place: "System", counter, unit: counter.slice(-1), mean, samples });
+    const mine = averages([row("a", "CPU %", 40, 30), row("a", "power W", 250, 10), row("b", "CPU %", 80, 10)]) ?? [];
+    const spec = COMPARABLE["system"] as Comparable;
+    expect(table(compared(spec, mine, averages([row("c", "CPU %", 100, 5)]) ?? [], { mine: 2, theirs: 2 }))).toEqual([
+      { place: "System", counter: "CPU %", unit: "%", this: 50, other: 100, difference: -50, change_percent: -50 },
+      { place: "System", counter: "power W", unit: "W", this: 250, other: null, difference: 250, change_percent: null },
+    ]);
+    expect(spec.isNeutral).toBe(true);
+  });
+
+  it("is of tf.data the iterators of the slow call, and the pipelines per step", () => {
+    const report = (self_us: number, total_ms: number) => ({
+      graph: [{ name: "Map", self_us }, { name: "BatchV2", self_us: 5 }, { name: "Map", self_us: 1 }],
+      pipelines: [{ host: "a", name: "Host:0", total_ms, calls: 10 }, { host: "b", name: "Host:0", total_ms, calls: 10 }],
+      bottleneck: { iterator: "Map", self_us },
+    }) as unknown as Report;
+    const [iterators, pipelines] = comparablesOf("tf-data") as [Comparable, Comparable];
+    const [mine, theirs] = [report(99, 30), report(9, 10)];
+    const counts = { mine: 10, theirs: 5 };
+    expect(table(compared(iterators, iterators.rows(mine) ?? [], iterators.rows(theirs) ?? [], counts))).toEqual([
+      { iterator: "Map", this: 100, other: 10, difference: 90, change_percent: 900 },
+      { iterator: "BatchV2", this: 5, other: 5, difference: 0, change_percent: 0 },
+    ]);
+    expect(table(compared(pipelines, pipelines.rows(mine) ?? [], pipelines.rows(theirs) ?? [], counts))).toEqual([
+      { pipeline: "Host:0", this: 6, other: 4, difference: 2, change_percent: 50, this_count: 2, other_count: 4 },
+    ]);
+    expect(iterators.lines?.(mine, { ...theirs, bottleneck: null } as Report)).toEqual(["Bottleneck here: Map, 99.0 µs of its own. In the other: none, no call was slow."]);
+  });
+
+  it("is nothing of a tool that is not known", () => {
+    expect([comparablesOf("zork"), comparablesOf("constructor")]).toEqual([[], []]);
   });
 
   it.each(["steps", "idle", "op-shapes", "sequences", "op-stats"])("is unknown where the report of %s came without its rows", (tool) => {

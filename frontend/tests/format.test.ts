@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Cell, Field } from "../src/api";
-import { bytes, cellText, cellWithUnit, columnFormat, duration, exact, fieldLabel, fixed, percent, short, unitLabel, when, words } from "../src/format";
+import { bytes, cellText, cellWithUnit, columnFormat, duration, exact, fieldLabel, fixed, inUnit, percent, short, unitLabel, visible, when, words } from "../src/format";
+import { termsOf } from "../src/terms";
 
 const field = (name: string, unit: string, kind: Field["kind"] = "float"): Field => ({ name, unit, doc: "", kind });
 
@@ -10,7 +11,11 @@ describe("durations", () => {
     [0.000003, "3.00 ns"],
     [0.435, "435 µs"],
     [0.0004351, "435 ns"],
-    [9.996, "10.00 ms"],
+    [9.996, "10.0 ms"],
+    [999.57, "1.00 s"],
+    [0.99957, "1.00 ms"],
+    [59990, "1 min 0 s"],
+    [119600, "2 min 0 s"],
     [21.310352, "21.3 ms"],
     [177.592167, "178 ms"],
     [1065.723, "1.07 s"],
@@ -94,5 +99,44 @@ describe("labels", () => {
     const now = new Date(2026, 10, 21);
     expect(when(new Date(2026, 10, 12, 14, 3).getTime() / 1000, now)).toBe("12 Nov, 14:03");
     expect(when(new Date(2020, 11, 1, 9, 5).getTime() / 1000, now)).toBe("1 Dec 2020, 09:05");
+  });
+});
+
+describe("single times", () => {
+  it.each([
+    [1186256, "us", "1,186 ms"],
+    [60324, "us", "60.32 ms"],
+    [98153, "ms", "98.15 s"],
+    [9999, "us", "9,999 us"],
+    [0.0012, "ms", "1.200 us"],
+    [123456, "s", "123,456 s"],
+    [0, "us", "0 us"],
+    [50000, "count", "50,000 count"],
+    [null, "ms", "– ms"],
+  ] as const)("%s %s is %s", (value, unit, text) => {
+    const [number, shown] = inUnit(value, unit);
+    expect(`${cellText(number, shown)} ${shown}`).toBe(text);
+  });
+});
+
+describe("values of many units in one column", () => {
+  it("have each as many decimals as its own size needs", () => {
+    const values: Cell[] = [265.4321, 0.009, 40.1749, 0, null];
+    expect(values.map(columnFormat(field("mean", ""), values))).toEqual(["265.4", "0.00900", "40.17", "0", "–"]);
+  });
+});
+
+describe("terms", () => {
+  it("are in words where a column holds terms, and names stay as they are", () => {
+    expect(["device_compute", "kernel_gap", "read_on_demand", "cudnn_batch_norm"].map(termsOf("category") ?? String)).toEqual(["Device compute", "Kernel gap", "Read on demand", "cudnn_batch_norm"]);
+    expect(termsOf("bottleneck")?.("device_collectives")).toBe("Collectives");
+    expect(termsOf("name")).toBeNull();
+  });
+});
+
+describe("signs that cannot be seen", () => {
+  it("do not turn round the text that follows them", () => {
+    expect(visible("a\u202eb\u0007c\u200b")).toBe("a\ufffdb\ufffdc\ufffd");
+    expect(visible("größer → 3×5 µs")).toBe("größer → 3×5 µs");
   });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Field } from "../src/api";
 import { fromRows, nextSort, parseSort, shownFields, toCsv, toTsv, viewOf } from "../src/table/model";
-import { share, wishes } from "../src/table/widths";
+import { roomFor, share, wishes } from "../src/table/widths";
+import { sentence, tailOf } from "../src/ui/basics";
 import { cellText } from "../src/format";
 
 const FIELDS: Field[] = [
@@ -64,10 +65,38 @@ describe("out of the page", () => {
 describe("widths", () => {
   it("fill what is available, and give numbers what they need", () => {
     const formats = FIELDS.map((field) => (value: Parameters<typeof cellText>[0]) => cellText(value, field.unit));
-    const wanted = wishes(DATA, FIELDS, formats, 7);
+    const wanted = wishes(DATA, FIELDS, formats, (text, bold) => text.length * (bold ? 7.5 : 7));
     const widths = share(wanted, 900);
     expect(widths.reduce((sum, width) => sum + width, 0)).toBe(900);
     widths.forEach((width, index) => expect(width).toBeGreaterThanOrEqual(wanted[index]?.least ?? 0));
     expect(share(wanted, 100)).toEqual(wanted.map((wish) => wish.least));
   });
+
+  it("leave space for the dots of a name that is cut", () => {
+    const measure = (text: string) => 2 * text.length;
+    expect(roomFor("short", 10, measure)).toBe(5);
+    expect(roomFor("a".repeat(30), 40, measure)).toBe(18);
+    expect(roomFor("a".repeat(30), -3, measure)).toBe(0);
+  });
+
+  it.each([
+    ["a/long/name/of/an/op", 40, 0],
+    ["a/long/name/of/an/op", 12, 6],
+    ["a/long/name/of/an/op", 0, 4],
+    ["a name of more than two dozen letters", undefined, 12],
+    ["short", undefined, 0],
+  ])("of %s keeps with room for %s the last %i signs", (text, room, kept) => expect(tailOf(text, room)).toBe(kept));
+});
+
+describe("sentences of a report", () => {
+  it.each([
+    ["no counters: record them", "No counters: record them"],
+    ["host-bound: the device waits", "Host-bound: the device waits"],
+    ["mklcpu: 34 MiB", "mklcpu: 34 MiB"],
+    ["cpu, cuda:0: no totals", "cpu, cuda:0: no totals"],
+    ["calls longer than 50 us", "Calls longer than 50 µs"],
+    ["Launch-bound", "Launch-bound"],
+    ["vm: most of it in device_compute", "vm: most of it in device compute"],
+    ["log, evaluate and save", "Log, evaluate and save"],
+  ])("%s", (text, shown) => expect(sentence(text)).toBe(shown));
 });

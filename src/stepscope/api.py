@@ -16,7 +16,7 @@ from stepscope.analysis.grouping import forest_columns, restore_forest
 from stepscope.analysis.registry import TOOLS, Tool, tool_named
 from stepscope.analysis.step_range import StepRange, choose, only_steps
 from stepscope.cache import Cache, cache_key
-from stepscope.errors import Problem, StepscopeError, UnreadableError
+from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError
 from stepscope.formats import progress as reading
 from stepscope.formats import store
 from stepscope.formats.session import HostFile, Session, find_session, pick_host
@@ -195,7 +195,7 @@ class LoadedProfile:
         self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
         self._bytes_read[file.host] = 0
         with reading.listening(lambda nbytes: self._note_read(file, nbytes)):
-            trace = _read(file)
+            trace = _read_trace(file)
         self._bytes_read[file.host] = file.size or 0
         self._events_read[file.host] = len(trace.events)
         if len(trace.events) >= WORTH_KEEPING:
@@ -248,7 +248,7 @@ class LoadedProfile:
         for file in files:
             try:
                 answers.append(ask(file))
-            except UnreadableError as error:
+            except InputError as error:
                 if len(files) == 1:
                     raise
                 problems.append(error.problem)
@@ -334,7 +334,7 @@ for _tool in TOOLS:
     setattr(LoadedProfile, _tool.method, _method_of(_tool))
 
 
-def _read(file: HostFile) -> HostTrace:
+def _read_trace(file: HostFile) -> HostTrace:
     """Reads a host's file, and imports what decodes it while the disk or the network is at work."""
     if file.format.takes_pieces and (file.size or 0) >= _WORTH_PIECES_BYTES:
         return file.format.read(reading.told(store.read_pieces(file.path)), file.path, file.host)

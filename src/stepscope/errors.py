@@ -18,6 +18,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with what it counts, for messages.
+
+    >>> counted(1, "event"), counted(2500, "event")
+    ('1 event', '2,500 events')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong, told completely enough to act on.

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace
+
+
+@dataclass
+class _Turn:
+    """Whose turn it is with one key, and how many threads have it or wait for it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    threads: int = 0
 
 
 class TraceShelf:
@@ -25,7 +34,7 @@ class TraceShelf:
     def __init__(self, max_bytes: int = 0) -> None:
         self.max_bytes = max_bytes
         self._traces: OrderedDict[Hashable, HostTrace] = OrderedDict()
-        self._being_made: dict[Hashable, threading.Lock] = {}
+        self._turns: dict[Hashable, _Turn] = {}
         self._lock = threading.Lock()
 
     def __contains__(self, key: Hashable) -> bool:
@@ -42,22 +51,31 @@ class TraceShelf:
             make: decodes the trace.
             expected_bytes: about how much memory it will take.
         """
-        with self._lock:
-            maker = self._being_made.setdefault(key, threading.Lock())
-        with maker:
+        with self._turn(key):
             found = self._found(key)
             if found is not None:
                 return found
             self._make_room(expected_bytes)
-            try:
-                trace = make()
-            finally:
-                with self._lock:
-                    self._being_made.pop(key, None)
+            trace = make()
             with self._lock:
                 self._traces[key] = trace
         self._make_room(0)
         return trace
+
+    @contextmanager
+    def _turn(self, key: Hashable) -> Iterator[None]:
+        """A context that one thread at a time has for a key."""
+        with self._lock:
+            turn = self._turns.setdefault(key, _Turn())
+            turn.threads += 1
+        try:
+            with turn.lock:
+                yield
+        finally:
+            with self._lock:
+                turn.threads -= 1
+                if not turn.threads:
+                    del self._turns[key]
 
     def drop(self, wanted: Callable[[Hashable], bool]) -> None:
         """Lets go of the traces whose key is `wanted`."""
@@ -103,7 +121,7 @@ def _array_bytes(value: Any, seen: set[int]) -> int:
     if hasattr(value, "nbytes") and hasattr(value, "base"):
         return _owned_bytes(value, seen)
     if is_dataclass(value) and not isinstance(value, type):
-        return sum(_array_bytes(getattr(value, field.name), seen) for field in fields(value))
+        return sum(_array_bytes(getattr(value, each.name), seen) for each in fields(value))
     if isinstance(value, dict):
         return sum(_array_bytes(item, seen) for item in list(value.values()))
     if isinstance(value, list | tuple):

@@ -166,7 +166,7 @@ def test_details_are_those_of_the_trace(page, page_server):
         )
     )
     assert page.locator(".tl-details h2").inner_text() == "kernel"
-    assert facts["Start"] == f"{trace.events.start_ps[kernel] / MS:.6f} ms"
+    assert facts["Start"] == f"{trace.events.start_ps[kernel] / MS:.3f} ms"
     assert facts["Duration"] == f"{trace.events.duration_ps[kernel] / MS:.3f} ms"
     assert facts["Step"] == "train 1"
     assert page.locator(".tl-flows .tl-spot-name").first.inner_text() == "launch"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import urllib.parse
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from browsing import await_address, settle
+from browsing import await_address, settle, store_profile
+from draw import Sort, draw
 from playwright.sync_api import expect
-from test_pages import CORPUS, TF, TORCH, downloaded, said, same, show
+from test_pages import CORPUS, TF, TORCH, downloaded, said, same, show, shown_rows
 
 from stepscope.analysis.registry import TOOLS
+from stepscope.model import EventKind, HostTrace, LineKind, TraceBuilder
 
 QWEN, RANKS, WORKERS4 = "torch-h100-qwen", "torch-multirank", "torch-v100-resnet50-workers4"
 # A table of a page, and the list of the JSON that holds its rows.
@@ -249,22 +252,23 @@ def test_kernels_of_two_sessions_are_compared_step_for_step(page, page_server, c
     assert sizes == sorted(sizes, reverse=True)
 
 
-def side_by_side(page: Any) -> list[dict[str, str]]:
-    """The rows of the comparison; one of a few rows has no CSV, its numbers are those that its cells explain."""
-    table = page.locator("[data-table=compare]")
+def side_by_side(page: Any, name: str = "compare") -> list[dict[str, str]]:
+    """The rows of a comparison; one of a few rows has no CSV, its numbers are those that its cells explain."""
+    table = page.locator(f"[data-table={name}]")
     table.wait_for()
     if table.get_by_role("button", name="CSV").count():
-        return downloaded(page, "compare")
+        return downloaded(page, name)
     return page.evaluate(  # type: ignore[no-any-return]
-        """() => {
-            const table = document.querySelector('[data-table=compare]');
+        """name => {
+            const table = document.querySelector(`[data-table=${name}]`);
             const names = [...table.querySelectorAll('.head button')].map(each => each.dataset.hintTitle.split(' ')[0]);
             const value = cell => (cell.dataset.hintValue ?? cell.textContent).trim().split(' ')[0];
             const text = cell => cell.classList.contains('unknown') ? '' : value(cell);
             return [...table.querySelectorAll('.grid-row')].map(row => Object.fromEntries(
                 [...row.querySelectorAll('.cell')].map((cell, at) =>
                     [names[at], cell.classList.contains('right') ? text(cell) : cell.textContent.trim()])));
-        }"""
+        }""",
+        name,
     )
 
 
@@ -293,6 +297,7 @@ def test_what_a_page_compares_is_all_of_its_report(page, page_server, corpus, ca
     mine, theirs, is_total, in_all = LAID_SIDE_BY_SIDE[tool]
     show(page, page_server, tool, mine, **{"with": page_server.session(theirs)})
     rows = side_by_side(page)
+    assert page.evaluate(UNEXPLAINED) == []
 
     sides = [page_server.logdir / name for name in (mine, theirs)]
     overviews = [said(capsys, "overview", path) for path in sides]
@@ -302,6 +307,94 @@ def test_what_a_page_compares_is_all_of_its_report(page, page_server, corpus, ca
         shown = sum(float(row[side] or 0) for row in rows)
         assert shown > 0
         assert shown == pytest.approx(in_all(said(capsys, tool, path)) / steps)
+
+
+# R reads from M, a map.
+ITERATORS = {
+    "R": Sort(EventKind.ITERATOR, "Iterator::Root", stats={"id": 1}),
+    "M": Sort(EventKind.ITERATOR, "Iterator::Root::Map", stats={"id": 2, "parent_id": 1}),
+}
+SLOW_MAP, QUICK_MAP = (
+    """
+    host main | M0--------- M1---------
+    host main | R---------  R---------
+    host main |  M-------    M-------
+    """,
+    """
+    host main | M0--------- M1---------
+    host main | R--         R--
+    host main |  M           M
+    """,
+)
+
+
+def test_the_iterators_and_pipelines_of_two_sessions_are_compared(page, page_server, capsys):
+    for name, picture in (("slow-map", SLOW_MAP), ("quick-map", QUICK_MAP)):
+        store_profile(page_server.logdir, name, draw(picture, ITERATORS))
+    paths = [page_server.logdir / "plugins" / "profile" / name for name in ("slow-map", "quick-map")]
+    mine, theirs = (said(capsys, "tf-data", path) for path in paths)
+    assert mine["bottleneck"]["iterator"] == "Map"
+    show(page, page_server, "tf-data", "slow-map", **{"with": page_server.session("quick-map")})
+
+    iterators = side_by_side(page)
+    assert {row["iterator"]: (float(row["this"]), float(row["other"])) for row in iterators} == {
+        node["name"]: (node["self_us"], other["self_us"])
+        for node, other in zip(mine["graph"], theirs["graph"], strict=True)
+        if node["self_us"] or other["self_us"]
+    }
+    (pipeline,) = side_by_side(page, "compare-2")
+    steps = [len(said(capsys, "overview", path)["steps"]) for path in paths]
+    for side, report, count in zip(("this", "other"), (mine, theirs), steps, strict=True):
+        assert float(pipeline[side]) == pytest.approx(report["pipelines"][0]["total_ms"] / count)
+    expect(page.locator(".compare-said")).to_contain_text("Bottleneck here: Map")
+
+
+def test_what_is_advised_of_two_sessions_is_compared(page, page_server, corpus, capsys):
+    show(page, page_server, "advice", TORCH, **{"with": page_server.session(WORKERS4)})
+    rows = side_by_side(page)
+
+    for side, name in (("this", TORCH), ("other", WORKERS4)):
+        saved: dict[str, float] = {}
+        for advice in said(capsys, "advice", page_server.logdir / name)["advice"]:
+            if advice["predicted_step_time_ms"] is not None:
+                kind = advice["class"].replace("_", " ")
+                saved[kind] = max(saved.get(kind, 0), advice["step_time_ms"] - advice["predicted_step_time_ms"])
+        shown = {row["advice"]: float(row[side]) for row in rows if row[side]}
+        assert shown == pytest.approx({kind: ms for kind, ms in saved.items() if ms})
+    expect(page.locator(".compare-said").first).to_contain_text("here only: input python")
+
+
+def counting_trace(host: str, means: Mapping[str, float]) -> HostTrace:
+    """Two samples of each counter, of which these are the means."""
+    builder = TraceBuilder(host)
+    line = builder.line(builder.plane("System"), "_counters_", kind=LineKind.COUNTERS)
+    for counter, mean in means.items():
+        for at, value in enumerate((mean - 1, mean + 1)):
+            line.event(counter, at * 10**10, 0, EventKind.COUNTER, {"counter_value": value})
+    return builder.build()
+
+
+def test_how_busy_the_machines_of_two_sessions_were_is_compared(page, page_server):
+    both = {"CPU machine %": 90.0, "GPU 0 power W": 300.0}
+    traces = counting_trace("a", both), counting_trace("b", {"CPU machine %": 70.0})
+    store_profile(page_server.logdir, "busy", *traces)
+    store_profile(page_server.logdir, "calm", counting_trace("c", {"CPU machine %": 20.0}))
+    show(page, page_server, "system", "busy", **{"with": page_server.session("calm")})
+
+    rows = {row["counter"]: (row["this"], row["other"]) for row in side_by_side(page)}
+    assert rows == {"CPU machine": ("80", "20"), "GPU 0 power": ("300", "")}
+    expect(page.locator(".comparison .bad, .comparison .good")).to_have_count(0)
+    page.locator("[data-table=counters] .grid-row").first.click()
+    expect(page.get_by_role("dialog").get_by_role("link", name="in the timeline")).to_have_count(1)
+
+
+def test_the_timeline_says_that_it_compares_nothing(page, page_server):
+    other = page_server.session("two-hosts")
+    show(page, page_server, "timeline", "drawn", **{"with": other})
+    note = page.get_by_role("note")
+    expect(note).to_contain_text("shows the open session alone")
+    note.get_by_role("link").click()
+    await_address(page, "#/timeline?", f"session={other}", f"with={page_server.session('drawn')}")
 
 
 def test_step_times_of_two_sessions_are_compared_by_their_spread(page, page_server, corpus, capsys):
@@ -347,6 +440,31 @@ def test_a_comparison_stays_in_the_address_swaps_and_ends(page, page_server, cor
     expect(page.locator(".comparison")).to_have_count(0)
 
 
+def test_the_list_of_sessions_stays_in_the_window_and_goes_by_arrows(page, page_server):
+    page.set_viewport_size({"width": 1024, "height": 800})
+    show(page, page_server, "overview", "drawn")
+    page.get_by_role("button", name="Compare with").focus()
+    page.keyboard.press("Enter")
+    box = page.locator(".menu-pane").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 1024
+    assert page.evaluate("[scrollX, document.querySelector('.frame')?.scrollLeft ?? 0]") == [0, 0]
+
+    page.keyboard.type("two-hosts")
+    for key in ("ArrowDown", "ArrowDown", "Enter"):  # past the button that looks for new sessions
+        page.keyboard.press(key)
+    await_address(page, "#/overview?", f"with={page_server.session('two-hosts')}")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Compared with")
+
+
+def test_terms_are_in_words_and_their_csv_as_the_report_has_them(page, page_server, corpus, capsys):
+    show(page, page_server, "pod-viewer", TF)
+    assert {"Device compute"} == {row[-1] for row in shown_rows(page, "workers")}
+    cells = downloaded(page, "rows")
+    rows = said(capsys, "pod-viewer", page_server.logdir / TF)["rows"]
+    assert [cell["bottleneck"] for cell in cells] == [row["bottleneck"] for row in rows]
+
+
 def test_steps_of_one_session_are_compared(page, page_server, corpus, capsys):
     path = page_server.logdir / TORCH
     mean, other = (
@@ -358,12 +476,20 @@ def test_steps_of_one_session_are_compared(page, page_server, corpus, capsys):
     expect(page.locator(".compare-line span").first).to_have_attribute("data-hint-value", f"{mean} ms, {other} ms")
 
 
+def test_every_page_shows_its_comparison_however_many_were_looked_at_before(page, page_server):
+    other = page_server.session("two-hosts")
+    tools = [each.name for each in TOOLS]
+    for tool in (*tools, *tools):  # more answers than the page keeps, among them one that every page needs
+        show(page, page_server, tool, "drawn", **{"with": other})
+        assert page.locator("main .state.failed").count() == 0, tool
+
+
 def test_what_is_compared_and_is_not_there_says_so(page, page_server, page_problems):
     show(page, page_server, "overview", "drawn", **{"with": "nothing"})
     expect(page.locator(".comparison").get_by_role("alert")).to_contain_text("nothing")
     expect(page.locator(".verdict")).to_have_count(1)
-    show(page, page_server, "advice", "drawn", **{"with": page_server.session("two-hosts")})
-    expect(page.locator(".comparison").get_by_role("link", name="Kernels")).to_have_count(1)
+    show(page, page_server, "memory-profile", TF, **{"with": page_server.session("drawn")})
+    expect(page.locator(".comparison")).to_contain_text("The other has nothing for this page")
 
     assert all("404" in problem for problem in page_problems)
     page_problems.clear()

@@ -68,7 +68,7 @@ export function Chart({ label, option, height, marks, onPick, onPoint, onZoom }:
   return (
     <div class="chart" role="img" aria-label={label} data-marks={marks} data-drawn={ready}>
       {!ready && <Loading what="Drawing" />}
-      <div ref={box} style={{ height: `${height}px` }} />
+      <div ref={box} class="chart-box" style={{ minHeight: `${height}px` }} />
     </div>
   );
 }

@@ -62,7 +62,7 @@ export function stackedColumns(columns: readonly Column[], look: ColumnsLook): E
       name: look.xName,
       nameLocation: "middle",
       nameGap: columns.some((column) => column.label.includes("\n")) ? 40 : 24,
-      axisLabel: { color: palette.muted, fontSize: 11, lineHeight: 15, hideOverlap: true, ...(columns.length <= 10 && columns.some((column) => column.label.length > 8) ? { interval: 0, width: 110, overflow: "break" } : {}) },
+      axisLabel: { color: palette.muted, fontSize: 11, lineHeight: 15, hideOverlap: true, ...labelled(columns), ...(columns.length <= 10 && columns.some((column) => column.label.length > 8) ? { interval: 0, width: 110, overflow: "break" } : {}) },
       nameTextStyle: { color: palette.muted, fontSize: 11 },
       axisLine: { show: true, lineStyle: { color: palette.strong } },
       splitLine: { show: false },
@@ -86,6 +86,15 @@ export function stackedColumns(columns: readonly Column[], look: ColumnsLook): E
     })),
   };
 }
+
+/** Of many columns every second, fifth, tenth ... is labelled, so that the labels stand evenly. */
+function labelled(columns: readonly Column[]): { interval?: number } {
+  if (columns.length <= MOST_LABELS) return {};
+  const each = [2, 5, 10, 20, 50, 100, 200, 500].find((stride) => columns.length / stride <= MOST_LABELS) ?? Math.ceil(columns.length / MOST_LABELS);
+  return { interval: each - 1 };
+}
+
+const MOST_LABELS = 24;
 
 /** The mean as a dashed line, and a mark above steps that are far from it. */
 function marks(columns: readonly Column[], { palette, mean_ms }: ColumnsLook): Record<string, unknown> {

@@ -53,12 +53,18 @@ export function categoryOf(kind: string, where: "host" | "device" = "device"): C
   if (isCategory(name)) return name;
   if (/^(idle|others?|unknown)$/.test(name)) return "other";
   if (/nccl|rccl|all[-_ ]?reduce|all[-_ ]?gather|all[-_ ]?to[-_ ]?all|reduce[-_ ]?scatter|collective|param_comms|broadcast_coalesced/.test(name)) return "device_collectives";
-  if (/host to device|h2d|htod|infeed|dataloader|^input( wait)?$|iterator::|tf\.data|enqueue|^read_|preprocess/.test(name)) return "input";
+  if (/^dataset$|host to device|h2d|htod|infeed|dataloader|^input( wait)?$|iterator::|tf\.data|enqueue|^read_|preprocess/.test(name)) return "input";
   if (/device to host|d2h|dtoh|outfeed/.test(name)) return "output";
   if (/device to device|d2d|dtod|p2p|\bsend\b|\brecv\b|memcpy|^copy|copy_?$/.test(name)) return "device_to_device";
   if (/compil/.test(name)) return "compilation";
   if (where === "host" && /launch/.test(name)) return "kernel_launch";
   return where === "host" ? "host_compute" : "device_compute";
+}
+
+/** The category of an op: its type says more than its name, unless it says nothing. */
+export function categoryOfOp(type: string, name: string, where: "host" | "device"): Category {
+  const found = categoryOf(type, where);
+  return found === "host_compute" || found === "device_compute" ? categoryOf(name, where) : found;
 }
 
 /** Red, green and blue of `#rrggbb`, 0-255. */

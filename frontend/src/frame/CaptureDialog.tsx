@@ -4,11 +4,11 @@ import { asApiError, getJson, send, type ApiError } from "../api";
 import { bytes } from "../format";
 import { refreshSessions } from "../session";
 import { remember, remembered } from "../storage";
-import { Failed, sentence } from "../ui/basics";
+import { Failed } from "../ui/basics";
 import { Dialog } from "../ui/dialog";
 import { Icon } from "../ui/icons";
 import { openSessionNamed } from "./SessionPicker";
-import { checked, fromForm, USUAL, type CaptureForm } from "./captureForm";
+import { checked, fromForm, isToldByWorkers, USUAL, type CaptureForm } from "./captureForm";
 
 interface Worker {
   readonly address: string;
@@ -27,6 +27,7 @@ interface CaptureState {
 
 const POLL_MS = 400;
 const MOST_LOOKS = 25;
+const ENDINGS: Readonly<Record<string, string>> = { done: "The capture is done", failed: "The capture failed", cancelled: "The capture was cancelled" };
 const ENDED = /^(done|finished|failed|cancelled|canceled|error|ready|partial)$/;
 
 export function CaptureDialog({ onClose }: { onClose: () => void }) {
@@ -164,19 +165,19 @@ function Running({ id, onAgain, onOpened }: { id: string; onAgain: () => void; o
     <div class="running">
       <div class="running-head" role="status">
         {!ended && !error && <span class="spinner" aria-hidden="true" />}
-        <strong>{ended ? sentence(state.state) : "Capturing"}</strong>
+        <strong>{ended ? (ENDINGS[state.state] ?? `The capture ended: ${state.state}`) : "Capturing"}</strong>
         {!ended && typeof state?.seconds_left === "number" && <span class="countdown">{Math.ceil(state.seconds_left)} s left</span>}
       </div>
       <ul class="workers">
         {(state?.workers ?? []).map((worker) => (
-          <li key={worker.address} class={worker.state}>
+          <li key={worker.address} class={worker.state} {...(worker.state === "failed" ? { role: "alert" } : {})}>
             <span class="worker-name">{worker.address}</span>
             <span class="worker-state">{worker.state}</span>
             <span class="muted">{[worker.message, worker.bytes ? bytes(worker.bytes) : ""].filter(Boolean).join(" · ")}</span>
           </li>
         ))}
       </ul>
-      {failure && (
+      {failure && !isToldByWorkers(state.workers, failure) && (
         <p class="form-error" role="alert">
           {failure}
         </p>

@@ -1,7 +1,7 @@
 /** What the open session is compared with: another session, or other steps. */
 import { useState } from "preact/hooks";
 import { setParams } from "../router";
-import { other, otherId, otherSteps, sessionId, sessions } from "../session";
+import { other, otherId, otherSteps, sessionId, sessions, shortRun } from "../session";
 import { LongName } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
@@ -11,7 +11,7 @@ import { SessionList } from "./SessionPicker";
 
 export function otherName(): string {
   const id = otherId.value;
-  const run = id === sessionId.value ? "this session" : (sessions.value?.sessions.find((each) => each.id === id)?.run ?? other.value?.state?.run ?? id ?? "");
+  const run = id === sessionId.value ? "this session" : shortRun(sessions.value?.sessions.find((each) => each.id === id)?.run ?? other.value?.state?.run ?? id ?? "");
   return otherSteps.value ? `${run}, steps ${otherSteps.value}` : run;
 }
 

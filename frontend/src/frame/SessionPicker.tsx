@@ -2,13 +2,16 @@
 import { useMemo, useState } from "preact/hooks";
 import type { SessionInfo } from "../api";
 import { bytes, cellText, duration, when } from "../format";
-import { fact, refreshSessions, session, sessionId, sessionInfo, sessions } from "../session";
+import { fact, refreshSessions, session, sessionId, sessionInfo, sessions, shortRun } from "../session";
 import { go, route, withParams } from "../router";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
 import { LongName } from "../ui/basics";
 
 const FRAMEWORKS: Readonly<Record<string, string>> = { tensorflow: "TensorFlow", jax: "JAX", pytorch: "PyTorch" };
+
+/** What the files of a session are. */
+const FORMATS: Readonly<Record<string, string>> = { xspace: "xplane.pb", kineto: "trace.json" };
 
 export function frameworkName(name: unknown): string {
   return typeof name === "string" ? (FRAMEWORKS[name] ?? name) : "";
@@ -27,7 +30,7 @@ export function SessionPicker() {
       buttonClass="picker session-picker"
       button={
         <>
-          <span class="picker-main">{info ? <LongName text={info.run} /> : (session.value?.run ?? "No session")}</span>
+          <span class="picker-main">{info ? <LongName text={shortRun(info.run)} whole={info.run} /> : (session.value?.run ?? "No session")}</span>
           <span class="picker-note">{facts()}</span>
           <Icon name="down" size={14} />
         </>
@@ -70,7 +73,7 @@ export function SessionList({ chosen, onPick }: SessionListProps) {
     <div class="session-list">
       <div class="filter">
         <Icon name="search" size={16} />
-        <input type="search" aria-label="Search sessions" placeholder="Search sessions" value={text} autofocus ref={(box) => box?.focus()} onInput={(event) => setText(event.currentTarget.value)} />
+        <input type="search" aria-label="Search sessions" placeholder="Search sessions" value={text} ref={(box) => box?.focus({ preventScroll: true })} onInput={(event) => setText(event.currentTarget.value)} />
         <button type="button" class="icon-button" aria-label="Look for new sessions" onClick={() => void refreshSessions()}>
           <Icon name="reload" size={16} />
         </button>
@@ -86,7 +89,7 @@ export function SessionList({ chosen, onPick }: SessionListProps) {
             >
               <span class="choice-main">{each.run}</span>
               <span class="choice-note">
-                {when(each.modified)} · {each.hosts.length === 1 ? "1 host" : `${each.hosts.length} hosts`} · {bytes(each.bytes)} · {each.formats.join(", ")}
+                {when(each.modified)} · {each.hosts.length === 1 ? "1 host" : `${each.hosts.length} hosts`} · {bytes(each.bytes)} · {each.formats.map((format) => FORMATS[format] ?? format).join(", ")}
               </span>
               <span class="choice-path">{each.path}</span>
             </button>

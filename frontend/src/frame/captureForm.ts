@@ -78,3 +78,9 @@ function whole(text: string, least: number, most: number): number | null {
   const value = /^\s*\d+\s*$/.test(text) ? Number(text) : Number.NaN;
   return value >= least && value <= most ? value : null;
 }
+
+/** True if what went wrong is no more than what the workers that failed said themselves. */
+export function isToldByWorkers(workers: readonly { readonly state: string; readonly message: string }[], failure: string): boolean {
+  const said = workers.filter((worker) => worker.state === "failed").map((worker) => worker.message.replace(/ \(attempt \d+\)$/, ""));
+  return said.length > 0 && said.every((message) => message !== "" && failure.includes(message));
+}

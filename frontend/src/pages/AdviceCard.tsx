@@ -170,7 +170,7 @@ function Evidence({ advice }: { advice: Advice }) {
           {tool && !tool.missing && (
             <li>
               <a class="evidence-row" href={linkTo(advice.tool)}>
-                <Icon name={advice.tool} size={16} /> <span>{tool.title}</span>
+                <Icon name={advice.tool} size={16} /> <span>{tool.heading}</span>
               </a>
             </li>
           )}
@@ -190,7 +190,7 @@ function Evidence({ advice }: { advice: Advice }) {
 function RowLink({ row }: { row: EvidenceRow }) {
   const tool = toolEntry(row.tool);
   return (
-    <a class="evidence-row" href={evidenceLink(row)} {...hint(`${tool?.title ?? row.tool}: ${evidenceName(row)}`, "the row that this advice stands on; its time is per step", row.value_ms > 0 ? `${row.value_ms} ms` : "")}>
+    <a class="evidence-row" href={evidenceLink(row)} {...hint(`${tool?.heading ?? row.tool}: ${evidenceName(row)}`, "the row that this advice stands on; its time is per step", row.value_ms > 0 ? `${row.value_ms} ms` : "")}>
       <Icon name={row.tool} size={16} />
       <LongName text={evidenceName(row)} />
       {row.value_ms > 0 && <strong>{duration(row.value_ms)} a step</strong>}

@@ -1,4 +1,5 @@
 /** What a class of advice means, how it is found and how far it can be trusted, beside the advice itself. */
+import { termText } from "../terms";
 import { Drawer } from "../ui/dialog";
 import { paragraphs, pieces, rulesOf } from "./adviceDocs";
 
@@ -6,7 +7,7 @@ export default function AdviceDocs({ kind, onClose }: { kind: string; onClose: (
   const meaning = paragraphs(kind);
   const rules = rulesOf(kind);
   return (
-    <Drawer title={kind.replaceAll("_", " ")} onClose={onClose}>
+    <Drawer title={termText(kind)} onClose={onClose}>
       <div class="docs">
         {meaning.length ? <Text of={meaning} /> : <p class="muted">The documentation of this version has no section on this class: a rule of another package gave the advice.</p>}
         {rules.length > 0 && (

@@ -5,29 +5,36 @@ import { CATEGORY_PARTS } from "../charts/steps";
 import { otherName, stopComparing } from "../frame/ComparePicker";
 import { duration, percent } from "../format";
 import { linkTo } from "../router";
-import { answerAddress, other, otherAddress, otherId, otherSteps, sessionId, sessionInfo, steps } from "../session";
+import { answerAddress, other, otherAddress, otherId, otherSteps, sessionId, sessionInfo, shortRun, steps } from "../session";
 import { Table } from "../table/Table";
 import { tools } from "../tools";
 import { Card, Failed, Loading } from "../ui/basics";
+import { hint } from "../ui/hint";
 import { StackedBars } from "./Bars";
-import { COMPARABLE, type Comparable } from "./comparable";
+import { comparablesOf, type Comparable } from "./comparable";
 import { compared, isBeyondNoise, toneOf, type StepCounts } from "./compare";
-import { shapesText, shortKernel, shortPath } from "./names";
+import { counterName, shapesText, shortKernel, shortPath } from "./names";
 import type { OverviewReport } from "./reports";
 
 export function Comparison({ tool, answer }: { tool: string; answer: ToolAnswer }) {
-  const spec = COMPARABLE[tool];
-  const found = useResource<ToolAnswer>(spec ? otherAddress(tool) : null);
-  const mine = useResource<ToolAnswer<OverviewReport>>(spec ? answerAddress("overview") : null);
-  const theirs = useResource<ToolAnswer<OverviewReport>>(spec ? otherAddress("overview") : null);
+  const specs = comparablesOf(tool);
+  const able = specs.length > 0;
+  const found = useResource<ToolAnswer>(able ? otherAddress(tool) : null);
+  const mine = useResource<ToolAnswer<OverviewReport>>(able ? answerAddress("overview") : null);
+  const theirs = useResource<ToolAnswer<OverviewReport>>(able ? otherAddress("overview") : null);
   const failed = other.value?.error ?? unreadable() ?? (found.state === "failed" ? found.error : null);
   const ready = found.state === "ready" && mine.state === "ready" && theirs.state === "ready";
   return (
     <Card title={`Compared with ${otherName()}`} class="comparison table-card" actions={<Actions />}>
-      {!spec && <Elsewhere />}
-      {spec && failed && <Failed error={failed} />}
-      {spec && !failed && !ready && <Loading what={`Reading ${otherName()}`} />}
-      {spec && ready && (found.data.missing ? <p class="muted">The other has nothing for this page.</p> : <Difference tool={tool} spec={spec} mine={answer.report} theirs={found.data.report} overviews={[mine.data.report, theirs.data.report]} />)}
+      {!able && <Elsewhere />}
+      {able && failed && <Failed error={failed} />}
+      {able && !failed && !ready && <Loading what={`Reading ${otherName()}`} />}
+      {able && ready && (
+        <>
+          <StepTimeLine overviews={[mine.data.report, theirs.data.report]} />
+          {found.data.missing ? <p class="muted">The other has nothing for this page.</p> : specs.map((spec, at) => <Difference key={spec.measure} id={at ? `compare-${at + 1}` : "compare"} tool={tool} spec={spec} mine={answer.report} theirs={found.data.report} overviews={[mine.data.report, theirs.data.report]} />)}
+        </>
+      )}
     </Card>
   );
 }
@@ -58,7 +65,7 @@ function currentTool(): string {
 }
 
 function Elsewhere() {
-  const able = tools.value.filter((tool) => tool.name in COMPARABLE);
+  const able = tools.value.filter((tool) => comparablesOf(tool.name).length > 0);
   return (
     <p class="muted">
       This page shows the open session alone. Compared are:{" "}
@@ -73,6 +80,7 @@ function Elsewhere() {
 }
 
 interface DifferenceProps {
+  id: string;
   tool: string;
   spec: Comparable;
   mine: Report;
@@ -80,12 +88,13 @@ interface DifferenceProps {
   overviews: readonly [OverviewReport, OverviewReport];
 }
 
-const TEXTS = { kernel: shortKernel, call_site: shortPath, input_shapes: shapesText, kernels: (text: string) => text.split(CHAIN).map(shortKernel).join(CHAIN) };
+const TEXTS = { counter: counterName, kernel: shortKernel, call_site: shortPath, input_shapes: shapesText, kernels: (text: string) => text.split(CHAIN).map(shortKernel).join(CHAIN) };
 /** Between the kernels of a sequence. */
 const CHAIN = " -> ";
+const OF_DIFFERENCE = ["difference", "change_percent"];
 const LABELS = { this: "This", other: "Other", change_percent: "Change", this_count: "This, count", other_count: "Other, count" };
 
-function Difference({ tool, spec, mine, theirs, overviews }: DifferenceProps) {
+function Difference({ id, tool, spec, mine, theirs, overviews }: DifferenceProps) {
   const counts = stepCounts(overviews);
   const data = useMemo(() => {
     const sides = [spec.rows(mine), spec.rows(theirs)] as const;
@@ -94,19 +103,25 @@ function Difference({ tool, spec, mine, theirs, overviews }: DifferenceProps) {
   if (!data) return <p class="muted">One of them has more rows than are laid side by side here. Choose fewer steps, or compare the exports.</p>;
   return (
     <>
-      <StepTimeLine overviews={overviews} />
+      {spec.lines?.(mine, theirs).map((line) => (
+        <p class="compare-said" key={line}>
+          {line}
+        </p>
+      ))}
+      {spec.title && <h3 class="compare-title">{spec.title}</h3>}
       {tool === "overview" && <TwoBars overviews={overviews} />}
       {spec.isTotal && <p class="muted compare-note">{counts ? `Per step: totals over ${counts.mine} and ${counts.theirs} steps` : "Totals of the captures: no steps are known on one side, so that a longer capture has more of everything"}</p>}
       <Table
-        id="compare"
-        title={`Compared with ${otherName()}`}
+        id={id}
+        title={`${spec.title ?? "Compared"} with ${otherName()}`}
         data={data}
         texts={TEXTS}
         labels={LABELS}
-        signed={["difference", "change_percent"]}
+        columns={data.fields.filter((field) => !spec.keys.includes(field.name) || data.columns[field.name]?.some((value) => value !== null)).map((field) => field.name)}
+        signed={OF_DIFFERENCE}
         plain={data.rowCount <= 12}
         height={data.rowCount <= 12 ? "all" : "short"}
-        tone={(row, field) => (field === "difference" || field === "change_percent" ? toneOf(data, row) : null)}
+        tone={(row, field) => (!spec.isNeutral && OF_DIFFERENCE.includes(field) && data.columns[field]?.[row] !== null ? toneOf(data, row) : null)}
         empty="neither side has anything to compare"
       />
     </>
@@ -130,7 +145,7 @@ function StepTimeLine({ overviews: [mine, theirs] }: { overviews: readonly [Over
       <span data-hint-title="Mean step time" data-hint="of the complete steps, this and the other" data-hint-value={`${a.mean} ms, ${b.mean} ms`} tabIndex={0}>
         {duration(a.mean)} against {duration(b.mean)} a step
       </span>{" "}
-      <strong class={tone}>{`${change > 0 ? "+" : ""}${percent(change)}`}</strong>{" "}
+      <strong class={tone} tabIndex={0} {...hint("Change of the mean step time", "this less the other, as a share of the other; it counts as beyond noise if it is more than two standard errors of the steps' scatter", `${change} %`)}>{`${change > 0 ? "+" : ""}${percent(change)}`}</strong>{" "}
       {beyond === false && <span class="muted">within the scatter of the steps</span>}
     </p>
   );
@@ -143,7 +158,7 @@ function TwoBars({ overviews: [mine, theirs] }: { overviews: readonly [OverviewR
       label="The mean step of both"
       parts={parts}
       rows={[
-        { key: "this", label: "This", note: sessionInfo.value?.run ?? "", parts: mine.breakdown_ms },
+        { key: "this", label: "This", note: shortRun(sessionInfo.value?.run ?? ""), parts: mine.breakdown_ms },
         { key: "other", label: "Other", note: otherName(), parts: theirs.breakdown_ms },
       ]}
     />

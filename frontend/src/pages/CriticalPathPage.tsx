@@ -4,7 +4,7 @@ import { tableTitled, type Report, type ToolAnswer } from "../api";
 import type { Column } from "../charts/steps";
 import { CATEGORY_COLOUR, mix } from "../design/colours";
 import { palette } from "../design/theme";
-import { words } from "../format";
+import { termText } from "../terms";
 import { Card } from "../ui/basics";
 import { StackedBars, type BarPart } from "./Bars";
 import { ColumnGraph } from "./ColumnGraph";
@@ -65,8 +65,7 @@ function partsOf(rows: readonly Row[], surface: string): BarPart[] {
     compilation: c.compilation,
     other: c.other,
   };
-  const label = (part: string) => words(part).replace(/^./, (first) => first.toUpperCase());
-  return rows.map((row) => ({ key: String(row["part"]), label: label(String(row["part"])), colour: colours[String(row["part"])] ?? c.other, doc: String(row["meaning"] ?? "") }));
+  return rows.map((row) => ({ key: String(row["part"]), label: termText(String(row["part"])), colour: colours[String(row["part"])] ?? c.other, doc: String(row["meaning"] ?? "") }));
 }
 
 function Steps({ report, parts }: { report: PathReport; parts: readonly BarPart[] }) {

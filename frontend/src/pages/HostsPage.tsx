@@ -3,7 +3,8 @@ import { useMemo } from "preact/hooks";
 import { tableTitled, type Field, type Report, type ToolAnswer } from "../api";
 import type { Column } from "../charts/steps";
 import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL } from "../design/colours";
-import { duration, percent, words } from "../format";
+import { duration, percent } from "../format";
+import { termText } from "../terms";
 import { linkTo, route, setParams } from "../router";
 import { Card, Code, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
@@ -92,12 +93,12 @@ function toColumn(row: Row, link: StepLink): Column {
   const host = String(row["host"]);
   const device = String(row["device"] ?? "");
   return {
-    label: device && device !== "all" ? `${host}\n${device}` : host,
+    label: device ? `${host}\n${device === "all" ? "all devices" : device}` : host,
     title: workerName(row),
     total_ms: Number(row["duration_ms"] ?? 0),
     parts: partsOfRow(row),
     faint: row["complete"] === false,
-    foot: `bottleneck: ${words(String(row["bottleneck"] ?? "unknown"))}`,
+    foot: `bottleneck: ${termText(String(row["bottleneck"] ?? "unknown"))}`,
     href: link(Number(row["step"]), host),
   };
 }
@@ -118,7 +119,7 @@ function SlowestCard({ row, rows, docs, slowestDocs }: { row: Row | null; rows: 
       </p>
       {typeof behind === "number" && behind > 0 && rows.length > 1 && (
         <p class="muted" tabIndex={0} {...hint("Behind the median", docOf(slowestDocs, "behind_ms"), `${behind} ms`)}>
-          {duration(behind)} behind the median{row?.["extra"] ? `, most of it in ${words(String(row["extra"]))}` : ""}
+          {duration(behind)} behind the median{row?.["extra"] ? `, most of it in ${termText(String(row["extra"]))}` : ""}
         </p>
       )}
       <ul class="legend column">

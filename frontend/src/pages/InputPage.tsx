@@ -91,7 +91,7 @@ function DeviceSide({ report }: { report: InputReport }) {
   const link = useStepLinks();
   const columns = useMemo(() => (report.steps ?? []).map((row) => toColumn(row, link)), [report, link]);
   return (
-    <Card title="Device side" note="the time of each step, and what the devices waited for">
+    <Card title="Device side" note="the time of each step, and what the devices waited for" class="grows">
       {columns.length > 0 && <ColumnGraph label={`Time of ${columns.length} steps by category`} columns={columns} height={340} />}
     </Card>
   );

@@ -12,10 +12,10 @@ import { LAUNCH_LABELS } from "./labels";
 import { JoinedCard, useJoined } from "./joined";
 import { shortKernel } from "./names";
 import type { Row } from "./reports";
-import { TableCard } from "./sections";
+import { TableCard, whole } from "./sections";
 import { ToolPage } from "./ToolPage";
 
-interface KernelShare {
+interface KernelShare extends Row {
   readonly kernel: string;
   readonly occurrences: number;
   readonly total_us: number;
@@ -60,7 +60,7 @@ function Kernels({ report, sections }: ToolAnswer<KernelReport>) {
         <FactsCard sections={sections} />
       </div>
       <JoinedCard title="Kernels by op" id="kernels" rows={rows} columns={COLUMNS} labels={LABELS} texts={TEXTS} />
-      <TableCard section={tableTitled(sections, "Kernels of all ops")} tool="kernel-stats" id="all" heading="Kernels, whatever op launched them" labels={LABELS} />
+      <TableCard section={whole(tableTitled(sections, "Kernels of all ops"), report.by_kernel)} tool="kernel-stats" id="all" heading="Kernels, whatever op launched them" labels={LABELS} texts={TEXTS} />
       <TableCard section={tableTitled(sections, "Launches by stream")} tool="kernel-stats" id="streams" />
       <Card title="How the ops of kernels are known">
         <FigureRow section={figuresTitled(sections, "How the ops")} labels={{ device_time_us: "Device time", own_percent: "Said by the kernel", graph_percent: "From its graph", call_percent: "From the launching call", around_percent: "From the op around", unattributed_percent: "Unknown" }} />

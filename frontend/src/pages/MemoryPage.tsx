@@ -4,14 +4,15 @@ import { tableTitled, type Field, type Report, type Section, type TableSection, 
 import { Chart } from "../charts/Chart";
 import { MEMORY_COLOUR, memoryOverTime, type MemoryEvent } from "../charts/memory";
 import { palette } from "../design/theme";
-import { bytes, duration } from "../format";
+import { bytes, duration, percent } from "../format";
 import { intervalInTimeline } from "../links";
 import { route, setParams } from "../router";
 import type { TableData } from "../table/model";
 import type { RowLink } from "../table/RowDetails";
 import { useRows, type Rows } from "../table/rows";
 import { Table } from "../table/Table";
-import { Card, Code, Failed, Figure, Loading, Segmented, sentence } from "../ui/basics";
+import { Card, Failed, Figure, Loading, Segmented } from "../ui/basics";
+import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { nameLinks } from "./sections";
 import { ToolPage } from "./ToolPage";
@@ -47,7 +48,7 @@ function MemoryView({ report, sections }: ToolAnswer<MemoryReport>) {
   return (
     <>
       <Card title="Memory" actions={<MemoryPicker memories={memories} chosen={chosen} />}>
-        <Prose sections={sections} memory={chosen} />
+        <Peak memory={chosen} fills={fills} />
         <PeakFigures memory={chosen} sections={sections} />
       </Card>
       <OverTime memory={chosen} rows={events} manyHosts={report.hosts.length > 1} />
@@ -78,20 +79,32 @@ function MemoryPicker({ memories, chosen }: { memories: readonly Memory[]; chose
   );
 }
 
-/** What the report says of this memory. */
-function Prose({ sections, memory }: { sections: readonly Section[]; memory: Memory }) {
-  const peaks = sections.flatMap((section) => (section.kind === "prose" && section.title.startsWith("Peak") ? section.lines : []));
-  const starts = [`${memory.id} of ${memory.host}:`, `${memory.id}:`];
-  const lines = peaks.filter((line) => starts.some((start) => line.startsWith(start)));
-  if (!lines.length) return null;
+const NAMED = 3;
+
+/** How full the memory is when it is fullest, and of what. */
+function Peak({ memory, fills }: { memory: Memory; fills: Rows }) {
+  const { in_use_bytes: inUse, time_ms: at } = memory.peak;
+  if (inUse == null) return null;
+  const capacity = memory.capacity_bytes;
+  const full = capacity ? `${bytes(inUse)} of ${bytes(capacity)} (${percent((100 * inUse) / capacity)})` : bytes(inUse);
+  const largest = fills.state === "ready" ? Array.from({ length: Math.min(NAMED, fills.data.rowCount) }, (_, row) => row) : [];
+  const column = (name: string, row: number) => (fills.state === "ready" ? (fills.data.columns[name]?.[row] ?? null) : null);
   return (
-    <ul class="prose spaced">
-      {lines.map((line) => (
-        <li key={line}>
-          <Code text={sentence(line)} />
-        </li>
-      ))}
-    </ul>
+    <div class="peak">
+      <p class="verdict-line" data-hint-title="In use at the peak" data-hint="memory in use, stack and heap, at the moment of the capture when most was in use" data-hint-value={`${inUse} bytes`} tabIndex={0}>
+        At its peak, {full} is in use
+        {at != null && <span class="muted">{`, ${duration(at)} into the capture`}</span>}
+      </p>
+      {largest.length > 0 && (
+        <ul class="prose spaced">
+          {largest.map((row) => (
+            <li key={row} tabIndex={0} {...hint(String(column("op", row) ?? "unknown"), "bytes that it holds when the memory is fullest", `${column("allocated_bytes", row)} bytes`)}>
+              <strong>{bytes(Number(column("allocated_bytes", row)))}</strong> {String(column("op", row) ?? "unknown").replace(/^\((.*)\)$/, "$1")}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
   );
 }
 
@@ -149,7 +162,7 @@ function OverTime({ memory, rows, manyHosts }: { memory: Memory; rows: Rows; man
   const last = events.at(-1)?.time_ms;
   if (first === undefined || last === undefined) return null;
   const around = (at: number) => intervalInTimeline(Math.max(0, at - (last - first) / 50), at + (last - first) / 50, manyHosts ? memory.host : null);
-  const hasFree = events.some((event) => event.free_bytes !== null);
+  const hasFree = events.some((event) => (event.free_bytes ?? 0) > 0);
   const marks = events.filter((event) => (event.heap_bytes ?? event.in_use_bytes ?? 0) > 0).length;
   return (
     <Card

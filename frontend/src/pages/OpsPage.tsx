@@ -1,7 +1,7 @@
 /** Every op, on hosts and devices: shares as rings, all of them as a table. */
 import { useMemo } from "preact/hooks";
 import { figuresTitled, type Report, type ToolAnswer } from "../api";
-import { categoryOf, CATEGORY_COLOUR, mix, shades, type Palette } from "../design/colours";
+import { categoryOfOp, CATEGORY_COLOUR, mix, shades, type Palette } from "../design/colours";
 import { palette } from "../design/theme";
 import { decimal } from "../format";
 import { route, setParams } from "../router";
@@ -80,7 +80,7 @@ function Ops({ report, sections, idle }: ToolAnswer<OpsReport> & { idle: boolean
         rows={table}
         columns={columns}
         labels={LABELS}
-        mark={(data, row) => CATEGORY_COLOUR[categoryOf(String(data.columns["type"]?.[row] ?? ""), data.columns["where"]?.[row] === "host" ? "host" : "device")]}
+        mark={(data, row) => CATEGORY_COLOUR[categoryOfOp(String(data.columns["type"]?.[row] ?? ""), String(data.columns["name"]?.[row] ?? ""), data.columns["where"]?.[row] === "host" ? "host" : "device")]}
       />
     </>
   );
@@ -98,7 +98,8 @@ function slicesOf(report: OpsReport, where: "device" | "host", by: "type" | "op"
   const found = (report.distributions ?? []).filter((share) => share.where === where && share.by === by);
   const shown = found.filter((share) => idle || share.name !== "IDLE");
   const named = shown.filter((share) => !isRest(share.name));
-  const colours = shades(named.map((share) => categoryOf(share.name, where)), look.surface);
+  const types = by === "op" ? typesOf(report.rows ?? [], where) : new Map<unknown, string>();
+  const colours = shades(named.map((share) => categoryOfOp(types.get(share.name) ?? share.name, share.name, where)), look.surface);
   const slice = (share: Share, colour: string): Slice => ({
     name: share.name === "IDLE" ? "idle" : share.name,
     value: share.self_us,
@@ -108,6 +109,13 @@ function slicesOf(report: OpsReport, where: "device" | "host", by: "type" | "op"
   });
   const rest = shown.filter((share) => isRest(share.name)).map((share) => slice(share, mix(CATEGORY_COLOUR.other, look.surface, share.name === "IDLE" ? 0.65 : 0.35)));
   return named.length ? [...named.map((share, index) => slice(share, colours[index] as string)), ...rest] : [];
+}
+
+/** The type of each op; of several of one name that which takes longest, and therefore comes first. */
+function typesOf(rows: readonly Row[], where: "device" | "host"): Map<unknown, string> {
+  const types = new Map<unknown, string>();
+  for (const row of rows) if (row["where"] === where && !types.has(row["name"])) types.set(row["name"], String(row["type"] ?? ""));
+  return types;
 }
 
 function isRest(name: string): boolean {

@@ -31,6 +31,7 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
   "op-shapes": lazily(() => import("./ShapesPage")),
   syncs: lazily(() => import("./SyncsPage")),
   sequences: lazily(() => import("./SequencesPage")),
+  system: lazily(() => import("./SystemPage")),
 };
 
 export function PageOf({ tool }: { tool: string }) {

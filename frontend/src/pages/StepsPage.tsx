@@ -26,9 +26,11 @@ function Steps({ report, sections }: ToolAnswer<StepsReport>) {
   );
 }
 
-/** Categories in which no step spent any time only make the table wide. */
+/** Categories in which no step spent any time only make the table wide, and so do names that are the steps' numbers. */
 export function usualColumns(table: TableSection | null): string[] {
-  const isEmpty = (name: string) => isCategory(name) && (table?.columns?.[name] ?? [null]).every((value) => value === 0);
+  const valuesOf = (name: string) => table?.columns?.[name] ?? [null];
+  const numbers = valuesOf("step");
+  const isEmpty = (name: string) => (isCategory(name) ? valuesOf(name).every((value) => value === 0) : name === "name" && valuesOf(name).every((value, row) => value === String(numbers[row])));
   return (table?.fields ?? []).map((field) => field.name).filter((name) => !isEmpty(name));
 }
 

@@ -1,7 +1,7 @@
 /** The start page: why it is slow, what to change, what that gains; then the evidence. */
 import { useMemo } from "preact/hooks";
 import { figuresTitled, tableTitled, type Figures, type Section, type ToolAnswer } from "../api";
-import { categoryOf, CATEGORY_COLOUR } from "../design/colours";
+import { categoryOfOp, CATEGORY_COLOUR } from "../design/colours";
 import { duration } from "../format";
 import { linkTo } from "../router";
 import { frameworkName } from "../frame/SessionPicker";
@@ -22,6 +22,8 @@ export function SummaryPage() {
 function Summary({ report, sections }: ToolAnswer<OverviewReport>) {
   const steps = useGraphSteps(report);
   const topOps = tableTitled(sections, "Top");
+  // They are those of the devices, where any device worked.
+  const where = Number(figuresTitled(sections, "Placement")?.values["device_op_percent"] ?? 0) > 0 ? "device" : "host";
   return (
     <div class="summary">
       <Verdict report={report} sections={sections} steps={steps} />
@@ -43,7 +45,7 @@ function Summary({ report, sections }: ToolAnswer<OverviewReport>) {
         plain
         height="all"
         actions={<a href={linkTo("op-stats")}>All ops</a>}
-        mark={(row) => CATEGORY_COLOUR[categoryOf(String(report.top_ops[row]?.["category"] ?? ""))]}
+        mark={(row) => CATEGORY_COLOUR[categoryOfOp(String(report.top_ops[row]?.["category"] ?? ""), String(report.top_ops[row]?.["name"] ?? ""), where)]}
       />
     </div>
   );

@@ -35,7 +35,7 @@ export function ToolPage<R extends Report>({ tool, children, controls, headless 
           </div>
         </header>
       )}
-      {found.state === "loading" && <Loading what={`Working out ${entry?.title ?? tool}`} />}
+      {found.state === "loading" && <Loading what={`Working out ${entry?.heading ?? tool}`} />}
       {found.state === "failed" && <Failed error={found.error} retry={found.retry} />}
       {answer && <Warnings items={answer.report.warnings} />}
       {answer && !answer.missing && otherId.value && <Comparison tool={tool} answer={answer} />}

@@ -1,6 +1,7 @@
 /** What of each tool's report is laid side by side when two sessions are compared. */
 import type { Cell, Report } from "../api";
-import type { Row, StepRow, StepsReport } from "./reports";
+import { duration, words } from "../format";
+import type { Advice, Row, StepRow, StepsReport } from "./reports";
 
 export interface Comparable {
   /** The rows, with the key columns and the measure; null where they are so many that the report came without them. */
@@ -16,6 +17,14 @@ export interface Comparable {
   readonly isTotal: boolean;
   /** The rows have an order of their own; without one the largest difference comes first. */
   readonly isOrdered?: boolean;
+  /** More of it is neither good nor bad. */
+  readonly isNeutral?: boolean;
+  /** What becomes of rows of the same name, if they are not added up. */
+  readonly together?: string;
+  /** What both are said to be before their numbers, each a sentence. */
+  readonly lines?: (mine: Report, theirs: Report) => readonly string[];
+  /** A heading for a table that is not the only one. */
+  readonly title?: string;
 }
 
 function listOf(report: Report, name: string): readonly Row[] | null {
@@ -31,7 +40,18 @@ interface OfMemory extends Report {
   readonly memories?: readonly { readonly id: string; readonly peak: Readonly<Record<string, Cell>> }[];
 }
 
-export const COMPARABLE: Readonly<Record<string, Comparable>> = {
+interface OfPipelines extends Report {
+  readonly graph?: readonly Row[];
+  readonly pipelines?: readonly Row[];
+  readonly bottleneck: { readonly iterator: string; readonly self_us: number } | null;
+}
+
+interface OfAdvice extends Report {
+  readonly advice: readonly Advice[];
+}
+
+/** Of each tool one table, or several. */
+export const COMPARABLE: Readonly<Record<string, Comparable | readonly Comparable[]>> = {
   overview: {
     rows: (report) => Object.entries((report as unknown as { breakdown_ms: Record<string, number> }).breakdown_ms).map(([category, ms]) => ({ category, ms })),
     ...{ keys: ["category"], measure: "ms", unit: "ms", doc: "time of the category in the mean step", isTotal: false },
@@ -67,8 +87,36 @@ export const COMPARABLE: Readonly<Record<string, Comparable>> = {
     ]),
     ...{ keys: ["where", "name", "input_shapes"], measure: "self_us", unit: "us", doc: "self time of the op with inputs of these shapes", count: "calls", isTotal: true },
   },
+  "tf-data": [
+    {
+      title: "Iterators of the slow call",
+      rows: (report) => ((report as OfPipelines).graph ?? []).map(({ name, self_us }) => ({ iterator: name ?? null, self_us: self_us ?? null })),
+      lines: (mine, theirs) => [`Bottleneck here: ${bottleneckOf(mine as OfPipelines)}. In the other: ${bottleneckOf(theirs as OfPipelines)}.`],
+      ...{ keys: ["iterator"], measure: "self_us", unit: "us", doc: "self time of the iterator in the slow call that the graph shows", isTotal: false },
+    },
+    {
+      title: "Input pipelines",
+      rows: (report) => ((report as OfPipelines).pipelines ?? []).map(({ name, total_ms, calls }) => ({ pipeline: name ?? null, total_ms: total_ms ?? null, calls: calls ?? null })),
+      ...{ keys: ["pipeline"], measure: "total_ms", unit: "ms", doc: "time of all calls of the pipeline; of several hosts, all together", count: "calls", isTotal: true },
+    },
+  ],
+  advice: {
+    rows: (report) => savings((report as OfAdvice).advice),
+    lines: (mine, theirs) => shared((mine as OfAdvice).advice, (theirs as OfAdvice).advice),
+    ...{ keys: ["advice"], measure: "saved_ms", unit: "ms", doc: "how much shorter a step becomes at most, as the advice predicts", isTotal: false, together: "of several of a kind, the largest" },
+  },
+  system: {
+    rows: (report) => averages(listOf(report, "rows")),
+    ...{ keys: ["place", "counter", "unit"], measure: "mean", unit: "by unit", doc: "mean of the counter's samples", isTotal: false, isOrdered: true, isNeutral: true, together: "of several hosts, the mean of all their samples" },
+  },
   sequences: { rows: rowsOf("rows"), keys: ["kernels"], measure: "device_us", unit: "us", doc: "device time of the sequence", count: "count", isTotal: true },
 };
+
+/** The tables of a tool; none for a tool that is not known here. */
+export function comparablesOf(tool: string): readonly Comparable[] {
+  const found = Object.hasOwn(COMPARABLE, tool) ? COMPARABLE[tool] : undefined;
+  return found ? ([found].flat() as readonly Comparable[]) : [];
+}
 
 /** The spread of the step times, and what is between its places: those of two captures can be compared, their numbers not. */
 export function spreadOf(rows: readonly StepRow[] | undefined): readonly Row[] | null {
@@ -99,4 +147,42 @@ function quantile(sorted: readonly number[], share: number): number {
   const place = share * (sorted.length - 1);
   const [below, above] = [sorted[Math.floor(place)] as number, sorted[Math.ceil(place)] as number];
   return below + (above - below) * (place - Math.floor(place));
+}
+
+function bottleneckOf({ bottleneck }: OfPipelines): string {
+  return bottleneck ? `${bottleneck.iterator}, ${duration(bottleneck.self_us / 1e3)} of its own` : "none, no call was slow";
+}
+
+/** What each kind of advice predicts to save in a step; advice without a prediction has no row. */
+export function savings(advice: readonly Advice[]): Row[] {
+  const best = new Map<string, number>();
+  for (const { class: kind, step_time_ms, predicted_step_time_ms } of advice) {
+    if (step_time_ms !== null && predicted_step_time_ms !== null) best.set(kind, Math.max(best.get(kind) ?? 0, step_time_ms - predicted_step_time_ms));
+  }
+  return [...best].map(([kind, saved_ms]) => ({ advice: words(kind), saved_ms }));
+}
+
+/** Which kinds of advice only one side gets, with or without a prediction. */
+export function shared(mine: readonly Advice[], theirs: readonly Advice[]): string[] {
+  const [a, b] = [mine, theirs].map((side) => new Set(side.filter((each) => each.class !== "none").map((each) => words(each.class)))) as [Set<string>, Set<string>];
+  const told = (title: string, kinds: readonly string[]) => (kinds.length ? [`${title}: ${kinds.join(", ")}.`] : []);
+  return [
+    ...told("Advised here only", [...a].filter((kind) => !b.has(kind))),
+    ...told("In the other only", [...b].filter((kind) => !a.has(kind))),
+    ...told("In both", [...a].filter((kind) => b.has(kind))),
+  ];
+}
+
+/** One row for each counter: the mean over the samples of all hosts that have it. */
+export function averages(rows: readonly Row[] | null): readonly Row[] | null {
+  if (!rows) return null;
+  const found = new Map<string, { readonly row: Row; sum: number; samples: number }>();
+  for (const row of rows) {
+    const key = JSON.stringify([row["place"], row["counter"], row["unit"]]);
+    const sum = found.get(key) ?? { row, sum: 0, samples: 0 };
+    sum.sum += Number(row["mean"]) * Number(row["samples"]);
+    sum.samples += Number(row["samples"]);
+    found.set(key, sum);
+  }
+  return [...found.values()].map(({ row, sum, samples }) => ({ place: row["place"] ?? null, counter: row["counter"] ?? null, unit: row["unit"] ?? null, mean: samples ? sum / samples : null }));
 }

@@ -57,7 +57,7 @@ function fieldsOf(spec: Comparable, rows: readonly Row[], perStep: boolean): Fie
   const what = perStep ? `${spec.doc}, per step: the total of the capture over its number of steps` : spec.doc;
   const number = (name: string, unit: string, doc: string): Field => ({ name, unit, doc, kind: "float" });
   return [
-    ...spec.keys.map((name): Field => ({ name, unit: UNITS[name] ?? "", doc: "what both sides have in common; rows of the same name are added up", kind: rows.some((row) => typeof row[name] === "number") ? "int" : "str" })),
+    ...spec.keys.map((name): Field => ({ name, unit: UNITS[name] ?? "", doc: `what both sides have in common; ${spec.together ?? "rows of the same name are added up"}`, kind: rows.some((row) => typeof row[name] === "number") ? "int" : "str" })),
     number("this", spec.unit, `${what}, in the session that is open; unknown where it has no such row`),
     number("other", spec.unit, `${what}, in the session that it is compared with; unknown where that has no such row`),
     number("difference", spec.unit, "this less other; a row that one side lacks counts as zero there"),

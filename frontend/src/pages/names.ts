@@ -41,3 +41,8 @@ function endOfName(text: string): number {
   }
   return text.length;
 }
+
+/** `CPU machine %` as `CPU machine`: its unit has a column of its own. */
+export function counterName(text: string): string {
+  return text.replace(/ (?:%|GB|MB\/s|W)$/, "");
+}

@@ -1,5 +1,7 @@
 /** All that a table knows of one row, with the meaning of each value, and where to go from there. */
-import { cellText, exact, fieldLabel, unitLabel } from "../format";
+import { cellText, exact, fieldLabel, unitLabel, visible } from "../format";
+import { termsOf } from "../terms";
+import { Code } from "../ui/basics";
 import { Drawer } from "../ui/dialog";
 import { Icon } from "../ui/icons";
 import { copyText } from "./export";
@@ -23,7 +25,7 @@ export function RowDetails({ title, data, row, links, onClose }: RowDetailsProps
   const name = named ? String(data.columns[named.name]?.[row] ?? "") : "";
   return (
     <Drawer title={title} onClose={onClose}>
-      {name && <p class="details-name">{name}</p>}
+      {name && <p class="details-name">{visible(name)}</p>}
       {name && (
         <div class="details-links">
           {links.map((link) => (
@@ -46,9 +48,11 @@ export function RowDetails({ title, data, row, links, onClose }: RowDetailsProps
               <div key={field.name}>
                 <dt>{fieldLabel(field)}</dt>
                 <dd data-hint-value={exact(value, field.unit)}>
-                  {cellText(value, field.unit)} {field.unit !== "percent" && typeof value === "number" && unit}
+                  {typeof value === "string" ? (termsOf(field.name)?.(value) ?? visible(value)) : cellText(value, field.unit)} {field.unit !== "percent" && typeof value === "number" && unit}
                 </dd>
-                <dd class="details-doc">{field.doc}</dd>
+                <dd class="details-doc">
+                  <Code text={field.doc} />
+                </dd>
               </div>
             );
           })}

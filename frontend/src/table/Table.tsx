@@ -3,6 +3,7 @@ import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { Cell, Field } from "../api";
 import { columnFormat, exact, fieldLabel, isKnown, unitLabel } from "../format";
 import { route, setParams } from "../router";
+import { termsOf } from "../terms";
 import { LongName } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
@@ -11,7 +12,8 @@ import { ColumnMenu } from "./ColumnMenu";
 import { RowDetails, type RowLink } from "./RowDetails";
 import { save, copyText } from "./export";
 import { formatSort, nextSort, parseSort, shownFields, toCsv, toTsv, viewOf, type Sort, type TableData } from "./model";
-import { share, wishes, type Wish } from "./widths";
+import { fontsReady, measurer } from "./measure";
+import { PADDING, roomFor, share, wishes, type Wish } from "./widths";
 
 export interface TableProps {
   /** Names the table in the address and in file names. */
@@ -46,6 +48,8 @@ export interface TableProps {
 const ROW = 30;
 const SPARE = 12;
 const INDENT = 14;
+/** The mark before a name, and what keeps things in a cell apart. */
+const MARK = 17;
 
 export function Table(props: TableProps) {
   const { id, data, title, height = "short", plain = false } = props;
@@ -64,7 +68,7 @@ export function Table(props: TableProps) {
 
   return (
     <div class={`table-box table-${height}`} data-table={id}>
-      {!plain && (
+      {!plain && data.rowCount > 0 && (
         <div class="table-tools">
           <div class={`filter ${view.error ? "wrong" : ""}`}>
             <Icon name="search" size={16} />
@@ -131,15 +135,17 @@ function Grid(props: GridProps) {
   const [window_, setWindow] = useState({ first: 0, count: 40 });
   const [at, setAt] = useState(0);
   const label = useId();
-  const formats = useMemo(() => fields.map((field) => formatOf(field, data.columns[field.name] ?? [], props.texts?.[field.name], props.signed?.includes(field.name))), [data, fields]);
+  const formats = useMemo(() => fields.map((field) => formatOf(field, data.columns[field.name] ?? [], props.texts?.[field.name] ?? termsOf(field.name), props.signed?.includes(field.name))), [data, fields]);
   const marked = nameColumn(fields);
-  const wanted = useMemo(() => indented(wishes(data, fields, formats, characterWidth(), props.labels), marked, deepest(data, props.indent)), [data, fields, formats]);
   const [available, setAvailable] = useState(0);
+  const measure = useMemo(measurer, [available, fontsReady.value]);
+  const wanted = useMemo(() => indented(wishes(data, fields, formats, measure, props.labels), marked, deepest(data, props.indent)), [data, fields, formats, measure]);
   const [more, setMore] = useState(false);
-  const template = useMemo(() => share(wanted, available).map((width) => `${width}px`).join(" "), [wanted, available]);
+  const widths = useMemo(() => share(wanted, available), [wanted, available]);
+  const template = useMemo(() => widths.map((width) => `${width}px`).join(" "), [widths]);
   const bars = useMemo(() => fields.map((field) => field.unit === "percent" && !props.signed?.includes(field.name)), [fields]);
 
-  const measure = () => {
+  const look = () => {
     const box = scroller.current;
     if (!box) return;
     const first = Math.max(0, Math.floor(box.scrollTop / ROW) - SPARE);
@@ -148,9 +154,9 @@ function Grid(props: GridProps) {
     setAvailable(box.clientWidth);
     setMore(box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
   };
-  useLayoutEffect(measure, [rows, template]);
+  useLayoutEffect(look, [rows, template]);
   useLayoutEffect(() => {
-    const watch = new ResizeObserver(measure);
+    const watch = new ResizeObserver(look);
     if (scroller.current) watch.observe(scroller.current);
     return () => watch.disconnect();
   }, []);
@@ -159,6 +165,8 @@ function Grid(props: GridProps) {
     setAt(0);
   }, [rows]);
 
+  const depthOf = (row: number) => props.indent?.(row) ?? 0;
+  const before = (row: number) => depthOf(row) * INDENT + (props.mark?.(row) ? MARK : 0);
   const move = (to: number) => {
     const next = Math.max(0, Math.min(rows.length - 1, to));
     setAt(next);
@@ -194,7 +202,7 @@ function Grid(props: GridProps) {
         aria-rowcount={rows.length + 1}
         aria-colcount={fields.length}
         aria-activedescendant={`${label}-${at}`}
-        onScroll={measure}
+        onScroll={look}
         onKeyDown={onKeyDown}
         style={{ "--columns": template, "--most": String(height === "all" ? rows.length + 1 : 13) } as Record<string, string>}
       >
@@ -220,7 +228,7 @@ function Grid(props: GridProps) {
                 }}
               >
                 {fields.map((field, column) => (
-                  <BodyCell key={field.name} field={field} value={data.columns[field.name]?.[row] ?? null} text={(formats[column] as (v: Cell) => string)(data.columns[field.name]?.[row] ?? null)} bar={bars[column] as boolean} mark={column === marked ? (props.mark?.(row) ?? null) : null} depth={column === marked ? (props.indent?.(row) ?? 0) : 0} tone={props.tone?.(row, field.name) ?? null} />
+                  <BodyCell key={field.name} field={field} room={(text) => roomFor(text, (widths[column] ?? 0) - PADDING - (column === marked ? before(row) : 0), measure)} value={data.columns[field.name]?.[row] ?? null} text={(formats[column] as (v: Cell) => string)(data.columns[field.name]?.[row] ?? null)} bar={bars[column] as boolean} mark={column === marked ? (props.mark?.(row) ?? null) : null} depth={column === marked ? depthOf(row) : 0} tone={props.tone?.(row, field.name) ?? null} />
                 ))}
               </div>
             );
@@ -232,7 +240,7 @@ function Grid(props: GridProps) {
   );
 }
 
-function formatOf(field: Field, values: readonly Cell[], text?: (text: string) => string, signed = false): (value: Cell) => string {
+function formatOf(field: Field, values: readonly Cell[], text: ((text: string) => string) | null, signed = false): (value: Cell) => string {
   const plain = columnFormat(field, values);
   const usual = signed ? (value: Cell) => (typeof value === "number" && value > 0 ? `+${plain(value)}` : plain(value)) : plain;
   return text ? (value) => (typeof value === "string" ? text(value) : usual(value)) : usual;
@@ -246,11 +254,6 @@ function deepest(data: TableData, indent?: (row: number) => number): number {
 
 function indented(list: readonly Wish[], column: number, depth: number): Wish[] {
   return list.map((wish, index) => (index === column ? { least: wish.least + depth * INDENT, most: wish.most + depth * INDENT } : wish));
-}
-
-/** Of a digit or a usual letter in a table, in pixels; it follows the size of the page's text. */
-function characterWidth(): number {
-  return Number.parseFloat(getComputedStyle(document.documentElement).fontSize) * 0.475;
 }
 
 /** The column that names a row: there the mark stands. */
@@ -278,12 +281,14 @@ interface BodyCellProps {
   value: Cell;
   text: string;
   bar: boolean;
+  /** How many signs of a text fit into the cell. */
+  room: (text: string) => number;
   mark: string | null;
   depth: number;
   tone: "good" | "bad" | null;
 }
 
-function BodyCell({ field, value, text, bar, mark, depth, tone }: BodyCellProps) {
+function BodyCell({ field, value, text, bar, room, mark, depth, tone }: BodyCellProps) {
   const number = typeof value === "number";
   const share = bar && number ? Math.max(0, Math.min(100, value)) : null;
   return (
@@ -295,7 +300,7 @@ function BodyCell({ field, value, text, bar, mark, depth, tone }: BodyCellProps)
     >
       {depth > 0 && <span class="indent" style={{ width: `${depth * INDENT}px` }} />}
       {mark && <span class="swatch" style={{ background: mark }} />}
-      {field.kind === "str" && typeof value === "string" ? <LongName text={text} whole={value} /> : text}
+      {field.kind === "str" && typeof value === "string" ? <LongName text={text} whole={value} room={room(text)} /> : text}
     </div>
   );
 }

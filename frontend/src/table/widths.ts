@@ -1,10 +1,15 @@
 /** How wide the columns are, in pixels: as wide as what they hold, long texts sharing what is left. */
 import type { Cell, Field } from "../api";
 import { fieldLabel, unitLabel } from "../format";
+import type { Measure } from "./measure";
 import type { TableData } from "./model";
 
 const SAMPLE = 300;
-const PADDING = 22;
+export const PADDING = 21;
+/** Behind the name of a column: an arrow where the table is sorted by it. */
+const SORT_MARK = 9;
+/** A text that is a hair wider than it was measured would be cut; a number would not. */
+const SPARE = 3;
 const SHORT_TEXT = 30;
 /** Of the names that rows are found by. */
 const NAME_TEXT = 40;
@@ -16,15 +21,17 @@ export interface Wish {
   readonly most: number;
 }
 
-/** What each column would like, in characters of the given width. */
-export function wishes(data: TableData, fields: readonly Field[], formats: readonly ((value: Cell) => string)[], character: number, labels: Readonly<Record<string, string>> = {}): Wish[] {
+/** What each column would like. */
+export function wishes(data: TableData, fields: readonly Field[], formats: readonly ((value: Cell) => string)[], measure: Measure, labels: Readonly<Record<string, string>> = {}): Wish[] {
+  const usual = measure("n");
   return fields.map((field, index) => {
     const unit = unitLabel(field.unit);
-    const head = (labels[field.name] ?? fieldLabel(field)).length + (unit ? unit.length + 1 : 0) + 1.5;
-    const body = longestText(data, field, formats[index] as (value: Cell) => string);
-    const all = Math.ceil(Math.max(head, body) * character + PADDING);
+    const head = measure(labels[field.name] ?? fieldLabel(field), true) + (unit ? measure(` ${unit}`) : 0) + SORT_MARK;
+    const body = widest(data, field, formats[index] as (value: Cell) => string, measure);
+    const all = Math.ceil(Math.max(head, body) + PADDING);
     if (field.kind !== "str") return { least: all, most: all };
-    return { least: Math.ceil(Math.max(head, Math.min(body, /^(name|kernel|op)$/.test(field.name) ? NAME_TEXT : SHORT_TEXT)) * character + PADDING), most: all };
+    const short = usual * (/^(name|kernel|op)$/.test(field.name) ? NAME_TEXT : SHORT_TEXT);
+    return { least: Math.ceil(Math.max(head, Math.min(body, short)) + PADDING + SPARE), most: all + SPARE };
   });
 }
 
@@ -59,10 +66,16 @@ function spread(widths: number[], list: readonly Wish[], left: number): void {
   widths[widest] = (widths[widest] as number) + left - given;
 }
 
-function longestText(data: TableData, field: Field, format: (value: Cell) => string): number {
+function widest(data: TableData, field: Field, format: (value: Cell) => string, measure: Measure): number {
   const values = data.columns[field.name] ?? [];
   const stride = Math.max(1, Math.floor(data.rowCount / SAMPLE));
-  let longest = 0;
-  for (let row = 0; row < data.rowCount; row += stride) longest = Math.max(longest, format(values[row] ?? null).length);
-  return longest;
+  let most = 0;
+  for (let row = 0; row < data.rowCount; row += stride) most = Math.max(most, measure(format(values[row] ?? null)));
+  return most;
+}
+
+/** How many signs of a text fit into so many pixels; all of them, or a few less for the dots. */
+export function roomFor(text: string, available: number, measure: Measure): number {
+  const needed = measure(text);
+  return needed <= available ? text.length : Math.max(0, Math.floor((text.length * available) / needed) - 2);
 }

@@ -40,7 +40,7 @@ function Details({ model, details, links }: { model: Model; details: EventDetail
     ["Track", `${track?.name ?? ""} ${track?.detail ?? ""}`],
     ["Kind", spot.kind === "other" ? <span class="muted">unknown</span> : words(spot.kind)],
     ["Step", links ? (links.step ?? <span class="muted">none</span>) : <Wait />],
-    ["Op", links ? links.op ? <a href={linkTo("op-stats", { find: links.op })}>{links.op}</a> : <span class="muted">none</span> : <Wait />],
+    ["Op", links ? links.op ? <a href={linkTo("op-stats", { "ops.filter": `name="${links.op.replaceAll('"', "")}"` })}>{links.op}</a> : <span class="muted">none</span> : <Wait />],
   ];
   return (
     <div class="tl-details">
@@ -168,7 +168,7 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
         </div>
       </header>
       {!summary ? (
-        <p class="muted">Adding up …</p>
+        <p class="muted tl-wait">Adding up …</p>
       ) : (
         <div class="tl-table">
           <table>

@@ -134,7 +134,7 @@ function groupDetail(item: Item): string {
   const group = item.group;
   if (!group || group.kind === "counters") return "";
   if (group.kind === "pool") return group.detail;
-  return group.kind === "host" ? `${group.lanes} threads` : "";
+  return group.kind === "host" ? (group.lanes === 1 ? "1 thread" : `${group.lanes} threads`) : "";
 }
 
 function emptyOnes(item: Item): string {

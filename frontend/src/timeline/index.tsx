@@ -2,8 +2,9 @@
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { asApiError, type ApiError } from "../api";
-import { route, setParams } from "../router";
-import { session as openSession } from "../session";
+import { otherName } from "../frame/ComparePicker";
+import { linkTo, route, setParams } from "../router";
+import { otherId, otherSteps, session as openSession, sessionId, steps } from "../session";
 import { Failed, Loading } from "../ui/basics";
 import { useKeys, type Binding } from "../ui/keys";
 import { fromAddress, toAddress, type Address } from "./address";
@@ -63,6 +64,7 @@ function Ready({ model, hosts, host }: { model: Model; hosts: readonly string[];
     <div class="timeline">
       <Toolbar model={model} hosts={hosts} host={host} search={search} />
       <Notices model={model} />
+      <Alone />
       <Stage model={model} />
       <Pane model={model} />
       <Tip model={model} />
@@ -77,6 +79,19 @@ function Notices({ model }: { model: Model }) {
     <div class="tl-notices">
       {partial && <span class="badge">partial recording</span>}
       {notDrawn > 0 && <span class="muted">{notDrawn.toLocaleString("en-US")} records are sums without a position in time; they are in the tables, not here.</span>}
+    </div>
+  );
+}
+
+/** Two traces have no common time: what is compared is shown by itself. */
+function Alone() {
+  const id = otherId.value;
+  if (!id) return null;
+  const back = { session: id, steps: otherSteps.value, with: sessionId.value, withSteps: steps.value, host: null };
+  return (
+    <div class="tl-notices" role="note">
+      <span class="muted">The timeline shows the open session alone: two recordings have no common time.</span>
+      <a href={linkTo("timeline", back)}>Show {otherName()} instead</a>
     </div>
   );
 }

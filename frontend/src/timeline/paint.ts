@@ -309,11 +309,24 @@ export function paintSelected(ctx: CanvasRenderingContext2D, scene: Scene, items
   ctx.strokeRect(x0, y - ROW / 2 + 1, wide, ROW - 2);
 }
 
+/** Arrows that begin and end in the same few pixels look like one, and many of them like a blot. */
+const APART = 8;
+
+/** Of arrows that lie side by side the first. */
+function apart(scene: Scene, pairs: readonly ArrowPair[]): readonly ArrowPair[] {
+  const seen = new Set<string>();
+  const place = (time: number) => Math.round(toX(scene.span, scene.width, time) / APART);
+  return pairs.filter(([from, to]) => {
+    const key = [from[1], from[2], to[1], to[2], place(from[3]), place(to[3])].join();
+    return !seen.has(key) && seen.add(key);
+  });
+}
+
 /** Arrows from causes to effects. */
 export function paintArrows(ctx: CanvasRenderingContext2D, scene: Scene, items: readonly Item[], offset: number, pairs: readonly ArrowPair[], isStrong: boolean): void {
   ctx.lineWidth = isStrong ? 1.75 : 1;
-  ctx.strokeStyle = ctx.fillStyle = isStrong ? scene.palette.accent : mix(scene.palette.accent, scene.palette.surface, 0.45);
-  for (const [from, to] of pairs) {
+  ctx.strokeStyle = ctx.fillStyle = isStrong ? scene.palette.accent : mix(scene.palette.accent, scene.palette.surface, 0.6);
+  for (const [from, to] of isStrong ? pairs : apart(scene, pairs)) {
     const y0 = rowOf(items, offset, from[1], from[2]);
     const y1 = rowOf(items, offset, to[1], to[2]);
     if (y0 === null || y1 === null) continue;

@@ -63,5 +63,5 @@ export function duration(ps: number): string {
 
 /** A moment, exact to the nanosecond, in the unit that suits a trace of seconds: 2,101.479014 ms. */
 export function moment(ps: number): string {
-  return `${grouped(ps / PS.ms, 6)} ms`;
+  return `${grouped(ps / PS.ms, 6).replace(/(\.\d{3}\d*?)0+$/, "$1")} ms`;
 }

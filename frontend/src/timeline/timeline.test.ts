@@ -37,6 +37,7 @@ describe("ticks", () => {
   it.each([[0, "0 ns"], [350, "0.350 ns"], [12_345_678, "12.35 µs"], [1_070_000_000, "1.070 ms"], [2.5e12, "2.500 s"]])("write %d ps as %s", (ps, text) =>
     expect(duration(ps)).toBe(text));
   it("write a moment to the nanosecond", () => expect(moment(2_101_479_014_000)).toBe("2,101.479014 ms"));
+  it("write no zeros after a whole microsecond", () => expect([0, 13_000_000_000, 71_320_500_000].map(moment)).toEqual(["0.000 ms", "13.000 ms", "71.3205 ms"]));
 });
 
 const lane: LaneSlices = {

@@ -1,7 +1,10 @@
 /** The small parts that every page is made of. */
 import type { ComponentChildren } from "preact";
 import type { ApiError, Cell, Field, Figures } from "../api";
-import { cellText, exact, fieldLabel, isKnown, unitLabel, words } from "../format";
+import { cellText, exact, fieldLabel, inUnit, isKnown, unitLabel, visible, words } from "../format";
+import { linkTo } from "../router";
+import { toolEntry } from "../tools";
+import { CATEGORIES, CATEGORY_LABEL, type Category } from "../design/colours";
 import { hint } from "./hint";
 import { Icon } from "./icons";
 
@@ -29,26 +32,43 @@ export function Card({ title, note, actions, children, class: name = "", label }
   );
 }
 
+interface LongNameProps {
+  text: string;
+  whole?: string;
+  /** How many characters there is room for, where that is known: half of them are kept for the end. */
+  room?: number;
+}
+
 /** A long name whose end stays visible; the whole is shown on hover. */
-export function LongName({ text, whole = text }: { text: string; whole?: string }) {
-  const tail = text.length > 24 ? 12 : 0;
+export function LongName({ text, whole = text, room }: LongNameProps) {
+  const shown = visible(text);
+  const tail = tailOf(shown, room);
   return (
-    <span class="long-name" data-hint-value={text.length > 24 || whole !== text ? whole : undefined}>
-      <span class="long-head">{tail ? text.slice(0, -tail) : text}</span>
-      {tail > 0 && <span class="long-tail">{text.slice(-tail)}</span>}
+    <span class="long-name" data-hint-value={tail || text.length > 24 || whole !== text ? whole : undefined}>
+      <span class="long-head">{tail ? shown.slice(0, -tail) : shown}</span>
+      {tail > 0 && <span class="long-tail">{shown.slice(-tail)}</span>}
     </span>
   );
 }
 
+const TAIL = 12;
+
+/** How many characters of a name's end stand apart: what tells long names from one another is rarely their beginning. */
+export function tailOf(text: string, room?: number): number {
+  if (room !== undefined) return text.length > room ? Math.max(4, Math.floor(room * 0.55)) : 0;
+  return text.length > 2 * TAIL ? TAIL : 0;
+}
+
 /** One number with its name, large enough to be read across a desk. */
 export function Figure({ field, value, label, note }: { field: Field; value: Cell | undefined; label?: string; note?: string }) {
-  const unit = unitLabel(field.unit);
+  const [number, shownUnit] = inUnit(value, field.unit);
+  const unit = unitLabel(shownUnit);
   const known = isKnown(value);
   return (
-    <div class="figure" tabIndex={0} {...hint(`${label ?? fieldLabel(field)}${unit ? ` (${unit})` : ""}`, field.doc, exact(value, field.unit))}>
+    <div class="figure" tabIndex={0} {...hint(label ?? fieldLabel(field), field.doc, exact(value, field.unit))}>
       <div class="figure-label">{label ?? fieldLabel(field)}</div>
       <div class={`figure-value ${known ? "" : "unknown"} ${typeof value === "string" ? "is-text" : ""}`}>
-        {typeof value === "string" ? words(value) : cellText(value, field.unit)}
+        {typeof value === "string" ? words(value) : cellText(number, shownUnit)}
         {known && unit && field.unit !== "percent" && <span class="figure-unit"> {unit}</span>}
       </div>
       {note && <div class="figure-note">{note}</div>}
@@ -122,9 +142,13 @@ export function Empty({ title, text, children }: { title: string; text?: string;
   );
 }
 
-/** Sentences of the reports begin in lower case, since they may follow a colon. */
+const CATEGORY_NAMES = new RegExp(`\\b(${CATEGORIES.filter((name) => name.includes("_")).join("|")})\\b`, "g");
+
+/** Sentences of the reports begin in lower case, since they may follow a colon, and write micro as a terminal can. */
 export function sentence(text: string): string {
-  return /^[a-z][a-z-]*[:,;]? /.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
+  const line = text.replace(/(?<=\d )us\b/g, "µs").replace(CATEGORY_NAMES, (name) => CATEGORY_LABEL[name as Category].toLowerCase());
+  // A single word before a colon or a comma is a name, of a host or a memory, unless it is a verdict.
+  return /^[a-z][a-z-]*(?:;|,(?! \S*:))? |^[a-z-]+-bound: /.test(line) ? line.charAt(0).toUpperCase() + line.slice(1) : line;
 }
 
 export function Warnings({ items }: { items: readonly string[] }) {
@@ -134,21 +158,28 @@ export function Warnings({ items }: { items: readonly string[] }) {
       {items.map((item) => (
         <li key={item}>
           <Icon name="warning" size={16} />
-          <span>{sentence(item)}</span>
+          <span>
+            <Code text={sentence(item)} />
+          </span>
         </li>
       ))}
     </ul>
   );
 }
 
-/** Text in which calls and options stand in a fixed-width face. */
+/** Text in which calls and options stand in a fixed-width face, and a tool's command leads to its page. */
 export function Code({ text }: { text: string }) {
-  const parts = text.split(/(`[^`]+`|(?:\.?[A-Za-z_][\w.]*)\((?:[^()]|\([^()]*\))*\)|--[a-z][\w-]*(?:[= ]\S+)?)/g);
+  const parts = text.split(/(\bstepscope [a-z][a-z-]+|`[^`]+`|(?:\.?[A-Za-z_][\w.]*)\((?:[^()]|\([^()]*\))*\)|--[a-z][\w-]*(?:[= ]\S+)?)/g);
   return (
     <>
-      {parts.map((part, index) => (index % 2 ? <code key={index}>{part.replace(/^`|`$/g, "")}</code> : part))}
+      {parts.map((part, index) => (index % 2 ? <Piece key={index} text={part} /> : part))}
     </>
   );
+}
+
+function Piece({ text }: { text: string }) {
+  const tool = text.startsWith("stepscope ") ? toolEntry(text.slice("stepscope ".length)) : null;
+  return tool ? <a href={linkTo(tool.name)}>{tool.heading}</a> : <code>{text.replace(/^`|`$/g, "")}</code>;
 }
 
 interface SegmentedProps<T extends string> {

@@ -4,6 +4,7 @@
  */
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { visible } from "../format";
 
 interface Shown {
   readonly title: string;
@@ -35,9 +36,9 @@ export function HintLayer() {
   if (!now) return null;
   return (
     <div class="hint" role="tooltip" ref={box}>
-      {now.title && <div class="hint-title">{now.title}</div>}
-      {now.value && <div class="hint-value">{now.value}</div>}
-      {now.text && <div class="hint-text">{now.text}</div>}
+      {now.title && <div class="hint-title">{visible(now.title)}</div>}
+      {now.value && <div class="hint-value">{visible(now.value)}</div>}
+      {now.text && <div class="hint-text">{visible(now.text)}</div>}
     </div>
   );
 }

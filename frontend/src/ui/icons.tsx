@@ -17,6 +17,7 @@ const PATHS: Readonly<Record<string, string>> = {
   "op-shapes": "M3 4h6v6H3zM12 12.5h5v4h-5zM12 4h5v5M3 13v3.5h5",
   syncs: "M4 7.5h10L11 4.5M16 12.5H6l3 3",
   sequences: "M2.5 7.5h4v5h-4zM8 7.5h4v5H8zM13.5 7.5h4v5h-4zM6.5 10H8M12 10h1.5",
+  system: "M2.5 10.5h3l2-5 3.5 9.5 2.5-6.5 1.2 2h2.8",
   compare: "M5 4h4v12H5zM11 8h4v8h-4z",
   tool: "M4 4h12v12H4zM4 8h12M8 8v8",
   capture: "M10 4a6 6 0 1 0 .01 0M10 8a2 2 0 1 0 .01 0",

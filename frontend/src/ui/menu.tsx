@@ -1,4 +1,7 @@
-/** A button that opens a small pane below itself.  Escape, a click elsewhere and leaving by Tab close it. */
+/**
+ * A button that opens a small pane below itself.  Escape, a click elsewhere and leaving by Tab close it; the arrows go
+ * from one thing in it to the next.
+ */
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
@@ -15,12 +18,14 @@ export function Menu({ label, button, buttonClass = "button quiet", align = "rig
   const [open, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   const opener = useRef<HTMLButtonElement>(null);
+  const pane = useRef<HTMLDivElement>(null);
   const close = () => {
     setOpen(false);
     opener.current?.focus();
   };
   useLayoutEffect(() => {
     if (!open) return undefined;
+    if (pane.current) keepInside(pane.current);
     const outside = (event: Event) => {
       if (!box.current?.contains(event.target as Node)) setOpen(false);
     };
@@ -36,15 +41,40 @@ export function Menu({ label, button, buttonClass = "button quiet", align = "rig
       class="menu"
       ref={box}
       onKeyDown={(event) => {
-        if (event.key !== "Escape" || !open) return;
-        event.stopPropagation();
-        close();
+        if (!open) return;
+        if (event.key === "Escape") {
+          event.stopPropagation();
+          close();
+        } else if (pane.current && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+          event.preventDefault();
+          step(pane.current, event.key === "ArrowDown" ? 1 : -1);
+        }
       }}
     >
       <button ref={opener} type="button" class={buttonClass} aria-label={label} aria-haspopup="true" aria-expanded={open} onClick={() => setOpen(!open)}>
         {button}
       </button>
-      {open && <div class={`menu-pane ${align}`}>{children(close)}</div>}
+      {open && (
+        <div ref={pane} class={`menu-pane ${align}`}>
+          {children(close)}
+        </div>
+      )}
     </div>
   );
+}
+
+/** From what has the focus to the next or the previous that can have it; from the button to the first. */
+function step(pane: HTMLElement, by: 1 | -1): void {
+  const all = [...pane.querySelectorAll<HTMLElement>("input, button:not(:disabled), a[href], summary")];
+  const at = all.indexOf(document.activeElement as HTMLElement);
+  all[Math.max(0, Math.min(all.length - 1, at + by))]?.focus();
+}
+
+const EDGE = 8;
+
+/** Moves a pane that would reach beyond the window back into it. */
+function keepInside(pane: HTMLElement): void {
+  const box = pane.getBoundingClientRect();
+  const shift = Math.max(EDGE - box.left, Math.min(0, window.innerWidth - EDGE - box.right));
+  if (shift) pane.style.marginLeft = `${shift}px`;
 }

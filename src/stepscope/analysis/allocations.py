@@ -14,10 +14,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.analysis.grouping import forest
 from stepscope.model import EventKind, HostTrace, PlaneKind, Stats, StatTag, stat_names
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-Bool = NDArray[np.bool_]
+from stepscope.model.arrays import F64, I64, U8, Mask
 
 UNKNOWN = -1
 
@@ -38,7 +35,10 @@ _DEVICE_TYPES = {
     0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 15: "hpu", 19: "mtia", 20: "privateuseone",
 }  # fmt: skip
 _CPU, _NAMELESS = 0, "memory"
-_FROM_INDEX, _FROM_DEVICE = np.int64(1) << 40, np.int64(1) << 41  # string rows, the other keys, are smaller
+# Keys of memories: string rows of allocators' names are below both of these.
+_FROM_INDEX, _FROM_DEVICE = np.int64(1) << 40, np.int64(1) << 41
+_KIND_STEP = 1 << 16
+_MOST_ORDINAL, _MOST_KIND = _KIND_STEP - 2, 1 << 30
 
 # PyTorch's ops that do nothing but allocate: what calls them is what needs the memory.
 _ALLOCATE_ONLY = ("aten::empty", "aten::new_empty")
@@ -72,7 +72,7 @@ class Column:
     """One stat of some events: the raw 64-bit values and how to read them, tag 0 where there is none."""
 
     value: I64
-    tag: NDArray[np.uint8]
+    tag: U8
 
     def ints(self) -> I64:
         """As integers that are never negative, such as sizes; UNKNOWN where there is none."""
@@ -100,9 +100,9 @@ class Column:
         """As rows of the string table, UNKNOWN where there is no text."""
         return np.where(self.tag == StatTag.STRING, self.value, UNKNOWN)
 
-    def present(self) -> Bool:
+    def present(self) -> Mask:
         """Where there is a value."""
-        found: Bool = self.tag != StatTag.NONE
+        found: Mask = self.tag != StatTag.NONE
         return found
 
     def __getitem__(self, rows: I64) -> Column:
@@ -125,7 +125,7 @@ class Allocations:
     memory: str
     event: I64
     time_ps: I64
-    is_allocation: Bool
+    is_allocation: Mask
     columns: dict[str, Column]
     device: int | None
 
@@ -147,9 +147,12 @@ def allocations_of(trace: HostTrace) -> list[Allocations]:
 
 def _memory_keys(columns: dict[str, Column]) -> I64:
     """A number for the memory of each event: its allocator's name, else the index of its device."""
-    device = columns["device_type"].ints() * (1 << 16) + np.clip(columns["device_id"].signed(-1), -1, 1 << 15) + 1
-    key = np.where(columns["device_type"].present(), device + _FROM_DEVICE, UNKNOWN)
-    key = np.where(columns["index"].present(), columns["index"].ints() + _FROM_INDEX, key)
+    kind, index = columns["device_type"].ints(), columns["index"].ints()
+    ordinal = np.clip(columns["device_id"].signed(-1), -1, _MOST_ORDINAL)
+    device = np.minimum(kind, _MOST_KIND) * _KIND_STEP + ordinal + 1 + _FROM_DEVICE
+    # A number below 0, such as an index of -1 for no device, names no memory.
+    key = np.where(kind >= 0, device, UNKNOWN)
+    key = np.where(index >= 0, np.minimum(index, _FROM_DEVICE - _FROM_INDEX - 1) + _FROM_INDEX, key)
     named = columns["allocator"].texts()
     return np.where(named >= 0, named, key)
 
@@ -177,7 +180,7 @@ def _name_of(trace: HostTrace, key: int) -> tuple[str, int | None]:
         return trace.strings[key], None
     if key < _FROM_DEVICE:
         return str(key - int(_FROM_INDEX)), None
-    kind, ordinal = divmod(key - int(_FROM_DEVICE), 1 << 16)
+    kind, ordinal = divmod(key - int(_FROM_DEVICE), _KIND_STEP)
     name = _DEVICE_TYPES.get(kind, f"device type {kind}")
     return (name, None) if kind == _CPU or ordinal == 0 else (f"{name}:{ordinal - 1}", ordinal - 1)
 
@@ -281,7 +284,7 @@ def lifetimes(memory: Allocations) -> Lifetimes:
     return Lifetimes(end, origin)
 
 
-def _by_size(size: I64, is_allocation: Bool) -> I64:
+def _by_size(size: I64, is_allocation: Mask) -> I64:
     """A key that is equal for an allocation and the deallocation that ends it, last in, first out among equal sizes:
     the size with the number of allocations of that size that are alive."""
     order = np.argsort(size, kind="stable")
@@ -321,7 +324,7 @@ def op_names(trace: HostTrace, events: I64, stated: I64) -> I64:
     return named
 
 
-def _only_allocates(trace: HostTrace, events: I64) -> Bool:
+def _only_allocates(trace: HostTrace, events: I64) -> Mask:
     """Whether each event is an op that does nothing but allocate: bool of shape (events,)."""
     rows, place = np.unique(trace.event_types.name[trace.events.type[events]], return_inverse=True)
     starts = tuple(text.encode() for text in _ALLOCATE_ONLY)

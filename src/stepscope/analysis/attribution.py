@@ -18,21 +18,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
+from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest, is_device_work, launched_before
 from stepscope.analysis.hlo import programs
 from stepscope.analysis.op_names import op_name
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
+from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
 from stepscope.report import Field, percent, round_us
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 K = EventKind
 OpName = tuple[str, str]  # name and type
 
 WORTH_SAYING_PERCENT = 1.0
+_TOO_LONG_PS = 1 << 56  # twenty hours: a device that says more of one piece of work says garbage
 # What JAX calls an instruction that is made from an argument of the function, such as a copy of it: the argument alone.
 _ARGUMENT = re.compile(r"(\w+):")
 _GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
@@ -86,11 +86,11 @@ class Attribution:
     time_ps: I64
     op: I32
     ops: tuple[OpName, ...]
-    source: NDArray[np.uint8]
+    source: U8
     call: I64
     run: I64
     instruction: I64
-    early: NDArray[np.bool_]
+    early: Mask
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def attribute(trace: HostTrace) -> Attribution:
     return trace.derived("attribution", _attribute)
 
 
-def shares(trace: HostTrace, among: NDArray[np.bool_] | None = None) -> Shares:
+def shares(trace: HostTrace, among: Mask | None = None) -> Shares:
     """How much of the device work is attributed by what; `among` is bool of shape (n,), all work if None."""
     found = attribute(trace)
     kept = slice(None) if among is None else among
@@ -125,14 +125,6 @@ def shares(trace: HostTrace, among: NDArray[np.bool_] | None = None) -> Shares:
 def names_of(trace: HostTrace, rows: I64) -> I64:
     """String rows of the names of some events: int64 of shape (n,)."""
     return trace.event_types.name[trace.events.type[rows]].astype(np.int64)
-
-
-def number_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> tuple[I32, I64]:
-    """Numbers different pairs from 0 as they appear: int32 of shape (n,), and where each number is first."""
-    slots = np.full(1 << max(4, (2 * len(a) - 1).bit_length()), -1, np.int32)
-    out, first = np.empty(len(a), np.int32), np.empty(len(a), np.int64)
-    count = kernels.ops.number_pairs(a.astype(np.int64), b.astype(np.int64), slots, first, out)
-    return out, first[:count]
 
 
 # -- the parts of an attribution -----------------------------------------------------------------------------------
@@ -184,18 +176,18 @@ def _times(trace: HostTrace, rows: I64) -> I64:
     if not trace.has_stat(stat_names.DEVICE_DURATION_PS):
         return shown
     measured = trace.stat_ints(stat_names.DEVICE_DURATION_PS, rows=rows)
-    return np.where(measured >= 0, measured, shown)
+    return np.where((measured >= 0) & (measured < _TOO_LONG_PS), measured, shown)
 
 
-def _is_early(trace: HostTrace, rows: I64, time: I64, source: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    lost: NDArray[np.bool_] = source == Source.NONE
-    if time[lost].sum() * 100 < time.sum() * WORTH_SAYING_PERCENT:
+def _is_early(trace: HostTrace, rows: I64, time: I64, source: U8) -> Mask:
+    lost: Mask = source == Source.NONE
+    if int(time[lost].sum()) * 100 < int(time.sum()) * WORTH_SAYING_PERCENT:
         return np.zeros_like(lost)
-    early: NDArray[np.bool_] = lost & launched_before(trace, trace.span_ps()[0])[rows]
+    early: Mask = lost & launched_before(trace, trace.span_ps()[0])[rows]
     return early
 
 
-def _levels() -> NDArray[np.uint8]:
+def _levels() -> U8:
     levels = np.zeros(256, np.uint8)
     for kind, level in _LEVELS.items():
         levels[kind] = level
@@ -247,7 +239,7 @@ def instruction_names(trace: HostTrace) -> Callable[[int, int], OpName]:
     return name_of
 
 
-def _from_graph_nodes(trace: HostTrace, rows: I64, table: _OpTable, op: I32, source: NDArray[np.uint8]) -> None:
+def _from_graph_nodes(trace: HostTrace, rows: I64, table: _OpTable, op: I32, source: U8) -> None:
     """Ops by graph node: what one event knows of a node, all events of the node know."""
     if not trace.has_stat(stat_names.GRAPH_NODE_ID):
         return
@@ -265,7 +257,7 @@ def _from_graph_nodes(trace: HostTrace, rows: I64, table: _OpTable, op: I32, sou
         source[(source == Source.NONE) & (op >= 0)] = Source.GRAPH
 
 
-def _from_graphs(trace: HostTrace, rows: I64, call: I64, table: _OpTable, op: I32, source: NDArray[np.uint8]) -> None:
+def _from_graphs(trace: HostTrace, rows: I64, call: I64, table: _OpTable, op: I32, source: U8) -> None:
     """What a launched graph does, by the graph, where nothing tells the ops that were recorded into it."""
     graph = trace.stat_ints(stat_names.GRAPH_ID, 0, rows=rows)
     names = names_of(trace, np.maximum(call, 0))
@@ -290,7 +282,7 @@ def _nodes_of_device(node: I64, original: I64, rows: I64, op: I32) -> dict[int, 
 
 def _nodes_of_host(trace: HostTrace, node: I64, table: _OpTable) -> dict[int, int]:
     """Ops around the host calls that recorded nodes."""
-    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    threads = on_threads(trace)
     calls = np.flatnonzero(threads & (node != 0))
     around = _around(trace, calls)
     known: dict[int, int] = {}

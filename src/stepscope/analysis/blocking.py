@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.columns import named, on_threads
 from stepscope.analysis.spans import spans_of
 from stepscope.model import EventKind, HostTrace
-
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I64
 
 BLOCKING_COPY = re.compile(r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$")
 

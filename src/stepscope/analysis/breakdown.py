@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.blocking import blocking_calls, without_waits
+from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.stepping import HostSteps
-from stepscope.model import EventKind, HostTrace, Kind, LineKind, Trait
+from stepscope.model import EventKind, HostTrace, Kind, Trait
+from stepscope.model.arrays import I32, I64, U8, Mask
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 CATEGORIES: tuple[str, ...] = (
@@ -135,30 +135,30 @@ class Breakdown:
 
     def categories_ps(self) -> dict[str, I64]:
         """Time of each category: int64 of shape (steps,)."""
-        return _by_category(self.per_step_ps)
+        return by_category(self.per_step_ps)
 
     def between_categories_ps(self) -> dict[str, int]:
         """Time of each category between the steps."""
-        return {category: int(time) for category, time in _by_category(self.between_ps).items()}
+        return {category: int(time) for category, time in by_category(self.between_ps).items()}
 
 
-def _by_category(by_rank: I64) -> dict[str, I64]:
-    """Sums ranks, the last axis, by category."""
+def by_category(by_rank: I64) -> dict[str, I64]:
+    """Sums ranks, the last axis, by category, in the order of CATEGORIES."""
     sums = {category: np.zeros(by_rank.shape[:-1], np.int64) for category in CATEGORIES}
     for rank, category in CATEGORY_OF_RANK.items():
         sums[category] = sums[category] + by_rank[..., rank]
     return sums
 
 
-def rank_events(trace: HostTrace) -> NDArray[np.uint8]:
+def rank_events(trace: HostTrace) -> U8:
     """The rank of every event, NONE for events that tell nothing about where time goes: uint8 of shape (events,)."""
     device = is_device_work(trace)
     by_kind = np.zeros((2, 256), np.uint8)
     of_host = _RANK_OF_HOST_KIND | ({} if trace.device_planes() else _RANK_WITHOUT_DEVICE)
     for row, ranks in enumerate((of_host, _RANK_OF_DEVICE_KIND)):
         by_kind[row, list(ranks)] = list(ranks.values())
-    rank: NDArray[np.uint8] = np.where(device, by_kind[1][trace.events.kind], by_kind[0][trace.events.kind])
-    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    rank: U8 = np.where(device, by_kind[1][trace.events.kind], by_kind[0][trace.events.kind])
+    threads = on_threads(trace)
     rank[~(threads | device)] = Rank.NONE
     if trace.device_planes():
         rank[blocking_calls(trace)] = Rank.NONE  # who waits for a device launches nothing
@@ -178,15 +178,15 @@ def breakdown(trace: HostTrace, steps: HostSteps) -> Breakdown:
     known = (rank > Rank.NONE) & (links.extent_ps > 0)
     abut = bool((steps.start_ps[1:] >= steps.end_ps[:-1]).all())
     ours = steps.label >= 0
-    own = _outer_rows(known & (ours | is_device_work(trace) if abut else ours), rank, links.parent)
+    own = outer_rows(known & (ours | is_device_work(trace) if abut else ours), rank, links.parent)
     row, start, end = active_parts(trace, own)
     label = None if abut else steps.label[row]
-    totals = _time_by_rank(rank[row], start, end, steps.start_ps, steps.end_ps, label)
+    totals = time_by_rank(rank[row], start, end, steps.start_ps, steps.end_ps, label)
     between = np.zeros(len(Rank), np.int64)
     if abut and steps.line >= 0:  # steps that are not a thread's own leave no gaps to speak of
         near = ours | (trace.events.line == steps.line) | is_device_work(trace)
-        row, start, end = active_parts(trace, _outer_rows(known & near, rank, links.parent))
-        gaps = _time_by_rank(rank[row], start, end, steps.end_ps[:-1], steps.start_ps[1:])
+        row, start, end = active_parts(trace, outer_rows(known & near, rank, links.parent))
+        gaps = time_by_rank(rank[row], start, end, steps.end_ps[:-1], steps.start_ps[1:])
         between = gaps.sum(axis=0)
     compute = own[(rank[own] >= Rank.COMPUTE) & ours[own]]
     one = np.zeros(len(compute), np.int32)
@@ -209,17 +209,15 @@ def active_parts(trace: HostTrace, rows: I64) -> tuple[I64, I64, I64]:
     return rows[at], start, end
 
 
-def _outer_rows(member: NDArray[np.bool_], rank: NDArray[np.uint8], parent: NDArray[np.int32]) -> I64:
-    """Members but for those inside a member of their own or a higher rank, which decide no instant."""
+def outer_rows(member: Mask, rank: U8, parent: I32) -> I64:
+    """Rows of the members but for those inside a member of their own or a higher rank, which decide no instant."""
     rows = np.flatnonzero(member)
     above = parent[rows]
     inner = (above >= 0) & member[above] & (rank[above] >= rank[rows])
     return rows[~inner]
 
 
-def _time_by_rank(
-    rank: NDArray[np.uint8], start: I64, end: I64, begin: I64, stop: I64, span: NDArray[np.int32] | None = None
-) -> I64:
+def time_by_rank(rank: U8, start: I64, end: I64, begin: I64, stop: I64, span: I32 | None = None) -> I64:
     """Time of each span `begin:stop` by rank, what no event explains as NONE: int64 of shape (spans, ranks).
 
     Args:
@@ -245,7 +243,7 @@ def _overlaps(start: I64, end: I64, begin: I64, stop: I64) -> tuple[I64, I64]:
     return row, np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + first[row]
 
 
-def _exclusive(group: NDArray[np.int32], rank: NDArray[np.uint8], start: I64, end: I64, n_groups: int) -> I64:
+def _exclusive(group: I32, rank: U8, start: I64, end: I64, n_groups: int) -> I64:
     """Time during which each rank is the highest, by group: int64 of shape (groups, ranks)."""
     totals = np.zeros((n_groups, len(Rank)), np.int64)
     if not len(start):

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
-
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I64
 
 # A frame of a file: `train.py(12): step`, `$train.py:12 step`.
 _FRAME = re.compile(r"\$?[^<>]*\.py[(:]\d+")

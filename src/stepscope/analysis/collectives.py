@@ -8,24 +8,26 @@ that only hands the work to its thread.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.attribution import attribute
+from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.kernel_names import brief
-from stepscope.analysis.stepping import steps_of
-from stepscope.model import EventKind, HostTrace, LineKind, stat_names
+from stepscope.analysis.stepping import steps_of, steps_of_events
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64, Mask
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 _MOST_CLIMB = 32  # calls around a launch
+_MOST_RANKS, _MOST_ELEMENTS = 1 << 31, 1 << 48  # more is garbage
 _LIBRARY_CALL = re.compile(r"\w+:(?!:)")  # `gloo:all_reduce` is the operation, `c10d::allreduce_` hands it over
 _OPERATIONS = (
     ("all_reduce", "allreduce"), ("all_gather", "allgather"), ("reduce_scatter", "reducescatter"),
@@ -67,7 +69,7 @@ def collective_rows(trace: HostTrace) -> I64:
     device = np.flatnonzero(is_device_work(trace) & (trace.events.kind == K.COLLECTIVE))
     if len(device) or trace.device_planes():
         return device
-    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    threads = on_threads(trace)
     calls = np.flatnonzero(threads & (trace.events.kind == K.COLLECTIVE_CALL))
     types = trace.events.type[calls]
     by_library = [
@@ -76,9 +78,9 @@ def collective_rows(trace: HostTrace) -> I64:
     return calls[np.isin(types, by_library)] if by_library else calls[~_inside_call(trace, calls)]
 
 
-def _inside_call(trace: HostTrace, calls: I64) -> NDArray[np.bool_]:
+def _inside_call(trace: HostTrace, calls: I64) -> Mask:
     parent = forest(trace).parent[calls]
-    inner: NDArray[np.bool_] = (parent >= 0) & (trace.events.kind[np.maximum(parent, 0)] == K.COLLECTIVE_CALL)
+    inner: Mask = (parent >= 0) & (trace.events.kind[np.maximum(parent, 0)] == K.COLLECTIVE_CALL)
     return inner
 
 
@@ -96,12 +98,8 @@ def collectives_of(trace: HostTrace) -> Collectives:
 
 
 def _step_numbers(trace: HostTrace, rows: I64) -> list[int]:
-    """The step that each collective belongs to, else the one during which it starts, else -1."""
-    steps, start = steps_of(trace), trace.events.start_ps[rows]
-    at = np.searchsorted(steps.start_ps, start, side="right") - 1
-    during = np.where((at >= 0) & (start < np.append(steps.end_ps, 0)[at]), at, -1)
-    label = np.where(steps.label[rows] >= 0, steps.label[rows], during)
-    numbers: list[int] = np.append(steps.number, -1)[label].tolist()
+    """The number of the step that each collective belongs to, -1 without one."""
+    numbers: list[int] = np.append(steps_of(trace).number, -1)[steps_of_events(trace, rows)].tolist()
     return numbers
 
 
@@ -158,8 +156,8 @@ class _Facts:
 
     def sizes(self) -> list[int]:
         """Ranks that take part, 0 if unknown."""
-        world = self._trace.stats_of_plane(0).get(stat_names.WORLD_SIZE[0], 0) if len(self._trace.planes) else 0
-        sizes: list[int] = self._ints(stat_names.GROUP_SIZE, int(world) if isinstance(world, int) else 0).tolist()
+        stated = self._ints(stat_names.GROUP_SIZE, 0)
+        sizes: list[int] = np.where(stated > 0, stated, _world_size(self._trace)).tolist()
         return sizes
 
     def bytes(self, gathers: Sequence[bool]) -> list[int]:
@@ -170,12 +168,18 @@ class _Facts:
         text = self._trace.strings
         return [
             count * size
-            if count >= 0 and (size := _type_bytes(text[kind]))
+            if 0 <= count < _MOST_ELEMENTS and (size := _type_bytes(text[kind]))
             else _input_bytes(text[shape], text[of]) * (max(ranks, 1) if gathered else 1)
             for count, kind, shape, of, ranks, gathered in zip(
                 most.tolist(), types.tolist(), dims.tolist(), kinds.tolist(), self.sizes(), gathers, strict=True
             )
         ]
+
+
+def _world_size(trace: HostTrace) -> int:
+    """Ranks of the whole job, 0 if the trace does not tell."""
+    stated = trace.stats_of_plane(0).get(stat_names.WORLD_SIZE[0]) if len(trace.planes) else None
+    return stated if isinstance(stated, int) and 0 < stated <= _MOST_RANKS else 0
 
 
 def _calls_around(trace: HostTrace, rows: I64) -> list[I64]:
@@ -223,7 +227,7 @@ def _input_bytes(dims: str, types: str) -> int:
     """
     try:
         shapes, kinds = json.loads(dims), json.loads(types)
-    except ValueError:
+    except (ValueError, RecursionError):
         return 0
     if not isinstance(shapes, list) or not isinstance(kinds, list):
         return 0
@@ -231,5 +235,5 @@ def _input_bytes(dims: str, types: str) -> int:
     for shape, kind in zip(shapes, kinds, strict=False):
         size = _type_bytes(kind) if isinstance(kind, str) and kind not in ("Scalar", "ScalarList", "TensorList") else 0
         if size and isinstance(shape, list) and shape and all(isinstance(extent, int) for extent in shape):
-            total += size * int(np.prod(shape, dtype=np.int64))
-    return total
+            total += size * math.prod(shape)
+    return total if 0 <= total < _MOST_ELEMENTS else 0

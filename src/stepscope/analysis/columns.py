@@ -12,8 +12,7 @@ from stepscope.analysis.grouping import forest
 from stepscope.analysis.spans import Spans
 from stepscope.analysis.stepping import whole_steps
 from stepscope.model import EventKind, HostTrace, LineKind
-
-Mask = NDArray[np.bool_]
+from stepscope.model.arrays import I64, U8, Mask
 
 # What may stand around an event, each with its bit in the column of `_around`.
 _BIT_OF: dict[EventKind, int] = {
@@ -42,7 +41,7 @@ def observed(trace: HostTrace) -> Spans:
     return Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
 
 
-def of_kinds(kind: NDArray[np.uint8], kinds: Iterable[EventKind]) -> Mask:
+def of_kinds(kind: U8, kinds: Iterable[EventKind]) -> Mask:
     """Which of the events are of one of some kinds: bool of the shape of `kind`."""
     found = np.zeros(kind.shape, np.bool_)
     for each in kinds:
@@ -50,28 +49,26 @@ def of_kinds(kind: NDArray[np.uint8], kinds: Iterable[EventKind]) -> Mask:
     return found
 
 
-def rows_of(trace: HostTrace, kind: EventKind) -> NDArray[np.int64]:
+def rows_of(trace: HostTrace, kind: EventKind) -> I64:
     """The rows of all events of a kind, found once per trace."""
-    found: NDArray[np.int64] = trace.derived(
-        f"rows of {kind.name}", lambda host: np.flatnonzero(of_kinds(host.events.kind, (kind,)))
-    )
+    found: I64 = trace.derived(f"rows of {kind.name}", lambda host: np.flatnonzero(of_kinds(host.events.kind, (kind,))))
     return found
 
 
-def inside(trace: HostTrace, rows: NDArray[np.int64], kind: EventKind) -> Mask:
+def inside(trace: HostTrace, rows: I64, kind: EventKind) -> Mask:
     """Which of the events are of a kind, or have one of it around them; it is one of those that `_BIT_OF` lists."""
     found: Mask = (trace.derived("around", _around)[rows] & np.uint8(_BIT_OF[kind])) != 0
     return found
 
 
-def inside_another(trace: HostTrace, rows: NDArray[np.int64], kind: EventKind) -> Mask:
+def inside_another(trace: HostTrace, rows: I64, kind: EventKind) -> Mask:
     """Which of the events have one of a kind around them, themselves not counted; the kind as in `inside`."""
     parent = forest(trace).parent[rows].astype(np.int64)
     found: Mask = (parent >= 0) & inside(trace, parent, kind)
     return found
 
 
-def _around(trace: HostTrace) -> NDArray[np.uint8]:
+def _around(trace: HostTrace) -> U8:
     bits = np.zeros(256, np.uint8)
     for kind, bit in _BIT_OF.items():
         bits[kind] = bit
@@ -86,7 +83,7 @@ def type_names(trace: HostTrace, types: NDArray[np.integer]) -> dict[int, str]:
     return dict(zip(present.tolist(), _names_of_types(trace, present), strict=True))
 
 
-def _names_of_types(trace: HostTrace, present: NDArray[np.int64]) -> list[str]:
+def _names_of_types(trace: HostTrace, present: I64) -> list[str]:
     known: dict[int, str] = trace.derived("type names", lambda _: {})
     rows = present.tolist()
     missing = [row for row in rows if row not in known]

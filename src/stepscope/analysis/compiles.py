@@ -11,14 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.columns import named, on_threads, rows_of
 from stepscope.analysis.hlo import programs as list_of_programs
 from stepscope.analysis.stepping import whole_steps
 from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 _MOST_NAMES = 5

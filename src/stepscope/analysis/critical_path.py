@@ -18,19 +18,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.attribution import names_of, number_pairs
+from stepscope.analysis.attribution import names_of
 from stepscope.analysis.blocking import blocking_calls
+from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import enclosing, forest, is_device_work
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.stepping import HostSteps, steps_of
-from stepscope.model import EventKind, HostTrace, Kind, LineKind
+from stepscope.model import EventKind, HostTrace, Kind
+from stepscope.model.arrays import I64, U8, number_pairs
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 MOST_ROWS = 1000  # kept per host
@@ -193,7 +193,7 @@ class _Graph:
     line: I64
     line_begin: I64
     line_end: I64
-    part: NDArray[np.uint8]
+    part: U8
     host_lines: I64
     done: I64
     done_end: I64
@@ -204,9 +204,9 @@ def partial(trace: HostTrace) -> Partial:
     steps, graph = steps_of(trace), _graph(trace)
     time, delay = (np.zeros(len(graph.rows), np.int64) for _ in range(2))
     sorts = np.array([Part.DEVICE_WAIT, Part.KERNEL_GAP, Part.LAUNCH_DELAY, Part.OTHER], np.int64)
-    found = []
+    main, found = _main_line(steps, graph), []
     for at in range(len(steps.number)):
-        out, main = np.zeros(len(Part), np.int64), _main_line(trace, steps, graph)
+        out = np.zeros(len(Part), np.int64)
         kernels.critical.walk(
             np.array([steps.start_ps[at], steps.end_ps[at]], np.int64), main, graph.start, graph.end, graph.parent,
             graph.cause, graph.line, graph.line_begin, graph.line_end, graph.part, graph.host_lines, graph.done,
@@ -217,13 +217,13 @@ def partial(trace: HostTrace) -> Partial:
     return Partial(origin_of(trace), found, rows[:MOST_ROWS], max(len(rows) - MOST_ROWS, 0))
 
 
-def _parts(trace: HostTrace) -> NDArray[np.uint8]:
+def _parts(trace: HostTrace) -> U8:
     """What every event counts as on a path, 0 for those that only enclose others."""
     device, kind = is_device_work(trace), trace.events.kind
     by_kind = np.zeros((2, 256), np.uint8)
     for row, parts in enumerate((_HOST_PARTS, _DEVICE_PARTS)):
         by_kind[row, list(parts)] = list(parts.values())
-    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    threads = on_threads(trace)
     part = np.where(device, by_kind[1][kind], np.where(threads, by_kind[0][kind], 0)).astype(np.uint8)
     # Whatever happens inside a wait for input is part of it.
     part[enclosing(trace, threads & (kind == K.INPUT_WAIT)) >= 0] = Part.INPUT
@@ -258,7 +258,7 @@ def _graph(trace: HostTrace) -> _Graph:
     )  # fmt: skip
 
 
-def _main_line(trace: HostTrace, steps: HostSteps, graph: _Graph) -> int:
+def _main_line(steps: HostSteps, graph: _Graph) -> int:
     """The thread of the step marks, else the one with most work."""
     if steps.line >= 0 or not len(graph.host_lines):
         return max(steps.line, 0)

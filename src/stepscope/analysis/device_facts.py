@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.blocking import BLOCKING_COPY
 from stepscope.analysis.columns import named, named_each, observed, of_kinds, on_threads
@@ -21,9 +20,8 @@ from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.spans import Spans
 from stepscope.analysis.stepping import whole_steps
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
+from stepscope.model.arrays import I64, Mask
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 K = EventKind
 
 SHORT_KERNEL_PS = 20_000_000  # a launch costs the host about half as much
@@ -98,11 +96,11 @@ class DeviceFacts:
             are all that a device does.
         collectives: pieces of communication; `collective_ps` their median length, `exposed_collectives_ps` the time in
             which they are all that a device does; `communicating` lists the largest.
-        idle_ps: the part of it without work on any device.
+        idle_ps: the part of `observed_ps` without work on any device.
         gaps: how many times without work there are; `longest_gap_ps` is the longest, `longest_gaps` are its begin and
             end and those of the next ones.
-        after_sync_ps: the part in gaps during which the host comes back from waiting for the device.
-        syncs: such waits.
+        after_sync_ps: the part of `idle_ps` in gaps during which the host comes back from waiting for the device;
+            `syncs` counts these waits.
         calls: calls into the devices' runtime, with the time in which the devices stand idle meanwhile, longest first.
     """
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.breakdown import CATEGORIES, CATEGORY_OF_RANK, Rank, active_parts, rank_events
+from stepscope.analysis.breakdown import Rank, active_parts, by_category, outer_rows, rank_events, time_by_rank
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.stepping import HostSteps, backlog_end, steps_of
 from stepscope.model import HostTrace, PlaneKind
+from stepscope.model.arrays import I64, U8
 
-I64 = NDArray[np.int64]
+_Intervals = tuple[U8, I64, I64]  # rank, start and end of each
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,6 @@ class DeviceSteps:
     start_ps: list[int]
     duration_ps: list[int]
     parts_ps: list[list[int]]
-
-
-@dataclass(frozen=True)
-class _Intervals:
-    """Stretches of time, each with what it is worth."""
-
-    rank: NDArray[np.uint8]
-    start: I64
-    end: I64
 
 
 def working_devices(trace: HostTrace) -> list[int]:
@@ -68,53 +59,35 @@ def device_steps(trace: HostTrace) -> list[DeviceSteps]:
         return []
     steps, rank, device = steps_of(trace), rank_events(trace), is_device_work(trace)
     known = (rank > Rank.NONE) & (forest(trace).extent_ps > 0) & (steps.label >= 0)
-    of_host = _united(trace, rank, np.flatnonzero(_uncovered(trace, rank, known & ~device)))
+    of_host = _united(trace, rank, outer_rows(known & ~device, rank, forest(trace).parent))
     working = np.flatnonzero(known & device)
     plane = trace.lines.plane[trace.events.line[working]]
     found = [_of_device(trace, steps, rank, each, working[plane == each], of_host) for each in planes]
     return [device for device in found if device.step]
 
 
-def _uncovered(trace: HostTrace, rank: NDArray[np.uint8], member: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Members but for those inside one that is worth as much or more: they decide no instant."""
-    parent = forest(trace).parent
-    rows = np.flatnonzero(member)
-    above = parent[rows]
-    covered = (above >= 0) & member[above] & (rank[above] >= rank[rows])
-    member = member.copy()
-    member[rows[covered]] = False
-    return member
-
-
-def _united(trace: HostTrace, rank: NDArray[np.uint8], rows: I64) -> _Intervals:
+def _united(trace: HostTrace, rank: U8, rows: I64) -> _Intervals:
     """Overlapping events of equal rank as one interval."""
     rows, start, end = active_parts(trace, rows)
     order = np.argsort(start, kind="stable")  # lines come sorted, so this merges runs
     rows, start, end = rows[order], start[order], end[order]
     n = len(rows)
     group = np.zeros(n, np.int32)
-    out = _Intervals(np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64))
+    out = np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64)
     slot = np.full((1, len(Rank)), -1)
-    count = kernels.intervals.merge_runs(
-        group, rank[rows], start, end, slot, np.empty(n, np.int32), out.rank, out.start, out.end
-    )
-    return _Intervals(out.rank[:count], out.start[:count], out.end[:count])
+    count = kernels.intervals.merge_runs(group, rank[rows], start, end, slot, np.empty(n, np.int32), *out)
+    return out[0][:count], out[1][:count], out[2][:count]
 
 
-def _of_device(
-    trace: HostTrace, steps: HostSteps, rank: NDArray[np.uint8], plane: int, rows: I64, of_host: _Intervals
-) -> DeviceSteps:
+def _of_device(trace: HostTrace, steps: HostSteps, rank: U8, plane: int, rows: I64, of_host: _Intervals) -> DeviceSteps:
     present, begin, stop = _spans(trace, steps, plane, rows)
-    own = _united(trace, rank, rows)
-    both = _Intervals(
-        np.concatenate([of_host.rank, own.rank]),
-        np.concatenate([of_host.start, own.start]),
-        np.concatenate([of_host.end, own.end]),
-    )
-    by_rank = _time_by_rank(both, begin, stop)
-    parts = np.zeros((len(present), len(CATEGORIES)), np.int64)
-    for at, category in CATEGORY_OF_RANK.items():
-        parts[:, CATEGORIES.index(category)] += by_rank[:, at]
+    own_rank, own_start, own_end = _united(trace, rank, rows)
+    host_rank, host_start, host_end = of_host
+    by_rank = time_by_rank(
+        np.concatenate([host_rank, own_rank]), np.concatenate([host_start, own_start]),
+        np.concatenate([host_end, own_end]), begin, stop,
+    )  # fmt: skip
+    parts = np.stack(list(by_category(by_rank).values()), axis=1)
     return DeviceSteps(
         device_name(trace, plane), present.tolist(), begin.tolist(), (stop - begin).tolist(), parts.tolist()
     )
@@ -132,22 +105,3 @@ def _spans(trace: HostTrace, steps: HostSteps, plane: int, rows: I64) -> tuple[I
     there = steps.backlog[trace.lines.plane[trace.events.line[steps.backlog]] == plane]
     free = backlog_end(trace, there, rows[label == 0])
     return present, np.maximum(begin, np.append(free, stop[:-1])[: len(begin)]), stop
-
-
-def _time_by_rank(intervals: _Intervals, begin: I64, stop: I64) -> I64:
-    """Time of each span by the highest rank, what is in no interval as NONE: int64 of shape (spans, ranks).  Spans do
-    not overlap each other."""
-    first = np.searchsorted(stop, intervals.start, side="right")
-    last = np.searchsorted(begin, intervals.end, side="left")
-    count = np.maximum(last - first, 0)
-    row = np.repeat(np.arange(len(count)), count)
-    span = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + first[row]
-    start, end = np.maximum(intervals.start[row], begin[span]), np.minimum(intervals.end[row], stop[span])
-    time, is_end = np.concatenate([start, end]), np.repeat([False, True], len(row))
-    span, rank = np.concatenate([span, span]).astype(np.int32), np.concatenate([intervals.rank[row]] * 2)
-    order = np.lexsort((~is_end, time, span))
-    totals = np.zeros((len(begin), len(Rank)), np.int64)
-    open_count = np.zeros(len(Rank), np.int64)
-    kernels.intervals.highest_rank_time(span[order], rank[order], time[order], is_end[order], open_count, totals)
-    totals[:, Rank.NONE] = stop - begin - totals[:, 1:].sum(axis=1)
-    return totals

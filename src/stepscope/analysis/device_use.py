@@ -9,17 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.device_steps import device_name
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.spans import Spans
 from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.report import Cell, Field
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
+from stepscope.model.arrays import F64, I64
+from stepscope.report import Cell, Field, round_ms
 
 _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
 
@@ -109,7 +106,7 @@ def row(host: str, use: DeviceUse) -> dict[str, Cell]:
     return {
         "host": host,
         "device": use.device,
-        "window_ms": round(use.window_ps / 1e9, 6),
+        "window_ms": round_ms(use.window_ps),
         "utilization_percent": share(use.utilization),
         "sm_efficiency_percent": share(use.sm_efficiency),
         "occupancy_percent": share(use.occupancy),

@@ -19,26 +19,27 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.collectives import Collectives, collective_rows, collectives_of
+from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.spans import Spans, spans_of
 from stepscope.analysis.stepping import steps_of
-from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms, round_us
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 WORTH_NAMING_PERCENT = 3.0  # of the time of the ranks; less waiting is no finding
 _COMPUTES = (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)
 _HOST_COMPUTES = (K.OP, K.BACKWARD)
+_RANK_NUMBER = re.compile(r"[0-9]{1,9}")
+_RANK_IN_NAME = re.compile(r"rank[-_. ]?([0-9]{1,9})", re.IGNORECASE)
 _PARTS = ("compute", "communication", "overlap", "exposed", "other_work", "idle")
 
 _RANK = Field("rank", "number", "the process's rank in its job; unknown if the trace does not tell", "int")
@@ -164,18 +165,20 @@ def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans]:
     if device.any():
         computes, all_work = np.flatnonzero(device & np.isin(kind, _COMPUTES)), np.flatnonzero(device)
     else:
-        threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+        threads = on_threads(trace)
         computes = np.flatnonzero(threads & np.isin(kind, _HOST_COMPUTES))
-        all_work = np.concatenate([computes, collectives])
-    return spans_of(trace, computes), spans_of(trace, collectives), spans_of(trace, all_work)
+        all_work = computes
+    communication = spans_of(trace, collectives)
+    return spans_of(trace, computes), communication, spans_of(trace, all_work) | communication
 
 
 def rank_of(trace: HostTrace) -> int:
     """The rank that the trace states, else the one that the host's name tells, else -1."""
     stated = trace.stats_of_plane(0).get(stat_names.RANK[0]) if len(trace.planes) else None
-    if isinstance(stated, int) or (isinstance(stated, str) and stated.isdecimal()):
-        return int(stated)
-    named = re.search(r"(?i)rank[-_. ]?(\d{1,9})", trace.host)
+    number = _RANK_NUMBER.fullmatch(str(stated))
+    if number:
+        return int(number[0])
+    named = _RANK_IN_NAME.search(trace.host)
     return int(named[1]) if named else -1
 
 
@@ -201,7 +204,7 @@ class _Group:
     transfer_ps: int = 0
     waiting_ps: int = 0
     occurrences: int = 0
-    last: Counter[str] | None = None
+    last: Counter[str] = field(default_factory=Counter)
 
 
 _Key = tuple[str, str, int, int]
@@ -241,7 +244,7 @@ def _keys(part: Partial) -> list[_Key]:
 
 def _count(part: Partial, groups: dict[_Key, _Group]) -> None:
     for key, duration in zip(_keys(part), part.collectives.duration_ps, strict=True):
-        group = groups.setdefault(key, _Group(last=Counter()))
+        group = groups.setdefault(key, _Group())
         group.count += 1
         group.total_ps += duration
 
@@ -283,7 +286,6 @@ def _settle(
     group.occurrences += len(rows)
     group.transfer_ps += transfer
     group.waiting_ps += sum(waits.values())
-    assert group.last is not None
     group.last[_name(parts[last])] += 1
 
 
@@ -336,17 +338,13 @@ def _collective_rows(groups: dict[_Key, _Group]) -> Iterable[dict[str, Cell]]:
             "group": members.replace("|", " ").strip() or None,
             "bytes": size or None,
             "count": group.count,
-            "total_us": _us(group.total_ps),
-            "avg_us": _us(mean_ps),
-            "transfer_us": None if transfer is None else _us(transfer),
-            "waiting_us": _us(group.waiting_ps / group.occurrences) if group.occurrences else None,
+            "total_us": round_us(group.total_ps),
+            "avg_us": round_us(mean_ps),
+            "transfer_us": None if transfer is None else round_us(transfer),
+            "waiting_us": round_us(group.waiting_ps / group.occurrences) if group.occurrences else None,
             "bus_gb_per_s": _bandwidth(name, size, ranks, mean_ps if transfer is None else transfer),
             "last": group.last.most_common(1)[0][0] if group.last else None,
         }
-
-
-def _us(ps: float) -> float:
-    return round(ps / 1e6, 6)
 
 
 def _bandwidth(name: str, size: int, ranks: int, time_ps: float) -> float | None:

@@ -6,15 +6,14 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.columns import inside, named, rows_of
 from stepscope.analysis.spans import Spans
 from stepscope.analysis.stepping import steps_of
 from stepscope.analysis.work import on_input_threads
 from stepscope.model import EventKind, HostTrace, Trait
+from stepscope.model.arrays import I64, Mask
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 _PYTHON_OP = re.compile(r".*:(?:Eager)?PyFunc\w*$|.*:NumpyFunction$")
@@ -99,7 +98,7 @@ def _find(trace: HostTrace) -> FeedFacts:
     )
 
 
-def _named(trace: HostTrace, rows: I64, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+def _named(trace: HostTrace, rows: I64, pattern: re.Pattern[str]) -> Mask:
     """Which of the events have a name that the pattern matches."""
     return named(trace, trace.events.type[rows], pattern.match)
 

@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.analysis.program_runs import link_runs
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I32, I64, Mask
 
 _MEASURED_DEVICE = frozenset({
     EventKind.KERNEL, EventKind.COPY_HOST_TO_DEVICE, EventKind.COPY_DEVICE_TO_HOST, EventKind.COPY_DEVICE_TO_DEVICE,
@@ -60,16 +58,16 @@ def restore_forest(trace: HostTrace, columns: Mapping[str, NDArray[Any]]) -> Non
     trace.derived("forest", lambda _: Forest(columns["parent"], columns["cause"], extent))
 
 
-def is_device_work(trace: HostTrace) -> NDArray[np.bool_]:
+def is_device_work(trace: HostTrace) -> Mask:
     """Measured work of a device (no derived lines, which would count it twice): bool of shape (events,)."""
     return trace.derived("device work", _is_device_work)
 
 
-def launched_before(trace: HostTrace, limit_ps: int) -> NDArray[np.bool_]:
+def launched_before(trace: HostTrace, limit_ps: int) -> Mask:
     """Device work launched before a time: by its call, else by a correlation id below that of every recorded call,
     which says that the call was before the recording.  bool of shape (events,)."""
     cause, correlation = forest(trace).cause, trace.stat_ints(stat_names.CORRELATION_ID)
-    early: NDArray[np.bool_] = np.where(
+    early: Mask = np.where(
         cause >= 0,
         trace.events.start_ps[np.maximum(cause, 0)] < limit_ps,
         (correlation > 0) & (correlation < _first_correlation(trace, correlation)),
@@ -83,14 +81,14 @@ def _first_correlation(trace: HostTrace, correlation: I64) -> int:
     return int(calls.min()) if len(calls) else 0
 
 
-def enclosing(trace: HostTrace, counts: NDArray[np.bool_]) -> I64:
+def enclosing(trace: HostTrace, counts: Mask) -> I64:
     """The outermost counted event around each event, itself included; -1 without one: int64 of shape (events,)."""
     out = np.empty(len(trace.events), np.int64)
     kernels.nesting.outermost(forest(trace).parent, counts, out)
     return out
 
 
-def _is_device_work(trace: HostTrace) -> NDArray[np.bool_]:
+def _is_device_work(trace: HostTrace) -> Mask:
     lines = np.isin(trace.lines.kind, (LineKind.STREAM, LineKind.DEVICE_OPS))
     kinds = np.zeros(256, np.bool_)
     kinds[[int(kind) for kind in _MEASURED_DEVICE]] = True

@@ -146,11 +146,16 @@ def _varints(data: bytes) -> list[int]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number that begins at a place, and where it ends."""
-    value = shift = 0
-    while True:
+    """The number that begins at a place, and where it ends.
+
+    Raises:
+        IndexError: it has no end.
+    """
+    value = 0
+    for shift in range(0, 64, 7):
         byte = data[at]
         value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
+        at += 1
         if byte < 0x80:
             return value, at
+    raise IndexError  # a number has at most ten bytes: this one has no end

@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.kernel_facts import stated_bytes
 from stepscope.analysis.spans import spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 # "Memcpy HtoD (Pinned -> Device)", "kind_src:pinned kind_dst:device size:4096"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from stepscope.analysis.breakdown import CATEGORIES, Breakdown, breakdown
 from stepscope.analysis.grouping import is_device_work
+from stepscope.analysis.origin import origin_of
 from stepscope.analysis.stepping import HostSteps, steps_of
 from stepscope.model import HostTrace
 
@@ -77,7 +78,7 @@ def steps_of_host(trace: HostTrace) -> StepsOfHost:
         has_device=bool(is_device_work(trace).any()),
         rows=_rows(steps, parts),
         between_ps=parts.between_categories_ps() if steps.line >= 0 else {},
-        problems=[str(problem) for problem in trace.problems] + list(trace.recorder_messages),
+        problems=origin_of(trace).problems,
         partial=trace.partial,
     )
 
@@ -123,7 +124,7 @@ def align(parts: Sequence[StepsOfHost]) -> Aligned:
     warnings = [f"no steps from {', '.join(left_out)}"] if left_out and taking else []
     if not taking:
         return Aligned((), (), ())
-    by_number = len(taking) > 1 and all(_has_own_numbers(part) for part in taking)
+    by_number = len(taking) > 1 and all(has_own_numbers(part) for part in taking)
     steps, lost = (_by_number if by_number else _by_overlap)(taking)
     if lost:
         steps_are = "1 step is" if lost == 1 else f"{lost} steps are"
@@ -131,7 +132,7 @@ def align(parts: Sequence[StepsOfHost]) -> Aligned:
     return Aligned(tuple(part.host for part in taking), steps, tuple(warnings))
 
 
-def _has_own_numbers(part: StepsOfHost) -> bool:
+def has_own_numbers(part: StepsOfHost) -> bool:
     """Whether the program numbered the steps, each differently: two phases that both count from 0 are no numbering."""
     return part.numbered and len({row.number for row in part.rows}) == len(part.rows)
 

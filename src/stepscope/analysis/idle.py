@@ -20,19 +20,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis import launches
 from stepscope.analysis.attribution import attribute
 from stepscope.analysis.device_steps import device_name
 from stepscope.analysis.kernel_names import brief
-from stepscope.analysis.launches import StreamLaunches, launches_of_streams
+from stepscope.analysis.launches import StreamLaunches, launches_of_streams, stream_name
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.spans import Spans
 from stepscope.model import HostTrace, LineKind
+from stepscope.model.arrays import I64
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, percent, round_ms
-
-I64 = NDArray[np.int64]
 
 NEXT_KERNEL_PS = 30_000_000
 FULL_QUEUE = 1024
@@ -226,7 +224,7 @@ def _stream(trace: HostTrace, device: str, line: int, rows: I64, call: I64) -> t
     gap = np.maximum(start[1:] - free, 0)
     host = known[1:] & (called[1:] > free)
     near = ~host & (gap < NEXT_KERNEL_PS)
-    name = trace.strings[trace.lines.name[line]] or str(trace.lines.line_id[line])
+    name = stream_name(trace, line)
     idle = StreamIdle(
         device,
         name,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I64, Mask
 
 LEAST_STEPS = 3  # fewer repetitions than this prove no cycle
 LEAST_CONFIDENCE = 0.6
@@ -87,10 +87,10 @@ def _fit(counts: I64, steps: int) -> float:
     return float(counts[_fits(counts, steps)].sum() / counts.sum())
 
 
-def _fits(counts: I64, steps: int) -> NDArray[np.bool_]:
+def _fits(counts: I64, steps: int) -> Mask:
     per_step = np.rint(counts / steps)
     slack = np.maximum(per_step, 0.1 * steps)  # a cycle cut at either end lacks or adds a round of a name
-    fits: NDArray[np.bool_] = (per_step >= 1) & (np.abs(counts - per_step * steps) <= slack)
+    fits: Mask = (per_step >= 1) & (np.abs(counts - per_step * steps) <= slack)
     return fits
 
 
@@ -111,14 +111,14 @@ def _read(names: I64, start: I64, steps: int) -> _Reading:
     return _Reading(anchor, confidence)
 
 
-def _is_part(step: I64, foreign: NDArray[np.bool_]) -> bool:
+def _is_part(step: I64, foreign: Mask) -> bool:
     """Whether foreign work comes again and again between cycles, too much of it for an occasional extra."""
     places = np.unique(step[foreign & (step > 0)])
     usual = float(np.median(np.bincount(step[step > 0])[1:]))
     return len(places) >= 2 and foreign.sum() / len(places) >= FOREIGN_SHARE * usual
 
 
-def _likeness(names: I64, step: I64, fits: NDArray[np.bool_]) -> float:
+def _likeness(names: I64, step: I64, fits: Mask) -> float:
     """How alike each step is to the next, 0 to 1: shared events over all events, whatever their order.
 
     Large steps weigh more: where layers are taken for steps, the one that holds all the rest gives them away.  What

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
+from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.iterators import iterator_calls
-from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
+from stepscope.analysis.loaders import SINGLE_PROCESS
+from stepscope.model import EventKind, HostTrace, Trait, stat_names
+from stepscope.model.arrays import I64
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 MOST_OPS = 1000  # kept per host
@@ -31,7 +32,6 @@ _ON_DEMAND, _IN_ADVANCE, _PREPROCESSING, _ENQUEUE, _OTHER = range(len(CATEGORIES
 # What makes reading run ahead, anywhere between the file and the step.
 _AHEAD = re.compile(r"::(?:\w*MemoryReader|\w*MemoryWriter|\w*Interleave|Prefetch|ParallelMap)")
 _DATAPIPE_READS = re.compile(r"#\w*(?:File|Open|Read|Load|Stream|Http|Online)")
-_SINGLE_PROCESS = re.compile(r".*SingleProcess")
 _STAGES = {"enqueue": _ENQUEUE, "read": _ON_DEMAND, "preprocessing": _PREPROCESSING}
 
 
@@ -152,16 +152,16 @@ def _enqueues(trace: HostTrace) -> _Calls:
     copies = np.flatnonzero(is_device_work(trace) & (kind == K.COPY_HOST_TO_DEVICE))
     cause = forest(trace).cause[copies]
     started = np.unique(cause[cause >= 0])
-    said = np.flatnonzero((kind == K.COPY_HOST_TO_DEVICE_CALL) & _on_threads(trace))
+    said = np.flatnonzero((kind == K.COPY_HOST_TO_DEVICE_CALL) & on_threads(trace))
     row = np.union1d(said, started[kind[started] == K.RUNTIME_CALL]).astype(np.int64)
     return _named(trace, row, np.full(len(row), _ENQUEUE))
 
 
 def _loaders(trace: HostTrace) -> list[_Calls]:
     """Calls of a data loader that shows itself only as a wait for the next batch, and the ops that run inside them."""
-    waits = np.flatnonzero((trace.events.kind == K.INPUT_WAIT) & _on_threads(trace))
+    waits = np.flatnonzero((trace.events.kind == K.INPUT_WAIT) & on_threads(trace))
     loaders = _named(trace, waits, np.zeros(len(waits), np.int64))
-    here = np.array([_SINGLE_PROCESS.match(name) is not None for name in loaders.names], np.bool_)
+    here = np.array([SINGLE_PROCESS.match(name) is not None for name in loaders.names], np.bool_)
     category = np.where(here[loaders.name], _PREPROCESSING, _OTHER) if len(waits) else loaders.category
     inside = _inside(trace, waits)
     ops = inside[trace.events.kind[inside] == K.OP]
@@ -169,11 +169,6 @@ def _loaders(trace: HostTrace) -> list[_Calls]:
         _Calls(waits, loaders.name, category, loaders.names),
         _named(trace, ops, np.full(len(ops), _PREPROCESSING)),
     ]
-
-
-def _on_threads(trace: HostTrace) -> NDArray[np.bool_]:
-    threads: NDArray[np.bool_] = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
-    return threads
 
 
 def _inside(trace: HostTrace, outer: I64) -> I64:

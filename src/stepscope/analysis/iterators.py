@@ -19,14 +19,10 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from stepscope.model.arrays import I32, I64, Mask
 
 MOST_PARTS = 100  # of a long name; deeper calls stay without a parent
 _UNKNOWN = -1
@@ -99,10 +95,10 @@ class IteratorCalls:
     iterator: I64
     dataset: I64
     parent: I32
-    elsewhere: Bools
+    elsewhere: Mask
     root: I32
-    blocks: Bools
-    unexplained: Bools
+    blocks: Mask
+    unexplained: Mask
     start_ps: I64
     duration_ps: I64
     self_ps: I64
@@ -176,7 +172,7 @@ class _Links:
         self.element = trace.stat_ints(stat_names.ELEMENT_ID, _UNKNOWN) if self.has_marks else none
         self.source = trace.stat_ints(stat_names.INPUT_ELEMENT_ID, _UNKNOWN) if self.has_marks else none
 
-    def parents(self) -> tuple[I32, Bools]:
+    def parents(self) -> tuple[I32, Mask]:
         """Of each call the one it was made for, or -1, and whether that runs on another thread."""
         near = self._nearest(self.row, self.is_iterator | self.is_mark)
         mark = np.where((near >= 0) & self.is_mark[near], near, -1)
@@ -189,20 +185,20 @@ class _Links:
         self._link_unmarked(parent, elsewhere)
         return parent, elsewhere
 
-    def _nearest(self, rows: I64, wanted: Bools) -> I64:
+    def _nearest(self, rows: I64, wanted: Mask) -> I64:
         """The nearest event around each of `rows` that is wanted, or -1."""
         above = self.up[rows].astype(np.int64)
         while (going := (above >= 0) & ~wanted[above]).any():
             above = np.where(going, self.up[above], above)
         return above
 
-    def _nearest_from(self, rows: I64, wanted: Bools) -> I64:
+    def _nearest_from(self, rows: I64, wanted: Mask) -> I64:
         found = np.full(len(rows), -1, np.int64)
         known = np.flatnonzero(rows >= 0)
         found[known] = self._nearest(rows[known], wanted)
         return found
 
-    def _link_elements(self, mark: I64, parent: I32, elsewhere: Bools) -> None:
+    def _link_elements(self, mark: I64, parent: I32, elsewhere: Mask) -> None:
         """Links calls inside a produce mark to the call that consumed the element."""
         if not self.has_marks:
             return
@@ -237,7 +233,7 @@ class _Links:
             element[opens] = np.where(at >= 0, element[reads[order]][at], _UNKNOWN)
         return element
 
-    def _link_unmarked(self, parent: I32, elsewhere: Bools) -> None:
+    def _link_unmarked(self, parent: I32, elsewhere: Mask) -> None:
         """Links what is left by time, where an iterator leaves no marks: to a call of its parent that is under way."""
         marked = np.unique(self.above[elsewhere])
         left = np.flatnonzero((parent < 0) & (self.above != _UNKNOWN) & ~np.isin(self.above, marked))
@@ -294,7 +290,7 @@ def _beside(calls: I64, ids: I64, above: I64, start: I64, end: I64) -> tuple[I64
 
 
 def _self_times(
-    parent: I32, elsewhere: Bools, start: I64, duration: I64, beside: tuple[I64, I64]
+    parent: I32, elsewhere: Mask, start: I64, duration: I64, beside: tuple[I64, I64]
 ) -> tuple[I64, I64, I64]:
     """Self time, waiting time, and the part of each call that lies inside its parent's.
 
@@ -333,7 +329,7 @@ def _union(group: I64, low: I64, high: I64, n_groups: int) -> I64:
     return total
 
 
-def _roots(parent: I32, depth: I32, is_root: Bools, overlaps: Bools) -> tuple[I32, Bools]:
+def _roots(parent: I32, depth: I32, is_root: Mask, overlaps: Mask) -> tuple[I32, Mask]:
     """Of each call the root call that it serves, or -1, and whether that waited for it."""
     root = np.where(is_root, np.arange(len(parent)), -1).astype(np.int32)
     blocks = is_root.copy()

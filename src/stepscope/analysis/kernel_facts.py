@@ -14,13 +14,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.attribution import number_pairs
 from stepscope.model import HostTrace, stat_names
+from stepscope.model.arrays import I32, I64, number_pairs
 
 T = TypeVar("T")
 Dimensions = tuple[int, int, int]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 
 MOST_REGISTERS = 512  # a thread on AMD's matrix devices; NVIDIA's limit is 255
 MOST_SHARED_BYTES = 1 << 20
@@ -121,7 +119,7 @@ def _listed(trace: HostTrace, text: int) -> Dimensions | None:
     """Dimensions written as `[2,1,1]`."""
     try:
         return _dimensions(json.loads(trace.strings[text])) if text > 0 else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -158,9 +156,10 @@ def copied_bytes(text: str) -> int | None:
 
 
 def stated_bytes(trace: HostTrace, rows: I64, with_copies: bool = True) -> I64 | None:
-    """Bytes that each event accesses or copies, -1 where the trace does not state it; None if it never does."""
+    """Bytes that each event accesses or, `with_copies`, copies: int64 of shape (n,), -1 where the trace does not state
+    it; None if it never does."""
     out = None
-    for names in (stat_names.BYTES_COPIED, stat_names.BYTES_ACCESSED)[not with_copies :]:
+    for names in (stat_names.BYTES_COPIED, stat_names.BYTES_ACCESSED) if with_copies else (stat_names.BYTES_ACCESSED,):
         if trace.has_stat(names):
             stated = trace.stat_ints(names, rows=rows)
             out = stated if out is None else np.where(stated >= 0, stated, out)

@@ -6,25 +6,25 @@ devices are added up. What the trace does not hold, or holds as garbage, is unkn
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis import attribution, device_use, launches
-from stepscope.analysis.attribution import Shares, attribute, names_of, number_pairs, shares
+from stepscope.analysis.attribution import Shares, attribute, names_of, shares
 from stepscope.analysis.device_use import DeviceUse
 from stepscope.analysis.kernel_facts import Launch, launches_of
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.launches import StreamLaunches, launches_of_streams
+from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
+from stepscope.model.arrays import I64, number_pairs
 from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_us
 
-I64 = NDArray[np.int64]
 MOST_ROWS = 2000  # kept per host
 _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
 _FIRST_TENSOR_CORES = 7  # NVIDIA's compute capability
@@ -121,11 +121,10 @@ class Partial:
         rows: by total time, longest first, at most MOST_ROWS.
         left_out: how many rows more there are, `left_out_count` occurrences, `left_out_ps` their time.
         devices: kinds of devices in the trace.
-        problems: what is wrong with the host's trace, as sentences.
         uses: how well kernels fill each device.
     """
 
-    host: str
+    origin: Origin
     names: list[str]
     rows: list[KernelRow]
     left_out: int
@@ -134,8 +133,6 @@ class Partial:
     streams: list[StreamLaunches]
     attributed: Shares
     devices: list[str]
-    problems: list[str]
-    partial: bool
     uses: list[DeviceUse]
 
 
@@ -204,28 +201,20 @@ def partial(trace: HostTrace) -> Partial:
     used = dict.fromkeys(row.kernel for row in kept)
     place = {name: at for at, name in enumerate(used)}
     return Partial(
-        host=trace.host,
+        origin=origin_of(trace),
         names=[names[name] for name in used],
-        rows=[_at(row, place[row.kernel]) for row in kept],
+        rows=[replace(row, kernel=place[row.kernel]) for row in kept],
         left_out=len(rest),
         left_out_count=sum(row.count for row in rest),
         left_out_ps=sum(row.total_ps for row in rest),
         streams=launches_of_streams(trace),
         attributed=shares(trace, among),
         devices=sorted({PlaneKind(trace.planes.kind[plane]).name for plane in trace.device_planes()}),
-        problems=[str(problem) for problem in trace.problems] + list(trace.recorder_messages),
-        partial=trace.partial,
         uses=device_use.device_uses(trace),
     )
 
 
-def _at(row: KernelRow, kernel: int) -> KernelRow:
-    return KernelRow(
-        kernel, row.op, row.launch, row.eligible, row.uses, row.count, row.total_ps, row.min_ps, row.max_ps
-    )
-
-
-def _rows(trace: HostTrace, pieces: NDArray[np.int64]) -> tuple[dict[int, str], list[KernelRow]]:
+def _rows(trace: HostTrace, pieces: I64) -> tuple[dict[int, str], list[KernelRow]]:
     """Names by string row, and the rows, longest first, of the pieces of device work that are kernels."""
     found = attribute(trace)
     events = found.rows[pieces]
@@ -246,7 +235,8 @@ def _rows(trace: HostTrace, pieces: NDArray[np.int64]) -> tuple[dict[int, str], 
         could = eligible[op] if op >= 0 else None
         uses = kernel_uses(names[kernel], could) if may_use[at] else False
         label = found.ops[op][0] if op >= 0 else None
-        rows.append(KernelRow(kernel, label, different[launch[at]], could or uses or could, uses, *figures))
+        # What uses tensor cores could use them, whatever the op's name tells.
+        rows.append(KernelRow(kernel, label, different[launch[at]], uses or could, uses, *figures))
     rows.sort(key=lambda row: (-row.total_ps, names[row.kernel], row.op or ""))
     return names, rows
 
@@ -269,19 +259,17 @@ def merge(partials: Sequence[Partial]) -> KernelStatsReport:
     """The kernels of all hosts; equal rows are added up."""
     rows = _added_up(partials)
     total = sum(row.total_ps for _, row in rows) + sum(part.left_out_ps for part in partials)
-    streams = [(part.host, stream) for part in partials for stream in part.streams]
+    streams = [(part.origin.host, stream) for part in partials for stream in part.streams]
     attributed = [part.attributed for part in partials]
     return KernelStatsReport(
-        hosts=tuple(part.host for part in partials),
-        warnings=tuple(dict.fromkeys(_warnings(partials, bool(rows)))),
-        partial=any(part.partial for part in partials),
+        **header([part.origin for part in partials], _warnings(partials, bool(rows))),
         rows=tuple(_cells(rank, name, row, total) for rank, (name, row) in enumerate(rows, 1)),
         by_kernel=_by_kernel(rows, partials, total),
         tensor_cores=_tensor_cores([row for _, row in rows], total),
         attribution=dict(attribution.figures(attributed)),
         launches=launches.figures([stream for _, stream in streams]),
         streams=tuple(launches.stream_row(host, stream) for host, stream in streams),
-        devices=tuple(device_use.row(part.host, use) for part in partials for use in part.uses),
+        devices=tuple(device_use.row(part.origin.host, use) for part in partials for use in part.uses),
         empty=_why_empty(partials),
     )
 
@@ -298,10 +286,13 @@ def _added_up(partials: Sequence[Partial]) -> list[tuple[str, KernelRow]]:
 
 
 def _sum(one: KernelRow, other: KernelRow) -> KernelRow:
-    return KernelRow(
-        one.kernel, one.op, one.launch, one.eligible, one.uses, one.count + other.count, one.total_ps + other.total_ps,
-        min(one.min_ps, other.min_ps), max(one.max_ps, other.max_ps),
-    )  # fmt: skip
+    return replace(
+        one,
+        count=one.count + other.count,
+        total_ps=one.total_ps + other.total_ps,
+        min_ps=min(one.min_ps, other.min_ps),
+        max_ps=max(one.max_ps, other.max_ps),
+    )
 
 
 def _listed(dimensions: tuple[int, int, int] | None) -> list[int] | None:
@@ -349,22 +340,21 @@ def _by_kernel(
 
 
 def _tensor_cores(rows: Sequence[KernelRow], total: int) -> dict[str, Cell]:
-    def share(*wanted: bool) -> float | None:
-        return percent(sum(row.total_ps for row, yes in zip(rows, wanted, strict=True) if yes), total)
+    def share(counts: Callable[[KernelRow], bool]) -> float | None:
+        return percent(sum(row.total_ps for row in rows if counts(row)), total)
 
     return {
-        "uses_percent": share(*(row.uses is True for row in rows)),
-        "unknown_percent": share(*(row.uses is None for row in rows)),
-        "eligible_percent": share(*(row.eligible is True for row in rows)),
-        "eligible_unused_percent": share(*(row.eligible is True and row.uses is False for row in rows)),
+        "uses_percent": share(lambda row: row.uses is True),
+        "unknown_percent": share(lambda row: row.uses is None),
+        "eligible_percent": share(lambda row: row.eligible is True),
+        "eligible_unused_percent": share(lambda row: row.eligible is True and row.uses is False),
     }
 
 
 def _warnings(partials: Sequence[Partial], any_kernels: bool) -> list[str]:
-    found = [problem for part in partials for problem in part.problems]
     if not any_kernels:
-        return [*found, _why_empty(partials)]
-    found += attribution.warning([part.attributed for part in partials])
+        return [_why_empty(partials)]
+    found = attribution.warning([part.attributed for part in partials])
     found += launches.warning([stream for part in partials for stream in part.streams])
     left_out = sum(part.left_out for part in partials)
     if left_out:

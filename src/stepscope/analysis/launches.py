@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.attribution import attribute
 from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model.arrays import I64
 from stepscope.report import Cell, Field, percent, round_us
-
-I64 = NDArray[np.int64]
 
 SHORT_US = 10.0
 LONG_DELAY_US = 100.0
@@ -34,8 +32,8 @@ class StreamLaunches:
         compared, cheap: kernels whose call launched nothing else and is known, and those of them shorter than the call.
         busy_ps, span_ps: time with work on the stream, and from its first to its last work.
         launches, calls_ps: calls whose work is on the stream, and their time on the host.
-        delay_sum, delay_median, delay_p90, delay_max: from the begin of a call to that of its first work; the last
-            three are None without launches.
+        delay_sum_ps, delay_median_ps, delay_p90_ps, delay_max_ps: from the begin of a call to that of its first work;
+            the last three are None without launches.
         long_delays: launches delayed by more than LONG_DELAY_US.
         before_call: launches whose work begins before its call, which no machine does: its clocks disagree.
         gaps, gaps_ps, gap_max_ps: times without work between two pieces of work.
@@ -55,10 +53,10 @@ class StreamLaunches:
     span_ps: int
     launches: int
     calls_ps: int
-    delay_sum: int
-    delay_median: float | None
-    delay_p90: float | None
-    delay_max: int | None
+    delay_sum_ps: int
+    delay_median_ps: float | None
+    delay_p90_ps: float | None
+    delay_max_ps: int | None
     long_delays: int
     before_call: int
     gaps: int
@@ -87,6 +85,11 @@ def launches_of_streams(trace: HostTrace) -> list[StreamLaunches]:
     return sorted(streams, key=lambda stream: (-stream.busy_ps, stream.device, stream.stream))[:MOST_STREAMS]
 
 
+def stream_name(trace: HostTrace, line: int) -> str:
+    """A stream's name, its number if it has none."""
+    return trace.line_name(line) or str(trace.lines.line_id[line])
+
+
 def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, pieces: I64) -> StreamLaunches:
     events = trace.events
     start, duration = events.start_ps[rows], events.duration_ps[rows]
@@ -103,8 +106,7 @@ def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, piece
     ends = start + duration
     return StreamLaunches(
         device=trace.plane_name(int(trace.lines.plane[line])),
-        stream=trace.strings[trace.lines.display_name[line] or trace.lines.name[line]]
-        or str(trace.lines.line_id[line]),
+        stream=stream_name(trace, line),
         kernels=int(kernel.sum()),
         kernels_ps=int(duration[kernel].sum()),
         short=int(short.sum()),
@@ -115,10 +117,10 @@ def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, piece
         span_ps=int(ends.max() - start.min()),
         launches=len(delay),
         calls_ps=int(call_ps[opening].sum()),
-        delay_sum=int(delay.sum()),
-        delay_median=float(np.median(delay)) if len(delay) else None,
-        delay_p90=float(np.percentile(delay, 90)) if len(delay) else None,
-        delay_max=int(delay.max()) if len(delay) else None,
+        delay_sum_ps=int(delay.sum()),
+        delay_median_ps=float(np.median(delay)) if len(delay) else None,
+        delay_p90_ps=float(np.percentile(delay, 90)) if len(delay) else None,
+        delay_max_ps=int(delay.max()) if len(delay) else None,
         long_delays=int((delay > LONG_DELAY_US * 1e6).sum()),
         before_call=int(backwards.sum()),
         gaps=int((gap > 0).sum()),
@@ -200,7 +202,7 @@ def figures(streams: list[StreamLaunches]) -> dict[str, Cell]:
         "cheaper_than_launch_percent": percent(total("cheap"), total("compared")),
         "launches": total("launches"),
         "launch_call_us": mean_us("calls_ps", "launches"),
-        "launch_delay_us": mean_us("delay_sum", "launches"),
+        "launch_delay_us": mean_us("delay_sum_ps", "launches"),
         "long_delays_percent": percent(total("long_delays"), total("launches")),
         "gaps": total("gaps"),
         "gap_us": mean_us("gaps_ps", "gaps"),
@@ -218,9 +220,9 @@ def stream_row(host: str, stream: StreamLaunches) -> dict[str, Cell]:
         "kernels": stream.kernels,
         "busy_percent": percent(stream.busy_ps, stream.span_ps),
         "short_percent": percent(stream.short, stream.kernels),
-        "delay_median_us": _us(stream.delay_median),
-        "delay_p90_us": _us(stream.delay_p90),
-        "delay_max_us": _us(stream.delay_max),
+        "delay_median_us": _us(stream.delay_median_ps),
+        "delay_p90_us": _us(stream.delay_p90_ps),
+        "delay_max_us": _us(stream.delay_max_ps),
         "gaps": stream.gaps,
         "gaps_us": _us(stream.gaps_ps),
         "longest_gap_us": _us(stream.gap_max_ps),

@@ -7,22 +7,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.columns import named, of_kinds, on_threads
 from stepscope.analysis.grouping import enclosing
 from stepscope.analysis.spans import Spans, spans_of
 from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I64, Mask
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 K = EventKind
 
-LEAST_SHARE = 100
+LEAST_SHARE = 0.01  # of the longest loader: what takes less is left out
 IN_CALLS, ON_A_THREAD = "in the calls", "on another thread"
 
-_SINGLE_PROCESS = re.compile(r".*SingleProcess")
+SINGLE_PROCESS = re.compile(r".*SingleProcess")
 _WORKERS = re.compile(r".*MultiProcess")
 # Python calls, where they were recorded: the constructor of a loader's iterator, and the start of a process in it.
 _LOADER_STARTS = re.compile(r".*torch/utils/data/dataloader\.py\(\d+\): __init__$")
@@ -70,7 +68,7 @@ def add_loaders(loaders: Iterable[Loader]) -> list[Loader]:
         before = merged.get(loader.name)
         merged[loader.name] = loader if before is None else _sum(before, loader)
     longest = max((loader.total_ps for loader in merged.values()), default=0)
-    kept = [loader for loader in merged.values() if LEAST_SHARE * loader.total_ps >= longest]
+    kept = [loader for loader in merged.values() if loader.total_ps >= LEAST_SHARE * longest]
     return sorted(kept, key=lambda loader: (-loader.total_ps, loader.name))
 
 
@@ -140,7 +138,7 @@ def _loader(trace: HostTrace, name: str, calls: I64, all_pins: _Pins) -> Loader:
 
 def _workers(trace: HostTrace, name: str) -> int | None:
     """Processes that a loader's iterator started; every iterator seen to start has to agree."""
-    if _SINGLE_PROCESS.match(name):
+    if SINGLE_PROCESS.match(name):
         return 0
     if not _WORKERS.match(name):
         return None

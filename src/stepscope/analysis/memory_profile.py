@@ -22,6 +22,7 @@ import numpy as np
 
 from stepscope.analysis.allocations import allocations_of
 from stepscope.analysis.memory_usage import MOST_POINTS, Alive, MemoryOfHost, Points, profile_memory, sample
+from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.remedies import ALLOCATIONS, remedy
 from stepscope.model import HostTrace
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms, size_text
@@ -105,11 +106,9 @@ _DOUBTS: tuple[tuple[Callable[[MemoryOfHost], bool], str], ...] = (
 class Partial:
     """What one host contributes."""
 
-    host: str
+    origin: Origin
     framework: str
     memories: list[MemoryOfHost]
-    problems: list[str]
-    partial: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,11 +243,9 @@ def _tail(op: str) -> str:
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
     return Partial(
-        host=trace.host,
+        origin=origin_of(trace),
         framework=trace.framework,
         memories=[profile_memory(trace, memory) for memory in allocations_of(trace)],
-        problems=[str(problem) for problem in trace.problems] + list(trace.recorder_messages),
-        partial=trace.partial,
     )
 
 
@@ -257,14 +254,11 @@ def partial(trace: HostTrace) -> Partial:
 
 def merge(partials: Sequence[Partial]) -> MemoryProfileReport:
     """The memories of all hosts; those of different hosts are never added up."""
-    owned = [(part.host, memory) for part in partials for memory in part.memories]
+    owned = [(part.origin.host, memory) for part in partials for memory in part.memories]
     most = min(MOST_POINTS, max(_LEAST_POINTS, _POINTS_OF_ALL // max(len(owned), 1)))
     memories = tuple(_memory(host, memory, most) for host, memory in owned)
-    problems = [problem for part in partials for problem in part.problems]
     return MemoryProfileReport(
-        hosts=tuple(part.host for part in partials),
-        warnings=tuple(dict.fromkeys([*problems, *_warnings(partials)])),
-        partial=any(part.partial for part in partials),
+        **header([part.origin for part in partials], _warnings(partials)),
         memories=memories,
         rows=tuple(
             {**row, "memory": memory["id"], "host": memory["host"]}
@@ -343,7 +337,7 @@ def _warnings(partials: Sequence[Partial]) -> list[str]:
     without = [part for part in partials if not part.memories]
     found = []
     for framework in dict.fromkeys(part.framework for part in without):
-        hosts = ", ".join(part.host for part in without if part.framework == framework)
+        hosts = ", ".join(part.origin.host for part in without if part.framework == framework)
         found.append(f"{NOTHING} on {hosts}: {remedy(ALLOCATIONS, framework)}")
     for told, sentence in _DOUBTS:
         memories = dict.fromkeys(memory.id for part in partials for memory in part.memories if told(memory))

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.allocations import (
     DATA_TYPES,
@@ -19,10 +18,9 @@ from stepscope.analysis.allocations import (
     lifetimes,
     op_names,
 )
-from stepscope.analysis.stepping import steps_of
+from stepscope.analysis.stepping import steps_of, steps_of_events
 from stepscope.model import HostTrace
-
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I64
 
 MOST_POINTS = 1000  # of a timeline
 MOST_ROWS = 1000  # of a breakdown
@@ -42,7 +40,7 @@ class Points:
         op, region, data_type, shape: rows of `texts`.
         step: the number of the step in which it happens.
         stack, heap, free, pool: bytes after the event.
-        fragmentation: 0 to 1.
+        fragmentation: 0 to 1; a figure beyond that is unknown.
         texts: the texts that the columns refer to.
     """
 
@@ -251,7 +249,7 @@ def _points(trace: HostTrace, memory: Allocations, lives: Lifetimes, sizes: _Siz
         heap=_known(usage.heap[rows]),
         free=_known(usage.free[rows]),
         pool=_known(usage.pool[rows]),
-        fragmentation=[None if value != value else float(value) for value in fragmentation.tolist()],
+        fragmentation=[value if 0 <= value <= 1 else None for value in fragmentation.tolist()],
         texts=list(texts),
     )
 
@@ -282,15 +280,12 @@ def _texts(trace: HostTrace, rows: I64) -> list[str | None]:
 
 
 def _steps(trace: HostTrace, events: I64) -> list[int | None]:
-    """The step that each event belongs to, else the one during which it happens."""
+    """The number of the step that each event belongs to."""
     steps = steps_of(trace)
-    if steps.source == "none" or not len(steps.number):
+    if steps.source == "none":
         return [None] * len(events)
-    label, time = steps.label[events].astype(np.int64), trace.events.start_ps[events]
-    at = np.searchsorted(steps.start_ps, time, side="right") - 1
-    during = np.where((at >= 0) & (time < steps.end_ps[at]), at, UNKNOWN)
-    label = np.where(label >= 0, label, during)
-    return [int(steps.number[row]) if row >= 0 else None for row in label.tolist()]
+    rows = steps_of_events(trace, events).tolist()
+    return [int(steps.number[row]) if row >= 0 else None for row in rows]
 
 
 # -- breakdown ---------------------------------------------------------------------------------------------------

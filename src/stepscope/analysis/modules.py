@@ -10,21 +10,18 @@ PyTorch records modules if it is told to record Python calls: `torch.profiler.pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stepscope.analysis.attribution import attribute, names_of, number_pairs
+from stepscope.analysis.attribution import attribute, names_of
 from stepscope.analysis.grouping import forest, spread_labels
 from stepscope.analysis.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.remedies import MODULES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.report import Cell, Field, Report, Rows, Section, percent
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I32, I64, number_pairs
+from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
 
 MOST_MODULES = 5000  # kept per host, those with most time
 _PREFIX = "nn.Module: "
@@ -196,10 +193,7 @@ def _most(nodes: list[Node]) -> tuple[list[Node], int]:
             break
         kept.update(chain)
     place = {at: number for number, at in enumerate(sorted(kept))}
-    fields = ("name", "calls", "host_ps", "host_self_ps", "device_ps", "backward_ps", "kernels")
-    found = [
-        Node(place.get(nodes[at].parent, -1), *(getattr(nodes[at], name) for name in fields)) for at in sorted(kept)
-    ]
+    found = [replace(nodes[at], parent=place.get(nodes[at].parent, -1)) for at in sorted(kept)]
     return found, len(nodes) - len(kept)
 
 
@@ -208,34 +202,44 @@ def _most(nodes: list[Node]) -> tuple[list[Node], int]:
 _Path = tuple[str, ...]
 
 
-@dataclass
-class _Sum:
-    """One path on all hosts: calls, host, host self, device self, backward self, kernels self; then totals of the last
-    three, modules inside included."""
+class _Sums(NamedTuple):
+    """What one path adds up to on all hosts; times in ps."""
 
-    own: list[int]
-    whole: list[int]
+    calls: int = 0
+    host_ps: int = 0
+    host_self_ps: int = 0
+    device_ps: int = 0
+    backward_ps: int = 0
+    kernels: int = 0
+
+    def plus(self, other: _Sums | Node) -> _Sums:
+        """Both added up."""
+        return _Sums(*(getattr(self, name) + getattr(other, name) for name in _Sums._fields))
+
+    def with_inner(self, inner: _Sums) -> _Sums:
+        """With the work of a module inside, whose calls and host time are in those of this one already."""
+        return self._replace(
+            device_ps=self.device_ps + inner.device_ps,
+            backward_ps=self.backward_ps + inner.backward_ps,
+            kernels=self.kernels + inner.kernels,
+        )
 
 
 def merge(partials: Sequence[Partial]) -> ModulesReport:
     """The modules of all hosts; equal paths are added up."""
-    sums = _added_up(partials)
-    children: dict[_Path, list[_Path]] = {}
-    for path in sums:
-        children.setdefault(path[:-1], []).append(path)
-    for path in sorted(sums, key=len, reverse=True):
-        above = sums.get(path[:-1])
-        if above is not None:
-            above.whole = [a + b for a, b in zip(above.whole, sums[path].whole, strict=True)]
-    on_device = any(sum(part.whole[:2]) for part in sums.values())
+    own = _added_up(partials)
+    whole = dict(own)
+    for path in sorted(own, key=len, reverse=True):
+        if path[:-1] in whole:
+            whole[path[:-1]] = whole[path[:-1]].with_inner(whole[path])
     left_out = sum(part.left_out for part in partials)
     framework = framework_of([part.origin for part in partials])
-    warnings = [] if sums else [_empty(framework)]
+    warnings = [] if own else [_empty(framework)]
     warnings += [f"{left_out} modules are not listed"] if left_out else []
     return ModulesReport(
         **header([part.origin for part in partials], warnings),
-        rows=tuple(_rows(sums, children, on_device)),
-        unassigned_device_us=_us(sum(part.unassigned_ps for part in partials)),
+        rows=tuple(_rows(own, whole)),
+        unassigned_device_us=round_us(sum(part.unassigned_ps for part in partials)),
         framework=framework,
     )
 
@@ -244,56 +248,54 @@ def _empty(framework: str) -> str:
     return f"no modules: {remedy(MODULES, framework)}"
 
 
-def _added_up(partials: Sequence[Partial]) -> dict[_Path, _Sum]:
-    sums: dict[_Path, _Sum] = {}
+def _added_up(partials: Sequence[Partial]) -> dict[_Path, _Sums]:
+    sums: dict[_Path, _Sums] = {}
     for part in partials:
         paths: list[_Path] = []
         for node in part.nodes:
             paths.append((*(paths[node.parent] if node.parent >= 0 else ()), node.name))
-            own = [node.calls, node.host_ps, node.host_self_ps, node.device_ps, node.backward_ps, node.kernels]
-            known = sums.setdefault(paths[-1], _Sum([0] * len(own), []))
-            known.own = [a + b for a, b in zip(known.own, own, strict=True)]
-            known.whole = known.own[3:]
+            sums[paths[-1]] = sums.get(paths[-1], _Sums()).plus(node)
     return sums
 
 
-def _rows(sums: dict[_Path, _Sum], children: dict[_Path, list[_Path]], on_device: bool) -> list[dict[str, Cell]]:
+def _rows(own: dict[_Path, _Sums], whole: dict[_Path, _Sums]) -> list[dict[str, Cell]]:
     """Depth first, at each depth the module with most time first."""
+    on_device = any(part.device_ps + part.backward_ps for part in own.values())
 
     def weight(path: _Path) -> int:
-        return sum(sums[path].whole[:2]) if on_device else sums[path].own[1]
+        return whole[path].device_ps + whole[path].backward_ps if on_device else own[path].host_ps
 
-    whole = sum(weight(path) for path in children.get((), []))
+    inside: dict[_Path, list[_Path]] = {}
+    for path in sorted(own, key=weight):  # the last one is taken first
+        inside.setdefault(path[:-1], []).append(path)
+    everything = sum(weight(path) for path in inside.get((), []))
     rows: list[dict[str, Cell]] = []
     places: dict[_Path, int] = {}
-    stack = sorted(children.get((), []), key=weight)
+    stack = list(inside.get((), []))
     while stack:
         path = stack.pop()
         places[path] = len(rows)
-        rows.append(_row(len(rows), places.get(path[:-1]), path, sums[path], percent(weight(path), whole)))
-        stack += sorted(children.get(path, []), key=weight)
+        share = percent(weight(path), everything)
+        rows.append(_row(len(rows), places.get(path[:-1]), path, own[path], whole[path], share))
+        stack += inside.get(path, [])
     return rows
 
 
-def _row(number: int, parent: int | None, path: _Path, part: _Sum, share: float | None) -> dict[str, Cell]:
-    calls, host, host_self, device, backward, _ = part.own
-    device_whole, backward_whole, kernels = part.whole
+def _row(
+    number: int, parent: int | None, path: _Path, own: _Sums, whole: _Sums, share: float | None
+) -> dict[str, Cell]:
     return {
         "id": number,
         "parent": parent,
         "depth": len(path) - 1,
         "module": path[-1],
-        "calls": calls,
-        "host_us": _us(host),
-        "host_self_us": _us(host_self),
-        "device_us": _us(device_whole),
-        "device_self_us": _us(device),
-        "backward_us": _us(backward_whole),
-        "backward_self_us": _us(backward),
-        "kernels": kernels,
+        "calls": own.calls,
+        "host_us": round_us(own.host_ps),
+        "host_self_us": round_us(own.host_self_ps),
+        "device_us": round_us(whole.device_ps),
+        "device_self_us": round_us(own.device_ps),
+        "backward_us": round_us(whole.backward_ps),
+        "backward_self_us": round_us(own.backward_ps),
+        "kernels": whole.kernels,
         "percent": share,
     }
-
-
-def _us(ps: float) -> float:
-    return round(ps / 1e6, 6)

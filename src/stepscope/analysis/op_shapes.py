@@ -10,23 +10,23 @@ Shapes are recorded with `torch.profiler.profile(record_shapes=True)`, lines wit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.attribution import attribute, names_of, number_pairs
+from stepscope.analysis.attribution import attribute, names_of
 from stepscope.analysis.call_sites import call_sites, site_text
+from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest
 from stepscope.analysis.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.remedies import CALL_SITES, SHAPES, remedy
-from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.report import Cell, Field, Report, Rows, Section, percent
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64, Mask, number_pairs
+from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 MOST_ROWS = 4000  # kept per host and table, those with most time
@@ -115,13 +115,13 @@ class OpShapesReport(Report):
 
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
-    counts = np.isin(trace.events.kind, _OPS) & (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    counts = np.isin(trace.events.kind, _OPS) & on_threads(trace)
     rows = np.flatnonzero(counts)
     device = _device_times(trace)
-    times = (trace.events.duration_ps[rows], _own(trace, trace.events.duration_ps, counts)[rows], device[rows],
-             _own(trace, device, counts)[rows])  # fmt: skip
-    shapes = _groups(trace, rows, times, _texts(trace, rows, stat_names.INPUT_DIMS),
-                     _texts(trace, rows, stat_names.INPUT_TYPES))  # fmt: skip
+    duration = trace.events.duration_ps
+    times = (duration[rows], _own(trace, duration, counts)[rows], device[rows], _own(trace, device, counts)[rows])
+    dims, types = (_texts(trace, rows, names) for names in (stat_names.INPUT_DIMS, stat_names.INPUT_TYPES))
+    shapes = _groups(trace, rows, times, dims, types)
     sites = call_sites(trace, rows)
     known = sites >= 0
     none = np.full(int(known.sum()), -1, np.int64)
@@ -145,7 +145,7 @@ def _device_times(trace: HostTrace) -> I64:
     return time
 
 
-def _own(trace: HostTrace, time: I64, counts: NDArray[np.bool_]) -> I64:
+def _own(trace: HostTrace, time: I64, counts: Mask) -> I64:
     """`time` without that of the counted events inside."""
     own = np.empty(len(time), np.int64)
     kernels.nesting.self_times(time, forest(trace).parent, counts, own)
@@ -153,7 +153,7 @@ def _own(trace: HostTrace, time: I64, counts: NDArray[np.bool_]) -> I64:
 
 
 def _groups(
-    trace: HostTrace, rows: I64, times: Sequence[I64], first: I64, second: I64, shown: Any = str
+    trace: HostTrace, rows: I64, times: Sequence[I64], first: I64, second: I64, shown: Callable[[str], str] = str
 ) -> list[OpGroup]:
     """Adds ops of equal name and texts up, those with most self time first."""
     group, _ = number_pairs(names_of(trace, rows), first)
@@ -217,17 +217,13 @@ def _site_row(row: OpGroup, whole: int, on_device: bool) -> dict[str, Cell]:
 def _cells(row: OpGroup, whole: int, on_device: bool) -> dict[str, Cell]:
     return {
         "calls": row.calls,
-        "host_total_us": _us(row.host_ps),
-        "host_self_us": _us(row.host_self_ps),
-        "device_total_us": _us(row.device_ps),
-        "device_self_us": _us(row.device_self_ps),
-        "avg_device_us": _us(row.device_ps / row.calls) if on_device else None,
+        "host_total_us": round_us(row.host_ps),
+        "host_self_us": round_us(row.host_self_ps),
+        "device_total_us": round_us(row.device_ps),
+        "device_self_us": round_us(row.device_self_ps),
+        "avg_device_us": round_us(row.device_ps / row.calls) if on_device else None,
         "percent": percent(row.device_self_ps if on_device else row.host_self_ps, whole),
     }
-
-
-def _us(ps: float) -> float:
-    return round(ps / 1e6, 6)
 
 
 def _warnings(partials: Sequence[Partial], shapes: Sequence[OpGroup], sites: Sequence[OpGroup]) -> list[str]:

@@ -18,20 +18,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis import attribution
-from stepscope.analysis.attribution import Shares, names_of, number_pairs, shares
+from stepscope.analysis.attribution import Shares, names_of, shares
 from stepscope.analysis.kernel_facts import stated_bytes
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.op_work import OpWork, device_calls, device_work, eager_dispatch, host_work
+from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I32, I64, Mask, number_pairs
 from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_6, round_us
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 K = EventKind
 _HALF = re.compile(r"-(?:start|done)(?:\.\d+)?$")
 MOST_OPS = 2000  # kept per host and side
@@ -194,14 +193,12 @@ class Peaks:
 class Partial:
     """What one host contributes."""
 
-    host: str
+    origin: Origin
     device: Side
     on_host: Side
     stand_in: str | None
     attributed: Shares
     peaks: Peaks | None
-    problems: list[str]
-    partial: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,14 +257,12 @@ def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
     on_host, on_device = host_work(trace), device_work(trace)
     return Partial(
-        host=trace.host,
+        origin=origin_of(trace),
         device=_side(trace, on_device, device_calls(trace, on_device), _device_idle(trace, on_device.rows)),
         on_host=_side(trace, on_host, None, _host_idle(trace, on_host)),
         stand_in=_STAND_INS.get(on_host.stand_in) if on_host.stand_in else None,
         attributed=shares(trace),
         peaks=_peaks(trace),
-        problems=[str(problem) for problem in trace.problems] + list(trace.recorder_messages),
-        partial=trace.partial,
     )
 
 
@@ -333,7 +328,7 @@ def _costs(
     return _sums(work.op, flops, size), _sums(work.op, moved, size)
 
 
-def _is_half(work: OpWork) -> NDArray[np.bool_]:
+def _is_half(work: OpWork) -> Mask:
     """The begin or the end of something asynchronous, such as `copy-start`: all its bytes, but not its time."""
     return np.array([any(map(_HALF.search, op)) for op in work.ops], np.bool_)
 
@@ -405,9 +400,7 @@ def merge(partials: Sequence[Partial]) -> OpStatsReport:
     for name, side in sides.items():
         rows += _side_rows(name, side, len(rows), peaks)
     return OpStatsReport(
-        hosts=tuple(part.host for part in partials),
-        warnings=tuple(dict.fromkeys(_warnings(partials, sides))),
-        partial=any(part.partial for part in partials),
+        **header([part.origin for part in partials], _warnings(partials, sides)),
         rows=tuple(rows),
         totals={key: value for name, side in sides.items() for key, value in _totals(name, side).items()},
         distributions=tuple(row for name, side in sides.items() for row in _distributions(name, side)),
@@ -557,10 +550,9 @@ def _distribution(where: str, by: str, found: list[tuple[str, int]], side: Side)
 
 
 def _warnings(partials: Sequence[Partial], sides: dict[str, Side]) -> list[str]:
-    found = [problem for part in partials for problem in part.problems]
     if not any(side.ops for side in sides.values()):
-        return [*found, _EMPTY]
-    found += attribution.warning([part.attributed for part in partials])
+        return [_EMPTY]
+    found = attribution.warning([part.attributed for part in partials])
     stand_ins = dict.fromkeys(part.stand_in for part in partials if part.stand_in)
     found += [f"a host recorded no ops, so {what} stand for them" for what in stand_ins]
     for name, side in sides.items():

@@ -9,16 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.attribution import attribute, instruction_names, names_of, number_pairs
+from stepscope.analysis.attribution import attribute, instruction_names, names_of
+from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest, spread_labels
 from stepscope.analysis.op_names import op_name
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
+from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 K = EventKind
 
 _HOST_KINDS = (K.OP, K.BACKWARD, K.ITERATOR, K.COLLECTIVE_CALL, K.CHECKPOINT, K.INPUT_WAIT)
@@ -51,7 +50,7 @@ class OpWork:
 
 def host_work(trace: HostTrace) -> OpWork:
     """The ops on the host's threads; where there are none, what comes closest to them."""
-    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    threads = on_threads(trace)
     chosen, stand_in = _host_events(trace.events.kind, threads)
     # A wait inside a wait is the same wait, seen by the function that implements the op.
     kind, parent = trace.events.kind, forest(trace).parent
@@ -64,7 +63,7 @@ def host_work(trace: HostTrace) -> OpWork:
     return OpWork(rows, trace.events.duration_ps[rows], op, _own_times(trace, chosen)[rows], ops, stand_in)
 
 
-def _host_events(kind: NDArray[np.uint8], threads: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], EventKind | None]:
+def _host_events(kind: U8, threads: Mask) -> tuple[Mask, EventKind | None]:
     """Which events stand for ops, and their kind if that is not the ops' own."""
     for kinds in (_HOST_KINDS, *((stand_in,) for stand_in in _STAND_INS)):
         wanted = np.zeros(256, np.bool_)
@@ -75,7 +74,7 @@ def _host_events(kind: NDArray[np.uint8], threads: NDArray[np.bool_]) -> tuple[N
     return np.zeros(len(kind), np.bool_), None
 
 
-def _own_times(trace: HostTrace, counts: NDArray[np.bool_]) -> I64:
+def _own_times(trace: HostTrace, counts: Mask) -> I64:
     own = np.empty(len(trace.events), np.int64)
     kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
     return np.maximum(own, 0, out=own)
@@ -96,7 +95,7 @@ def _host_names(trace: HostTrace, rows: I64) -> tuple[I32, list[tuple[str, str]]
     return number, names
 
 
-def _op_names(trace: HostTrace, name: I64, kind: NDArray[np.uint8]) -> list[tuple[str, str]]:
+def _op_names(trace: HostTrace, name: I64, kind: U8) -> list[tuple[str, str]]:
     """Name and type of ops by what their events are called."""
     kinds = {number: EventKind(number) for number in np.unique(kind).tolist()}
     texts = zip(trace.strings.texts(name), kind.tolist(), strict=True)
@@ -171,7 +170,7 @@ def _xla_runs(trace: HostTrace, work: OpWork, at: I64) -> I64:
     return most
 
 
-def _most(trace: HostTrace, work: OpWork, among: NDArray[np.bool_]) -> I64:
+def _most(trace: HostTrace, work: OpWork, among: Mask) -> I64:
     op = work.op[among]
     kernel, first = number_pairs(op, names_of(trace, work.rows[among]))
     most = np.zeros(len(work.ops), np.int64)
@@ -186,7 +185,7 @@ def _numbered(op: I32, names: Sequence[tuple[str, str]]) -> tuple[I32, list[tupl
     return place[op] if len(op) else op, list(places)
 
 
-def eager_dispatch(trace: HostTrace) -> NDArray[np.bool_] | None:
+def eager_dispatch(trace: HostTrace) -> Mask | None:
     """Whether each event was dispatched eagerly, None if the trace holds no eager dispatch at all."""
     dispatch = np.flatnonzero(trace.events.kind == K.EAGER_EXECUTE)
     marked = (trace.events.traits & np.uint8(Trait.EAGER)) != 0
@@ -195,5 +194,5 @@ def eager_dispatch(trace: HostTrace) -> NDArray[np.bool_] | None:
     function = trace.stat_ints(stat_names.IS_FUNCTION, rows=dispatch)
     label = np.full(len(trace.events), -1, np.int32)
     label[dispatch[function >= 0]] = function[function >= 0]
-    eager: NDArray[np.bool_] = marked | (spread_labels(trace, label) == 0)
+    eager: Mask = marked | (spread_labels(trace, label) == 0)
     return eager

@@ -313,59 +313,94 @@ def _partial(trace: HostTrace) -> Partial:
 
 def merge(partials: Sequence[Partial]) -> OverviewReport:
     """The overview of the session."""
-    hosts = [part.steps for part in partials]
-    aligned = align(hosts)
-    slowest = [max(rows, key=lambda row: row.duration_ps) for rows in aligned.steps]
-    complete = [row for row, rows in zip(slowest, aligned.steps, strict=True) if all(r.complete for r in rows)]
-    counted = complete or slowest
-    shares = _shares(counted)
-    on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
-    has_device = on_device.total_calls > 0
-    taking = [part for part in hosts if part.host in aligned.hosts]
-    between = between_shares(taking)
-    verdict = judge(shares, has_device, between)
-    otherwise = unexplained(verdict, shares, has_device, between)
-    gap = _between_steps(taking)
-    placement = _placement(partials, on_device, on_host)
-    first = (taking or hosts)[0]
-    environment = _environment([part.environment for part in partials])
-    step_time, top_ops = _statistics([row.duration_ps for row in counted]), _top(on_device if has_device else on_host)
-    context = _context(
-        partials,
-        shares,
-        step_time["mean"],
-        otherwise,
-        has_device,
-        placement,
-        gap,
-        str(environment["framework"] or ""),
-        top_ops,
-    )
-    if otherwise.name != verdict.name:
-        context = replace(context, besides=verdict.name)
+    session = _Session.of(partials)
+    hosts, aligned = session.hosts, session.aligned
+    first = (session.taking or hosts)[0]
+    limit = judge(session.shares, session.has_device, session.between)
+    otherwise = unexplained(limit, session.shares, session.has_device, session.between)
+    context = _context(partials, session, otherwise)
+    if otherwise.name != limit.name:
+        context = replace(context, besides=limit.name)
     advised = advise(context)
-    first_kind, first_gain = (advised.items[0].kind, advised.items[0].gain_percent) if advised.items else (None, None)
+    kind, gain = (advised.items[0].kind, advised.items[0].gain_percent) if advised.items else (None, None)
     return OverviewReport(
         hosts=tuple(part.host for part in hosts),
         warnings=(*step_warnings(hosts, aligned), *advised.warnings),
         partial=any(part.partial for part in hosts),
-        step_time_ms={**step_time, "between_steps_percent": gap},
+        step_time_ms={**session.step_time, "between_steps_percent": session.gap},
         steps_source=first.source,
         steps_how=first.how,
         confidence=first.confidence,
-        breakdown_ms=_mean_breakdown(counted),
-        input_bound_percent=round(shares["input"], 4) if shares else None,
-        verdict=agree(verdict, otherwise, first_kind, first_gain, has_device),
-        placement=placement,
-        top_ops=top_ops,
-        top_op_types=_top_types(on_device if has_device else on_host),
-        environment=environment,
+        breakdown_ms=_mean_breakdown(session.counted),
+        input_bound_percent=round(session.shares["input"], 4) if session.shares else None,
+        verdict=agree(limit, otherwise, kind, gain, session.has_device),
+        placement=session.placement,
+        top_ops=session.top_ops,
+        top_op_types=session.top_op_types,
+        environment=session.environment,
         advice=advised.items,
         context=context,
         missing=_missing(partials),
-        step_rows=tuple(_step_row(aligned, at, row) for at, row in enumerate(slowest)),
+        step_rows=tuple(_step_row(aligned, at, row) for at, row in enumerate(_slowest(aligned))),
         profiling=dearest([part.profiling for part in partials]),
     )
+
+
+@dataclass(frozen=True)
+class _Session:
+    """All hosts together, before anything is judged.
+
+    Attributes:
+        taking: the hosts whose steps count.
+        counted: the steps that count, each as on its slowest host: the complete ones, all if the capture cuts each.
+        shares, between: percent of the step time by category, and of the time from the first step to the last that lies
+            between steps; `gap` is the sum of the latter, None where nothing lies between steps.
+    """
+
+    hosts: Sequence[StepsOfHost]
+    aligned: Aligned
+    taking: Sequence[StepsOfHost]
+    counted: Sequence[StepRow]
+    shares: dict[str, float]
+    between: dict[str, float]
+    gap: float | None
+    has_device: bool
+    step_time: dict[str, Cell]
+    placement: dict[str, Cell]
+    top_ops: tuple[dict[str, Cell], ...]
+    top_op_types: tuple[dict[str, Cell], ...]
+    environment: dict[str, Cell]
+
+    @classmethod
+    def of(cls, partials: Sequence[Partial]) -> _Session:
+        hosts = [part.steps for part in partials]
+        aligned = align(hosts)
+        taking = [part for part in hosts if part.host in aligned.hosts]
+        slowest = _slowest(aligned)
+        complete = [row for row, rows in zip(slowest, aligned.steps, strict=True) if all(r.complete for r in rows)]
+        counted, between = complete or slowest, between_shares(taking)
+        on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
+        has_device = on_device.total_calls > 0
+        return cls(
+            hosts=hosts,
+            aligned=aligned,
+            taking=taking,
+            counted=counted,
+            shares=_shares(counted),
+            between=between,
+            gap=round(sum(between.values()), 4) if between else None,
+            has_device=has_device,
+            step_time=_statistics([row.duration_ps for row in counted]),
+            placement=_placement(partials, on_device, on_host),
+            top_ops=_top(on_device if has_device else on_host),
+            top_op_types=_top_types(on_device if has_device else on_host),
+            environment=_environment([part.environment for part in partials]),
+        )
+
+
+def _slowest(aligned: Aligned) -> list[StepRow]:
+    """Each step as on its slowest host."""
+    return [max(rows, key=lambda row: row.duration_ps) for rows in aligned.steps]
 
 
 def _step_row(aligned: Aligned, at: int, row: StepRow) -> dict[str, Cell]:
@@ -406,12 +441,6 @@ def _shares(rows: Sequence[StepRow]) -> dict[str, float]:
     if not whole:
         return {}
     return {key: 100.0 * sum(row.parts_ps[at] for row in rows) / whole for at, key in enumerate(CATEGORIES)}
-
-
-def _between_steps(hosts: Sequence[StepsOfHost]) -> float | None:
-    """Percent of the time from the first step's begin to the last's end that lies in no step, mean over the hosts."""
-    shares = between_shares(hosts)
-    return round(sum(shares.values()), 4) if shares else None
 
 
 def _placement(partials: Sequence[Partial], on_device: OpTable, on_host: OpTable) -> dict[str, Cell]:
@@ -474,22 +503,19 @@ def _missing(partials: Sequence[Partial]) -> tuple[Missing, ...]:
     return tuple(dict.fromkeys(item for part in partials for item in part.environment.missing))
 
 
-def _context(
-    partials: Sequence[Partial], shares: dict[str, float], step_ms: Cell, verdict: Verdict, has_device: bool,
-    placement: dict[str, Cell], gap: float | None, framework: str, top_ops: tuple[dict[str, Cell], ...],
-) -> Context:  # fmt: skip
+def _context(partials: Sequence[Partial], session: _Session, verdict: Verdict) -> Context:
     """What the rules look at."""
-    eager, narrow = placement["host_eager_percent"], placement["compute_16bit_percent"]
+    eager, narrow = session.placement["host_eager_percent"], session.placement["compute_16bit_percent"]
     return Context(
         hosts=tuple(part.facts for part in partials),
-        shares=shares,
-        step_ms=_number(step_ms),
+        shares=session.shares,
+        step_ms=_number(session.step_time["mean"]),
         verdict=verdict.name,
         verdict_text=verdict.sentence,
-        has_device=has_device,
-        framework=framework,
+        has_device=session.has_device,
+        framework=str(session.environment["framework"] or ""),
         eager_percent=eager if isinstance(eager, float) else None,
         compute_16bit_percent=narrow if isinstance(narrow, float) else None,
-        between_percent=gap,
-        top_ops=top_ops,
+        between_percent=session.gap,
+        top_ops=session.top_ops,
     )

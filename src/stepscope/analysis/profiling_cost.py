@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from stepscope.model import HostTrace
 
@@ -60,7 +61,7 @@ def profiling_cost(trace: HostTrace) -> ProfilingCost | None:
         return None
     told = trace.stats_of_plane(plane)
     before, inside = told.get("step_ms_before"), told.get("step_ms_inside")
-    if not isinstance(before, float) or not isinstance(inside, float) or before <= 0:
+    if not isinstance(before, float) or not isinstance(inside, float) or not (0 < before < inf and 0 < inside < inf):
         return None
     counts = _count(told.get("steps_before")), _count(told.get("steps_inside"))
     return ProfilingCost(before, inside, *counts, _spread(told, "before"), _spread(told, "inside"))

@@ -13,17 +13,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.attribution import attribute, names_of, number_pairs
+from stepscope.analysis.attribution import attribute, names_of
 from stepscope.analysis.grouping import enclosing
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.report import Cell, Field, Report, Rows, Section, percent
+from stepscope.model.arrays import I64, number_pairs
+from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
 
-I64 = NDArray[np.int64]
 K = EventKind
 
 MOST_ROWS = 500  # kept per host and table
@@ -200,7 +199,8 @@ def _repeated(names: I64, begin: I64, length: int) -> list[I64]:
     """Where the sequences of one length begin that occur often enough, those that occur most often."""
     if not len(begin):
         return []
-    _, group, count = np.unique(_hashes(names, begin, begin + length), return_inverse=True, return_counts=True)
+    group, _ = number_pairs(_hashes(names, begin, begin + length), np.zeros(len(begin), np.int64))
+    count = np.bincount(group)
     order = np.argsort(group, kind="stable")
     bounds = np.append(0, np.cumsum(count))
     often = np.argsort(-count, kind="stable")[:MOST_ROWS]
@@ -233,7 +233,7 @@ def merge(partials: Sequence[Partial]) -> SequencesReport:
     return SequencesReport(
         **header([part.origin for part in partials]),
         rows=tuple(_cells(run, total) for run in streams),
-        ops=tuple({"op": run.op, "host_us": _us(run.host_ps), **_cells(run, total)} for run in ops),
+        ops=tuple({"op": run.op, "host_us": round_us(run.host_ps), **_cells(run, total)} for run in ops),
     )
 
 
@@ -254,13 +254,9 @@ def _cells(run: Run, total: int) -> dict[str, Cell]:
     return {
         "length": run.length,
         "count": run.count,
-        "device_us": _us(run.device_ps),
-        "avg_device_us": _us(run.device_ps / run.count),
+        "device_us": round_us(run.device_ps),
+        "avg_device_us": round_us(run.device_ps / run.count),
         "percent": percent(run.device_ps, total),
         "launches_saved": run.count * (run.length - 1),
         "kernels": _ARROW.join([*run.kernels, *([f"{more} more"] if more else [])]),
     }
-
-
-def _us(ps: float) -> float:
-    return round(ps / 1e6, 6)

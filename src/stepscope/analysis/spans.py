@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.model import HostTrace
-
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I64, Mask
 
 
 @dataclass(frozen=True)
@@ -65,11 +63,11 @@ class Spans:
         inside: I64 = before[at_end] - tail - before[at_start] + head
         return inside
 
-    def touches(self, start: I64, end: I64) -> NDArray[np.bool_]:
+    def touches(self, start: I64, end: I64) -> Mask:
         """Which of some intervals overlap this set: bool of shape (n,)."""
         if len(self.start) != 1:
             return self.covered(start, end) > 0
-        found: NDArray[np.bool_] = (end > self.start[0]) & (start < self.end[0]) & (end > start)
+        found: Mask = (end > self.start[0]) & (start < self.end[0]) & (end > start)
         return found
 
     def longer(self, length_ps: int) -> Spans:
@@ -84,7 +82,7 @@ def spans_of(trace: HostTrace, rows: I64) -> Spans:
     return Spans.of(start, start + trace.events.duration_ps[rows])
 
 
-def outermost(start: I64, end: I64) -> NDArray[np.bool_]:
+def outermost(start: I64, end: I64) -> Mask:
     """Which of the intervals lie in none before them: bool of shape (n,).  They come sorted by begin, at one begin the
     longer first, as the events of a line do."""
     outer = np.ones(len(start), np.bool_)

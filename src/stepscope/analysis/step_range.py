@@ -13,15 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.breakdown import breakdown
 from stepscope.analysis.hosts import StepsOfHost, align, breakdown_of
 from stepscope.analysis.stepping import steps_of
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace, take_events
-
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I32, I64
 
 _RANGE = re.compile(r"\s*(?P<first>\d{1,18})\s*(?:-\s*(?P<last>\d{1,18})\s*)?")
 
@@ -98,7 +96,7 @@ def only_steps(trace: HostTrace, rows: Sequence[int]) -> HostTrace:
     return part
 
 
-def _hand_down(trace: HostTrace, part: HostTrace, chosen: I64, label: NDArray[np.int32], backlog: I64) -> None:
+def _hand_down(trace: HostTrace, part: HostTrace, chosen: I64, label: I32, backlog: I64) -> None:
     """Gives a part of a trace the steps of the whole and where their time goes."""
     steps, whole = steps_of(trace), breakdown_of(trace)
     kept = replace(

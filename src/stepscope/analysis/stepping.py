@@ -10,20 +10,19 @@ Sources, in this order:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.grouping import forest, is_device_work, launched_before, spread_labels
 from stepscope.analysis.infer import FOREIGN_SHARE, LEAST_STEPS, Cycle, find_cycle
 from stepscope.analysis.program_runs import runs_elsewhere
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, stat_names
+from stepscope.model.arrays import I32, I64, Mask
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 StepSource = Literal["markers", "inferred", "none"]
 
 _COMPUTE = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE)
@@ -32,6 +31,8 @@ _WORKS_FOR_STEPS = (EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)
 _SERVES_INPUT = (EventKind.ITERATOR, EventKind.INPUT_HANDOVER, EventKind.INPUT_CALLBACK)
 # Host calls that may enclose the whole of a step's work.
 _CALLS = (EventKind.OP, EventKind.ANNOTATION, EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
+
+_STEP_NUMBER = re.compile(r"[0-9]{1,18}")  # as many digits as fit into 64 bits, whatever they are
 
 # A step at the capture's edge with less than this share of the usual device work was cut by the edge; the last of
 # inferred steps, whose end nothing marks, also if it is this much shorter or longer than the others.
@@ -63,7 +64,7 @@ class HostSteps:
     name: tuple[str, ...]
     start_ps: I64
     end_ps: I64
-    complete: NDArray[np.bool_]
+    complete: Mask
     label: I32
     numbered: bool = False
     line: int = -1
@@ -73,6 +74,15 @@ class HostSteps:
 def steps_of(trace: HostTrace) -> HostSteps:
     """The steps of a host, found once per trace."""
     return trace.derived("steps", _find)
+
+
+def steps_of_events(trace: HostTrace, rows: I64) -> I64:
+    """The step that each of some events belongs to, else the one during which it begins: int64 of shape (n,), rows of
+    the steps, -1 without one."""
+    steps, start = steps_of(trace), trace.events.start_ps[rows]
+    at = np.searchsorted(steps.start_ps, start, side="right") - 1
+    during = np.where((at >= 0) & (start < np.append(steps.end_ps, 0)[at]), at, -1)
+    return np.where(steps.label[rows] >= 0, steps.label[rows], during)
 
 
 def whole_steps(trace: HostTrace) -> HostSteps:
@@ -166,7 +176,7 @@ def _outer_marks(trace: HostTrace) -> I64:
     return _on_fullest_line(trace, marks)
 
 
-def _inside_none(trace: HostTrace, rows: I64, others: NDArray[np.bool_]) -> I64:
+def _inside_none(trace: HostTrace, rows: I64, others: Mask) -> I64:
     """Those of the events that none of the other events encloses."""
     parent = forest(trace).parent
     above = parent[rows]
@@ -204,7 +214,7 @@ def _adopt_helpers(trace: HostTrace, label: I32, marked_line: int, start: I64, e
     label[launched] = label[cause[launched]]
 
 
-def _inherit(trace: HostTrace, label: I32, device: NDArray[np.bool_]) -> None:
+def _inherit(trace: HostTrace, label: I32, device: Mask) -> None:
     """Device work without a step belongs to the step of the device work before it on the same device."""
     plane = trace.lines.plane[trace.events.line]
     for row in trace.device_planes():
@@ -216,9 +226,7 @@ def _inherit(trace: HostTrace, label: I32, device: NDArray[np.bool_]) -> None:
         label[events[found]] = label[events[last[found]]]
 
 
-def _follow_device(
-    trace: HostTrace, label: I32, device: NDArray[np.bool_], backlog: I64, start: I64, end: I64
-) -> tuple[I64, I64]:
+def _follow_device(trace: HostTrace, label: I32, device: Mask, backlog: I64, start: I64, end: I64) -> tuple[I64, I64]:
     """Moves step bounds to what the device does, or the threads that run its programs: they may lag behind the host.
 
     A step ends when its mark has ended and its device work is done; it begins when its mark begins, but not before
@@ -236,7 +244,7 @@ def _follow_device(
     return np.maximum(start, np.append(start[:1], end[:-1])), end
 
 
-def _complete(label: I32, device: NDArray[np.bool_], n_steps: int) -> NDArray[np.bool_]:
+def _complete(label: I32, device: Mask, n_steps: int) -> Mask:
     """False for a first or last step whose device work was cut off: it has far fewer device events than the others."""
     complete = np.ones(n_steps, np.bool_)
     events = label[device & (label >= 0)]
@@ -293,7 +301,7 @@ def _numbers_in_names(trace: HostTrace, rows: I64) -> I64 | None:
     keys = np.full(len(trace.events), -1, np.int64)
     for row in rows.tolist():
         name = trace.name_of(row)
-        if not name.isdigit():
+        if not _STEP_NUMBER.fullmatch(name):
             return None
         keys[row] = int(name)
     return keys

@@ -20,10 +20,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.attribution import names_of, number_pairs
+from stepscope.analysis.attribution import names_of
 from stepscope.analysis.blocking import blocking_calls
 from stepscope.analysis.call_sites import call_sites, site_text
 from stepscope.analysis.grouping import enclosing, is_device_work
@@ -31,10 +30,9 @@ from stepscope.analysis.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.remedies import CALL_SITES, remedy
 from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I32, I64, number_pairs
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_us
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 K = EventKind
 
 MOST_ROWS = 2000  # kept per host
@@ -242,9 +240,9 @@ def _cells(row: SyncRow, steps: int, steps_ps: int) -> dict[str, Cell]:
         "call_site": row.site or None,
         "count": row.count,
         "per_step": round(row.in_steps / steps, 3) if steps else None,
-        "total_us": round(row.total_ps / 1e6, 6),
-        "avg_us": round(row.total_ps / row.count / 1e6, 6),
-        "max_us": round(row.max_ps / 1e6, 6),
+        "total_us": round_us(row.total_ps),
+        "avg_us": round_us(row.total_ps / row.count),
+        "max_us": round_us(row.max_ps),
         "step_percent": percent(row.in_steps_ps, steps_ps),
     }
 

@@ -30,14 +30,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.iterators import IteratorCalls, iterator_calls, last_part, parent_name
+from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.pipeline_advice import suggestion
 from stepscope.model import EventKind, HostTrace
-from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, round_us
-
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import F64, I64, Mask
+from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, round_ms, round_us
 
 SLOW_PS = 50_000_000  # a call that takes longer counts as slow
 COUNTED_SHARE = 0.1  # of the longest call: from here on a slow call counts for the pipeline's bottleneck
@@ -148,13 +147,11 @@ class Pipeline:
 class Partial:
     """What one host contributes."""
 
-    host: str
+    origin: Origin
     framework: str
     waits: int
     has_roots: bool
     pipelines: list[Pipeline]
-    problems: list[str]
-    partial: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,13 +226,11 @@ def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
     calls = iterator_calls(trace)
     return Partial(
-        host=trace.host,
+        origin=origin_of(trace),
         framework=trace.framework,
         waits=int((trace.events.kind == EventKind.INPUT_WAIT).sum()),
         has_roots=calls.has_roots,
         pipelines=list(_pipelines(trace, calls)),
-        problems=[str(problem) for problem in trace.problems] + list(trace.recorder_messages),
-        partial=trace.partial,
     )
 
 
@@ -339,7 +334,7 @@ class _Nodes:
         np.maximum.at(largest, key // n_names, total)
         self.percent = 100.0 * largest / np.maximum(whole, 1)
 
-    def _counts(self, n_pipelines: int) -> NDArray[np.bool_]:
+    def _counts(self, n_pipelines: int) -> Mask:
         """Whether each row's execution counts for the bottleneck of its pipeline."""
         calls = self.calls
         explained = np.ones(len(calls.root), np.bool_)
@@ -348,10 +343,10 @@ class _Nodes:
         known = slow & explained[self.root]
         has_known = np.zeros(n_pipelines, np.bool_)
         has_known[self.pipeline_at[known]] = True
-        counts: NDArray[np.bool_] = np.where(has_known[self.pipeline_at], known, slow)
+        counts: Mask = np.where(has_known[self.pipeline_at], known, slow)
         longest = np.zeros(n_pipelines, np.int64)
         np.maximum.at(longest, self.pipeline_at[counts], calls.duration_ps[self.root[counts]])
-        least: NDArray[np.float64] = COUNTED_SHARE * longest[self.pipeline_at]
+        least: F64 = COUNTED_SHARE * longest[self.pipeline_at]
         counts &= calls.duration_ps[self.root] >= least
         return counts
 
@@ -412,13 +407,11 @@ def _in_tree_order(named: list[tuple[str, int]]) -> list[int]:
 
 def merge(partials: Sequence[Partial]) -> TfDataReport:
     """The analysis of the session."""
-    found = [(part.host, pipeline) for part in partials for pipeline in part.pipelines]
+    found = [(part.origin.host, pipeline) for part in partials for pipeline in part.pipelines]
     found.sort(key=lambda item: (item[1].name.startswith("Device"), -item[1].max_ps))
     bottleneck, graph = (None, ()) if not found else _worst(*found[0])
     return TfDataReport(
-        hosts=tuple(part.host for part in partials),
-        warnings=_warnings(partials),
-        partial=any(part.partial for part in partials),
+        **header([part.origin for part in partials], _warnings(partials)),
         pipelines=tuple(_pipeline_row(host, pipeline) for host, pipeline in found),
         bottleneck=bottleneck,
         graph=graph,
@@ -463,7 +456,7 @@ def _graph(execution: Execution, bottleneck: str | None) -> tuple[dict[str, Cell
             "parent": number.get(parent_name(node.long_name)) if at else None,
             "name": last_part(node.long_name),
             "long_name": node.long_name,
-            "start_ms": round(node.start_ps / 1e9, 6),
+            "start_ms": round_ms(node.start_ps),
             "total_us": round_us(node.total_ps),
             "self_us": round_us(node.self_ps),
             "calls": node.calls,
@@ -485,7 +478,7 @@ def _pipeline_row(host: str, pipeline: Pipeline) -> dict[str, Cell]:
         "min_us": round_us(pipeline.min_ps),
         "mean_us": round_us(pipeline.total_ps / pipeline.calls),
         "max_us": round_us(pipeline.max_ps),
-        "total_ms": round(pipeline.total_ps / 1e9, 6),
+        "total_ms": round_ms(pipeline.total_ps),
         "bottleneck": last_part(pipeline.bottleneck) or None,
         "iterators": pipeline.iterators,
     }
@@ -498,7 +491,7 @@ def _execution_row(host: str, pipeline: Pipeline, execution: Execution) -> dict[
         "host": host,
         "pipeline": pipeline.name,
         "rank": execution.rank,
-        "start_ms": round(execution.start_ps / 1e9, 6),
+        "start_ms": round_ms(execution.start_ps),
         "duration_us": round_us(execution.duration_ps),
         "bottleneck": last_part(name) if name else None,
         "graph": list(_graph(execution, name)),
@@ -530,16 +523,14 @@ def _time(ps: int) -> str:
     return f"{ps / 1e9:,.2f} ms" if ps >= 1e9 else f"{ps / 1e6:,.1f} us"
 
 
-def _warnings(partials: Sequence[Partial]) -> tuple[str, ...]:
-    warnings = [problem for part in partials for problem in part.problems]
+def _warnings(partials: Sequence[Partial]) -> Iterator[str]:
     if not any(part.pipelines for part in partials):
-        warnings.append(_why_empty(partials))
+        yield _why_empty(partials)
     if any(not part.has_roots for part in partials):
-        warnings.append(
+        yield (
             "no call of an outermost iterator ended during the capture, so the outermost that did are shown; capture "
             "for longer than one call takes"
         )
-    return tuple(dict.fromkeys(warnings))
 
 
 def _why_empty(partials: Sequence[Partial]) -> str:

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.op_work import OpWork, device_calls, device_work, eager_dispatch, host_work
 from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I64
 
-I64 = NDArray[np.int64]
 MOST_OPS = 1000  # kept per host
 K = EventKind
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from stepscope.analysis.breakdown import CATEGORIES
-from stepscope.analysis.hosts import Aligned, StepsOfHost
+from stepscope.analysis.hosts import Aligned, StepsOfHost, has_own_numbers
 
 _WAITING = CATEGORIES.index("device_collectives")
 _MOST_NAMED = 10
@@ -119,7 +119,7 @@ def mismatches(hosts: Sequence[StepsOfHost], aligned: Aligned, offsets: dict[str
     """What keeps steps of different hosts from being compared, as sentences."""
     if len(hosts) < 2 or not aligned.steps:
         return
-    by_number = all(host.numbered and len({row.number for row in host.rows}) == len(host.rows) for host in hosts)
+    by_number = all(has_own_numbers(host) for host in hosts)
     if by_number:
         yield from _lacking(hosts)
     elif None in offsets.values():

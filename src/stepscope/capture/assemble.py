@@ -36,6 +36,8 @@ def assembled(spooled: bytes, framework: Collected | None, host: str) -> Collect
     if first.suffix != PROFILE:  # the profile could not be made, another file could
         spool.notes.append(f"{framework.error}; {host}.{first.suffix} beside this file holds it")
         return replace(framework, artifacts=(Artifact(PROFILE, _alone(spool, host)), *framework.artifacts))
+    if framework.error is not None:
+        spool.notes.append(str(framework.error))
     try:
         return replace(framework, artifacts=(_joined(first, spool, host), *others))
     except Exception as error:  # a fault of ours must not cost the framework's profile

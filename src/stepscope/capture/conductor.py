@@ -141,10 +141,17 @@ class Conductor:
             session.stop(save, wait=False)
         if save:
             self._on_stopped()
-            writing = threading.Thread(target=self._await, args=(capture,), name="stepscope-saved")
-            writing.start()
-            self._writing.append(writing)
+            self._await_later(capture)
         return capture
+
+    def _await_later(self, capture: Capture) -> None:
+        writing = threading.Thread(target=self._await, args=(capture,), name="stepscope-saved")
+        try:
+            writing.start()
+        except RuntimeError:  # no thread can be had: at the program's end, or at the system's limit
+            self._await(capture)
+        else:
+            self._writing.append(writing)
 
     def _await(self, capture: Capture) -> None:
         capture.finished.wait()

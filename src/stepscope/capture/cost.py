@@ -1,8 +1,8 @@
 """What a capture costs: how long the steps inside it are, against those before it.
 
 Steps are those that the program marks (`step`, or `Trace` with a `step_num`), or those that a schedule, a callback or
-`stepscope run` counts; each is as long as its mark is or would be.  The median is compared,
-so that a step that compiled or wrote a checkpoint does not count.
+`stepscope run` counts; each is as long as its mark is or would be.  The median is compared, so that a step that wrote a
+checkpoint does not count, and the first steps of a program are left out, for they compile.
 """
 
 from __future__ import annotations
@@ -14,13 +14,19 @@ PLANE = "/stepscope:capture"
 FEWEST = 3
 _MOST_BEFORE = 20
 _MOST_INSIDE = 1000
+_COMPILING = 2
 
+_compiled = 0  # steps that have been left out
 _before: deque[int] = deque(maxlen=_MOST_BEFORE)
 _inside: deque[int] = deque(maxlen=_MOST_INSIDE)
 
 
 def note(duration_ns: int, recording: bool) -> None:
     """Takes a step that has ended."""
+    global _compiled
+    if not recording and _compiled < _COMPILING:
+        _compiled += 1
+        return
     (_inside if recording else _before).append(duration_ns)
 
 

@@ -38,7 +38,8 @@ class ProfilerOptions:
         python_min_us: Python calls shorter than this, in microseconds, are not kept.
         python_max_depth: Python calls nested deeper than this are not kept; 0 keeps all.
         stack_samples_hz: how often a second the Python stacks of all threads are sampled; 0 does not.
-        system_interval_ms: how often CPU, memory, disk and GPUs are sampled, in ms; 0 does not.
+        system_interval_ms: how often CPU, memory, disk and GPUs are sampled, in ms; 0 does not.  Where a sample costs
+            more than 0.2 % of that time, it is taken less often, down to once a second.
         max_seconds: a capture that runs longer is ended, saved, and says so.
         max_bytes: what Stepscope's own tracers may write; the capture is ended, saved, and says so.
         strict: raise CaptureError where otherwise the problem is logged and training goes on.
@@ -51,7 +52,7 @@ class ProfilerOptions:
     python_min_us: float = 0.0
     python_max_depth: int = 0
     stack_samples_hz: int = 0
-    system_interval_ms: int = 200
+    system_interval_ms: int = 250
     max_seconds: float = 3600.0
     max_bytes: int = 1 << 30
     strict: bool = False

@@ -21,7 +21,7 @@ EndEarly = Callable[["Capture"], None]
 
 FLUSH_S = 1.0
 FLUSH_BYTES = 4 << 20
-_LOOK_S = 0.1
+_LOOK_S, _LOOK_OFTEN_S = 0.5, 0.1
 _WARN_AT = 0.8
 _CLOCK_READINGS = 5
 
@@ -83,6 +83,15 @@ class Capture:
         except BaseException:
             self._spool.remove()
             raise
+        try:
+            self._start_own(framework)
+        except BaseException:  # Ctrl-C above all
+            self.end()
+            self.take(save=False)
+            self.forget()
+            raise
+
+    def _start_own(self, framework: str) -> None:
         cost.begin()
         self._host.start(self.options, self._clock)
         for entry in tracers.PROBES:
@@ -108,12 +117,24 @@ class Capture:
 
     # -- while it runs -----------------------------------------------------------------------------------------------
 
-    def _look(self) -> None:
-        """Flushes once a second, or sooner if much has gathered, and ends the capture at its limits."""
+    def _look(self) -> float:
+        """Flushes once a second, or sooner if much has gathered, and ends the capture at its limits.
+
+        Returns:
+            After how many seconds to look again: every look wakes a thread, which costs a tenth of a millisecond.
+        """
         now = self._clock()
         waiting = sum(probe.waiting_bytes() for probe in self._probes)
-        if waiting >= FLUSH_BYTES or now - self._flushed_ns >= FLUSH_S * 1e9:
+        since_flush_s = (now - self._flushed_ns) / 1e9
+        if waiting >= FLUSH_BYTES or since_flush_s >= FLUSH_S:
             self._flush()
+        self._end_at_limits(now)
+        next_flush_s = FLUSH_S - since_flush_s if since_flush_s < FLUSH_S else FLUSH_S
+        full_s = FLUSH_BYTES * since_flush_s / waiting - since_flush_s if waiting else FLUSH_S
+        end_s = self.options.max_seconds - (now - self._start_ns) / 1e9
+        return max(_LOOK_OFTEN_S, min(_LOOK_S, next_flush_s, full_s, end_s))
+
+    def _end_at_limits(self, now: int) -> None:
         assert self._spool is not None
         self._hold_to(
             ((now - self._start_ns) / 1e9, self.options.max_seconds, "max_seconds", "s"),

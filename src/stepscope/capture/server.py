@@ -3,8 +3,8 @@
     stepscope.server.start(6009)
 
 It speaks the service of `tf.profiler.experimental.server` and `jax.profiler.start_server`, and captures with the tracer
-that the program would use itself, PyTorch's and Stepscope's own among them.  While nobody asks for anything it runs no
-Python code, and it never keeps the program from ending.
+that the program would use itself, PyTorch's and Stepscope's own among them.  While nobody asks for anything a socket
+waits and nothing runs; see `stepscope.capture.remote.front`.  It never keeps the program from ending.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stepscope.capture import report
 from stepscope.errors import CaptureError
+
+if TYPE_CHECKING:
+    from stepscope.capture.remote.front import Front
+    from stepscope.capture.remote.handlers import Service
 
 __all__ = ["start", "stop"]
 
 ANY_ADDRESS = "[::]"
 """All addresses of the machine, IPv4 and IPv6, as the frameworks' servers listen."""
 
-_ANY_IPV4 = "0.0.0.0"
 _MAX_CALLS = 16  # at once
 _GRACE_SECONDS = 5.0  # for sending what calls have when the server stops
 
@@ -34,14 +37,13 @@ _GRACE_SECONDS = 5.0  # for sending what calls have when the server stops
 class Server:
     """A server that listens."""
 
-    native: Any
-    service: Any
-    port: int
+    front: Front
+    service: Service
 
 
 _server: Server | None = None
 _lock = threading.RLock()
-_of_parents: list[Server] = []  # never freed: their threads are not in this process, and freeing waits for them
+_of_parents: list[object] = []  # never freed: their threads are not in this process, and freeing waits for them
 
 
 def start(port: int, *, address: str = ANY_ADDRESS, strict: bool = False) -> int | None:
@@ -66,7 +68,7 @@ def start(port: int, *, address: str = ANY_ADDRESS, strict: bool = False) -> int
         _refuse_second()
         _server = _listening(port, address)
         atexit.register(stop)
-        return _server.port
+        return _server.front.port
     return None
 
 
@@ -79,14 +81,15 @@ def stop() -> None:
     if server is None:
         return
     with report.Wall("stopping the profiler server", strict=False):
+        server.front.close()
         server.service.end()
-        server.native.stop(_GRACE_SECONDS).wait(_GRACE_SECONDS)  # no longer than there are calls
+        server.front.stop_native(_GRACE_SECONDS)
 
 
 def _refuse_second() -> None:
     if _server is not None:
         raise CaptureError(
-            f"this process has a profiler server on port {_server.port} already",
+            f"this process has a profiler server on port {_server.front.port} already",
             code="already-running",
             kept="that server",
             hint="one server serves any number of clients; call stop() first to move it",
@@ -96,35 +99,37 @@ def _refuse_second() -> None:
 def _listening(port: int, address: str) -> Server:
     if not 0 <= port <= 65535:
         raise CaptureError(f"port {port} does not exist", code="address", hint="choose 1 to 65535, or 0 for any")
+    from stepscope.capture.remote.front import Front, listen
+    from stepscope.capture.remote.handlers import Service
+
+    try:
+        listening = listen(address, port)
+    except OSError as error:
+        number = error.errno or 0  # below 0 for an unknown name; what Python says of a taken port is long
+        reason = os.strerror(number) if number > 0 else error.strerror or error
+        raise CaptureError(
+            f"cannot listen on {address}:{port}: {reason}",
+            code="address",
+            lost="captures over the network; training goes on",
+            hint="another program or worker of this job may have the port; choose one per process, or 0 for any",
+        ) from error
+    service = Service()
+    front = Front(listening, lambda host: _native(service, host))
+    front.start()
+    return Server(front, service)
+
+
+def _native(service: Service, host: str) -> tuple[Any, int]:
+    """The server of gRPC, on a port that nobody knows."""
     import grpc
 
-    from stepscope.capture.remote.handlers import Service
     from stepscope.capture.remote.service import MESSAGE_SIZES
 
-    # By default Linux would let two servers share a port, and give each of them half of the requests.
-    options = (*MESSAGE_SIZES, ("grpc.so_reuseport", 0))
-    native = grpc.server(_DaemonThreads(), options=options, maximum_concurrent_rpcs=_MAX_CALLS)
-    service = Service()
+    native = grpc.server(_DaemonThreads(), options=MESSAGE_SIZES, maximum_concurrent_rpcs=_MAX_CALLS)
     native.add_generic_rpc_handlers((service.handlers(),))
-    bound = _bind(native, address, port)
+    port = int(native.add_insecure_port(f"{host}:0"))
     native.start()
-    return Server(native, service, bound)
-
-
-def _bind(native: Any, address: str, port: int) -> int:
-    for candidate in (address, _ANY_IPV4) if address == ANY_ADDRESS else (address,):
-        try:
-            bound = int(native.add_insecure_port(f"{candidate}:{port}"))
-        except RuntimeError:  # recent releases raise, older ones return 0
-            bound = 0
-        if bound:
-            return bound
-    raise CaptureError(
-        f"cannot listen on {address}:{port}",
-        code="address",
-        lost="captures over the network; training goes on",
-        hint="another program, or another worker of this job, may have the port; choose one per process, or 0 for any",
-    )
+    return native, port
 
 
 class _DaemonThreads(Executor):
@@ -150,7 +155,7 @@ def _forget_parent() -> None:
     global _server, _lock
     _lock = threading.RLock()
     if _server is not None:
-        _of_parents.append(_server)
+        _of_parents.append(_server.front.abandon())
         _server = None
         atexit.unregister(stop)
 

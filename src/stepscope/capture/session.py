@@ -9,7 +9,8 @@ import atexit
 import os
 import signal
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -29,8 +30,11 @@ _CONVERSION_PATIENCE_S = 15.0  # of those 20; what is not converted by then is k
 
 _session: Capture | None = None
 _ended_early: Capture | None = None  # it reached a limit, and nobody has called stop since
+_failed_start: StepscopeError | None = None  # of the last start, if it failed
 _exporting: set[Capture] = set()
 _end_of_record: threading.Event | None = None  # ends the recording that `record` makes
+_main_is_inside = False  # the main thread ends or writes a capture, which a signal handler cannot wait for
+_sigterm_waits = False  # for the main thread to get out of here
 # Reentrant, for a signal handler may stop a capture while its own thread is in here.
 _lock = threading.RLock()
 
@@ -81,9 +85,17 @@ def stop(save: bool = True, wait: bool = True) -> Path | None:
         return _end(capture, save=save, wait=wait, strict=capture.options.strict)
     if early is not None:
         return _path_of(early, wait)
-    nothing = CaptureError("no capture is running", code="not-running", hint="call start(logdir) first")
-    report.report(nothing, "stopping the capture")
+    report.report(_nothing_to_stop(), "stopping the capture")
     return None
+
+
+def _nothing_to_stop() -> CaptureError:
+    """Why there is nothing: what went wrong with the start is more worth to know than that nothing runs."""
+    if _failed_start is None:
+        return CaptureError("no capture is running", code="not-running", hint="call start(logdir) first")
+    problem = _failed_start.problem
+    reason = f"no capture is running, for it did not start: {problem.reason}"
+    return CaptureError(reason, code="not-running", path=problem.path, hint=problem.hint)
 
 
 def _path_of(capture: Capture, wait: bool) -> Path | None:
@@ -176,16 +188,21 @@ class Profile:
 
 def _begin(logdir: LogDir | None, options: object) -> Capture | None:
     """Starts a capture; None if that failed."""
-    global _session, _ended_early
+    global _session, _ended_early, _failed_start
     chosen = ProfilerOptions.of(options)
-    with report.Wall("starting the capture", chosen.strict), _lock:
-        _refuse_second()
-        report.forget()
-        _session = _started(logdir, chosen.in_range())
-        _ended_early = None
-        atexit.register(_at_exit)
-        _listen_to_sigterm()
-        return _session
+    _failed_start = None
+    try:
+        with report.Wall("starting the capture", chosen.strict), _lock:
+            _refuse_second()
+            report.forget()
+            _session = _started(logdir, chosen.in_range())
+            _ended_early = None
+            atexit.register(_at_exit)
+            _listen_to_sigterm()
+            return _session
+    finally:
+        if _session is None:
+            _failed_start = report.last_error()
     return None
 
 
@@ -244,15 +261,15 @@ def _is_taken_in_memory(capture: Capture) -> bool:
 def _end(capture: Capture, *, save: bool, wait: bool, strict: bool) -> Path | None:
     if _is_taken_in_memory(capture):
         return None
-    mine = False
-    with report.Wall(f"stopping the {capture.name} profiler", strict):
-        mine = _ended_by_me(capture)
-    if not mine:
-        return None
-    failure = _finish(capture, save) if wait or not save else _finish_later(capture)
+    mine, failure = False, None
+    with _sigterm_after():
+        with report.Wall(f"stopping the {capture.name} profiler", strict):
+            mine = _ended_by_me(capture)
+        if mine:
+            failure = _finish(capture, save) if wait or not save else _finish_later(capture)
     if strict and failure is not None:
         raise failure
-    return capture.path
+    return capture.path if mine else None
 
 
 def _finish_later(capture: Capture) -> StepscopeError | None:
@@ -334,9 +351,33 @@ def _listen_to_sigterm() -> None:
         signal.signal(signal.SIGTERM, _on_sigterm)
 
 
+@contextmanager
+def _sigterm_after() -> Iterator[None]:
+    """On the main thread: a job that is asked to end meanwhile ends after the block, with its profile written."""
+    global _main_is_inside
+    if _main_is_inside or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _main_is_inside = True
+    try:
+        yield
+    finally:
+        _main_is_inside = False
+        if _sigterm_waits:
+            _save_and_end()
+
+
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
+    global _sigterm_waits
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     aside.hurry(_CONVERSION_PATIENCE_S)
+    if _main_is_inside:
+        _sigterm_waits = True
+    else:
+        _save_and_end()
+
+
+def _save_and_end() -> None:
     try:
         _at_exit()
         for capture in list(_exporting):
@@ -347,8 +388,9 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
 
 def _forget_parent() -> None:
     """After a fork: the capture is the parent's, which will write it."""
-    global _session, _ended_early, _lock
+    global _session, _ended_early, _lock, _main_is_inside, _sigterm_waits
     _lock = threading.RLock()
+    _main_is_inside = _sigterm_waits = False
     if _session is not None:
         with suppress(Exception):
             _session.abandon()

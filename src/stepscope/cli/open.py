@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from stepscope.errors import InputError
-
-# How long a thread that computes keeps the interpreter while another asks for it, a tenth of the usual: windows of the
-# timeline are answered while tools are computed in the background, and each takes the interpreter several times.  With
-# 1.16 million events 19 of 20 windows take 8 ms then instead of 16.
-_SWITCH_SECONDS = 0.0005
 
 
 def register(app: typer.Typer) -> None:
@@ -61,7 +55,6 @@ def serve(
     from stepscope.web.site import Site, SiteOptions
 
     share_arenas()
-    sys.setswitchinterval(_SWITCH_SECONDS)
     gc.enable()  # a server lives long; see `stepscope.cli.main.main`
     names = serving.allowed_hosts(host, allowed_hosts)
     options = SiteOptions([Root(logdir)], allowed_hosts=names, opens_newest=True)

@@ -39,6 +39,6 @@ def trace(
     with working() as progress:
         profile = load_profile(path, run, host, progress)
         traces = (profile.trace(name) for name in profile.hosts)
-        written = pieces(traces, form.value)
+        written = pieces(traces, form.value, len(profile.hosts))
         write_file(output, compressed(written) if output.suffix == ".gz" else written)
     typer.echo(f"{output} ({output.stat().st_size / 1e6:,.1f} MB)", err=True)

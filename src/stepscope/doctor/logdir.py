@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from stepscope.analysis.overview import OverviewReport
 from stepscope.analysis.registry import TOOLS
 from stepscope.api import LoadedProfile, load
-from stepscope.doctor.report import Check, DoctorReport, worst_first
-from stepscope.errors import InputError, StepscopeError
+from stepscope.doctor.report import Check, DoctorReport, joined, worst_first
+from stepscope.errors import InputError, Problem, StepscopeError
 from stepscope.formats.session import Session, find_sessions
 from stepscope.report import Cell
 
@@ -21,8 +21,7 @@ def examine_logdir(logdir: str, progress: Callable[[str], None] | None = None) -
     try:
         sessions = find_sessions(logdir)
     except InputError as error:
-        problem = error.problem
-        return worst_first([Check("profiles", "problem", problem.reason, problem.hint or "")])
+        return worst_first(_nothing(error.problem))
     checks, rows = [_place(sessions[0]), *_empty_pages(sessions[0], progress)], []
     for session in sessions[:MOST_SESSIONS]:
         found, row = _examine_session(session, progress)
@@ -30,7 +29,12 @@ def examine_logdir(logdir: str, progress: Callable[[str], None] | None = None) -
         rows.append(row)
     if len(sessions) > MOST_SESSIONS:
         checks.append(Check("sessions", "note", f"only the newest {MOST_SESSIONS} of {len(sessions)} were looked into"))
-    return worst_first(checks, sessions[0].hosts, rows)
+    return worst_first(joined(checks), sessions[0].hosts, rows)
+
+
+def _nothing(problem: Problem) -> list[Check]:
+    refused = [Check("access", "problem", problem.lost, "let this user read it")] if problem.lost else []
+    return [*refused, Check("profiles", "problem", problem.reason, problem.hint or "")]
 
 
 def _examine_session(session: Session, progress: Callable[[str], None] | None) -> tuple[list[Check], dict[str, Cell]]:
@@ -40,7 +44,8 @@ def _examine_session(session: Session, progress: Callable[[str], None] | None) -
     try:
         report = _loaded(session, progress).report("overview")
     except InputError as error:
-        checks.append(Check(session.run, "problem", error.problem.reason, error.problem.hint or ""))
+        where = error.problem.path or session.path
+        checks.append(Check(session.run, "problem", f"{where}: {error.problem.reason}", error.problem.hint or ""))
     else:
         assert isinstance(report, OverviewReport)
         checks += _examine_overview(session.run, report)
@@ -67,6 +72,8 @@ def _loaded(session: Session, progress: Callable[[str], None] | None) -> LoadedP
 def _place(session: Session) -> Check:
     """Whether TensorBoard and XProf find the newest session: they look at one depth only, Stepscope at any."""
     folder = PurePath(session.files[0].path).parent
+    if "://" not in session.files[0].path:
+        folder = Path(folder).absolute()
     if folder.parts[-3:-1] == ("plugins", "profile"):
         return Check("place", "ok", f"the newest session lies in plugins/profile/{session.run}")
     if not any(file.path.endswith(".xplane.pb") for file in session.files):
@@ -79,14 +86,16 @@ def _place(session: Session) -> Check:
 
 def _empty_pages(session: Session, progress: Callable[[str], None] | None) -> list[Check]:
     """The pages of the newest session on which there is nothing, and why."""
+    checks: list[Check] = []
     try:
         profile = _loaded(session, progress)
     except InputError:  # told with the session
-        return []
-    checks = []
+        return checks
     for tool in TOOLS:
         try:
             report = profile.report(tool.name)
+        except InputError:  # the files are read when the first page asks for them
+            return checks
         except StepscopeError as error:
             checks.append(Check(f"page {tool.name}", "problem", error.problem.reason, error.problem.hint or ""))
             continue

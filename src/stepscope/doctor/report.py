@@ -23,6 +23,7 @@ SESSION_FIELDS: tuple[Field, ...] = (
     Field("steps", "count", "complete steps; unknown if the session cannot be read", "int"),
     Field("steps_source", "text", "how the steps were found", "str"),
 )
+_MOST_NAMED = 2
 
 
 @dataclass(frozen=True)
@@ -53,16 +54,33 @@ class DoctorReport(Report):
         return {"checks": [check.row() for check in self.checks], "sessions": list(self.sessions)}
 
     def sections(self) -> Sequence[Section]:
-        """The sessions, the findings, and what to do."""
-        rows = tuple(check.row() for check in self.checks)
+        """The sessions, the problems in full, the other findings, and what to do."""
+        rows = tuple(check.row() for check in self.checks if check.state != "problem")
+        problems = tuple(f"{check.check}: {check.found}" for check in self.checks if check.state == "problem")
         remedies = tuple(f"{check.check}: {check.remedy}" for check in self.checks if check.remedy)
         found = tuple(Field(f.name, f.unit, f.doc, f.kind) for f in CHECK_FIELDS if f.name != "remedy")
         parts: list[Section] = [Rows("Sessions", SESSION_FIELDS, self.sessions)] if self.sessions else []
-        return [*parts, Rows("Findings", found, rows), Prose("What to do", remedies or ("nothing: all is well",))]
+        parts += [Prose("Problems", problems)] if problems else []
+        parts += [Rows("Findings" if not problems else "Other findings", found, rows)] if rows else []
+        return [*parts, Prose("What to do", remedies or ("nothing: all is well",))]
 
     def main_table(self) -> Rows:
         """The findings with their remedies."""
         return Rows("Findings", CHECK_FIELDS, tuple(check.row() for check in self.checks))
+
+
+def joined(checks: Sequence[Check]) -> list[Check]:
+    """Equal findings of several runs or pages as one, which names the first ones and counts the others."""
+    names: dict[tuple[str, str, str], list[str]] = {}
+    for check in checks:
+        names.setdefault((check.state, check.found, check.remedy), []).append(check.check)
+    return [Check(_together(whose), *finding) for finding, whose in names.items()]
+
+
+def _together(names: Sequence[str]) -> str:
+    if len(names) <= _MOST_NAMED:
+        return ", ".join(names)
+    return f"{names[0]} and {len(names) - 1} more"
 
 
 def worst_first(

@@ -12,31 +12,31 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.timeline.counters import Counter
-from stepscope.export.content import FULL_NAME, I32, I64, Content, Process, contents, rows_of, shown_names
+from stepscope.export.content import FULL_NAME, Content, Process, contents, shown_names
 from stepscope.model import EventKind, HostTrace, StatTag
+from stepscope.model.arrays import I32, I64, U8, offsets_of
 
 _AT_ONCE = 1 << 16
+_KIND_NAMES = {int(kind): kind.name.lower() for kind in EventKind}
 _NUMBER_BYTES = 28  # a time with its decimals, or a 64-bit integer with its sign
 
 
-def pieces(traces: Iterable[HostTrace]) -> Iterator[bytes]:
+def pieces(traces: Iterable[HostTrace], hosts: int = 1) -> Iterator[bytes]:
     """The file in pieces."""
-    left_out = 0
-    hosts = []
+    left_out, names = 0, []
     yield b'{"displayTimeUnit":"ns","traceEvents":[\n{"ph":"M","pid":0,"name":"written_by","args":{"name":"stepscope"}}'
-    for content in contents(traces):
-        hosts.append(content.trace.host)
+    for content in contents(traces, hosts):
+        names.append(content.trace.host)
         left_out += content.left_out
         yield _names(content)
         yield from _events(content)
         yield from _arrows(content)
         for process, counter in content.counters:
             yield from _counter(content, process, counter)
-    told = {"hosts": hosts, "records_without_position_in_time": left_out}
+    told = {"hosts": names, "records_without_position_in_time": left_out}
     yield b'\n],"otherData":' + msgspec.json.encode(told) + b"}\n"
 
 
@@ -57,14 +57,12 @@ class _Fragments:
 
     def table(self) -> _Table:
         sizes = np.fromiter(map(len, self._texts), np.int64, len(self._texts))
-        bounds = np.zeros(len(sizes) + 1, np.int64)
-        np.cumsum(sizes, out=bounds[1:])
-        return _Table(np.frombuffer(b"".join(self._texts), np.uint8), bounds, sizes)
+        return _Table(np.frombuffer(b"".join(self._texts), np.uint8), offsets_of(sizes), sizes)
 
 
 @dataclass(frozen=True)
 class _Table:
-    blob: NDArray[np.uint8]
+    blob: U8
     bounds: I64
     sizes: I64
 
@@ -144,17 +142,16 @@ def _events(content: Content) -> Iterator[bytes]:
 
 
 def _kind(kind: int) -> bytes:
-    known = kind in EventKind._value2member_map_
-    name = EventKind(kind).name.lower() if known else "other"
+    name = _KIND_NAMES.get(kind, "other")
     return f',"cat":"{name},stepscope","args":{{'.encode()
 
 
-def _type_names(trace: HostTrace, types: NDArray[np.int32]) -> Iterator[bytes]:
+def _type_names(trace: HostTrace, types: I32) -> Iterator[bytes]:
     strings = trace.strings
     return (b',"name":' + _json(strings[text]) for text in shown_names(trace)[types].tolist())
 
 
-def _type_stats(trace: HostTrace, types: NDArray[np.int32]) -> Iterator[bytes]:
+def _type_stats(trace: HostTrace, types: I32) -> Iterator[bytes]:
     """The stats that all events of a type have, and the full name of those that go by a short one."""
     table = trace.event_types
     for row in types.tolist():
@@ -194,7 +191,7 @@ class _Texts:
 
     def of(self, rows: I64) -> _StatText:
         """Of some events."""
-        at, offsets = rows_of(self._stats, rows)
+        at, offsets = self._stats.rows_of(rows)
         tag, value = self._stats.tag[at], self._stats.value[at]
         text = np.full(len(at), -1, np.int32)
         for kind, (different, first) in self._text.items():

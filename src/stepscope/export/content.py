@@ -6,19 +6,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.grouping import forest
 from stepscope.analysis.timeline.counters import Counter, counters_of
 from stepscope.analysis.timeline.index import is_drawn
-from stepscope.model import HostTrace, LineKind, PlaneKind, Stats
-
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
+from stepscope.model import HostTrace, LineKind, PlaneKind
+from stepscope.model.arrays import I32, I64, Mask
 
 FIRST_TRACK_ID = 1_000_000
 """Numbers of tracks begin here, so that none is that of a process: viewers take such a thread for the main one."""
+
+LEAD_PS = 3600 * 10**12
+"""Of several hosts, the first begins an hour after the file's zero: viewers drop what is before it, and others may have
+begun earlier.  What viewers show begins with the first event."""
+
+MOST_APART_PS = 24 * LEAD_PS
+"""Hosts of one session whose clocks differ by more have no common clock."""
 
 FULL_NAME = "full_name"
 """The key of the full name of events that are shown by a short one."""
@@ -75,18 +79,31 @@ class Content:
         return times + self.shift_ps
 
 
-def contents(traces: Iterable[HostTrace]) -> Iterator[Content]:
-    """The content of each host, with numbers that are unique in the file; the first host's clock is the file's."""
+def contents(traces: Iterable[HostTrace], hosts: int = 1) -> Iterator[Content]:
+    """The content of each host, with numbers that are unique in the file; the first host's clock is the file's.
+
+    Args:
+        traces: one of each host.
+        hosts: how many there are; of several, the first leaves room before it for those that began earlier.
+    """
     pid, tid, zero_ns, first_host = 1, FIRST_TRACK_ID, None, ""
     for at, trace in enumerate(traces):
         if at == 0:
             zero_ns, first_host = trace.start_unix_ns, trace.host
-        known = zero_ns is not None and trace.start_unix_ns is not None
-        shift_ps = (trace.start_unix_ns - zero_ns) * 1000 if known else max(0, -trace.span_ps()[0])  # type: ignore[operator]
+        shift_ps = _shift_ps(trace, zero_ns, LEAD_PS if hosts > 1 else 0)
         content = _content(trace, shift_ps, pid, tid, "" if trace.host == first_host else f" ({trace.host})")
         pid += len(trace.planes) + 1
         tid += len(content.tracks)
         yield content
+
+
+def _shift_ps(trace: HostTrace, zero_ns: int | None, lead_ps: int) -> int:
+    """What to add to a host's times: where its clock says that it stands, but nothing before the file's zero."""
+    earliest = -trace.span_ps()[0]
+    if zero_ns is None or trace.start_unix_ns is None:
+        return max(0, earliest)
+    apart_ps = (trace.start_unix_ns - zero_ns) * 1000
+    return max(lead_ps + apart_ps if abs(apart_ps) <= MOST_APART_PS else lead_ps, earliest)
 
 
 def _content(trace: HostTrace, shift_ps: int, pid: int, tid: int, suffix: str) -> Content:
@@ -118,8 +135,8 @@ def _content(trace: HostTrace, shift_ps: int, pid: int, tid: int, suffix: str) -
 
 def _track(trace: HostTrace, planes: list[Process], tid: int, key: int) -> Track:
     line, lane = key >> 32, key & 0xFFFF_FFFF
-    name = trace.strings[trace.lines.display_name[line]] or trace.strings[trace.lines.name[line]]
-    return Track(planes[int(trace.lines.plane[line])], tid, name + (f" ({lane + 1})" if lane else ""))
+    name = trace.line_name(line) + (f" ({lane + 1})" if lane else "")
+    return Track(planes[int(trace.lines.plane[line])], tid, name)
 
 
 def _process_of(trace: HostTrace, planes: list[Process], pid: int, counter: Counter) -> Process:
@@ -131,7 +148,7 @@ def _process_of(trace: HostTrace, planes: list[Process], pid: int, counter: Coun
     return planes[int(hosts[0])] if len(hosts) else Process(pid + len(planes), trace.host)
 
 
-def _arrows(trace: HostTrace, rows: I64, drawn: NDArray[np.bool_]) -> tuple[I64, I64]:
+def _arrows(trace: HostTrace, rows: I64, drawn: Mask) -> tuple[I64, I64]:
     cause = forest(trace).cause
     effect = np.flatnonzero((cause >= 0) & drawn)
     effect = effect[drawn[cause[effect]]]
@@ -142,11 +159,3 @@ def shown_names(trace: HostTrace) -> I32:
     """The text by which events of each type are shown: int32 of shape (types,), string rows."""
     types = trace.event_types
     return np.where(types.display_name > 0, types.display_name, types.name)
-
-
-def rows_of(stats: Stats, owners: I64) -> tuple[I64, I64]:
-    """The rows of the stats of some owners, and where those of each begin."""
-    counts = stats.offsets[owners + 1] - stats.offsets[owners]
-    offsets = np.zeros(len(owners) + 1, np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    return np.arange(offsets[-1]) + np.repeat(stats.offsets[owners] - offsets[:-1], counts), offsets

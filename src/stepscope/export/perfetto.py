@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from stepscope.analysis.timeline.counters import Counter
-from stepscope.export.content import FULL_NAME, I32, I64, Content, Process, contents, rows_of, shown_names
-from stepscope.formats.xspace.encode import Mask, Messages
+from stepscope.export.content import FULL_NAME, Content, Process, contents, shown_names
+from stepscope.formats.xspace.encode import Messages, delimited_head, varint
 from stepscope.model import EventKind, HostTrace, Stats, StatTag, Strings
+from stepscope.model.arrays import I32, I64, Mask, offsets_of, run_rows
 
 _AT_ONCE = 1 << 15
 
@@ -32,9 +32,9 @@ _KEY, _UNSIGNED, _INTEGER, _REAL, _TEXT = 1, 3, 4, 5, 17
 _CATEGORIES, _EVENT_NAMES, _KEYS, _TEXTS = 1, 2, 3, 29
 
 
-def pieces(traces: Iterable[HostTrace]) -> Iterator[bytes]:
+def pieces(traces: Iterable[HostTrace], hosts: int = 1) -> Iterator[bytes]:
     """The file in pieces: a sequence of packets for each host."""
-    for sequence, content in enumerate(contents(traces), 1):
+    for sequence, content in enumerate(contents(traces, hosts), 1):
         yield from _names(content, sequence)
         yield from _tracks(content)
         yield from _events(content, sequence)
@@ -57,8 +57,9 @@ def _names(content: Content, sequence: int) -> Iterator[bytes]:
     yield _interned(sequence, _name(_KEYS, len(trace.strings) + 1, FULL_NAME))
     texts = np.union1d(_rows_with(trace, StatTag.STRING), trace.event_types.name[types])
     yield from _texts(sequence, _TEXTS, trace.strings, texts, texts)
-    for row in _rows_with(trace, StatTag.BYTES).tolist():
-        yield _interned(sequence, _name(_TEXTS, _bytes_number(trace, row), f"{len(trace.strings.raw(row)):,} bytes"))
+    raw = _rows_with(trace, StatTag.BYTES)
+    for row, number in zip(raw.tolist(), _bytes_numbers(trace, raw).tolist(), strict=True):
+        yield _interned(sequence, _name(_TEXTS, number, f"{len(trace.strings.raw(row)):,} bytes"))
 
 
 def _rows_with(trace: HostTrace, tag: StatTag) -> I64:
@@ -66,9 +67,9 @@ def _rows_with(trace: HostTrace, tag: StatTag) -> I64:
     return np.union1d(*(stats.value[stats.tag == tag] for stats in (trace.event_stats, trace.type_stats)))
 
 
-def _bytes_number(trace: HostTrace, row: Any) -> Any:
-    """What refers to the size of some bytes, which are no text: numbers after those of all texts."""
-    return len(trace.strings) + 1 + row
+def _bytes_numbers(trace: HostTrace, rows: I64) -> I64:
+    """What refers to the sizes of some bytes, which are no text: numbers after those of all texts."""
+    return len(trace.strings) + 1 + rows
 
 
 def _texts(sequence: int, field: int, strings: Strings, numbers: I64 | I32, texts: I64 | I32) -> Iterator[bytes]:
@@ -123,10 +124,7 @@ class _Arrows:
     def at(self, events: I64) -> tuple[I64, I64]:
         """Of some events, -1 being one without any."""
         counts = np.where(events < 0, 0, self.offsets[events + 1] - self.offsets[events])
-        offsets = np.zeros(len(events) + 1, np.int64)
-        np.cumsum(counts, out=offsets[1:])
-        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[events] - offsets[:-1], counts)
-        return self.numbers[rows], offsets
+        return self.numbers[run_rows(self.offsets[events], counts)], offsets_of(counts)
 
 
 def _events(content: Content, sequence: int) -> Iterator[bytes]:
@@ -165,22 +163,19 @@ def _type_stats(trace: HostTrace) -> Stats:
     types, stats = trace.event_types, trace.type_stats
     has = (types.display_name > 0) & (types.display_name != types.name)
     ends = stats.offsets[1:][has]
-    counts = np.diff(stats.offsets) + has
-    offsets = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=offsets[1:])
     return Stats(
         name=np.insert(stats.name, ends, len(trace.strings)),
         tag=np.insert(stats.tag, ends, np.uint8(StatTag.STRING)),
         value=np.insert(stats.value, ends, types.name[has]),
-        offsets=offsets,
+        offsets=offsets_of(np.diff(stats.offsets) + has),
     )
 
 
 def _annotations(trace: HostTrace, types: Stats, events: I64, wanted: Mask) -> tuple[Messages, I64]:
     """What is told of the wanted events: the stats of their types and their own, and where those of each begin."""
     owners = np.flatnonzero(wanted)
-    of_type, type_offsets = rows_of(types, trace.events.type[events[owners]].astype(np.int64))
-    own, own_offsets = rows_of(trace.event_stats, events[owners])
+    of_type, type_offsets = types.rows_of(trace.events.type[events[owners]].astype(np.int64))
+    own, own_offsets = trace.event_stats.rows_of(events[owners])
     owner = np.concatenate([np.repeat(owners, np.diff(type_offsets)), np.repeat(owners, np.diff(own_offsets))])
     order = np.argsort(owner, kind="stable")
     name, tag, value = (
@@ -195,7 +190,7 @@ def _annotations(trace: HostTrace, types: Stats, events: I64, wanted: Mask) -> t
     told.numbers(_UNSIGNED, value, tag == StatTag.UINT).numbers(_INTEGER, value, tag == StatTag.INT)
     told.doubles(_REAL, value, tag == StatTag.DOUBLE)
     told.numbers(_TEXT, value + 1, tag == StatTag.STRING)
-    told.numbers(_TEXT, _bytes_number(trace, value), tag == StatTag.BYTES)
+    told.numbers(_TEXT, _bytes_numbers(trace, value), tag == StatTag.BYTES)
     return told, np.searchsorted(owner[order], np.arange(len(events) + 1))
 
 
@@ -219,19 +214,11 @@ def _fields(fields: Mapping[int, int | str | bytes]) -> bytes:
     parts = []
     for field, value in fields.items():
         if isinstance(value, int):
-            parts.append(_varint(field << 3) + _varint(value))
+            parts.append(varint(field << 3) + varint(value))
         else:
             parts.append(_message(field, value.encode() if isinstance(value, str) else value))
     return b"".join(parts)
 
 
 def _message(field: int, content: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(content)) + content
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
+    return delimited_head(field, len(content)) + content

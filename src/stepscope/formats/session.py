@@ -28,7 +28,7 @@ from difflib import SequenceMatcher
 from pathlib import PurePath
 from typing import NamedTuple
 
-from stepscope.errors import InputError, NotFoundError, Problem, UnreadableError, UsageError
+from stepscope.errors import InputError, NotFoundError, Problem, UnreadableError, UsageError, counted
 from stepscope.formats import store
 from stepscope.formats.base import FORMATS, Format, format_of, require_format
 
@@ -541,8 +541,8 @@ def _missing(root: str) -> NotFoundError:
 
 def _no_profile(root: str, walk: store.Walk, problems: list[Problem]) -> NotFoundError:
     depth = max(folder.depth for folder in walk.folders)
-    where = f"{_count(len(walk.folders), 'folder')} with {_count(walk.file_count, 'file')}"
-    where += f", {_count(depth, 'level')} deep" if depth else ""
+    where = f"{counted(len(walk.folders), 'folder')} with {counted(walk.file_count, 'file')}"
+    where += f", {counted(depth, 'level')} deep" if depth else ""
     wanted = " or ".join(fmt.summary for fmt in FORMATS if fmt.in_folders)
     census = _census(entry.name for folder in walk.folders for entry in folder.files)
     instead = f"; there are instead: {census}" if census else ""
@@ -570,17 +570,13 @@ def _known_label(name: str) -> str | None:
     return next((label for pattern, label in _KNOWN_LABELS if pattern.fullmatch(name)), None)
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def _hint(path: str) -> str:
     near = sorted(_nearby(path), key=lambda folder: -_likeness(path, folder))
     if not near:
         return _CAPTURE_HINT
     if len(near) == 1:
         return f"there are profiles in {near[0]}: give that path"
-    return f"there are profiles in {near[0]} and {_count(len(near) - 1, 'more folder')}: give one of these paths"
+    return f"there are profiles in {near[0]} and {counted(len(near) - 1, 'more folder')}: give one of these paths"
 
 
 def _likeness(path: str, other: str) -> float:

@@ -215,16 +215,6 @@ def kind(path: str) -> Kind | None:
     return _store(path).kind(path)
 
 
-def exists(path: str) -> bool:
-    """True if there is anything at the path.  Raises AccessError."""
-    return kind(path) is not None
-
-
-def is_dir(path: str) -> bool:
-    """True if a folder is at the path.  Raises AccessError."""
-    return kind(path) == "folder"
-
-
 def identity(path: str) -> Identity:
     """The file's identity, to be used as a cache key.  Raises NotFoundError, AccessError."""
     return _store(path).identity(path)

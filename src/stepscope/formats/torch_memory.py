@@ -39,6 +39,8 @@ _SHRINKS = frozenset({"segment_free", "segment_unmap"})
 _IN_USE = frozenset({"active_allocated", "active_awaiting_free", "active_pending_free"})
 _PS_PER_US = 1_000_000
 _MOST = (1 << 63) - 1
+_FARTHEST_US = 1 << 52  # from 1970: 142 years
+_LONGEST_US = 1 << 40  # a history longer than 12 days mixes clocks, and its ps would not fit into 64 bits
 # Frames that allocate for others: what called them is what needs the memory.
 _LIBRARY_PARTS = ("site-packages/torch/", "/torch/nn/", "/torch/_", "dist-packages/torch/")
 
@@ -67,7 +69,7 @@ def read(data: bytes, source: str, host: str) -> HostTrace:
             devices.append(_Device(len(devices), []))
         if number < len(devices):
             devices[number].segments.append(segment)
-    first = min((moment for device in devices if (moment := device.first_us()) is not None), default=0)
+    first = _on_one_clock(devices)
     plane = builder.plane("/host:CPU", PlaneKind.HOST)
     for device in devices:
         if device.segments or device.entries:
@@ -76,7 +78,7 @@ def read(data: bytes, source: str, host: str) -> HostTrace:
         builder.problems.append(
             Problem("no-time", "the snapshot tells no times: events are one microsecond apart", path=source)
         )
-    builder.start_unix_ns = first * 1000 if first else None
+    builder.start_unix_ns = first * 1000 if first > 0 else None
     return builder.build()
 
 
@@ -133,12 +135,11 @@ class _Device:
         self.number = number
         self.entries = [entry for entry in entries if isinstance(entry, dict)]
         self.segments: list[Mapping[str, Any]] = []
-        self.timed = all(isinstance(entry.get("time_us"), int) for entry in self.entries)
+        self.timed = all(_is_time(entry.get("time_us")) for entry in self.entries)
 
-    def first_us(self) -> int | None:
-        """When the history begins, None if it has no times."""
-        moments = [entry["time_us"] for entry in self.entries] if self.timed else []
-        return min(moments, default=None)
+    def times_us(self) -> list[int]:
+        """When things happened, empty if the history does not tell."""
+        return [entry["time_us"] for entry in self.entries] if self.timed else []
 
     def write(self, builder: TraceBuilder, plane: int, first_us: int) -> None:
         """Adds the device's events to a trace."""
@@ -165,7 +166,7 @@ class _Device:
         """What happens, in order: allocations, and by how many bytes the pool grows."""
         steps: list[_Event | int] = []
         allocated = {_number(entry.get("addr")) for entry in self.entries if entry.get("action") == "alloc"}
-        begin = self.first_us() or first_us
+        begin = min(self.times_us(), default=first_us)
         for block in in_use:
             if _number(block.get("address")) not in allocated:
                 steps.append(_event(block, "address", begin, 1))
@@ -191,6 +192,20 @@ class _Device:
         if event.owner:
             stats[ALLOCATING_OP[0]] = event.owner
         return stats
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int) and abs(value) < _FARTHEST_US
+
+
+def _on_one_clock(devices: list[_Device]) -> int:
+    """When the snapshot begins, in us since 1970, 0 if it tells no times.  Devices that count from elsewhere lose
+    theirs."""
+    first = min((moment for device in devices for moment in device.times_us()), default=0)
+    for device in devices:
+        if max(device.times_us(), default=first) - first >= _LONGEST_US:
+            device.timed = False
+    return first
 
 
 def _event(entry: Mapping[str, Any], address: str, moment: int, sign: int) -> _Event:

@@ -62,6 +62,9 @@ def number_pairs(a, b, slots, first, out):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(slots) - 1)
     count = 0
     for i in range(len(a)):
+        if i > 0 and a[i] == a[i - 1] and b[i] == b[i - 1]:  # equal pairs often stand together
+            out[i] = out[i - 1]
+            continue
         mixed = np.uint64(a[i]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(b[i])
         mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
         at = (mixed ^ (mixed >> np.uint64(29))) & mask

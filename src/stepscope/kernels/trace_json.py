@@ -781,43 +781,6 @@ def scan_events(buf, end, texts, rows, stats, state):
 
 
 @compiled
-def number_pairs(high, low, slots, code, first):
-    """Gives equal pairs equal numbers, counted up in the order of their first appearance.
-
-    Args:
-        high, low: int64 of shape (n,).
-        slots: int64 hash table of zeros, its length a power of two and at least twice the number of pairs.
-        code: int32 of shape (n,), receives the numbers.
-        first: int64 of shape (n,), receives the row of each number's first appearance.
-
-    Returns:
-        How many different pairs there are.
-    """
-    mask = np.uint64(len(slots) - 1)
-    count = 0
-    for i in range(len(high)):
-        if i and high[i] == high[i - 1] and low[i] == low[i - 1]:
-            code[i] = code[i - 1]
-            continue
-        mixed = np.uint64(high[i]) * np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(32)) ^ np.uint64(low[i])) * np.uint64(0xFF51AFD7ED558CCD)
-        slot = (mixed ^ (mixed >> np.uint64(33))) & mask
-        while True:
-            held = slots[slot] - 1
-            if held < 0:
-                slots[slot] = count + 1
-                first[count] = i
-                code[i] = count
-                count += 1
-                break
-            if high[first[held]] == high[i] and low[first[held]] == low[i]:
-                code[i] = held
-                break
-            slot = (slot + np.uint64(1)) & mask
-    return count
-
-
-@compiled
 def match_pairs(group, opens, stack_next, stack_top, partner):
     """Matches beginnings with ends, the last open one first, each group by itself.
 

@@ -2,7 +2,6 @@
 
 from stepscope.model.builder import LineBuilder, TraceBuilder
 from stepscope.model.kinds import EventKind, Kind, LineKind, PlaneKind, StatTag, Trait
-from stepscope.model.profile import Profile
 from stepscope.model.strings import Strings
 from stepscope.model.tables import TABLES, Events, EventTypes, Lines, Planes, Stats, Table
 from stepscope.model.taking import take_events
@@ -20,7 +19,6 @@ __all__ = [
     "Lines",
     "PlaneKind",
     "Planes",
-    "Profile",
     "StatTag",
     "StatValue",
     "Stats",

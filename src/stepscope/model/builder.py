@@ -7,16 +7,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from stepscope.errors import Problem
+from stepscope.model.arrays import offsets_of
 from stepscope.model.kinds import EventKind, LineKind, PlaneKind, StatTag, Trait
 from stepscope.model.strings import Strings
 from stepscope.model.tables import Events, EventTypes, Lines, Planes, Stats
 from stepscope.model.trace import HostTrace, StatValue
 
 _Row = tuple[int, int, int]  # stat: name, tag, value
+
+
+class _Event(NamedTuple):
+    start_ps: int
+    duration_ps: int
+    type: int
+    kind: int
+    traits: int
+    stats: list[_Row]
+
+
+class _Plane(NamedTuple):
+    plane_id: int
+    name: int
+    kind: int
+    ordinal: int
+    stats: list[_Row]
 
 
 class _Interner:
@@ -39,7 +58,7 @@ class LineBuilder:
     kind: LineKind
     start_ns: int = 0
     display_name: str = ""
-    events: list[tuple[int, int, int, int, int, list[_Row]]] = field(default_factory=list)
+    events: list[_Event] = field(default_factory=list)
 
     def event(
         self,
@@ -54,7 +73,7 @@ class LineBuilder:
         """Adds one event; times in ps from the session's start."""
         event_type = self.trace.event_type(self.plane, name, display_name)
         rows = self.trace.stat_rows(stats)
-        self.events.append((start_ps, -duration_ps, event_type, int(kind), int(traits), rows))
+        self.events.append(_Event(start_ps, duration_ps, event_type, int(kind), int(traits), rows))
 
 
 class TraceBuilder:
@@ -77,7 +96,7 @@ class TraceBuilder:
         self.problems: list[Problem] = []
         self.recorder_messages: list[str] = []
         self._string = _Interner()
-        self._planes: list[tuple[int, int, int, int, list[_Row]]] = []
+        self._planes: list[_Plane] = []
         self._lines: list[LineBuilder] = []
         self._types: dict[tuple[int, int, int], int] = {}
 
@@ -90,7 +109,7 @@ class TraceBuilder:
     ) -> int:
         """Adds a plane; returns its row."""
         plane_id = ordinal if ordinal >= 0 else len(self._planes)
-        self._planes.append((plane_id, self._string(name), int(kind), ordinal, self.stat_rows(stats)))
+        self._planes.append(_Plane(plane_id, self._string(name), int(kind), ordinal, self.stat_rows(stats)))
         return len(self._planes) - 1
 
     def line(
@@ -118,10 +137,7 @@ class TraceBuilder:
 
     def _encode(self, value: StatValue) -> tuple[int, int]:
         if isinstance(value, bool | int | np.integer):
-            number = int(value)
-            if number >= 1 << 63:
-                return int(StatTag.UINT), number - (1 << 64)
-            return int(StatTag.INT), number
+            return self._encode_integer(int(value))
         if isinstance(value, float | np.floating):
             return int(StatTag.DOUBLE), int(np.float64(value).view(np.int64))
         if isinstance(value, str):
@@ -130,37 +146,30 @@ class TraceBuilder:
             return int(StatTag.BYTES), self._string(value)
         raise TypeError(f"a stat holds int, float, str or bytes, not {type(value).__name__}")
 
+    def _encode_integer(self, number: int) -> tuple[int, int]:
+        """What no 64 bits hold becomes text, so that nobody loses a trace to a seed or a hash."""
+        if -(1 << 63) <= number < 1 << 63:
+            return int(StatTag.INT), number
+        if 0 <= number < 1 << 64:
+            return int(StatTag.UINT), number - (1 << 64)
+        return int(StatTag.STRING), self._string(str(number))
+
     def build(self) -> HostTrace:
         """Makes the trace: lines ordered by plane, events sorted within each line."""
         lines = sorted(self._lines, key=lambda line: line.plane)
         for line in lines:
-            line.events.sort(key=lambda event: event[:2])
-        flat = [(row, event) for row, line in enumerate(lines) for event in line.events]
-        bounds = np.zeros(len(lines) + 1, np.int64)
-        np.cumsum([len(line.events) for line in lines], out=bounds[1:])
-        types = list(self._types)
-        events = Events(
-            start_ps=np.array([e[0] for _, e in flat], np.int64),
-            duration_ps=np.array([-e[1] for _, e in flat], np.int64),
-            type=np.array([e[2] for _, e in flat], np.int32),
-            line=np.array([row for row, _ in flat], np.int32),
-            kind=np.array([e[3] for _, e in flat], np.uint8),
-            traits=np.array([e[4] for _, e in flat], np.uint8),
-        )
+            line.events.sort(key=lambda event: (event.start_ps, -event.duration_ps))
+        events = [event for line in lines for event in line.events]
+        line_table = self._line_table(lines)  # interns names, so it comes before the string table
         trace = HostTrace(
             host=self.host,
             planes=self._plane_table(),
-            lines=self._line_table(lines, bounds),
-            events=events,
-            event_types=EventTypes(
-                name=np.array([t[1] for t in types], np.int32),
-                display_name=np.array([t[2] for t in types], np.int32),
-                plane=np.array([t[0] for t in types], np.int32),
-                metadata_id=np.arange(1, len(types) + 1, dtype=np.int64),
-            ),
-            event_stats=_stats([e[5] for _, e in flat]),
-            type_stats=Stats.empty(len(types)),
-            plane_stats=_stats([plane[4] for plane in self._planes]),
+            lines=line_table,
+            events=_event_table(lines, events),
+            event_types=self._type_table(),
+            event_stats=_stats([event.stats for event in events]),
+            type_stats=Stats.empty(len(self._types)),
+            plane_stats=_stats([plane.stats for plane in self._planes]),
             strings=Strings.of(self._string.rows),
             start_unix_ns=self.start_unix_ns,
             stop_unix_ns=self.stop_unix_ns,
@@ -175,14 +184,22 @@ class TraceBuilder:
 
     def _plane_table(self) -> Planes:
         return Planes(
-            plane_id=np.array([p[0] for p in self._planes], np.int64),
-            name=np.array([p[1] for p in self._planes], np.int32),
-            kind=np.array([p[2] for p in self._planes], np.uint8),
-            ordinal=np.array([p[3] for p in self._planes], np.int32),
+            plane_id=np.array([plane.plane_id for plane in self._planes], np.int64),
+            name=np.array([plane.name for plane in self._planes], np.int32),
+            kind=np.array([plane.kind for plane in self._planes], np.uint8),
+            ordinal=np.array([plane.ordinal for plane in self._planes], np.int32),
         )
 
-    def _line_table(self, lines: list[LineBuilder], bounds: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Lines:
-        # The last names have to be interned before the string table is made, which `build` does after this.
+    def _type_table(self) -> EventTypes:
+        return EventTypes(
+            name=np.array([name for _, name, _ in self._types], np.int32),
+            display_name=np.array([display_name for _, _, display_name in self._types], np.int32),
+            plane=np.array([plane for plane, _, _ in self._types], np.int32),
+            metadata_id=np.arange(1, len(self._types) + 1, dtype=np.int64),
+        )
+
+    def _line_table(self, lines: list[LineBuilder]) -> Lines:
+        bounds = offsets_of([len(line.events) for line in lines])
         return Lines(
             plane=np.array([line.plane for line in lines], np.int32),
             line_id=np.array([line.line_id for line in lines], np.int64),
@@ -197,13 +214,22 @@ class TraceBuilder:
         )
 
 
+def _event_table(lines: list[LineBuilder], events: list[_Event]) -> Events:
+    return Events(
+        start_ps=np.array([event.start_ps for event in events], np.int64),
+        duration_ps=np.array([event.duration_ps for event in events], np.int64),
+        type=np.array([event.type for event in events], np.int32),
+        line=np.repeat(np.arange(len(lines), dtype=np.int32), [len(line.events) for line in lines]),
+        kind=np.array([event.kind for event in events], np.uint8),
+        traits=np.array([event.traits for event in events], np.uint8),
+    )
+
+
 def _stats(per_owner: list[list[_Row]]) -> Stats:
     flat = [row for rows in per_owner for row in rows]
-    offsets = np.zeros(len(per_owner) + 1, np.int64)
-    np.cumsum([len(rows) for rows in per_owner], out=offsets[1:])
     return Stats(
         name=np.array([row[0] for row in flat], np.int32),
         tag=np.array([row[1] for row in flat], np.uint8),
         value=np.array([row[2] for row in flat], np.int64),
-        offsets=offsets,
+        offsets=offsets_of([len(rows) for rows in per_owner]),
     )

@@ -53,6 +53,14 @@ class Strings:
     def __getitem__(self, row: int) -> str:
         return self.raw(row).decode("utf-8", "replace")
 
+    def with_text(self, text: bytes) -> tuple[Strings, int]:
+        """A table that holds a text as well, and the text's row."""
+        row = self.find(text)
+        if row >= 0:
+            return self, row
+        blob = np.concatenate([self.blob, np.frombuffer(text, np.uint8)])
+        return Strings(blob, np.append(self.offsets, len(blob))), len(self)
+
     def texts(self, rows: NDArray[np.integer]) -> list[str]:
         """The texts of many rows, none of which is -1; quicker than one by one."""
         view = self.blob.data

@@ -11,11 +11,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
-U8 = NDArray[np.uint8]
+from stepscope.model.arrays import I32, I64, U8, offsets_of, run_rows
 
 
 def column(dtype: type[np.generic], unit: str, doc: str) -> Any:
@@ -38,18 +35,19 @@ class Column:
     doc: str
 
 
+@dataclass(frozen=True)
 class Table:
     """What all tables share: length, declarations, a check."""
 
     def __len__(self) -> int:
-        return len(getattr(self, next(iter(self.__dataclass_fields__))))  # type: ignore[attr-defined]
+        return len(getattr(self, next(iter(self.__dataclass_fields__))))
 
     @classmethod
     def columns(cls) -> tuple[Column, ...]:
         """The declarations, in order."""
         return tuple(
             Column(f.name, f.metadata["dtype"], f.metadata["unit"], f.metadata["doc"])
-            for f in fields(cls)  # type: ignore[arg-type]
+            for f in fields(cls)
             if "dtype" in f.metadata
         )
 
@@ -131,6 +129,17 @@ class Stats(Table):
             value=np.empty(0, np.int64),
             offsets=np.zeros(owners + 1, np.int64),
         )
+
+    def rows_of(self, owners: I64) -> tuple[I64, I64]:
+        """The rows of the stats of some owners, in their order, and where those of each begin: int64 of shape (n,) and
+        of shape (owners + 1,)."""
+        counts = self.offsets[owners + 1] - self.offsets[owners]
+        return run_rows(self.offsets[owners], counts), offsets_of(counts)
+
+    def take(self, owners: I64) -> Stats:
+        """The stats of some owners, in their order."""
+        rows, offsets = self.rows_of(owners)
+        return Stats(name=self.name[rows], tag=self.tag[rows], value=self.value[rows], offsets=offsets)
 
 
 TABLES: tuple[type[Table], ...] = (Planes, Lines, Events, EventTypes, Stats)

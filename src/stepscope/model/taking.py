@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from stepscope.model.tables import I64, Events, Stats
+from stepscope.model.arrays import I64
+from stepscope.model.tables import Events
 from stepscope.model.trace import HostTrace
 
 
@@ -34,14 +35,5 @@ def take_events(trace: HostTrace, rows: I64, start_ps: I64, duration_ps: I64) ->
     )
     bounds = np.searchsorted(line, np.arange(len(trace.lines) + 1))
     lines = replace(trace.lines, event_begin=bounds[:-1], event_end=bounds[1:])
-    part = replace(trace, events=events, lines=lines, event_stats=_stats_of(trace.event_stats, rows), _derived={})
+    part = replace(trace, events=events, lines=lines, event_stats=trace.event_stats.take(rows), _derived={})
     return part, rows
-
-
-def _stats_of(stats: Stats, owners: I64) -> Stats:
-    """The stats of some owners, in their order."""
-    begin, count = stats.offsets[owners], stats.offsets[owners + 1] - stats.offsets[owners]
-    offsets = np.zeros(len(owners) + 1, np.int64)
-    np.cumsum(count, out=offsets[1:])
-    taken = np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], count)
-    return Stats(name=stats.name[taken], tag=stats.tag[taken], value=stats.value[taken], offsets=offsets)

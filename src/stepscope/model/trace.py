@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.errors import Problem
+from stepscope.model.arrays import I32, I64, Mask, run_rows
 from stepscope.model.kinds import LineKind, PlaneKind, StatTag
 from stepscope.model.strings import Strings
-from stepscope.model.tables import I32, I64, Events, EventTypes, Lines, Planes, Stats
+from stepscope.model.tables import Events, EventTypes, Lines, Planes, Stats
 
 T = TypeVar("T")
 
@@ -97,6 +97,10 @@ class HostTrace:
     def plane_name(self, plane: int) -> str:
         """The name of a plane."""
         return self.strings[self.planes.name[plane]]
+
+    def line_name(self, line: int) -> str:
+        """The name by which a line is shown; empty if the file tells none."""
+        return self.strings[self.lines.display_name[line] or self.lines.name[line]]
 
     # -- places --------------------------------------------------------------------------------------------------
 
@@ -219,7 +223,7 @@ def _finder(stats: Stats, rows: I64 | None) -> _Finder:
     if total * _COST_OF_SOME > len(stats):
         return lambda name, tags: _among(rows, len(stats.offsets) - 1, *_rows_of(stats, name, tags))
     owner = np.repeat(np.arange(len(rows)), count)
-    at = np.arange(total) + (begin - np.cumsum(count) + count)[owner]
+    at = run_rows(begin, count)
     names = stats.name[at]
 
     def find(name: int, tags: Sequence[StatTag]) -> tuple[I64, I64]:
@@ -255,9 +259,9 @@ def _owners(stats: Stats, rows: I64) -> I64:
     return out
 
 
-def _has_tag(stats: Stats, rows: I64, tags: Sequence[StatTag]) -> NDArray[np.bool_]:
+def _has_tag(stats: Stats, rows: I64, tags: Sequence[StatTag]) -> Mask:
     tag = stats.tag[rows]
-    wanted: NDArray[np.bool_] = tag == tags[0]
+    wanted: Mask = tag == tags[0]
     for other in tags[1:]:
         wanted |= tag == other
     return wanted

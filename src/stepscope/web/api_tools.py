@@ -49,7 +49,7 @@ def trace_export(site: Site, request: Request, session: str, form: str) -> Answe
     opened = site.opened(session)
     host = request.args.get("host") or None
     hosts = opened.listed.session.hosts if host is None else (opened.file(host).host,)
-    content = b"".join(compressed(pieces((opened.trace(one) for one in hosts), form)))
+    content = b"".join(compressed(pieces((opened.trace(one) for one in hosts), form, len(hosts))))
     name = f"{opened.listed.id}{SUFFIXES[form]}.gz"
     return binary_answer(content, "application/gzip", {"Content-Disposition": f'attachment; filename="{name}"'})
 

@@ -14,6 +14,9 @@ _MOST_ARENAS = 2
 def share_arenas() -> None:
     """Has all threads allocate from two arenas of the C library; for a process of our own, before threads start.
 
+    Within TensorBoard it is not for us to say: it cannot be taken back, its threads have arenas already, and those of
+    other plugins may want more of them.  What they cost there is given back after each profile, see `give_back`.
+
     glibc gives each thread an arena, and each keeps holes where the columns of a trace were: after every tool of a
     profile of a million events was asked, they held 30 MB.  Elsewhere this does nothing.
     """

@@ -25,6 +25,7 @@ from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Answer, Refused
 from stepscope.web.catalogue import Listed
 from stepscope.web.memory import give_back
+from stepscope.web.switching import switching_quickly
 
 FIRST_TOOL = "overview"
 """What the start page shows; a session is ready when this is."""
@@ -249,7 +250,7 @@ class _Turns:
         with self._free:
             self._waiting += 1
         try:
-            with self._lock:
+            with self._lock, switching_quickly():
                 yield
         finally:
             with self._free:
@@ -260,5 +261,5 @@ class _Turns:
     def background(self) -> Iterator[None]:
         with self._free:
             self._free.wait_for(lambda: not self._waiting)
-        with self._lock:
+        with self._lock, switching_quickly():
             yield

@@ -5,15 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.allocations import UNKNOWN, allocations_of
 from stepscope.analysis.memory_usage import in_use_bytes
 from stepscope.model import HostTrace, LineKind, StatTag
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
+from stepscope.model.arrays import F64, I32, I64, U8
 
 
 @dataclass(frozen=True)
@@ -71,8 +67,9 @@ def _lines(trace: HostTrace) -> list[Counter]:
     for line in trace.lines_of(LineKind.COUNTERS).tolist():
         place = trace.plane_name(int(trace.lines.plane[line]))
         events = np.arange(trace.lines.event_begin[line], trace.lines.event_end[line])
-        for event_name in np.unique(trace.event_names()[events]).tolist():
-            rows = events[trace.event_names()[events] == event_name]
+        names = trace.event_types.name[trace.events.type[events]]
+        for event_name in np.unique(names).tolist():
+            rows = events[names == event_name]
             title = trace.strings[event_name] or trace.strings[trace.lines.name[line]]
             for stat, time, value in _series(trace, rows):
                 own = title if stat in ("", "value", "counter_value", title) else f"{title}: {stat}"
@@ -83,9 +80,8 @@ def _lines(trace: HostTrace) -> list[Counter]:
 def _series(trace: HostTrace, events: I64) -> list[tuple[str, I64, F64]]:
     """The numeric stats of some events of a line: name, times and values of each."""
     stats = trace.event_stats
-    owner = np.repeat(events, stats.offsets[events + 1] - stats.offsets[events])
-    begin = np.repeat(stats.offsets[events], stats.offsets[events + 1] - stats.offsets[events])
-    rows = begin + (np.arange(len(owner)) - np.searchsorted(owner, owner))
+    rows, offsets = stats.rows_of(events)
+    owner = np.repeat(events, np.diff(offsets))
     found = []
     for name in np.unique(stats.name[rows]).tolist():
         here = stats.name[rows] == name
@@ -96,7 +92,7 @@ def _series(trace: HostTrace, events: I64) -> list[tuple[str, I64, F64]]:
     return found
 
 
-def _numbers(tag: NDArray[np.uint8], value: I64) -> F64:
+def _numbers(tag: U8, value: I64) -> F64:
     """Stats as numbers, NaN where one is no number."""
     out = np.full(len(tag), np.nan)
     for wanted, dtype in ((StatTag.DOUBLE, np.float64), (StatTag.UINT, np.uint64), (StatTag.INT, np.int64)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.attribution import attribute
@@ -14,9 +13,8 @@ from stepscope.analysis.stepping import steps_of
 from stepscope.analysis.timeline.index import index_of, is_drawn
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model.arrays import I32, I64
 from stepscope.model.trace import StatValue
-
-I64 = NDArray[np.int64]
 
 DEEPEST_STACK = 200
 MOST_PARTNERS = 50
@@ -214,7 +212,7 @@ def _effects(trace: HostTrace, event: int) -> I64:
     return rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
 
 
-def _by_cause(trace: HostTrace) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _by_cause(trace: HostTrace) -> tuple[I32, I32]:
     """Events that have a cause, sorted by it, and their causes."""
     cause = forest(trace).cause
     events = np.flatnonzero(cause >= 0).astype(np.int32)

@@ -11,19 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model.arrays import F64, I32, I64, Mask, offsets_of
 
 if TYPE_CHECKING:
     from stepscope.kernels.pyramid import Levels, Rows, Slices
 
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-Bool = NDArray[np.bool_]
 
 COARSEST = 56
 """The widest cell has 2^56 ps, twenty hours."""
@@ -96,14 +92,14 @@ class Window:
     event: I32
 
 
-def is_drawn(trace: HostTrace) -> Bool:
+def is_drawn(trace: HostTrace) -> Mask:
     """Events that have a place on the timeline: not sums of many occurrences, not values of counters."""
     return trace.derived("timeline drawn", _is_drawn)
 
 
-def _is_drawn(trace: HostTrace) -> Bool:
+def _is_drawn(trace: HostTrace) -> Mask:
     counters = trace.lines.kind == LineKind.COUNTERS
-    drawn: Bool = (trace.events.kind != EventKind.AGGREGATE) & ~counters[trace.events.line]
+    drawn: Mask = (trace.events.kind != EventKind.AGGREGATE) & ~counters[trace.events.line]
     return drawn
 
 
@@ -116,7 +112,7 @@ def _build(trace: HostTrace) -> Index:
     pyramid, events, lines = kernels.pyramid, trace.events, trace.lines
     bounds = lines.event_begin, lines.event_end
     lane, n_lanes = _lanes(trace)
-    first_row = _offsets(n_lanes)
+    first_row = offsets_of(n_lanes)
     row_begin = np.zeros(first_row[-1] + 1, np.int64)
     order = np.empty(int(is_drawn(trace).sum()), np.int32)
     pyramid.sort_into_rows(lane, *bounds, first_row, row_begin, np.empty(first_row[-1], np.int64), order)
@@ -126,7 +122,7 @@ def _build(trace: HostTrace) -> Index:
     level_first = np.zeros(len(row_begin), np.int64)
     exponent, size = np.empty(most_levels, np.int64), np.empty(most_levels, np.int64)
     n_levels = pyramid.plan_levels(rows, np.empty(pyramid.LEVELS + 1, np.int64), level_first, exponent, size)
-    levels = pyramid.Levels(level_first, exponent[:n_levels].copy(), _offsets(size[:n_levels]))
+    levels = pyramid.Levels(level_first, exponent[:n_levels].copy(), offsets_of(size[:n_levels]))
     slices = pyramid.Slices.room(int(levels.begin[-1]))
     pyramid.build_levels(rows, levels, slices)
     return Index(lane, first_row, rows, levels, slices)
@@ -144,12 +140,6 @@ def _lanes(trace: HostTrace) -> tuple[I32, I64]:
         )  # fmt: skip
         room *= 2
     return lane, n_lanes
-
-
-def _offsets(sizes: I64) -> I64:
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    return offsets
 
 
 def level_for(begin_ps: int, end_ps: int, width: int) -> int:

@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.timeline.index import is_drawn
-from stepscope.analysis.timeline.tracks import Group, activity_ps, all_groups, groups_of
+from stepscope.analysis.timeline.tracks import Group, activity_ps, all_groups, groups_of, loaded_lines
 from stepscope.model import HostTrace, LineKind
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-Bool = NDArray[np.bool_]
+from stepscope.model.arrays import F64, I64, Mask
 
 
 @dataclass(frozen=True)
@@ -31,7 +27,7 @@ def load(trace: HostTrace, group: Group, begin_ps: int, cells: int, level: int) 
     """How many of a group's lanes are at work, on average over each cell: float64 of shape (cells,).
 
     A device is one lane, at work while any of its streams is.  On a host each thread is a lane, at work while it is in
-    any event.
+    any event; elsewhere each line.
     """
     spans = _spans_of(trace, group)
     out = np.zeros(cells)
@@ -52,11 +48,9 @@ def _spans_of(trace: HostTrace, group: Group) -> _Spans:
 
 
 def _spans(trace: HostTrace, group: Group) -> _Spans:
-    lines = np.array(group.lines(), np.int64)
     if group.kind == "device":
-        return _together(trace, lines)
-    threads = lines[trace.lines.kind[lines] == LineKind.THREAD]
-    lines = threads if len(threads) else lines
+        return _together(trace, np.array(group.lines(), np.int64))
+    lines = loaded_lines(trace, group.lines())
     begin, end = trace.lines.event_begin[lines], trace.lines.event_end[lines]
     return _unite(trace.events.start_ps, trace.events.duration_ps, is_drawn(trace), begin, end)
 
@@ -74,7 +68,7 @@ def _together(trace: HostTrace, lines: I64) -> _Spans:
     return _unite(start, duration, np.ones(len(rows), np.bool_), np.zeros(1, np.int64), np.array([len(rows)]))
 
 
-def _unite(start: I64, duration: I64, drawn: Bool, begin: I64, end: I64) -> _Spans:
+def _unite(start: I64, duration: I64, drawn: Mask, begin: I64, end: I64) -> _Spans:
     room = int((end - begin).sum()) + len(begin)
     out_start, out_busy = np.empty(room, np.int64), np.empty(room, np.int64)
     first = np.empty(len(begin) + 1, np.int64)

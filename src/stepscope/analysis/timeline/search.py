@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.timeline.index import is_drawn
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace
-
-I64 = NDArray[np.int64]
-Bool = NDArray[np.bool_]
+from stepscope.model.arrays import I32, I64, Mask
 
 LONGEST_QUERY = 500
 
@@ -26,7 +23,7 @@ class Found:
         rows: int64 of shape (n,), the events, in the order of the table.
     """
 
-    types: Bool
+    types: Mask
     rows: I64
 
 
@@ -59,7 +56,7 @@ def find(trace: HostTrace, text: str, regex: bool = False) -> Found:
     return found
 
 
-def _matches(trace: HostTrace, strings: NDArray[np.int32], text: str, regex: bool) -> Bool:
+def _matches(trace: HostTrace, strings: I32, text: str, regex: bool) -> Mask:
     import pyarrow as pa  # takes long to import and 30 MB, and many never search
     import pyarrow.compute as pc
 
@@ -75,7 +72,7 @@ def _matches(trace: HostTrace, strings: NDArray[np.int32], text: str, regex: boo
         found = match(wanted, pattern=text, ignore_case=True)
     except pa.ArrowInvalid as error:
         raise UsageError(f"{text!r} is no regular expression: {error}") from None
-    hit: Bool = found.to_numpy(zero_copy_only=False)[place]
+    hit: Mask = found.to_numpy(zero_copy_only=False)[place]
     return hit
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.timeline.counters import counters_of
 from stepscope.analysis.timeline.index import Index, index_of, is_drawn
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
-
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I64
 
 LEAST_OF_A_POOL = 3
 """So many threads of one name make a group of their own."""
@@ -102,7 +100,7 @@ class _Thread:
     stem: str
     number: str
     marks: int
-    busy: int = field(default=0)
+    busy: int
 
 
 def groups_of(trace: HostTrace) -> tuple[Group, ...]:
@@ -135,6 +133,13 @@ def _activity_ps(trace: HostTrace) -> tuple[int, int]:
     margin = 0.04 * (last - first)
     low, high = max(begin, int(first - margin)), min(end, int(last + margin))
     return (low, high) if 0 < high - low < 0.7 * (end - begin) else (begin, end)
+
+
+def loaded_lines(trace: HostTrace, lines: Sequence[int]) -> I64:
+    """Of a group's lines those whose work its load counts: its threads, all of them if it has none."""
+    rows = np.array(lines, np.int64)
+    threads = rows[trace.lines.kind[rows] == LineKind.THREAD]
+    return threads if len(threads) else rows
 
 
 def all_groups(groups: Iterable[Group]) -> Iterable[Group]:
@@ -177,7 +182,9 @@ def _plane_group(trace: HostTrace, index: Index, plane: int) -> Group:
     tracks = tuple(_track(trace, index, line) for line in ranked)
     is_device = kind.is_device or kind == PlaneKind.CUSTOM_DEVICE
     label = re.sub(r"^/device:", "", name).replace(":", " ") if is_device else name
-    return Group(identity, label, name, "device" if is_device else "other", tracks, empty=empty)
+    if is_device:
+        return Group(identity, label, name, "device", tracks, empty=empty)
+    return Group(identity, label, name, "other", tracks, empty=empty, lanes=max(1, len(loaded_lines(trace, full))))
 
 
 def _rank(trace: HostTrace, line: int) -> int:
@@ -188,8 +195,7 @@ def _rank(trace: HostTrace, line: int) -> int:
 
 
 def _name(trace: HostTrace, line: int) -> str:
-    name = trace.strings[trace.lines.name[line]] or trace.strings[trace.lines.display_name[line]]
-    return name or f"line {int(trace.lines.line_id[line])}"
+    return trace.line_name(line) or f"line {int(trace.lines.line_id[line])}"
 
 
 def _track(
@@ -222,7 +228,7 @@ def _host_group(
         _track(trace, index, thread.line, thread.stem, thread.number, thread.line == main) for thread in single
     )
     groups = tuple(_pool(trace, index, identity, stem, members) for stem, members in pools.items())
-    lanes = sum(bool(is_thread[thread.line]) for thread in threads)
+    lanes = len(loaded_lines(trace, lines))
     return Group(identity, "Host threads", name, "host", tracks, groups, empty, lanes=max(1, lanes))
 
 

@@ -35,12 +35,13 @@ class Armed:
 
     Attributes:
         watcher: what has been captured.
+        takes_signal: True if the signal asks for a capture, since nobody else wanted it.
     """
 
     def __init__(self, settings: Settings, tell: Callable[[str], object]) -> None:
         self.watcher = Watcher(settings, ask_main=self._ask_main, tell=tell)
+        self.takes_signal = False
         self._undo: list[Undo] = []
-        self._signalled = False
 
     def install(self) -> None:
         """Watches imports, step marks and the signal from now on."""
@@ -48,7 +49,7 @@ class Armed:
         imports = ImportWatch(wanted, self.watcher.framework_begins)
         imports.install()
         self._undo += [imports.remove, ranges.watch_steps(self.watcher.marked)]
-        self._signalled = self._take_signal()
+        self.takes_signal = self._take_signal()
         atexit.register(self.watcher.finish)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget_parent)
@@ -84,7 +85,7 @@ class Armed:
     _asked = False  # by a thread of this process
 
     def _ask_main(self) -> bool:
-        if not self._signalled or SIGNAL is None or signal.getsignal(SIGNAL) != self._on_signal:
+        if not self.takes_signal or SIGNAL is None or signal.getsignal(SIGNAL) != self._on_signal:
             return False
         self._asked = True
         signal.pthread_kill(threading.main_thread().ident or 0, SIGNAL)
@@ -125,7 +126,8 @@ def arm_from_environment() -> None:
         return
     armed.watcher.watch_from_here(at_once=False)
     if SIGNAL is not None and not is_child:
-        tell_user(f"captures go to {settings.logdir}; `kill -USR2 {os.getpid()}` asks for one")
+        request = f"`kill -USR2 {os.getpid()}` asks for one" if armed.takes_signal else "SIGUSR2 is the program's own"
+        tell_user(f"captures go to {settings.logdir}; {request}")
 
 
 def tell_user(line: str) -> None:

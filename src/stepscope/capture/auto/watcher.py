@@ -24,6 +24,7 @@ from stepscope.capture import report, session
 from stepscope.capture.auto.finders import CALLS, FINDERS, MARKED, Source
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.conductor import Conductor
+from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action
 
 _REQUEST_PATIENCE_S = 2.0  # after a request, where steps have been seen before
@@ -64,7 +65,8 @@ class Watcher:
         self._inside = threading.Lock()
         self._asked: deque[Work] = deque()
         self._timer: threading.Timer | None = None
-        self._window_since: float | None = None
+        self._window: Capture | None = None  # of time, while it runs
+        self._window_since = 0.0
         self._counts: dict[Source, int] = {}
         self._best: Source | None = None
         self._others = 0  # steps of other sources since the best had its last
@@ -284,31 +286,34 @@ class Watcher:
         self._plan(None)
 
     def _open_window(self) -> None:
-        if self._conductor.running or self._window_since is not None or session.is_running():
+        if self._conductor.running or self._window is not None or session.is_running():
             return
         if "torch" in sys.modules and threading.current_thread() is not threading.main_thread():
             return  # PyTorch's profiler would see this thread only
         session.start(self._settings.logdir, self._settings.options)
-        if session.is_running():
-            self._window_since = time.monotonic()
+        self._window, self._window_since = session._session, time.monotonic()
+        if self._window is not None:
             self._after(self._settings.seconds, self._close_window)
 
     def _close_window(self) -> None:
-        since, self._window_since = self._window_since, None
-        if since is None:
+        window, self._window = self._window, None
+        if window is None:
             return
-        self._captured(f"no step was found; a window of {time.monotonic() - since:.1f} s was captured instead")
-        path = session.stop()
-        if path is not None:
-            self._saved(path)
+        seconds = time.monotonic() - self._window_since
+        if session._session is window:
+            session.stop()
+        window.finished.wait()  # it may have ended with the program, or at a limit
+        self._captured(f"no step was found; a window of {seconds:.1f} s was captured instead")
+        if window.path is not None:
+            self._saved(window.path)
 
     def _drop_window(self) -> None:
-        since, self._window_since = self._window_since, None
-        if since is not None:
+        window, self._window = self._window, None
+        if window is not None and session._session is window:
             session.stop(save=False)
 
     def _toggle(self) -> None:
-        if self._window_since is not None:
+        if self._window is not None:
             self._close_window()
         elif self._conductor.running:
             self._last = self._conductor.number  # the step that runs is the last one

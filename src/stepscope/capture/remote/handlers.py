@@ -276,7 +276,7 @@ def _guarded(name: str, answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any
         try:
             return answer(request, context)
         except Exception as error:
-            told = report.report(error, f"{name} for {context.peer()}")
+            told = report.report(error, f"{name} for a client")
         context.abort(_CODES.get(told.problem.code, grpc.StatusCode.INTERNAL), str(told))
         raise AssertionError("abort raises")
 

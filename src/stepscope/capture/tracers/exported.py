@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from stepscope.capture.tracers.base import Artifact, Collected
+from stepscope.capture.tracers.giving_way import Possession
 from stepscope.errors import CaptureError
 
 
@@ -13,7 +14,8 @@ class ExportFolder:
     """A temporary folder that a profiler exports to, outside the logdir: the profilers name their files so that two
     workers may overwrite each other, and end the program if the folder cannot be written."""
 
-    def __init__(self) -> None:
+    def __init__(self, possession: Possession) -> None:
+        self._possession = possession
         self._folder = tempfile.TemporaryDirectory(prefix="stepscope-", ignore_cleanup_errors=True)
         self.path = self._folder.name
 
@@ -27,7 +29,7 @@ class ExportFolder:
                 path=self.path,
                 hint="look for its own message above; another profiler may have been running",
             )
-        return Collected((Artifact("xplane.pb", found[-1]),))
+        return self._possession.told(Collected((Artifact("xplane.pb", found[-1]),)))
 
     def close(self) -> None:
         """Removes the folder."""

@@ -8,6 +8,7 @@ from typing import Any
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Metadata, Span
 from stepscope.capture.tracers.exported import ExportFolder
+from stepscope.capture.tracers.giving_way import Possession
 
 _LEVELS = ("host_tracer_level", "python_tracer_level", "device_tracer_level")
 
@@ -19,6 +20,7 @@ class JaxTracer:
 
     def __init__(self) -> None:
         self._profiler: Any = sys.modules["jax"].profiler
+        self._possession = Possession(self._profiler.stop_trace)
         self._folder: ExportFolder | None = None
 
     @staticmethod
@@ -35,13 +37,15 @@ class JaxTracer:
 
     def start(self, options: ProfilerOptions) -> None:
         """Begins to record.  Raises RuntimeError if another session records."""
-        folder = ExportFolder()
+        folder = ExportFolder(self._possession)
         try:
             self._profiler.start_trace(folder.path, **self._native(options))
         except BaseException:
             folder.close()
             raise
         self._folder = folder
+        for home in (self._profiler, sys.modules.get("jax._src.profiler")):  # `jax.profiler.trace` knows the second
+            self._possession.end_before(home, "start_trace")
 
     def _native(self, options: ProfilerOptions) -> dict[str, Any]:
         if not hasattr(self._profiler, "ProfileOptions"):
@@ -59,7 +63,7 @@ class JaxTracer:
         folder, self._folder = self._folder, None
         assert folder is not None, "start comes first"
         try:
-            self._profiler.stop_trace()
+            self._possession.end()
         except BaseException:
             folder.close()
             raise

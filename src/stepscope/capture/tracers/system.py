@@ -1,7 +1,9 @@
 """What the machine did: CPU, memory, disk, and GPUs through NVML where there are any, as counter tracks.
 
-A sample is a few short reads of `/proc` and costs about 0.1 ms, off the training's threads.  Where the system has no
-`/proc`, only what Python itself can tell is sampled.
+A sample is one short read of each of four files of `/proc`, which stay open, on a thread of its own: about 0.03 ms, and
+as much again to wake up.  The system makes the files anew for each read, which takes longer the more processors there
+are, and a driver of GPUs takes what it takes; so samples are taken less often where they would cost too much.  Where
+the system has no `/proc`, only what Python itself can tell is sampled.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import os
 import time
 from array import array
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +27,13 @@ if TYPE_CHECKING:
 PLANE = "/device:CUSTOM:System (Stepscope)"
 LINE = "_counters_"  # the name by which viewers know a line of counters
 VALUE = "counter_value"
+MOST_SHARE = 0.002
+"""Of one core: what sampling may take of it.  The program loses more, for its thread that trains is interrupted."""
+
+_MOST_WAIT_S = 1.0  # whatever a sample costs, as when a driver of many GPUs is slow
+
 _BYTES_OF_VALUE = 200
+_FIRST_LINES = 256  # bytes; all that is looked for stands there
 _GB, _MB = 1e9, 1e6
 
 Read = Callable[[float], dict[str, float]]  # seconds since the last reading -> counters
@@ -37,7 +46,7 @@ def _open_nvml() -> Nvml | None:
 
 
 class SystemTracer:
-    """Samples the machine every `system_interval_ms`."""
+    """Samples the machine every `system_interval_ms`, or less often where that would cost more than `MOST_SHARE`."""
 
     def __init__(self, proc: Path = Path("/proc"), nvml: Callable[[], Nvml | None] = _open_nvml) -> None:
         self._proc = proc
@@ -47,35 +56,57 @@ class SystemTracer:
         self._values: list[tuple[int, str, float]] = []
         self._ticker: Ticker | None = None
         self._reads: list[Read] = []
-        self._last_ns = 0
+        self._files: list[_File] = []
+        self._interval_s = 0.0
+        self._last_ns = self._used_ns = 0
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Begins to sample, first of all the state at the start."""
         self._clock = clock
-        proc = self._proc
-        self._reads = [_Cpu(proc).read, _Memory(proc).read, _Disk(proc).read]
+        stat, statm, meminfo, io = (self._opened(name) for name in ("stat", "self/statm", "meminfo", "self/io"))
+        self._reads = [_Cpu(stat).read, _Memory(statm, meminfo).read, _Disk(io).read]
         self._last_ns = clock()
         for read in self._reads:
             read(0.0)  # what is counted from the boot needs a first reading to be a rate
-        self._ticker = Ticker("system", options.system_interval_ms / 1000, self.sample, first=self._find_gpus)
+        self._interval_s = options.system_interval_ms / 1000
+        self._ticker = Ticker("system", self._interval_s, self._tick, first=self._find_gpus)
         self._ticker.start()
+
+    def _opened(self, name: str) -> _File:
+        self._files.append(_File(self._proc / name))
+        return self._files[-1]
+
+    def _tick(self) -> float:
+        """Takes a sample; returns how long to wait for the next one.  What the thread has used since the last one, its
+        waking included, is what a sample costs."""
+        self.sample()
+        used_ns = time.thread_time_ns()
+        cost_s, self._used_ns = (used_ns - self._used_ns) / 1e9, used_ns
+        return max(self._interval_s, min(cost_s / MOST_SHARE, _MOST_WAIT_S))
 
     def _find_gpus(self) -> None:
         """Opens NVML, for which a driver that sleeps takes seconds: not while the training waits."""
         self._nvml = self._open_nvml()
         if self._nvml is not None:
             self._reads.append(self._nvml.read)
+        self._used_ns = time.thread_time_ns()
 
     def stop(self) -> None:
         """Ends the sampling with a last sample, unless one is under way that takes its time."""
         if self._ticker is None or not self._ticker.stop(SHORT_PATIENCE_S):
             return
         self.sample()
+        self._close()
         if self._nvml is not None:
             self._nvml.close()
 
+    def _close(self) -> None:
+        for file in self._files:
+            file.close()
+
     def abandon(self) -> None:
-        """Nothing: there is no hook in this process."""
+        """Closes the files, which tell of the parent."""
+        self._close()
 
     def sample(self) -> None:
         """Reads every counter once."""
@@ -104,11 +135,39 @@ class SystemTracer:
         return [Chunk(PLANE, LINE, 0, "COUNTER", list(rows), name, at, at[:], stats)]
 
 
+class _File:
+    """A small file that the system makes anew for each read.  It stays open, for opening costs more than reading."""
+
+    def __init__(self, path: Path) -> None:
+        self._handle: int | None = None
+        with suppress(OSError):  # the system has none, or does not show it
+            self._handle = os.open(path, os.O_RDONLY)
+
+    def read(self) -> bytes:
+        """How it begins; empty if there is nothing."""
+        if self._handle is None:
+            return b""
+        try:
+            return os.pread(self._handle, _FIRST_LINES, 0)
+        except OSError:
+            return b""
+
+    def __del__(self) -> None:
+        self.close()  # the sampling thread hung in a driver, and nobody else came by
+
+    def close(self) -> None:
+        """Harmless when repeated."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            with suppress(OSError):
+                os.close(handle)
+
+
 class _Cpu:
     """CPU time of this process, in percent of one core, and of the machine, in percent of all cores."""
 
-    def __init__(self, proc: Path) -> None:
-        self._stat = proc / "stat"
+    def __init__(self, stat: _File) -> None:
+        self._stat = stat
         self._own = 0.0
         self._busy = self._all = 0
 
@@ -116,9 +175,9 @@ class _Cpu:
         times = os.times()
         own, self._own = times.user + times.system - self._own, times.user + times.system
         values = {"CPU process %": 100 * own / passed_s} if passed_s else {}
-        text = _text(self._stat)
-        if text.startswith("cpu "):
-            ticks = [int(field) for field in text.split("\n", 1)[0].split()[1:9]]
+        machine, _, _ = self._stat.read().partition(b"\n")
+        if machine.startswith(b"cpu "):
+            ticks = [int(field) for field in machine.split()[1:9]]
             whole, idle = sum(ticks), ticks[3] + ticks[4]
             grown, busy = whole - self._all, whole - idle - self._busy
             self._all, self._busy = whole, whole - idle
@@ -130,34 +189,34 @@ class _Cpu:
 class _Memory:
     """Memory that this process has in use, and that the machine could still give."""
 
-    def __init__(self, proc: Path) -> None:
-        self._statm, self._meminfo = proc / "self" / "statm", proc / "meminfo"
+    def __init__(self, statm: _File, meminfo: _File) -> None:
+        self._statm, self._meminfo = statm, meminfo
         self._page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
     def read(self, passed_s: float) -> dict[str, float]:
         values = {}
-        pages = _text(self._statm).split()
+        pages = self._statm.read().split()
         if len(pages) > 1:
             values["Memory process GB"] = int(pages[1]) * self._page / _GB
-        for line in _text(self._meminfo).split("\n", 4)[:4]:
-            if line.startswith("MemAvailable:"):
-                values["Memory available GB"] = int(line.split()[1]) * 1024 / _GB
+        _, _, available = self._meminfo.read().partition(b"MemAvailable:")
+        if available:
+            values["Memory available GB"] = int(available.split(None, 1)[0]) * 1024 / _GB
         return values
 
 
 class _Disk:
     """What this process reads from the disk and writes to it."""
 
-    _NAMES = {"read_bytes": "Disk read MB/s", "write_bytes": "Disk write MB/s"}  # noqa: RUF012 - a table
+    _NAMES = {b"read_bytes": "Disk read MB/s", b"write_bytes": "Disk write MB/s"}  # noqa: RUF012 - a table
 
-    def __init__(self, proc: Path) -> None:
-        self._io = proc / "self" / "io"
+    def __init__(self, io: _File) -> None:
+        self._io = io
         self._last: dict[str, int] = {}
 
     def read(self, passed_s: float) -> dict[str, float]:
         values = {}
-        for line in _text(self._io).splitlines():
-            key, _, number = line.partition(": ")
+        for line in self._io.read().splitlines():
+            key, _, number = line.partition(b": ")
             name = self._NAMES.get(key)
             if name is not None:
                 grown = int(number) - self._last.get(name, int(number))
@@ -165,12 +224,3 @@ class _Disk:
                 if passed_s:
                     values[name] = grown / passed_s / _MB
         return values
-
-
-def _text(path: Path) -> str:
-    """A small file's text; empty if the system has none or does not show it."""
-    try:
-        with path.open(encoding="ascii", errors="replace") as file:
-            return file.read(4096)
-    except OSError:
-        return ""

@@ -8,6 +8,7 @@ from typing import Any
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Metadata, Span
 from stepscope.capture.tracers.exported import ExportFolder
+from stepscope.capture.tracers.giving_way import Possession
 
 
 class TensorFlowTracer:
@@ -17,6 +18,8 @@ class TensorFlowTracer:
 
     def __init__(self) -> None:
         self._profiler: Any = sys.modules["tensorflow"].profiler.experimental
+        self._possession = Possession(lambda: self._profiler.stop(save=self._saves))
+        self._saves = True
         self._folder: ExportFolder | None = None
 
     @staticmethod
@@ -39,19 +42,22 @@ class TensorFlowTracer:
             device_tracer_level=options.device_tracer_level,
             delay_ms=options.delay_ms,
         )
-        folder = ExportFolder()
+        folder = ExportFolder(self._possession)
         try:
             self._profiler.start(folder.path, native)
         except BaseException:
             folder.close()
             raise
         self._folder = folder
+        # `Profile` and TensorFlow's older interface know the second.
+        for home in (self._profiler, sys.modules.get("tensorflow.python.profiler.profiler_v2")):
+            self._possession.end_before(home, "start")
 
     def stop(self) -> ExportFolder:
         """Ends the recording; TensorFlow exports in the same call."""
         folder = self._taken()
         try:
-            self._profiler.stop()
+            self._possession.end()
         except BaseException:
             folder.close()
             raise
@@ -59,8 +65,9 @@ class TensorFlowTracer:
 
     def discard(self) -> None:
         """Ends the recording without exporting it."""
+        self._saves = False
         try:
-            self._profiler.stop(save=False)
+            self._possession.end()
         finally:
             self._taken().close()
 

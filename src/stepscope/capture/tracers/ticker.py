@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from stepscope.capture.report import report
 
@@ -19,16 +20,18 @@ class Ticker:
     last one.
 
     Args:
+        call: returns after how many seconds to call it again; None for `interval_s`.
         first: what to do there before, at once.
     """
 
     def __init__(
-        self, name: str, interval_s: float, call: Callable[[], None], first: Callable[[], None] = lambda: None
+        self, name: str, interval_s: float, call: Callable[[], float | None], first: Callable[[], None] = lambda: None
     ) -> None:
         self._call = call
         self._first = first
         self._interval_s = interval_s
-        self._ended = threading.Event()
+        self._going = threading.Lock()  # released at the end; to wait for it takes less than to wait for an event
+        self._going.acquire()
         self._thread = threading.Thread(target=self._run, name=THREAD_PREFIX + name, daemon=True)
 
     def start(self) -> None:
@@ -41,7 +44,8 @@ class Ticker:
         Returns:
             True if no call is under way.
         """
-        self._ended.set()
+        with suppress(RuntimeError):  # it has ended already
+            self._going.release()
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join(patience_s)
         return not self._thread.is_alive()
@@ -49,7 +53,8 @@ class Ticker:
     def _run(self) -> None:
         try:
             self._first()
-            while not self._ended.wait(self._interval_s):
-                self._call()
+            wait_s: float | None = self._interval_s
+            while not self._going.acquire(timeout=self._interval_s if wait_s is None else wait_s):
+                wait_s = self._call()
         except Exception as error:
             report(error, self._thread.name)

@@ -14,6 +14,7 @@ from typing import Any
 from stepscope.capture import aside, kineto
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Artifact, Collected, Metadata, Span
+from stepscope.capture.tracers.giving_way import Possession
 from stepscope.errors import CaptureError
 
 # What a conversion may take: a slow machine compiles the reader within a minute, and converts some MB a second.
@@ -33,6 +34,7 @@ class TorchTracer:
     def __init__(self) -> None:
         self._torch: Any = sys.modules["torch"]
         self._native: Any = None
+        self._possession = Possession(self._end)
         self.one_thread = _configuration(trace_only=False) is None
 
     @staticmethod
@@ -54,6 +56,20 @@ class TorchTracer:
             self._native.start_trace()
         else:
             self._native.start()
+        if not self.one_thread:  # else it could not be ended where the program starts its own
+            self._possess()
+
+    def _possess(self) -> None:
+        """Gives way to a profiler of the program.  One that warmed up when the capture began has lost its preparation,
+        for PyTorch keeps one only; it is prepared once more."""
+        home = sys.modules["torch.autograd.profiler"].profile
+        prepare = getattr(home, "_prepare_trace", None)
+        if prepare is not None:
+            self._possession.end_before(home, "_prepare_trace")
+            self._possession.end_before(home, "_start_trace", then=prepare)
+
+    def _end(self) -> None:
+        self._native.stop()
 
     def _profiler(self, options: ProfilerOptions) -> Any:
         everything = options.host_tracer_level >= 3
@@ -98,9 +114,9 @@ class TorchTracer:
 
     def stop(self) -> TorchRecording:
         """Ends the recording."""
+        self._possession.end()
         native, self._native = self._native, None
-        native.stop()
-        return TorchRecording(native)
+        return TorchRecording(native, self._possession)
 
     def discard(self) -> None:
         """Ends the recording and forgets it."""
@@ -156,8 +172,9 @@ class _Range:
 class TorchRecording:
     """A profile that PyTorch holds in memory."""
 
-    def __init__(self, native: Any) -> None:
+    def __init__(self, native: Any, possession: Possession) -> None:
         self._native = native
+        self._possession = possession
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def collect(self, host: str) -> Collected:
@@ -173,7 +190,7 @@ class TorchRecording:
             return Collected(
                 (_kept(trace, f"{time.time_ns()}."),), CaptureError(reason, kept="the trace as PyTorch wrote it")
             )
-        return Collected((Artifact("xplane.pb", kineto.profile_path(trace)), _kept(trace)))
+        return self._possession.told(Collected((Artifact("xplane.pb", kineto.profile_path(trace)), _kept(trace))))
 
     def close(self) -> None:
         """Lets go of the profile, and of the files."""

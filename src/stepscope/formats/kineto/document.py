@@ -20,12 +20,13 @@ from stepscope.errors import UnreadableError
 from stepscope.formats.kineto.text import Text
 from stepscope.formats.kineto.texts import TextTable
 from stepscope.kernels import trace_json as scan
-from stepscope.model.tables import I32, I64, U8
+from stepscope.model.arrays import I32, I64, U8
 
 _CHUNK_ROWS = 1 << 18
 _CHUNK_STATS = 1 << 20
 _CHUNK_SLOW = 1 << 12
 _LONGEST_METADATA = 1 << 20
+_FARTHEST_NS = 1 << 62  # of two bases, 146 years; more is damage
 _EVENTS_KEY = "traceEvents"
 _BOM = b"\xef\xbb\xbf"
 
@@ -378,7 +379,7 @@ class _Decoder:
         bases = [found.get("baseTimeNanoseconds") for found in self.metadata]
         bounds = [*self.first_rows, len(us)]
         for begin, end, base in zip(bounds[:-1], bounds[1:], bases, strict=True):
-            if isinstance(base, int) and isinstance(bases[0], int):
+            if isinstance(base, int) and isinstance(bases[0], int) and abs(base - bases[0]) < _FARTHEST_NS:
                 us[begin:end] += (base - bases[0]) // 1000
 
 

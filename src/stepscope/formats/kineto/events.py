@@ -15,9 +15,7 @@ from stepscope.formats.kineto.classify import MEMORY_NAME, Place, classify
 from stepscope.formats.kineto.document import Raw
 from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, Trait
-from stepscope.model.tables import I32, I64, U8
-
-Mask = NDArray[np.bool_]
+from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
 
 # Times further than this from the middle of the trace are damage: 23 days.  It keeps all sums inside int64.
 _FAR_US = 2 * 10**12
@@ -29,14 +27,6 @@ def is_phase(raw: Raw, letters: str) -> Mask:
     wanted = np.zeros(256, np.bool_)
     wanted[list(letters.encode())] = True
     return wanted[raw.phase]
-
-
-def number_pairs(high: NDArray[np.integer], low: NDArray[np.integer]) -> tuple[I32, I64]:
-    """Numbers pairs by first appearance: the number of each, int32 of shape (n,), and the row where each is first."""
-    slots = np.zeros(1 << max(4, (2 * len(high)).bit_length()), np.int64)
-    code, first = np.empty(len(high), np.int32), np.empty(len(high), np.int64)
-    count = scan.number_pairs(np.asarray(high, np.int64), np.asarray(low, np.int64), slots, code, first)
-    return code, first[:count].copy()
 
 
 @dataclass(frozen=True)

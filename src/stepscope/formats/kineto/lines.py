@@ -14,10 +14,10 @@ import numpy as np
 
 from stepscope.formats.kineto.classify import Place
 from stepscope.formats.kineto.document import Raw
-from stepscope.formats.kineto.events import Kept, is_phase, number_pairs
+from stepscope.formats.kineto.events import Kept, is_phase
 from stepscope.formats.xspace import schema
 from stepscope.model import EventKind, LineKind, PlaneKind, StatTag
-from stepscope.model.tables import I32, I64
+from stepscope.model.arrays import I32, I64, number_pairs
 
 _WAIT_TID_BASE = 1_000_000  # waits are drawn on the thread of this number plus the stream's
 _MOST_ORDINAL = (1 << 31) - 1

@@ -21,13 +21,11 @@ from stepscope.formats.kineto.classify import (
     kernel_computes_16bit,
 )
 from stepscope.formats.kineto.document import Raw
-from stepscope.formats.kineto.events import Kept, Sorts, is_phase, number_pairs
+from stepscope.formats.kineto.events import Kept, Sorts, is_phase
 from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, StatTag, Trait
+from stepscope.model.arrays import I32, I64, U8, number_pairs
 from stepscope.model.stat_names import CORRELATION_ID, FRAMEWORK_OP, STEP_NUM
-from stepscope.model.tables import I32, I64, U8
-
-Mask = NDArray[np.bool_]
 
 EXTERNAL_ID = "External id"
 FLOW_ID = "fwdbwd_id"
@@ -206,7 +204,7 @@ def _put_16bit(raw: Raw, sorts: Sorts, kept: Kept, stats: StatColumns, device: I
 def _narrow(json_text: bytes) -> bool:
     try:
         types = json.loads(json_text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(types, list) and inputs_are_16bit(types)
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.errors import Problem
+from stepscope.errors import Problem, counted
 from stepscope.formats.kineto.classify import is_pytorch
 from stepscope.formats.kineto.devices import gpu_stats, host_stats
 from stepscope.formats.kineto.document import Raw, decode
-from stepscope.formats.kineto.events import Kept, Oddities, Sorts, keep_events, number_pairs, sorts_of
+from stepscope.formats.kineto.events import Kept, Oddities, Sorts, keep_events, sorts_of
 from stepscope.formats.kineto.lines import Layout, by_time, lay_out
 from stepscope.formats.kineto.links import Extra, link, respell
 from stepscope.formats.xspace import classify as xspace
@@ -35,10 +35,11 @@ from stepscope.model import (
     StatTag,
     StatValue,
 )
-from stepscope.model.tables import I32, I64
+from stepscope.model.arrays import I32, I64, number_pairs, offsets_of
 
 _KINETO_KEYS = ("schemaVersion", "deviceProperties", "traceName")
 _EPOCH_US = 10**15  # times above this many microseconds are counted from 1970: it was 2001 then
+_LAST_NS = 1 << 62  # the year 2116; a clock that says more is broken
 _KIND_OF_LINE = {
     LineKind.STEPS: EventKind.DEVICE_STEP,
     LineKind.MODULES: EventKind.MODULE,
@@ -156,13 +157,11 @@ def _types(raw: Raw, sorts: Sorts, kept: Kept, layout: Layout) -> tuple[EventTyp
     )
     cat = sorts.cat[sort]
     has = cat > 0
-    offsets = np.zeros(len(first) + 1, np.int64)
-    np.cumsum(has, out=offsets[1:])
     stats = Stats(
         name=np.full(int(has.sum()), raw.texts.add("category"), np.int32),
         tag=np.full(int(has.sum()), StatTag.STRING, np.uint8),
         value=cat[has],
-        offsets=offsets,
+        offsets=offsets_of(has),
     )
     return types, type_of, stats
 
@@ -256,8 +255,10 @@ def _start_unix_ns(raw: Raw, kept: Kept, kineto: bool) -> int | None:
     if not len(kept) or not kineto:
         return None
     if isinstance(base, int) and base > 0:
-        return base + kept.zero_ns
-    return kept.zero_ns if kept.zero_ns > _EPOCH_US * 1000 else None
+        start = base + kept.zero_ns
+    else:
+        start = kept.zero_ns if kept.zero_ns > _EPOCH_US * 1000 else 0
+    return start if 0 < start < _LAST_NS else None
 
 
 def _stop_unix_ns(start_ns: int | None, kept: Kept) -> int | None:
@@ -281,7 +282,7 @@ def _problems(raw: Raw, kept: Kept, source: str) -> tuple[Problem, ...]:
         found.append(
             Problem(
                 "damaged",
-                f"{_count(raw.damaged, 'place')} could not be read as JSON{_in_text(raw, raw.damaged_at)}",
+                f"{counted(raw.damaged, 'place')} could not be read as JSON{_in_text(raw, raw.damaged_at)}",
                 path=source,
                 offset=None if raw.compressed else raw.damaged_at,
                 kept=f"{len(kept):,} events, before and after",
@@ -320,10 +321,6 @@ def _in_text(raw: Raw, position: int) -> str:
     return f", at byte {position:,} of the unpacked text" if raw.compressed else ""
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
-
-
 def _oddity_problems(odd: Oddities, source: str) -> Iterable[Problem]:
     dropped, shortened = "nothing of these", "these, with length 0"
     said = (
@@ -339,4 +336,4 @@ def _oddity_problems(odd: Oddities, source: str) -> Iterable[Problem]:
     )
     for number, code, reason, kept in said:
         if number:
-            yield Problem(code, f"{_count(number, 'event')} {reason}", path=source, kept=kept)
+            yield Problem(code, f"{counted(number, 'event')} {reason}", path=source, kept=kept)

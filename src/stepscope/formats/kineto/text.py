@@ -13,9 +13,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.errors import UnreadableError
+from stepscope.model.arrays import U8
 
 LIMIT_VARIABLE = "STEPSCOPE_MAX_JSON_BYTES"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -145,7 +145,7 @@ class Text:
             self._pool = ThreadPoolExecutor(1, "stepscope-text")
             self._ahead.extend(self._request() for _ in range(_PIECES_AHEAD))
 
-    def _hold(self, store: NDArray[np.uint8], end: int) -> None:
+    def _hold(self, store: U8, end: int) -> None:
         self._store = store
         self.buf = store.view()
         self.buf.flags.writeable = False  # compiled code is made for one type of array
@@ -182,7 +182,7 @@ class Text:
         """True if a single value is longer than this reader is willing to hold."""
         return self._pool is not None and self.end - self.at > _MOST_VALUE_BYTES
 
-    def _append(self, piece: NDArray[np.uint8]) -> None:
+    def _append(self, piece: U8) -> None:
         kept = self.end - self.at
         size = kept + len(piece)
         store = self._store

@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope.kernels import trace_json as scan
 from stepscope.model import Strings
-from stepscope.model.tables import I64
+from stepscope.model.arrays import I64
 
 _FIRST_TEXTS = 1 << 15
 _FIRST_BYTES = 1 << 22

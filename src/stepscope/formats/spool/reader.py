@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from stepscope.errors import Problem, UnreadableError
+from stepscope.errors import Problem, UnreadableError, counted
 from stepscope.formats.spool import layout
 from stepscope.formats.xspace import schema
 from stepscope.model import EventKind, HostTrace, TraceBuilder, Trait
-from stepscope.model.tables import I32, I64, Events, Lines, Stats
+from stepscope.model.arrays import I32, I64
+from stepscope.model.tables import Events, Lines, Stats
 
 _LIMIT_NS = schema.TIME_LIMIT_PS // 1000
 _NO_EVENTS = (np.empty(0, np.int64),) * 5
@@ -31,8 +32,21 @@ def read(data: bytes, source: str, host: str) -> HostTrace:
             path=source,
             hint="a file of this name holds what Stepscope flushed until a job was killed; record again",
         )
-    problems = () if spool.ended else (_unfinished(source, spool),)
-    return spool.trace(host or spool.host, source=source, problems=problems)
+    return spool.trace(host or spool.host, source=source, problems=tuple(_problems(source, spool)))
+
+
+def _problems(source: str, spool: Spool) -> Iterator[Problem]:
+    if not spool.ended:
+        yield _unfinished(source, spool)
+    if spool.skipped:
+        yield Problem(
+            "damaged",
+            f"{counted(spool.skipped, 'record')} could not be read",
+            path=source,
+            kept=counted(spool.events, "event"),
+            lost="what these held",
+            hint="copy the file again, or read it with the version of Stepscope that wrote it",
+        )
 
 
 def _unfinished(source: str, spool: Spool) -> Problem:
@@ -56,7 +70,8 @@ def parse(data: bytes) -> Spool | None:
     for head, body in layout.records(data):
         try:
             spool.add(head, body)
-        except (KeyError, TypeError, ValueError, AttributeError):  # damage, or a record of a newer version
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):  # damage, or of a newer version
+            spool.skipped += 1
             continue
         found = True
     return spool if found else None
@@ -102,6 +117,7 @@ class Spool:
     unix_ns: int | None = None
     end_ns: int | None = None
     events: int = 0
+    skipped: int = 0
     notes: list[str] = field(default_factory=list)
     facts: dict[str, dict[str, layout.StatValue]] = field(default_factory=dict)
     _lines: dict[tuple[str, int, str], _LineOf] = field(default_factory=dict)
@@ -117,7 +133,7 @@ class Spool:
         what = head["is"]
         if what == "session":
             self.host, self.framework = str(head["host"]), str(head["framework"])
-            self.clock_ns, self.unix_ns = int(head["clock"]), int(head["unix"])
+            self.clock_ns, self.unix_ns = _clock(head["clock"]), _clock(head["unix"])
         elif what == "chunk":
             self._add_chunk(head, body)
         elif what == "facts":
@@ -125,7 +141,7 @@ class Spool:
         elif what == "note":
             self.notes.append(str(head["text"]))
         elif what == "end":
-            self.end_ns = int(head["clock"])
+            self.end_ns = _clock(head["clock"])
 
     def _add_chunk(self, head: Mapping[str, Any], body: memoryview) -> None:
         count = len(body) // layout.EVENT_BYTES
@@ -191,6 +207,14 @@ class Spool:
         trace = replace(empty, events=events, event_stats=stats, lines=_spanning(empty.lines, lines))
         trace.check()
         return trace
+
+
+def _clock(value: Any) -> int:
+    """A clock's reading in ns.  Raises ValueError for one that no clock gives."""
+    reading = int(value)
+    if not 0 <= reading < 1 << 62:
+        raise ValueError(f"{value!r} is no clock's reading")
+    return reading
 
 
 def _columns(builder: TraceBuilder, lines: list[_LineOf], rows: I32, shift_ns: int) -> tuple[Events, Stats]:

@@ -24,6 +24,7 @@ from stepscope.model import (
     Strings,
     Trait,
 )
+from stepscope.model.arrays import I32, I64, U8, Mask
 
 K = EventKind
 
@@ -145,9 +146,7 @@ def _compiled(rules: Sequence[_Rule]) -> re.Pattern[bytes]:
     return re.compile("|".join(f"({pattern})" for pattern, _, _ in rules).encode())
 
 
-def classify_types(
-    strings: Strings, names: NDArray[np.int32], planes: NDArray[np.int32], plane_kinds: NDArray[np.uint8]
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def classify_types(strings: Strings, names: I32, planes: I32, plane_kinds: U8) -> tuple[U8, U8]:
     """Kind and traits that an event type's name alone gives.
 
     Args:
@@ -165,10 +164,8 @@ def classify_types(
         match = _compiled(rules).match
         for row in np.flatnonzero(plane_kinds[planes] == plane_kind).tolist():
             found = match(blob, begins[row], ends[row])
-            if found:
-                _, kind, trait = rules[found.lastindex - 1]  # type: ignore[operator]
-                kinds[row] = kind
-                traits[row] = trait
+            if found and found.lastindex:
+                _, kinds[row], traits[row] = rules[found.lastindex - 1]
     return kinds, traits
 
 
@@ -186,13 +183,13 @@ _BLOCK = 1 << 18  # events at a time: the file's bytes are still in memory, and 
 
 
 def classify_events(
-    event_type: NDArray[np.int32],
-    event_line: NDArray[np.int32],
+    event_type: I32,
+    event_line: I32,
     flags: NDArray[np.uint16],
-    type_kind: NDArray[np.uint8],
-    type_traits: NDArray[np.uint8],
-    line_kind: NDArray[np.uint8],
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    type_kind: U8,
+    type_traits: U8,
+    line_kind: U8,
+) -> tuple[U8, U8]:
     """Kind and traits of every event: its type's, corrected by its line and its stats.
 
     Args:
@@ -211,13 +208,13 @@ def classify_events(
 
 
 def _classify_block(
-    event_type: NDArray[np.int32],
-    event_line: NDArray[np.int32],
+    event_type: I32,
+    event_line: I32,
     flags: NDArray[np.uint16],
-    type_kind: NDArray[np.uint8],
-    type_traits: NDArray[np.uint8],
-    line_kind: NDArray[np.uint8],
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    type_kind: U8,
+    type_traits: U8,
+    line_kind: U8,
+) -> tuple[U8, U8]:
     """Of some events; these share few combinations of the three, so the rules are applied to the combinations."""
     known_flags = np.flatnonzero(np.bincount(flags))
     rank = np.zeros(1 << 16, np.int32)
@@ -238,13 +235,11 @@ def _classify_block(
     return kinds.take(cell), own.take(event_type) | traits.take(cell)
 
 
-def _by_line_and_stats(
-    kind: NDArray[np.uint8], marks_if_root: NDArray[np.bool_], place: NDArray[np.int64], flags: NDArray[np.uint16]
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def _by_line_and_stats(kind: U8, marks_if_root: Mask, place: I64, flags: NDArray[np.uint16]) -> tuple[U8, U8]:
     """Kind and traits of combinations: the kind that the name gives, whether it marks a step, line kind, flags."""
 
-    def has(bit: int) -> NDArray[np.bool_]:
-        wanted: NDArray[np.bool_] = (flags & np.uint16(bit)) != 0
+    def has(bit: int) -> Mask:
+        wanted: Mask = (flags & np.uint16(bit)) != 0
         return wanted
 
     nameless = kind == K.OTHER
@@ -305,7 +300,7 @@ def put_compiles(strings: Strings, events: Events, stats: Stats) -> None:
     events.traits[owners[np.isin(modes, traced)]] |= np.uint8(Trait.COMPILES)
 
 
-def _texts_named(strings: Strings, stats: Stats, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _texts_named(strings: Strings, stats: Stats, name: str) -> tuple[I64, I64]:
     """Owners that have a text under this name, and the text's row."""
     wanted = strings.find(name)
     rows = np.flatnonzero(stats.name == wanted) if wanted > 0 else np.empty(0, np.int64)

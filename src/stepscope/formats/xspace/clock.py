@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.formats.xspace.schema import TIME_LIMIT_PS
-
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I64, Mask
 
 _ABSOLUTE_NS = 10**17  # line starts later than this (1973) count from 1970, not from the session's start
 _LIMIT_NS = TIME_LIMIT_PS // 1000
@@ -29,7 +27,7 @@ def session_start_ns(line_starts: I64, told: int | None) -> int | None:
     return int(absolute[np.abs(absolute - middle) <= _LIMIT_NS].min())
 
 
-def line_zeros_ps(line_starts: I64, session_start: int | None) -> tuple[I64, NDArray[np.bool_]]:
+def line_zeros_ps(line_starts: I64, session_start: int | None) -> tuple[I64, Mask]:
     """What to add to the offsets of each line's events, in ps, so that they count from the session's start.
 
     Args:

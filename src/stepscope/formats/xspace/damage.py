@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stepscope.errors import Problem, UnreadableError
+from stepscope.errors import Problem, UnreadableError, counted
 from stepscope.kernels import wire
-
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I64, U8
 
 _WHY = {
     wire.BAD_VARINT: "a number has no end",
@@ -88,13 +86,13 @@ class Damage:
             return None
         lost = "what followed"
         if self.unnamed_events:
-            lost = f"what followed, such as the names of {_count(self.unnamed_events, 'event')}"
+            lost = f"what followed, such as the names of {counted(self.unnamed_events, 'event')}"
         return Problem(
             "truncated",
             f"the file ends inside the field that starts here, after {self.size:,} bytes",
             path=source,
             offset=max(self._cuts),
-            kept=f"{_count(n_events, 'event')} before the cut",
+            kept=f"{counted(n_events, 'event')} before the cut",
             lost=lost,
             hint=_AGAIN,
         )
@@ -104,14 +102,14 @@ class Damage:
             return None
         offset, code = min(self._faults)
         more = f", the first of {self._n_faults:,} damaged places" if self._n_faults > 1 else ""
-        lost = [_count(self.lost_events, "event")] if self.lost_events else []
-        lost += [_count(self.lost_stats, "stat")] if self.lost_stats else []
+        lost = [counted(self.lost_events, "event")] if self.lost_events else []
+        lost += [counted(self.lost_stats, "stat")] if self.lost_stats else []
         return Problem(
             "damaged",
             f"{_WHY[code]}{more}",
             path=source,
             offset=offset,
-            kept=_count(n_events, "event"),
+            kept=counted(n_events, "event"),
             lost=" and ".join(lost) or "the rest of the line or plane that is damaged",
             hint=_AGAIN,
         )
@@ -121,7 +119,7 @@ class Damage:
             return None
         return Problem(
             "unnamed-events",
-            f"the file lacks the names of {self.unnamed_events:,} of its {_count(n_events, 'event')}",
+            f"the file lacks the names of {self.unnamed_events:,} of its {counted(n_events, 'event')}",
             path=source,
             kept="their times and stats",
             lost="what they are: they count as unknown work",
@@ -135,17 +133,13 @@ class Damage:
             "impossible-times",
             f"starts more than 26 days from the session's, or lengths below 0: {self.bad_times:,} in all",
             path=source,
-            kept=f"all {_count(n_events, 'event')}, those at the start of their line or with the length 0",
+            kept=f"all {counted(n_events, 'event')}, those at the start of their line or with the length 0",
             lost="the true starts or lengths of those",
             hint="the clock of the machine jumped or the file is damaged; record again if the times matter",
         )
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def unreadable(buf: NDArray[np.uint8], source: str) -> UnreadableError:
+def unreadable(buf: U8, source: str) -> UnreadableError:
     """The error for a file that holds no plane at all."""
     if not len(buf):
         return UnreadableError(
@@ -161,7 +155,7 @@ def unreadable(buf: NDArray[np.uint8], source: str) -> UnreadableError:
     )
 
 
-def _looks_like(buf: NDArray[np.uint8]) -> str:
+def _looks_like(buf: U8) -> str:
     head = buf[:64].tobytes()
     if head.startswith(b"\x1f\x8b"):
         return "gzip data"

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.model import Strings
+from stepscope.model.arrays import I32, I64, U8, Mask, offsets_of
 
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
-Mask = NDArray[np.bool_]
-Out = NDArray[np.uint8]
+Out = U8
 
 _VARINT, _FIXED64, _DELIMITED = 0, 1, 2
 _SHORT_TEXT = 256  # bytes; longer texts are copied one by one, shorter ones all together
@@ -80,8 +77,7 @@ class Messages:
 
     def children(self, field: int, child: Messages, offsets: I64) -> Messages:
         """Adds messages: message `i` gets the rows `offsets[i]:offsets[i + 1]` of `child`."""
-        ends = np.zeros(len(child.sizes) + 1, np.int64)
-        np.cumsum(field_sizes(child.sizes, field), out=ends[1:])
+        ends = offsets_of(field_sizes(child.sizes, field))
         first = ends[offsets[:-1]]
         counts = np.diff(offsets)
 
@@ -119,6 +115,28 @@ def encode_children(field: int, messages: Messages) -> tuple[bytes, I64]:
     out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
     messages.put(out, put_heads(out, ends - sizes, field, messages.sizes))
     return out.tobytes(), sizes
+
+
+# -- single numbers ----------------------------------------------------------------------------------------------------
+
+
+def varint(value: int) -> bytes:
+    """A number as protobuf writes it: seven bits a byte, negative ones as 64 bits."""
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def delimited_head(field: int, length: int) -> bytes:
+    """What stands before the bytes of a text or message: the field's tag, and their number."""
+    return varint(field << 3 | _DELIMITED) + varint(length)
+
+
+# -- columns of numbers ------------------------------------------------------------------------------------------------
 
 
 def varint_sizes(values: I64) -> I64:
@@ -166,7 +184,7 @@ def _put_tag(out: Out, at: I64, field: int, wire_type: int) -> I64:
     return at + 2
 
 
-def put_texts(out: Out, at: I64, blob: NDArray[np.uint8], begins: I64, lengths: I64) -> None:
+def put_texts(out: Out, at: I64, blob: U8, begins: I64, lengths: I64) -> None:
     """Copies ranges of `blob` to their places."""
     long = lengths > _SHORT_TEXT
     for to, begin, length in zip(at[long].tolist(), begins[long].tolist(), lengths[long].tolist(), strict=True):

@@ -11,12 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.formats.xspace import schema
 from stepscope.model import EventKind, Events, EventTypes, HostTrace, Stats, StatTag, Strings
-
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I64
 
 _TOLD_BY_NAMES = frozenset({"tensorflow", "jax"})
 
@@ -30,7 +28,7 @@ def with_kinds(trace: HostTrace) -> HostTrace:
     used, inverse = np.unique(key, return_inverse=True)
     unused = np.setdiff1d(np.arange(len(types)), events.type)
     row = np.concatenate([used >> 16, unused])
-    strings, name = _with_text(trace.strings, schema.KIND_STAT)
+    strings, name = trace.strings.with_text(schema.KIND_STAT.encode())
     return replace(
         trace,
         strings=strings,
@@ -66,25 +64,14 @@ def take_kinds(events: Events, stats: Stats, strings: Strings) -> Stats:
     return Stats(stats.name[keep], stats.tag[keep], stats.value[keep], offsets)
 
 
-def _with_text(strings: Strings, text: str) -> tuple[Strings, int]:
-    row = strings.find(text)
-    if row > 0:
-        return strings, row
-    raw = np.frombuffer(text.encode(), np.uint8)
-    offsets = np.append(strings.offsets, strings.offsets[-1] + len(raw))
-    return Strings(np.concatenate([strings.blob, raw]), offsets), len(strings)
-
-
 def _with_stat(stats: Stats, owners: I64, name: int, values: I64) -> Stats:
     """The stats of the given owners in their order, the first of which get one more each, with the given values."""
-    counts = np.diff(stats.offsets)[owners]
-    base = np.cumsum(counts) - counts
-    rows = np.repeat(stats.offsets[owners] - base, counts) + np.arange(counts.sum())
-    after = (base + counts)[: len(values)]
-    counts[: len(values)] += 1
+    taken = stats.take(owners)
+    after = taken.offsets[1 : len(values) + 1]
+    more = np.minimum(np.arange(len(taken.offsets)), len(values))
     return Stats(
-        name=np.insert(stats.name[rows], after, name).astype(np.int32),
-        tag=np.insert(stats.tag[rows], after, int(StatTag.INT)).astype(np.uint8),
-        value=np.insert(stats.value[rows], after, values),
-        offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+        name=np.insert(taken.name, after, name),
+        tag=np.insert(taken.tag, after, np.uint8(StatTag.INT)),
+        value=np.insert(taken.value, after, values),
+        offsets=taken.offsets + more,
     )

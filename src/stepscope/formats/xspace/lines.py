@@ -16,9 +16,10 @@ from stepscope.formats import progress
 from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.clock import line_zeros_ps, session_start_ns
 from stepscope.formats.xspace.damage import Damage
-from stepscope.formats.xspace.names import I64, NO_ROWS, bases
+from stepscope.formats.xspace.names import NO_ROWS
 from stepscope.formats.xspace.planes import Bytes, Plane, Ranges, stat_columns
 from stepscope.kernels import wire
+from stepscope.model.arrays import I32, I64, U8, offsets_of, run_rows
 
 _CHUNK_BYTES = 4 << 20  # of lines, for one task
 _MOST_THREADS = 8
@@ -30,11 +31,11 @@ class EventColumns:
 
     start_ps: I64
     duration_ps: I64
-    type: NDArray[np.int32]
+    type: I32
     flags: NDArray[np.uint16]
     stat_offsets: I64
-    stat_name: NDArray[np.int32]
-    stat_tag: NDArray[np.uint8]
+    stat_name: I32
+    stat_tag: U8
     stat_value: I64
 
     @classmethod
@@ -78,8 +79,8 @@ class LineReader:
         self._workers = min(1 + int((lines[1] - lines[0]).sum()) // _CHUNK_BYTES, os.cpu_count() or 1, _MOST_THREADS)
         self._parts = [(plane, *part) for plane in planes for part in _chunks(plane, lines)]
         self._walk(wire.MEASURE, NO_ROWS, NO_ROWS, NO_ROWS, EventColumns.empty(0, 0), NO_ROWS)
-        self.event_base = bases(self.header[:, wire.EVENTS])
-        self._stat_base = bases(self.header[:, wire.STATS])
+        self.event_base = offsets_of(self.header[:, wire.EVENTS])
+        self._stat_base = offsets_of(self.header[:, wire.STATS])
         starts, used = self.header[:, wire.START_NS], self.header[:, wire.EVENTS] > 0
         self.session_start_ns = session_start_ns(starts[used], told_start)
         self._zero_ps, wild = line_zeros_ps(starts, self.session_start_ns)
@@ -139,12 +140,6 @@ class LineReader:
         for size in _run_all(tasks, sizes, self._workers):
             if mode == wire.DECODE:
                 progress.advance(size)
-
-
-def run_rows(begins: I64, lengths: I64) -> I64:
-    """The rows of several runs, one after the other: int64 of shape (sum of lengths,)."""
-    ends = np.cumsum(lengths)
-    return np.repeat(begins - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
 
 
 def _run_all(tasks: Sequence[Callable[[], None]], sizes: Sequence[int], workers: int) -> Iterator[int]:

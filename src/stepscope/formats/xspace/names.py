@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.kernels import wire
 from stepscope.model import Strings
+from stepscope.model.arrays import I32, I64, U8, offsets_of
 
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
 NO_ROWS = np.empty(0, np.int64)
 _FIRST_ROOM = 1 << 10  # texts
 _SLOTS_PER_TEXT = 4  # keeps the chains of a full table short
@@ -20,7 +18,7 @@ _SLOTS_PER_TEXT = 4  # keeps the chains of a full table short
 class Interner:
     """Equal texts of the file, equal id.  Row 0 is the empty string."""
 
-    def __init__(self, buf: NDArray[np.uint8]) -> None:
+    def __init__(self, buf: U8) -> None:
         self.buf = buf
         self._count = 1
         self._texts = np.zeros((_FIRST_ROOM, wire.TEXT_WIDTH), np.int64)
@@ -32,7 +30,7 @@ class Interner:
         self.replace(np.full(len(places), wire.INLINE, np.uint8), ids)
         return ids.astype(np.int32)
 
-    def replace(self, tag: NDArray[np.uint8], value: I64) -> None:
+    def replace(self, tag: U8, value: I64) -> None:
         """Gives stats whose text stands in the file the id of that text; see `wire.intern`."""
         done = 0
         while True:
@@ -45,7 +43,7 @@ class Interner:
         """The texts so far, copied out of the file's bytes."""
         known = self._texts[: self._count]
         starts, lengths = known[:, wire.TEXT_START].copy(), known[:, wire.TEXT_LENGTH].copy()
-        offsets = bases(lengths)
+        offsets = offsets_of(lengths)
         blob = np.empty(int(offsets[-1]), np.uint8)
         wire.gather_bytes(self.buf, starts, lengths, offsets, blob)
         return Strings(blob, offsets)
@@ -75,10 +73,3 @@ class Lookup:
             return cls(dense)
         order = np.argsort(ids)
         return cls(rows[order], ids[order])
-
-
-def bases(counts: I64) -> I64:
-    """Where each of several runs begins, and where the last ends: int64 of shape (n + 1,)."""
-    out = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=out[1:])
-    return out

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from stepscope.formats.xspace import classify, schema
 from stepscope.formats.xspace.damage import Damage
-from stepscope.formats.xspace.names import I32, I64, NO_ROWS, Interner, Lookup, bases
+from stepscope.formats.xspace.names import NO_ROWS, Interner, Lookup
 from stepscope.kernels import wire
 from stepscope.model import PlaneKind, Stats
+from stepscope.model.arrays import I32, I64, U8, offsets_of
 
-Bytes = NDArray[np.uint8]
+Bytes = U8
 Ranges = tuple[I64, I64]
 OwnedRanges = tuple[I64, I64, I64]  # the row of the message that holds them, ascending; begin; end
 
@@ -97,7 +98,7 @@ class Metadata:
     def stat_ranges(self, buf: Bytes) -> OwnedRanges:
         """The stats of the entries; owners are entries."""
         counts = self.columns[:, wire.META_STATS]
-        base = bases(counts)
+        base = offsets_of(counts)
         begins, ends = np.empty(base[-1], np.int64), np.empty(base[-1], np.int64)
         wire.walk_metadata(buf, self.begins, self.ends, np.zeros_like(self.columns), base, begins, ends)
         return np.repeat(np.arange(len(self)), counts), begins, ends
@@ -202,6 +203,6 @@ class PlaneReader:
         return Stats(*columns, np.searchsorted(owners, np.arange(n_owners + 1)))
 
 
-def stat_columns(rows: int) -> tuple[I32, NDArray[np.uint8], I64]:
+def stat_columns(rows: int) -> tuple[I32, U8, I64]:
     """Room for stats: name, tag, value."""
     return np.empty(rows, np.int32), np.empty(rows, np.uint8), np.empty(rows, np.int64)

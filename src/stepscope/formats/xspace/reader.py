@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.formats.xspace import classify, schema
 from stepscope.formats.xspace.damage import Damage, unreadable
 from stepscope.formats.xspace.kinds import take_kinds
 from stepscope.formats.xspace.lines import EventColumns, LineReader
-from stepscope.formats.xspace.names import I32, Interner
+from stepscope.formats.xspace.names import Interner
 from stepscope.formats.xspace.planes import Bytes, Fields, PlaneReader
 from stepscope.kernels import wire
 from stepscope.model import Events, EventTypes, HostTrace, Lines, PlaneKind, Planes, Stats, Strings
+from stepscope.model.arrays import I32, U8
 
 
 def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> HostTrace:
@@ -138,16 +138,9 @@ def _intern_stats(strings: Interner, tables: tuple[Stats, ...]) -> Strings:
     names = tables[0].name
     counts = names == wire.NAME_OCCURRENCES
     if counts.any():
-        row = table.find(schema.OCCURRENCES_STAT)
-        if row < 0:
-            row, table = len(table), _with_text(table, schema.OCCURRENCES_STAT.encode())
+        table, row = table.with_text(schema.OCCURRENCES_STAT.encode())
         names[counts] = row
     return table
-
-
-def _with_text(strings: Strings, text: bytes) -> Strings:
-    offsets = np.append(strings.offsets, strings.offsets[-1] + len(text))
-    return Strings(np.concatenate([strings.blob, np.frombuffer(text, np.uint8)]), offsets)
 
 
 def _events(
@@ -194,7 +187,7 @@ def _line_table(planes: PlaneReader, lines: LineReader, names: I32, display_name
     )
 
 
-def _line_kinds(planes: PlaneReader, lines: LineReader, names: I32, strings: Strings) -> NDArray[np.uint8]:
+def _line_kinds(planes: PlaneReader, lines: LineReader, names: I32, strings: Strings) -> U8:
     rows = zip(planes.lines[0].tolist(), names.tolist(), lines.header[:, wire.LINE_ID].tolist(), strict=True)
     kinds = [schema.line_kind(planes.planes[plane].kind, strings[name], number) for plane, name, number in rows]
     return np.array(kinds, np.uint8)

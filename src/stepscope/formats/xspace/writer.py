@@ -15,9 +15,10 @@ import numpy as np
 
 from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.clock import line_zeros_ps
-from stepscope.formats.xspace.encode import I64, Messages, encode_children
+from stepscope.formats.xspace.encode import Messages, delimited_head, encode_children, varint
 from stepscope.formats.xspace.kinds import with_kinds
 from stepscope.model import EventKind, HostTrace, PlaneKind, Stats, StatTag
+from stepscope.model.arrays import I64, offsets_of
 
 _EVENTS_AT_ONCE = 1 << 16
 
@@ -45,7 +46,7 @@ def planes_only(trace: HostTrace) -> Iterator[bytes | memoryview]:
     bounds = np.searchsorted(trace.lines.plane, np.arange(len(trace.planes) + 1)).tolist()
     for plane, (first, last) in enumerate(pairwise(bounds)):
         parts = list(_Plane.of(trace, plane, range(first, last), zeros, declared).parts())
-        yield _head(schema.SPACE_PLANES, sum(len(part) for part in parts))
+        yield delimited_head(schema.SPACE_PLANES, sum(len(part) for part in parts))
         yield from parts
 
 
@@ -74,7 +75,7 @@ class _Plane:
         types = np.flatnonzero(trace.event_types.plane == plane)
         stats = (
             _part(trace.plane_stats, plane, plane + 1),
-            _select(trace.type_stats, types),
+            trace.type_stats.take(types),
             _part(trace.event_stats, *_event_range(trace, lines)),
         )
         texts = _texts_used(stats, len(trace.strings), declared)
@@ -100,7 +101,7 @@ class _Plane:
     def _event_metadata(self) -> Messages:
         types, strings = self.trace.event_types, self.trace.strings
         ids, name, display = types.metadata_id[self.types], types.name[self.types], types.display_name[self.types]
-        stats = _select(self.trace.type_stats, self.types)
+        stats = self.trace.type_stats.take(self.types)
         entries = (
             Messages(len(ids))
             .numbers(schema.METADATA_ID, ids)
@@ -127,12 +128,12 @@ class _Plane:
     def _lines(self) -> Iterator[bytes | memoryview]:
         first, last = _event_range(self.trace, self.lines)
         encoded = [self._events(at, min(at + _EVENTS_AT_ONCE, last)) for at in range(first, last, _EVENTS_AT_ONCE)]
-        ends = np.cumsum(np.concatenate([np.zeros(1, np.int64), *(sizes for _, sizes in encoded)]))
+        ends = offsets_of(np.concatenate([np.empty(0, np.int64), *(sizes for _, sizes in encoded)]))
         events = memoryview(b"".join(data for data, _ in encoded))
         for row in self.lines:
             head = self._line_head(row)
             begin, end = ends[self.trace.lines.event_begin[row] - first], ends[self.trace.lines.event_end[row] - first]
-            yield _head(schema.PLANE_LINES, len(head) + int(end - begin)) + head
+            yield delimited_head(schema.PLANE_LINES, len(head) + int(end - begin)) + head
             yield events[begin:end]
 
     def _line_head(self, row: int) -> bytes:
@@ -195,14 +196,6 @@ def _part(stats: Stats, first: int, last: int) -> Stats:
     return Stats(stats.name[rows], stats.tag[rows], stats.value[rows], stats.offsets[first : last + 1] - rows.start)
 
 
-def _select(stats: Stats, owners: I64) -> Stats:
-    """The stats of some owners, in their order."""
-    counts = np.diff(stats.offsets)[owners]
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    rows = np.repeat(stats.offsets[owners] - offsets[:-1], counts) + np.arange(offsets[-1])
-    return Stats(stats.name[rows], stats.tag[rows], stats.value[rows], offsets)
-
-
 def _declared(trace: HostTrace) -> list[int]:
     """String rows of stat names that every plane declares, used or not."""
     group = trace.strings.find(schema.GROUP_STAT)
@@ -240,23 +233,9 @@ def _environment(start_ns: int, stop_ns: int | None) -> bytes:
     return _text(schema.SPACE_PLANES, plane)
 
 
-def _varint(value: int) -> bytes:
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value) if value else b""
-
-
-def _head(field: int, length: int) -> bytes:
-    return _varint(field << 3 | 2) + _varint(length)
+    return varint(field << 3) + varint(value) if value else b""
 
 
 def _text(field: int, value: bytes) -> bytes:
-    return _head(field, len(value)) + value if value else b""
+    return delimited_head(field, len(value)) + value if value else b""

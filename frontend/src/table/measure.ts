@@ -1,0 +1,29 @@
+/** How wide texts are in a table, in pixels. */
+import { signal } from "@preact/signals";
+import { FONT } from "../charts/look";
+
+/** Texts are as wide as they stay once the page's own face is there. */
+export const fontsReady = signal(false);
+if (typeof document !== "undefined") void document.fonts.ready.then(() => (fontsReady.value = true));
+
+/** The width of a text, as it stands in a row or, bolder, in the head. */
+export type Measure = (text: string, bold?: boolean) => number;
+
+const SIZE_REM = 0.857; // `--small`
+const MOST_KNOWN = 5000;
+
+/** Measures in the face and the size that the page has now. */
+export function measurer(): Measure {
+  const context = document.createElement("canvas").getContext("2d");
+  const size = SIZE_REM * Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
+  const known = new Map<string, number>();
+  return (text, bold = false) => {
+    const key = bold ? `b${text}` : text;
+    const before = known.get(key);
+    if (before !== undefined || !context) return before ?? text.length * size * 0.55;
+    context.font = `${bold ? 600 : 400} ${size}px ${FONT}`;
+    const width = context.measureText(text.replace(/\d/g, "0")).width; // all digits of a table are as wide as its zero
+    if (known.size < MOST_KNOWN) known.set(key, width);
+    return width;
+  };
+}

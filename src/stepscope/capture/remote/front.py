@@ -1,0 +1,206 @@
+"""The port of the profiler server: sockets that wait, which costs nothing.
+
+gRPC wakes up a dozen times a second for as long as its server is there, and its threads and locks and a fork of the
+program do not go well together.  So its server is there only while somebody asks: it starts with the first byte of the
+first client, on a port of this machine that is told to nobody, the bytes are passed on in both directions, and a while
+after the last connection it is stopped again.
+"""
+
+from __future__ import annotations
+
+import errno
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+from stepscope.capture import report
+
+LINGER_S = 60.0
+"""How long gRPC's server stays after the last connection, at least."""
+
+_FIRST_BYTE_S = 30.0  # a connection that says nothing is none of ours
+_MOST_CONNECTIONS = 64
+_PIECE = 1 << 18
+_NO_MORE_FILES_S = 1.0
+_LOOPBACK = "127.0.0.1"
+
+
+class Native(Protocol):
+    """gRPC's server."""
+
+    def stop(self, grace: float | None) -> threading.Event:
+        """Ends it; what is returned is set when its calls have ended."""
+
+
+StartNative = Callable[[str], tuple[Native, int]]  # the address to listen on -> what listens there, and its port
+
+
+def listen(address: str, port: int) -> list[socket.socket]:
+    """Sockets that listen on all addresses that a name stands for, all on one port; 0 chooses one.
+
+    Raises:
+        OSError: the name is unknown, the port is taken, or none of the addresses is this machine's.
+    """
+    if address in ("", "[::]", "::") and socket.has_dualstack_ipv6():
+        return [socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)]
+    host = "" if address == "[::]" else address.strip("[]")  # a machine without IPv6
+    found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    listening: list[socket.socket] = []
+    try:
+        for family, place in dict.fromkeys((family, place[:2]) for family, _, _, _, place in found):
+            _listen_too(listening, family, str(place[0]), port)
+    except OSError:
+        for opened in listening:
+            opened.close()
+        raise
+    return listening
+
+
+def _listen_too(listening: list[socket.socket], family: int, host: str, port: int) -> None:
+    """Listens on another address; one that this machine does not have is left out if there are others."""
+    bound = listening[0].getsockname()[1] if listening else port
+    try:
+        listening.append(socket.create_server((host, bound), family=family))
+    except OSError as error:
+        if not listening or error.errno == errno.EADDRINUSE:
+            raise
+
+
+class Front:
+    """Waits for clients, and passes on what they and gRPC's server say to each other.
+
+    Args:
+        listening: sockets that listen; they are closed with the front.
+        start_native: starts gRPC's server.
+    """
+
+    def __init__(self, listening: list[socket.socket], start_native: StartNative, linger_s: float = LINGER_S) -> None:
+        self.port = int(listening[0].getsockname()[1])
+        self._listening = listening
+        self._start_native = start_native
+        self._linger_s = linger_s
+        self._lock = threading.Lock()
+        self._native: tuple[Native, int] | None = None
+        self._connections: dict[threading.Thread, socket.socket] = {}
+        self._wake, self._woken = socket.socketpair()
+        self._selector = selectors.DefaultSelector()
+        for opened in (*listening, self._woken):
+            self._selector.register(opened, selectors.EVENT_READ)
+        self._thread = threading.Thread(target=self._run, name="stepscope-server", daemon=True)
+
+    def start(self) -> None:
+        """Begins to take connections."""
+        self._thread.start()
+
+    @property
+    def is_serving(self) -> bool:
+        """True while gRPC's server is there."""
+        return self._native is not None
+
+    def close(self) -> None:
+        """Takes no more connections."""
+        self._wake.send(b"x")
+        self._thread.join()
+        self._drop_sockets()
+
+    def stop_native(self, grace_s: float) -> None:
+        """Ends gRPC's server, and waits until clients have what it had for them."""
+        until = time.monotonic() + grace_s
+        with self._lock:
+            native, self._native = self._native, None
+        if native is not None:
+            native[0].stop(grace_s).wait(grace_s)  # no longer than there are calls
+        for connection in list(self._connections):
+            connection.join(max(0.0, until - time.monotonic()))
+
+    def abandon(self) -> object:
+        """In a forked child: closes what the child has of the sockets, so that they end with the parent.
+
+        Returns:
+            What must never be freed, for its threads are not in this process and freeing waits for them.
+        """
+        self._drop_sockets()
+        for client in list(self._connections.values()):
+            client.close()
+        return self._native
+
+    def _drop_sockets(self) -> None:
+        self._selector.close()  # the parent's registrations stay
+        for opened in (*self._listening, self._wake, self._woken):
+            opened.close()
+
+    # -- connections -------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        timeout_s: float | None = None  # while nobody has come nothing has to be done
+        while True:
+            ready = [key.fileobj for key, _ in self._selector.select(timeout_s)]
+            if self._woken in ready:
+                return
+            for listener in ready:
+                assert isinstance(listener, socket.socket)
+                self._accept(listener)
+            if ready:
+                timeout_s = self._linger_s
+            elif not self._connections:
+                self.stop_native(0)
+                timeout_s = None
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            client, _ = listener.accept()
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                time.sleep(_NO_MORE_FILES_S)  # the client still waits, and would be told of at once again
+            return
+        thread = threading.Thread(target=self._serve, args=(client,), name="stepscope-connection", daemon=True)
+        self._connections[thread] = client
+        try:
+            if len(self._connections) > _MOST_CONNECTIONS:
+                raise RuntimeError("too many connections")
+            thread.start()
+        except RuntimeError:  # or no more threads can be had
+            del self._connections[thread]
+            client.close()
+
+    def _serve(self, client: socket.socket) -> None:
+        try:
+            with report.Wall("serving a profiler client", strict=False), client:
+                client.settimeout(_FIRST_BYTE_S)
+                with suppress(OSError):
+                    first = client.recv(_PIECE)
+                    client.settimeout(None)
+                    if first:
+                        self._join(client, first)
+        finally:
+            del self._connections[threading.current_thread()]
+
+    def _join(self, client: socket.socket, first: bytes) -> None:
+        with socket.create_connection((_LOOPBACK, self._native_port())) as server:
+            for each in (client, server):
+                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            answers = threading.Thread(target=_pass_on, args=(server, client), name="stepscope-answers", daemon=True)
+            answers.start()
+            server.sendall(first)
+            _pass_on(client, server)
+            answers.join()
+
+    def _native_port(self) -> int:
+        with self._lock:
+            if self._native is None:
+                self._native = self._start_native(_LOOPBACK)
+            return self._native[1]
+
+
+def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+    """Sends on what comes, to its end, and then tells that it was the end."""
+    piece = memoryview(bytearray(_PIECE))
+    with suppress(OSError):  # either side may have gone
+        while count := source.recv_into(piece):
+            sink.sendall(piece[:count])
+    with suppress(OSError):
+        sink.shutdown(socket.SHUT_WR)

@@ -1,0 +1,96 @@
+"""What happens when the program starts its framework's profiler itself while a capture drives it.
+
+There is one profiler in a process.  TensorFlow and JAX would refuse the program's own call with an exception, which may
+end the training, and PyTorch would let whoever stops first have all and crash on the second.  So the capture gives way:
+its recording ends there, and the program gets the profiler as if nobody else had used it.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from stepscope.capture.tracers.base import Collected
+from stepscope.errors import CaptureError
+
+
+class Possession:
+    """That a capture has the framework's profiler.
+
+    Args:
+        end: ends its recording; called once.
+    """
+
+    def __init__(self, end: Callable[[], object]) -> None:
+        self._end = end
+        self._lock = threading.RLock()
+        self._has_ended = False
+        self._failure: Exception | None = None
+        self._undo: list[Callable[[], object]] = []
+        self.gave_way = False
+
+    def end_before(self, home: Any, name: str, then: Callable[..., object] = lambda *_, **__: None) -> None:
+        """Ends the recording before anybody calls a function, the attribute `name` of `home`.
+
+        Args:
+            then: called next, with the same arguments, if that ended the recording.
+        """
+        original = getattr(home, name, None)
+        if original is None:  # another release of the framework
+            return
+
+        @functools.wraps(original)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if self._give_way():
+                then(*args, **kwargs)
+            return original(*args, **kwargs)
+
+        def undo() -> None:
+            if getattr(home, name) is called:  # else somebody has wrapped it meanwhile; ours then does nothing
+                setattr(home, name, original)
+
+        setattr(home, name, called)
+        self._undo.append(undo)
+
+    def end(self) -> None:
+        """Ends the recording, unless it has given way.
+
+        Raises:
+            Exception: what the framework raised when the recording ended, now or then.
+        """
+        for undo in self._undo:
+            with suppress(AttributeError):
+                undo()
+        with self._lock:
+            if not self._has_ended:
+                self._has_ended = True
+                self._end()
+        if self._failure is not None:
+            raise self._failure
+
+    def _give_way(self) -> bool:
+        with self._lock:
+            if self._has_ended:
+                return False
+            self._has_ended = self.gave_way = True
+            try:
+                self._end()
+            except Exception as error:  # none of the program's business
+                self._failure = error
+            return True
+
+    def told(self, collected: Collected) -> Collected:
+        """What was collected, with a word on what is missing."""
+        if not self.gave_way or collected.error is not None:
+            return collected
+        reason = "the program started its framework's profiler itself meanwhile, so the capture ended its own there"
+        return replace(
+            collected,
+            error=CaptureError(
+                reason, code="gave-way", lost="what the framework did after that", hint="use one of the two"
+            ),
+        )

@@ -1,0 +1,37 @@
+"""Columns as numpy arrays, and what is done to them everywhere: runs of rows, and equal pairs of values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope import kernels
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+def offsets_of(counts: NDArray[np.integer] | Mask | Sequence[int]) -> I64:
+    """Where each of several runs of rows begins, and where the last ends: int64 of shape (runs + 1,)."""
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+def run_rows(begins: I64, counts: I64) -> I64:
+    """The rows of several runs, one run after the other: int64 of shape (sum of counts,)."""
+    offsets = offsets_of(counts)
+    return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], counts)
+
+
+def number_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> tuple[I32, I64]:
+    """Numbers different pairs from 0 as they appear: int32 of shape (n,), and where each number is first."""
+    slots = np.full(1 << max(4, (2 * len(a) - 1).bit_length()), -1, np.int32)
+    numbers, first = np.empty(len(a), np.int32), np.empty(len(a), np.int64)
+    count = kernels.ops.number_pairs(np.asarray(a, np.int64), np.asarray(b, np.int64), slots, first, numbers)
+    return numbers, first[:count].copy()

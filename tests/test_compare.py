@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from draw import draw
-from test_everything import exercise
+from test_everything import SESSIONS, exercise
 
 import stepscope
 from stepscope.analysis.comparable import TOOLS_ASKED, Side
@@ -475,3 +475,13 @@ def test_workers_for_the_input_help(corpus: Path) -> None:
     # Marks that follow one another leave no time between them, and what rounding leaves is no time.
     between = next(row for row in report.breakdown if row["category"] == "between_steps")
     assert (between["before_ms"], between["change_percent"]) == (0.0, None)
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_every_corpus_session_against_itself_is_all_zeros(session: str, corpus: Path) -> None:
+    report = stepscope.compare(corpus / session, corpus / session)
+
+    assert report.difference.verdict in ("within_noise", "unknown")
+    assert not any(row["difference_ms"] for row in (*report.breakdown, *report.rows, *report.kernels))
+    assert report.notes[0].startswith("both sides are the session")
+    exercise(report)

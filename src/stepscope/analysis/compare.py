@@ -100,7 +100,7 @@ class Difference:
     speedup: float | None
 
     @property
-    def is_slower_than(self) -> float | None:
+    def slower_percent(self) -> float | None:
         """Percent by which the step got slower beyond the noise; 0 if it did not, None if that cannot be told."""
         if self.verdict == "unknown":
             return None

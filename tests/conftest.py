@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,10 @@ settings.load_profile("stepscope")
 
 # Fixtures of fresh captures by the frameworks' own profilers, of captures that only tell, and of the page in a browser.
 pytest_plugins = ("framework_captures", "fake_session", "browsing")
+
+# A shell lets what it runs in the background ignore Ctrl-C, and all that this starts too; jobs here are to feel it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -417,21 +417,22 @@ SAYS_THE_SAME = {
     "python_overhead": "host_bound", "checkpoint_stall": "host_bound", "redundant_compute": "compute_bound",
     "memory_churn": "compute_bound", "straggler": "communication_bound", "communication_bound": "communication_bound",
 }  # fmt: skip
-MOST_FAR_OFF = 4  # of fifteen; docs/advice-truth.md tells which and why
+# docs/advice-truth.md tells why; all others have to be within 20 %.
+FAR_OFF = {"tf_save_every_step", "jax_table_argument", "torch_rank_zero_report", "torch_reduce_each_tensor"}
 
 
 def test_gains_are_near_the_real_ones_and_no_verdict_contradicts(
     bottleneck_captures: Path, bottleneck_cases: list[dict[str, Any]]
 ) -> None:
-    far = []
+    off: dict[str, float] = {}
     for case in (case for case in bottleneck_cases if case["expected"] != "none"):
         found = stepscope.load(bottleneck_captures / case["id"] / "slow").overview().to_dict()
         first = found["advice"][0]
         assert found["verdict"] == SAYS_THE_SAME[first["class"]], case["id"]
-        if abs(first["predicted_speedup"] / case["measured_ratio"] - 1) > 0.2:
-            far.append(case["id"])
+        off[case["id"]] = abs(first["predicted_speedup"] / case["measured_ratio"] - 1)
 
-    assert len(far) <= MOST_FAR_OFF, far
+    assert {name for name, error in off.items() if error > 0.2} <= FAR_OFF
+    assert max(off.values()) < 0.45
 
 
 @pytest.mark.parametrize("part", ["device_compute", "device compute"])

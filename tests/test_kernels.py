@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stepscope.kernels import intervals, nesting
+from stepscope.kernels import compiling, intervals, nesting
 
 BEGIN, END, PLAIN = 1, 2, 0
 
@@ -305,6 +306,18 @@ def running_sum(values):
 if __name__ == "__main__":
     print(running_sum(np.arange(5)).tolist(), "numba.np.linalg" in sys.modules)
 """
+
+
+def test_a_numba_with_other_insides_compiles_the_plain_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "_IS_AS_KNOWN", False)
+
+    def last(values):  # type: ignore[no-untyped-def]
+        return values[-1]
+
+    plain = compiling.compiled(last)
+
+    assert plain(np.array([3, 5])) == 5
+    assert not isinstance(plain._cache, compiling._CodeCache)
 
 
 def test_code_that_is_compiled_is_loaded_without_what_compiles_it(tmp_path: Path) -> None:

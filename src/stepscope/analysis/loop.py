@@ -21,9 +21,8 @@ from stepscope.analysis.spans import Spans, outermost
 from stepscope.analysis.stepping import HostSteps, whole_steps
 from stepscope.analysis.work import CASTS, is_move
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
+from stepscope.model.arrays import I64, Mask
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 K = EventKind
 
 _OF_STARTS = 50  # percent of the kernels, from the shortest, that take no longer than it takes to start one

@@ -10,13 +10,10 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
+from stepscope.model.arrays import I32, I64, Mask
 
 _CALLED = re.compile(r"\w+\((.*)\)$")
 _MADE_BY = re.compile(r"^(?:jit|pmap)_")  # what JAX puts before the name of a function to name its program
@@ -30,7 +27,7 @@ def link_runs(trace: HostTrace, parent: I32, cause: I32) -> None:
         parent: int32 of shape (events,), the enclosing event on the same line, or -1.
         cause: int32 of shape (events,), the event on another line that made this one happen, or -1.
     """
-    ops = _ops_of_runs(trace)
+    ops = trace.derived("ops of runs", _ops_of_runs)
     if not len(ops):
         return
     outermost = np.empty(len(trace.events), np.int64)
@@ -50,10 +47,10 @@ def link_runs(trace: HostTrace, parent: I32, cause: I32) -> None:
     cause[unknown[(before >= 0) & (before != run_of[unknown])]] = -1
 
 
-def runs_elsewhere(trace: HostTrace, line: int) -> NDArray[np.bool_]:
+def runs_elsewhere(trace: HostTrace, line: int) -> Mask:
     """Ops of programs that run on other threads than a line's, while that one goes on: bool of shape (events,)."""
     found = np.zeros(len(trace.events), np.bool_)
-    ops = _ops_of_runs(trace)
+    ops = trace.derived("ops of runs", _ops_of_runs)
     found[ops[trace.events.line[ops] != line]] = True
     return found
 

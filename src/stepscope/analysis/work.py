@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.columns import inside, inside_another, named, of_kinds, on_threads, rows_of, type_names
@@ -19,9 +18,8 @@ from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.spans import Spans, outermost
 from stepscope.analysis.stepping import HostSteps, whole_steps
 from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64, Mask
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 K = EventKind
 
 SHORT_OP_PS = 30_000_000  # an op of this length costs its dispatch about as much as its computation

@@ -24,6 +24,7 @@ MOST_WAITING = 4
 """Requests that may wait for a session to be ready; each holds a thread of the server."""
 
 _PATIENCE_SECONDS = 60.0
+_FAREWELL_SECONDS = 5.0  # loading libraries takes one or two
 
 DEFAULT_TRACE_BYTES = 2 << 30
 
@@ -59,6 +60,8 @@ class Site:
         self._opened: dict[str, OpenSession] = {}
         self._lock = threading.Lock()
         self._may_wait = threading.BoundedSemaphore(MOST_WAITING)
+        self._warming: threading.Thread | None = None
+        self._is_closed = False
 
     def listed(self, session: str) -> Listed:
         """A session by its id.  Raises Refused (404) with the ids there are."""
@@ -108,21 +111,30 @@ class Site:
 
     def warm_up(self) -> None:
         """Gets ready in the background for the first profile, while the browser starts."""
-        threading.Thread(target=self._warm_up, name="warm up", daemon=True).start()
+        self._warming = threading.Thread(target=self._warm_up, name="warm up", daemon=True)
+        self._warming.start()
 
     def _warm_up(self) -> None:
         newest = self.catalogue.sessions()[:1]
         warm_up(FIRST_TOOL, {file.format.name for listed in newest for file in listed.session.files})
         for listed in newest:
+            if self._is_closed:
+                return
             if self.options.opens_newest and not self._opened and not store.is_remote(listed.session.path):
                 with suppress(Refused):  # it was deleted in this moment
                     self.opened(listed.id).wait(_PATIENCE_SECONDS)
         warm_up(FIRST_TOOL)
 
     def close(self) -> None:
-        """Ends what goes on in the background."""
+        """Ends what goes on in the background.
+
+        It waits for libraries that are being loaded there: a process that ends in the midst of that may abort.
+        """
+        self._is_closed = True
         self.captures.close()
         with self._lock:
             for opened in self._opened.values():
                 opened.close()
             self._opened.clear()
+        if self._warming is not None:
+            self._warming.join(_FAREWELL_SECONDS)

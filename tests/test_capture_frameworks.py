@@ -15,6 +15,7 @@ import capture_programs
 import numpy as np
 import pytest
 
+import stepscope
 from stepscope.formats.base import require_format
 from stepscope.model import EventKind, HostTrace
 
@@ -112,3 +113,28 @@ def test_pytorchs_own_file_tells_the_same(run):
     kept = run.path.with_name(run.path.name.replace(".xplane.pb", ".pt.trace.json.gz"))
 
     assert marks(read(kept)) == pytest.approx(marks(read(run.path)))
+
+
+RUNS_AHEAD = """
+import sys, jax, jax.numpy as jnp, stepscope
+
+step = jax.jit(lambda x: jnp.tanh(x @ x))
+x = step(jnp.ones((700, 700))).block_until_ready()
+with stepscope.Profile(sys.argv[1]):
+    for number in range(8):  # each returns long before its work has run, and nothing waits
+        with stepscope.step(number):
+            x = step(x)
+"""
+
+
+def test_steps_of_a_jax_loop_that_waits_for_nothing_are_as_long_as_their_work(tmp_path):
+    pytest.importorskip("jax")
+    script = tmp_path / "train.py"
+    script.write_text(RUNS_AHEAD)
+
+    subprocess.run([sys.executable, script, tmp_path / "logs"], check=True, timeout=300)
+
+    steps = stepscope.load(tmp_path / "logs").steps().rows
+    assert len(steps) == 8
+    assert all(row["complete"] for row in steps)
+    assert all(row["host_compute"] > 0 for row in steps)

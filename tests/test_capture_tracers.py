@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from stepscope.capture import ProfilerOptions, tracers
-from stepscope.capture.tracers import host
+from stepscope.capture.tracers import host, jax
 from stepscope.capture.tracers.base import Probe
 from stepscope.capture.tracers.giving_way import Possession
 from stepscope.errors import CaptureError
@@ -307,3 +307,43 @@ def test_a_failure_of_ours_does_not_reach_the_program_but_the_capture():
     assert said == ["start theirs"]
     with pytest.raises(RuntimeError, match="no session"):
         possession.end()
+
+
+class Array:
+    """An array of JAX that has been computed at a time of a clock that `sleep` moves; `never` is one of a dead device,
+    `deleted` one that the program has donated meanwhile."""
+
+    now = 0.0
+
+    def __init__(self, when: float, deleted: bool = False) -> None:
+        self._when = when
+        self._deleted = deleted
+
+    def is_ready(self) -> bool:
+        if self._deleted:
+            raise RuntimeError("Array has been deleted.")
+        return Array.now >= self._when
+
+    @staticmethod
+    def sleep(seconds: float) -> None:
+        Array.now += seconds
+
+
+@pytest.mark.parametrize(
+    ("arrays", "waited"),
+    [
+        ([], 0),
+        ([Array(0), Array(3), Array(1)], 3),
+        ([Array(0, deleted=True), Array(1)], 1),
+        ([object()], 0),
+        ([Array(float("inf"))], jax.LONGEST_WAIT_S),
+        ([Array(float("inf")), Array(float("inf"))], jax.LONGEST_WAIT_S),
+    ],
+    ids=["none", "the last one", "deleted", "does not tell", "never", "never, twice"],
+)
+def test_a_capture_of_jax_goes_on_until_what_was_called_has_run_or_has_had_its_time(arrays, waited):
+    Array.now = 0.0
+
+    jax.await_results(arrays, clock=lambda: Array.now, sleep=Array.sleep)
+
+    assert Array.now == pytest.approx(waited, abs=0.01)

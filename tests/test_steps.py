@@ -356,6 +356,45 @@ def test_a_step_ends_when_the_runs_that_it_called_end() -> None:
     assert spans(trace) == [("train 0", 0, 6), ("train 1", 6, 12), ("train 2", 12, 16)]
 
 
+@pytest.mark.parametrize(
+    ("calls", "complete"),
+    [
+        ("M0M1M2M3M4", [True, True, False, False, False]),  # with marks
+        ("F F F F F ", [True, True, False, False, False]),  # inferred
+    ],
+    ids=["marked", "inferred"],
+)
+def test_steps_whose_work_had_not_run_when_the_capture_ended_are_cut(calls: str, complete: list[bool]) -> None:
+    trace = draw(
+        f"""
+        host main | {calls}
+        host main | F F F F F
+        host xla  |  r1--r2--r3-
+        """
+        if calls.startswith("M")
+        else f"""
+        host main | {calls}
+        host xla  |  r1--r2--r3-
+        """,
+        RUNS,
+    )
+
+    assert steps_of(trace).complete.tolist() == complete  # nothing tells whether all of r3 was recorded
+
+
+def test_steps_without_work_among_those_with_work_are_usual() -> None:
+    trace = draw(
+        """
+        host main | M0--M1--M2--M3--
+        host main | F       F
+        host xla  |  r1-     r2-
+        """,
+        RUNS,
+    )
+
+    assert steps_of(trace).complete.all()
+
+
 def test_steps_that_are_inferred_from_calls_end_when_the_runs_of_the_calls_end_too() -> None:
     trace = draw(
         """

@@ -133,7 +133,8 @@ def _from_marks(trace: HostTrace) -> HostSteps | None:
     device, orphan = is_device_work(trace), forest(trace).cause < 0
     _inherit(trace, label, device & (orphan | (label >= 0)))
     backlog = np.flatnonzero(launched_before(trace, int(start[0])) & (label < 0))
-    start, end = _follow_device(trace, label, device | runs_elsewhere(trace, line), backlog, start, end)
+    work = device | runs_elsewhere(trace, line)
+    start, end = _follow_device(trace, label, work, backlog, start, end)
     names = tuple(_step_name(trace.name_of(mark), at) for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
     return HostSteps(
         source="markers",
@@ -143,7 +144,7 @@ def _from_marks(trace: HostTrace) -> HostSteps | None:
         name=names,
         start_ps=start,
         end_ps=end,
-        complete=_complete(label, device, len(marks)),
+        complete=_complete(label, device, len(marks)) & ~_not_yet_run(label, work, len(marks)),
         label=label,
         numbered=numbered,
         line=line,
@@ -256,6 +257,17 @@ def _complete(label: I32, device: Mask, n_steps: int) -> Mask:
     return complete
 
 
+def _not_yet_run(label: I32, work: Mask, n_steps: int) -> Mask:
+    """True for the last steps if the capture ended before their work had run: a loop that waits for no result is ahead
+    of the device.  Every step before them has work; where some have none, having none is usual.  The last that has some
+    counts among them, for nothing tells whether that is all of it."""
+    late = np.zeros(n_steps, np.bool_)
+    busy = np.unique(label[work & (label >= 0)])
+    if 2 <= len(busy) == busy[-1] - busy[0] + 1 and busy[-1] < n_steps - 1:
+        late[busy[-1] :] = True
+    return late
+
+
 # -- steps that the file's writer derived ------------------------------------------------------------------------
 
 
@@ -339,9 +351,10 @@ def _inferred(trace: HostTrace) -> HostSteps | None:
         start = trace.events.start_ps[rows[cycle.anchors]]
         end = np.append(start[1:], max(_work_end(trace, rows), int(start[-1])))
         label = _labels_by_time(trace, start, end)
-        start, end = _follow_runs(trace, label, rows, start, end)
-        complete = np.ones(len(start), np.bool_)
-        complete[-1] = cycle.last_is_whole and _has_usual_length(end - start)
+        runs = runs_elsewhere(trace, int(trace.events.line[rows[0]]))
+        start, end = _follow_runs(trace, label, runs, rows, start, end)
+        complete = ~_not_yet_run(label, runs, len(start))
+        complete[-1] &= cycle.last_is_whole and _has_usual_length(end - start)
         anchor = trace.name_of(int(rows[cycle.anchors[0]]))
         return HostSteps(
             source="inferred",
@@ -358,10 +371,9 @@ def _inferred(trace: HostTrace) -> HostSteps | None:
     return None
 
 
-def _follow_runs(trace: HostTrace, label: I32, calls: I64, start: I64, end: I64) -> tuple[I64, I64]:
+def _follow_runs(trace: HostTrace, label: I32, runs: Mask, calls: I64, start: I64, end: I64) -> tuple[I64, I64]:
     """Gives what inferred calls run on threads of their own to the steps of the calls, and moves the bounds to it: a
     loop that waits for nothing calls many steps ahead."""
-    runs = runs_elsewhere(trace, int(trace.events.line[calls[0]]))
     if not runs.any():
         return start, end
     called = np.full(len(label), -1, np.int32)

@@ -1,8 +1,15 @@
-"""Drives JAX's profiler, `jax.profiler`."""
+"""Drives JAX's profiler, `jax.profiler`.
+
+JAX returns from a call before the call's work has run, and a loop that looks at no result is many steps ahead of it.
+A recording that ended with the last call would hold the calls of its steps and none of their work, so it goes on until
+that has run: on a thread of the capture's own where the loop does not wait for its profile.
+"""
 
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from stepscope.capture.options import ProfilerOptions
@@ -11,6 +18,9 @@ from stepscope.capture.tracers.exported import ExportFolder
 from stepscope.capture.tracers.giving_way import Possession
 
 _LEVELS = ("host_tracer_level", "python_tracer_level", "device_tracer_level")
+
+LONGEST_WAIT_S = 10.0  # for what was called and has not run yet: a capture ends whatever becomes of that
+_LOOK_EVERY_S = 0.002
 
 
 class JaxTracer:
@@ -59,7 +69,17 @@ class JaxTracer:
         return {"profiler_options": native}
 
     def stop(self) -> ExportFolder:
-        """Ends the recording; JAX exports in the same call."""
+        """Ends the recording once what was called has run, or has had its time; JAX exports in the same call."""
+        if not self._possession.gave_way:
+            await_results(self._results())
+        return self._end()
+
+    def _results(self) -> Iterable[Any]:
+        """The arrays that the program holds; to ask a JAX without a backend would set one up."""
+        listed = getattr(sys.modules["jax"], "live_arrays", None)
+        return listed() if listed and self.in_use() else ()
+
+    def _end(self) -> ExportFolder:
         folder, self._folder = self._folder, None
         assert folder is not None, "start comes first"
         try:
@@ -71,7 +91,7 @@ class JaxTracer:
 
     def discard(self) -> None:
         """Ends the recording.  JAX can only export it, to a folder that goes away."""
-        self.stop().close()
+        self._end().close()
 
     def annotate(self, name: str, metadata: Metadata) -> Span:
         """A range in whatever session records."""
@@ -81,3 +101,23 @@ class JaxTracer:
         # StepTraceAnnotation sets _r itself and refuses it from the caller; an annotation with _r is the same event.
         span: Span = self._profiler.TraceAnnotation(name, **metadata)
         return span
+
+
+def await_results(
+    arrays: Iterable[Any], clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Waits until arrays have been computed, at most `LONGEST_WAIT_S`.  Asks them only: nothing that failed is raised
+    here, and what the program deletes or donates meanwhile is waited for no longer."""
+    end = clock() + LONGEST_WAIT_S
+    for array in arrays:
+        while not _is_there(array):
+            if clock() >= end:
+                return
+            sleep(_LOOK_EVERY_S)
+
+
+def _is_there(array: Any) -> bool:
+    try:
+        return bool(array.is_ready())
+    except Exception:  # deleted, or of a type that does not tell
+        return True

@@ -279,6 +279,7 @@ RUNS = {
     "f": Sort(K.TRACED_FUNCTION, "PjitFunction(<lambda>)"),
     "r": Sort(K.OP, "dot", "run_id", {"hlo_module": "jit_train"}),
     "q": Sort(K.OP, "tanh", "run_id", {"hlo_module": "jit__lambda_"}),
+    "l": Sort(K.OP, "tanh", "run_id", {"hlo_module": "jit__lambda"}),  # as JAX 0.10 writes it
 }
 
 
@@ -297,6 +298,20 @@ def test_a_run_that_the_run_before_it_starts_belongs_to_the_call_that_made_it() 
     )
 
     assert members(trace)["dot"] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("op", ["q", "l"])
+def test_runs_of_a_function_without_a_name_belong_to_its_calls(op: str) -> None:
+    trace = draw(
+        f"""
+        host main | M0--M1--M2--------
+        host main | f   f   f
+        host xla  |  {op}1---{op}2---{op}3---
+        """,
+        RUNS,
+    )
+
+    assert members(trace)["tanh"] == [0, 1, 2]
 
 
 def test_runs_that_no_producer_is_known_of_belong_to_the_calls_in_their_order() -> None:

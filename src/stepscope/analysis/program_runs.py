@@ -73,7 +73,7 @@ def _calls_of_runs(trace: HostTrace, parent: I32, ops: I64, first: I64, run: I64
     calls, called = _outer_calls(trace, parent)
     made_by = np.full(len(first), -1, np.int64)
     for program in np.unique(module).tolist():
-        name = _MADE_BY.sub("", trace.strings[program])
+        name = _plain(_MADE_BY.sub("", trace.strings[program]))
         runs = np.flatnonzero(module == program)
         runs = runs[np.argsort(begin[runs], kind="stable")]
         mine = calls[[each == name for each in called]]
@@ -92,7 +92,16 @@ def _outer_calls(trace: HostTrace, parent: I32) -> tuple[I64, list[str]]:
     calls = np.flatnonzero(is_call)
     calls = calls[outermost[calls] == calls]
     found = [_CALLED.match(trace.name_of(call)) for call in calls.tolist()]
-    return calls, [_NOT_IN_NAMES.sub("_", match[1]) if match else "" for match in found]
+    return calls, [_plain(match[1]) if match else "" for match in found]
+
+
+def _plain(name: str) -> str:
+    """A function's name as it is in the name of its program; later releases of JAX cut underscores off its end.
+
+    >>> _plain("<lambda>")
+    '_lambda'
+    """
+    return _NOT_IN_NAMES.sub("_", name).rstrip("_")
 
 
 def _runs_without_call(runs: I64, calls: I64) -> int:

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.capture import conductor, report, session
+from stepscope.capture import ProfilerOptions, conductor, report, session
 from stepscope.errors import CaptureError
 
 
 class FakeCapture:
-    """One capture: where its profile is, and that nobody has to wait for it."""
+    """One capture: what it was asked for, where its profile is, and that nobody has to wait for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: ProfilerOptions) -> None:
+        self.name = "host"
+        self.options = options
         self.path: Path | None = None
         self.finished, self.released = threading.Event(), threading.Event()
         self.released.set()
@@ -36,7 +38,7 @@ class FakeSession:
             self.words.append("refuse")
             return
         self.running = True
-        session._session = FakeCapture()
+        session._session = FakeCapture(ProfilerOptions.of(options))
         self.words.append("start")
 
     def stop(self, save: bool = True, **_: object) -> Path | None:

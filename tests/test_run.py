@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -108,6 +109,18 @@ def test_a_script_without_a_framework_leaves_a_time_window_and_is_told_so(tmp_pa
     assert "no step was found; a window of" in done.stderr
     assert len(profiles_below(tmp_path / "logs")) == 1
     assert "verdict" in done.stderr
+    assert "recorded   no framework, 1 host, CPU" in done.stderr
+
+
+def test_the_functions_of_a_script_without_a_framework_stand_for_its_ops(tmp_path):
+    lines = "import time", "def slow_part():", "    time.sleep(0.1)", "def quick_part():", "    time.sleep(0.01)"
+    calls = "for _ in range(3):", "    slow_part(); quick_part()"
+    script = write(tmp_path, "script.py", "\n".join([*lines, *calls]))
+
+    done = run_command(["-m", "stepscope", "run", "--logdir", "logs", script], tmp_path)
+
+    assert re.search(r"top ops +\d+\.\d % +Python  script.py:2 slow_part", done.stderr)
+    assert "with the calls of Python functions of 10 us or more" in done.stderr
 
 
 def test_a_window_that_ends_with_the_program_is_saved_and_told(tmp_path):

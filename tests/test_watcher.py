@@ -137,6 +137,21 @@ def test_a_program_without_a_framework_is_captured_from_its_beginning(watch, fak
     watcher.finish()
 
     assert fake_session.said() == "start save"
+    assert re.fullmatch(
+        r"no step was found; a window of \d+\.\d s was captured instead, with the calls of Python functions of 10 us "
+        r"or more; `with stepscope.step\(i\):` around the loop's body marks steps",
+        watcher.outcome,
+    )
+
+
+def test_a_window_of_a_program_with_a_framework_holds_what_was_asked_for(watch, fake_session, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", object())
+    watcher = watch(patience=0)
+    watcher.watch_from_here(at_once=False)
+    watcher._timer.join()
+    watcher.finish()
+
+    assert fake_session.said() == "start save"
     assert re.fullmatch(r"no step was found; a window of \d+\.\d s was captured instead", watcher.outcome)
 
 

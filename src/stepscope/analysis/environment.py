@@ -34,7 +34,7 @@ class EnvironmentOfHost:
     """What one host ran on.
 
     Attributes:
-        framework: "tensorflow", "jax", "pytorch", or "".
+        framework: as of the trace: "tensorflow", "jax", "pytorch", "python" for none of them, or "".
         device_type: the model of its devices, "CPU" without any.
         device_count: devices that the profiler saw; devices_used: those that computed.
         span_ps: from the first to the last event.

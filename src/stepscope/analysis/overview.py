@@ -70,7 +70,12 @@ ENVIRONMENT_FIELDS: tuple[Field, ...] = (
     Field("device_type", "text", "model of the devices; CPU if none took part", "str"),
     Field("device_count", "count", "devices that the profiler saw, over all hosts", "int"),
     Field("devices_used", "count", "devices that ran a kernel or an op during the capture, over all hosts", "int"),
-    Field("framework", "text", "the framework that wrote the profile, as far as the names in it tell", "str"),
+    Field(
+        "framework",
+        "text",
+        "the framework that wrote the profile, as far as names in it tell; python: none",
+        "str",
+    ),
     Field("capture_ms", "ms", "from the first to the last event, on the host with the longest capture"),
 )
 PLACEMENT_FIELDS: tuple[Field, ...] = (
@@ -199,7 +204,7 @@ class OverviewReport(Report):
     def _recorded_on(self) -> str:
         env = self.environment
         devices = f"{env['devices_used']} of {env['device_count']} devices used, " if env["device_count"] else ""
-        framework = env["framework"] or "unknown framework"
+        framework = "no framework" if env["framework"] == "python" else env["framework"] or "unknown framework"
         return f"{framework}, {_count(env['host_count'], 'host')}, {devices}{env['device_type']}"
 
     def _step_time(self) -> str:

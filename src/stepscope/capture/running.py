@@ -16,6 +16,7 @@ from stepscope.capture.tracers.host import HostTracer
 from stepscope.capture.tracers.ticker import Ticker
 from stepscope.capture.tracers.two_spans import TwoSpans
 from stepscope.errors import CaptureError
+from stepscope.formats.xspace import schema
 
 EndEarly = Callable[["Capture"], None]
 
@@ -212,9 +213,12 @@ class Capture:
         self._flush()
         if self.ended_early:
             self._spool.note(self.ended_early)
-        self._spool.facts(cost.PLANE, cost.facts())
+        self._spool.facts(cost.PLANE, self._facts())
         host = self.target.name if self.target else files.host_name()
         return assembled(self._spool.finish(self._clock()), self._of_framework(host), host)
+
+    def _facts(self) -> dict[str, int | float | str | bytes]:
+        return cost.facts() | ({schema.WITHOUT_FRAMEWORK_STAT: 1} if self._tracer is None else {})
 
     def _of_framework(self, host: str) -> Collected | None:
         if self._recording is None:

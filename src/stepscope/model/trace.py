@@ -39,7 +39,8 @@ class HostTrace:
         problems: what is damaged or doubtful, each with its place.
         partial: True if something of the recording is missing: a cut file, dropped events.
         recorder_messages: errors and warnings that the recording program stored.
-        framework: "tensorflow", "jax", "pytorch", or "" if the trace does not tell.
+        framework: "tensorflow", "jax", "pytorch", "python" for a program that uses none of these, or "" if the trace
+            does not tell.
     """
 
     host: str

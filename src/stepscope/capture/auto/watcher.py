@@ -3,7 +3,8 @@
 Steps come from the finders, on the thread that runs them.  So many pass, then so many are captured.  Where none are
 seen, a time window is captured instead: at once if no framework is imported, after some patience if one is.  Steps that
 come while it lasts are worth more, and end it.  A request, from a signal, captures the next steps, or a time window
-where there are none; a request during a capture ends it.
+where there are none; a request during a capture ends it.  Of a program without a framework a time window holds the
+calls of Python functions, for there is nothing else to see.
 
 Two rules keep the program safe.  Starting and stopping happens on the thread that runs the steps, or on the main
 thread: PyTorch's profiler sees the thread that started it only.  And no thread waits for another one here: a step that
@@ -18,17 +19,21 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from stepscope.capture import report, session
 from stepscope.capture.auto.finders import CALLS, FINDERS, MARKED, Source
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.conductor import Conductor
+from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action
+from stepscope.capture.tracers.ticker import THREAD_PREFIX
 
 _REQUEST_PATIENCE_S = 2.0  # after a request, where steps have been seen before
 _ONE_TIME, _STALE_STEPS = 2, 50  # a source that came twice, and then another came so often, is not the loop's
+_LEAST_CALL_US = 10.0  # of Python calls in such a window: the small ones are many, and tell least
 _DEFAULT_STEPS = 10  # of a request, where the settings want none by themselves
 
 Work = Callable[[], object]
@@ -184,6 +189,7 @@ class Watcher:
             return
         self._timer = threading.Timer(seconds, self._on_main, (work,))
         self._timer.daemon = True
+        self._timer.name = f"{THREAD_PREFIX}patience"  # by which tracers of Python calls know it as ours
         self._timer.start()
 
     def _cancel_timer(self) -> None:
@@ -290,10 +296,16 @@ class Watcher:
             return
         if "torch" in sys.modules and threading.current_thread() is not threading.main_thread():
             return  # PyTorch's profiler would see this thread only
-        session.start(self._settings.logdir, self._settings.options)
+        session.start(self._settings.logdir, self._options_of_window())
         self._window, self._window_since = session._session, time.monotonic()
         if self._window is not None:
             self._after(self._settings.seconds, self._close_window)
+
+    def _options_of_window(self) -> ProfilerOptions:
+        options = self._settings.options
+        if options.python_tracer_level > 0 or any(name in sys.modules for name in FINDERS):
+            return options
+        return replace(options, python_tracer_level=1, python_min_us=max(options.python_min_us, _LEAST_CALL_US))
 
     def _close_window(self) -> None:
         window, self._window = self._window, None
@@ -303,7 +315,7 @@ class Watcher:
         if session._session is window:
             session.stop()
         window.finished.wait()  # it may have ended with the program, or at a limit
-        self._captured(f"no step was found; a window of {seconds:.1f} s was captured instead")
+        self._captured(f"no step was found; a window of {seconds:.1f} s was captured instead{_with_calls(window)}")
         if window.path is not None:
             self._saved(window.path)
 
@@ -337,3 +349,10 @@ class Watcher:
             return
         steps = f"the program took {self._counts[self._best]} steps ({self._best.name})"
         self.outcome = f"nothing was captured: {steps} and the first {self._first} are skipped; skip fewer"
+
+
+def _with_calls(window: Capture) -> str:
+    if window.name != "host" or not window.options.python_tracer_level:
+        return ""
+    least = f" of {window.options.python_min_us:g} us or more" if window.options.python_min_us else ""
+    return f", with the calls of Python functions{least}; `with stepscope.step(i):` around the loop's body marks steps"

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope.formats.xspace import schema
 from stepscope.kernels.wire import FLAG_AGGREGATE, FLAG_IF_NONZERO
 from stepscope.model import (
     EventKind,
@@ -309,7 +310,8 @@ def _texts_named(strings: Strings, stats: Stats, name: str) -> tuple[I64, I64]:
 
 
 def framework(strings: Strings) -> str:
-    """Which framework wrote the file, told by names that only it writes; empty if none is found."""
+    """Which framework wrote the file, told by names that only it writes; `python` where Stepscope recorded a program
+    that uses none; empty if nothing tells."""
     if strings.find("jax_version") > 0 or strings.find("jaxlib_version") > 0:
         return "jax"
     if any(strings.find(name) > 0 for name in ("FunctionRun", "EagerExecute", "ExecutorState::Process")):
@@ -317,4 +319,6 @@ def framework(strings: Strings) -> str:
     blob = strings.blob.data
     if _JAX_NAME.search(blob):
         return "jax"
-    return "pytorch" if _TORCH_NAME.search(blob) else ""
+    if _TORCH_NAME.search(blob):
+        return "pytorch"
+    return "python" if strings.find(schema.WITHOUT_FRAMEWORK_STAT) > 0 else ""

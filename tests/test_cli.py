@@ -16,6 +16,8 @@ from stepscope import __version__
 from stepscope.analysis.registry import TOOLS
 from stepscope.cli.main import run
 from stepscope.cli.show import OutputFormat
+from stepscope.doctor import Check
+from stepscope.doctor.report import worst_first
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 
@@ -219,6 +221,42 @@ def test_an_unforeseen_error_is_told_without_a_traceback(logdir: Path, capsys, m
         run(["overview", str(logdir)])
 
 
+# -- summary -----------------------------------------------------------------------------------------------------
+
+
+def test_the_summary_in_another_form_is_the_whole_overview(logdir: Path, capsys) -> None:
+    assert run(["summary", str(logdir), "--format", "json"]) == 0
+    summary = capsys.readouterr().out
+    assert run(["overview", str(logdir), "--format", "json"]) == 0
+    assert summary == capsys.readouterr().out
+
+
+def test_the_ten_lines_of_the_summary_can_go_to_a_file(logdir: Path, tmp_path: Path, capsys) -> None:
+    assert run(["summary", str(logdir)]) == 0
+    printed = capsys.readouterr().out
+    assert run(["summary", str(logdir), "--output", str(tmp_path / "summary.txt")]) == 0
+
+    assert (tmp_path / "summary.txt").read_text() == printed
+    assert capsys.readouterr().out == ""
+
+
+# -- wrong words -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [["PATH"], ["PATH", "summary"]], ids=["no command", "in the wrong order"])
+def test_a_path_in_the_place_of_the_command_is_told_the_command(logdir: Path, capsys, words: list[str]) -> None:
+    assert run([str(logdir) if word == "PATH" else word for word in words]) == 2
+
+    said = "".join(capsys.readouterr().err.replace("│", "").split())
+    assert f"stepscopesummary{logdir}" in said
+
+
+def test_a_part_that_there_is_not_is_answered_with_those_there_are(logdir: Path, capsys) -> None:
+    assert run(["whatif", str(logdir), "--remove", "zzz"]) == 2
+
+    assert "categories are compilation, output, input, " in capsys.readouterr().err
+
+
 # -- doctor ------------------------------------------------------------------------------------------------------
 
 
@@ -254,6 +292,19 @@ def test_doctor_without_a_logdir_looks_at_the_machine(capsys) -> None:
     assert run(["doctor", "--format", "json"]) == 0
     checks = {check["check"] for check in json.loads(capsys.readouterr().out)["checks"]}
     assert {"python", "gpu", "cache", "write access"} <= checks
+
+
+def test_doctor_fails_where_something_stands_in_the_way_of_a_capture(capsys, monkeypatch) -> None:
+    broken = [Check("gpu", "problem", "1 NVIDIA", "unset it"), Check("python", "ok", "3.11")]
+    monkeypatch.setattr("stepscope.doctor.examine_machine", lambda: worst_first(broken))
+
+    assert run(["doctor", "--format", "json"]) == 1
+
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["checks"][0]["remedy"] == "unset it"
+    assert captured.err == (
+        "stepscope: [machine] 1 problem stands in the way of a capture here: gpu; the report says what to do\n"
+    )
 
 
 # -- screens that can show little, disks that are full -----------------------------------------------------------

@@ -57,6 +57,7 @@ def load(
     host: str | None = None,
     cache: Cache | None = None,
     progress: Progress | None = None,
+    shelf: TraceShelf | None = None,
 ) -> LoadedProfile:
     """Finds a profile; files are read when the first question needs them.
 
@@ -66,6 +67,7 @@ def load(
         host: the host to look at; all of the session's hosts if None.
         cache: where derived data is kept; the user's cache directory if None.
         progress: called with a short sentence whenever a longer piece of work begins.
+        shelf: where decoded traces are kept; with that of another profile, the two need the memory of one.
 
     Raises:
         NotFoundError: there is no profile; the message says what there is instead.
@@ -74,7 +76,7 @@ def load(
     """
     session = find_session(path, run)
     files = session.files if host is None else (pick_host(session, host),)
-    return LoadedProfile(session, files, cache or Cache(), progress)
+    return LoadedProfile(session, files, cache or Cache(), progress, shelf)
 
 
 def compare(
@@ -97,9 +99,8 @@ def compare(
     """
     from stepscope.analysis.compare import compare as lay_side_by_side
 
-    one, other = (each if isinstance(each, LoadedProfile) else load(each) for each in (before, after))
-    if other is not after:
-        other.shelf = one.shelf  # which keeps the trace of one side in memory, not of both
+    one = before if isinstance(before, LoadedProfile) else load(before)
+    other = after if isinstance(after, LoadedProfile) else load(after, shelf=one.shelf)
     return lay_side_by_side(_side(one, host, steps), _side(other, host, steps))
 
 

@@ -187,8 +187,11 @@ class OverviewReport(Report):
     def _cost_in_short(self) -> str:
         if self.profiling is None:
             return ""
-        noise = "" if self.profiling.is_clear else ", within the noise"
-        return f", {self.profiling.percent:+.1f} % by profiling{noise}"
+        if not self.profiling.is_clear:
+            return f", {self.profiling.percent:+.1f} % by profiling, within the noise"
+        if self.profiling.percent < 0:  # which is not profiling's doing: the job went slower for another reason
+            return f", {number_text(self.profiling.ms_before)} ms before the capture"
+        return f", {self.profiling.percent:+.1f} % by profiling"
 
     def _steps_lines(self) -> list[str]:
         parts = sorted(self.breakdown_rows(), key=lambda row: -_number(row["percent"]))

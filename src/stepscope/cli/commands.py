@@ -17,10 +17,11 @@ import typer
 from stepscope.analysis.registry import TOOLS, Tool
 from stepscope.cli.late import Register, group_of
 from stepscope.cli.show import OutputFormat, show_report, show_summary, working
-from stepscope.errors import OutputError, UsageError
+from stepscope.errors import CaptureError, OutputError, UsageError
 
 if TYPE_CHECKING:
     from stepscope.api import LoadedProfile
+    from stepscope.doctor import DoctorReport
 
 DEMO_ONCE = "DEMO_ONCE"
 """If this is set in the environment, the demo ends when it has said what it has to say."""
@@ -58,11 +59,23 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def summary(path: ProfilePath, run: RunName = None, host: HostName = None) -> None:
+def summary(
+    path: ProfilePath,
+    run: RunName = None,
+    host: HostName = None,
+    form: Annotated[
+        OutputFormat, typer.Option("--format", help="table for the ten lines; the others hold the whole overview.")
+    ] = OutputFormat.TABLE,
+    output: Output = None,
+) -> None:
     """Ten lines: the verdict, where the step goes, the top ops, the first advice."""
+    check_output(form, output)
     with working() as progress:
         report = load_profile(path, run, host, progress).overview()
-    show_summary(report)
+    if form == OutputFormat.TABLE:
+        show_summary(report, output)
+    else:
+        show_report(report, form, output, None)
 
 
 def _register_tool(tool: Tool, app: typer.Typer) -> None:
@@ -97,6 +110,20 @@ def doctor(
     with working() as progress:
         report = examine_machine() if logdir is None else examine_logdir(logdir, progress)
     show_report(report, form, output, None)
+    if logdir is None:
+        refuse_machine(report)
+
+
+def refuse_machine(report: DoctorReport) -> None:
+    """Raises CaptureError if something stands in the way of a capture on this machine."""
+    problems = [check.check for check in report.checks if check.state == "problem"]
+    if problems:
+        raise CaptureError(
+            f"{len(problems)} {'problem stands' if len(problems) == 1 else 'problems stand'} in the way of a capture "
+            f"here: {', '.join(problems)}",
+            code="machine",
+            hint="the report says what to do",
+        )
 
 
 def demo(
@@ -181,11 +208,17 @@ def _root(
     """Takes the options that stand before the command."""
 
 
-def load_profile(path: str, run: str | None, host: str | None, progress: Callable[[str], None]) -> LoadedProfile:
-    """Finds the profile that a command is about."""
+def load_profile(
+    path: str,
+    run: str | None,
+    host: str | None,
+    progress: Callable[[str], None],
+    beside: LoadedProfile | None = None,
+) -> LoadedProfile:
+    """Finds the profile that a command is about; one that is looked at beside another shares its memory."""
     from stepscope.api import load
 
-    return load(path, run=run, host=host, progress=progress)
+    return load(path, run=run, host=host, progress=progress, shelf=beside.shelf if beside else None)
 
 
 def check_output(form: OutputFormat, output: Path | None) -> None:

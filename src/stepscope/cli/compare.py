@@ -54,8 +54,8 @@ def compare(
 
     check_output(form, output)
     with working() as progress:
-        one, other = load_profile(before, run_before, host, progress), load_profile(after, run_after, host, progress)
-        other.shelf = one.shelf  # which keeps the trace of one side in memory, not of both
+        one = load_profile(before, run_before, host, progress)
+        other = load_profile(after, run_after, host, progress, one)
         report = lay_side_by_side(one, other, steps=steps)
     show_report(report.arranged(sort, where or ()), form, output, top)
     if fail_above is not None:

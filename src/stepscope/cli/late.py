@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, cast
 
 import typer
@@ -47,6 +49,11 @@ class LateCommands(Mapping[str, Any]):
         return len(self._registers)
 
 
+def _is_place(word: str) -> bool:
+    """Whether a word in the place of a command is a path."""
+    return not word.startswith("-") and ("/" in word or os.sep in word or Path(word).exists())
+
+
 def group_of(registers: Mapping[str, Register], panels: Mapping[str, str]) -> type[TyperGroup]:
     """The class of a group that has these commands; see LateCommands."""
 
@@ -54,5 +61,10 @@ def group_of(registers: Mapping[str, Register], panels: Mapping[str, str]) -> ty
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
             self.commands = cast(Any, LateCommands(registers, panels))  # which is only read
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            if args and args[0] not in self.commands and _is_place(args[0]):
+                ctx.fail(f"{args[0]!r} is no command. To see what the profile tells: stepscope summary {args[0]}")
+            return super().resolve_command(ctx, args)
 
     return Group

@@ -75,9 +75,12 @@ def _wide(picture: Group) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
-def show_summary(report: Report) -> None:
-    """Prints the ten lines of a summary; on a terminal, long ones go on below their text."""
+def show_summary(report: Report, output: Path | None = None) -> None:
+    """Writes the ten lines of a summary; on a terminal, long ones go on below their text."""
     lines = [clean(line) for line in report.summary_lines()]
+    if output is not None:
+        write_file(output, "".join(f"{line}\n" for line in lines).encode())
+        return
     if not sys.stdout.isatty():
         print("\n".join(lines))
         return

@@ -18,7 +18,12 @@ def register(app: typer.Typer) -> None:
 def whatif(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A profile, a session folder, a logdir, or a parent.")],
     remove: Annotated[
-        str, typer.Option("--remove", metavar="CLASS|OP", help="A class of advice, a category of the step, or an op.")
+        str,
+        typer.Option(
+            "--remove",
+            metavar="CLASS|OP",
+            help="A category of the step (input), a class of advice, or an op.",
+        ),
     ],
     scale: Annotated[float, typer.Option("--scale", help="How much of its time stays: 0 removes it.")] = 0.0,
     run: Annotated[str | None, typer.Option("--run", help="The session to look at; the newest if not given.")] = None,

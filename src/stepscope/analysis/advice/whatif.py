@@ -134,7 +134,8 @@ def _op(context: Context, remove: str, scale: float) -> tuple[float, float, str]
         names = [str(row["name"]) for row in rows]
         close = [name for name in names if remove.lower() in name.lower()][:3]
         close = close or get_close_matches(remove, [*CATEGORIES, *CLASSES, *names], n=3)
-        hint = f"names like it: {', '.join(close)}" if close else "names are those of `stepscope op-stats`"
+        known = f"categories are {', '.join(CATEGORIES)}; classes are those of `stepscope advice`, ops of `op-stats`"
+        hint = f"names like it: {', '.join(close)}" if close else known
         raise UsageError(f"{remove!r} is no class of advice, no category and no op", hint=hint)
     where = "device" if any(row["where"] == "device" for row in found) else "host"
     share = _share(rows, found, where)

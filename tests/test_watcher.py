@@ -146,9 +146,9 @@ def test_a_program_without_a_framework_is_captured_from_its_beginning(watch, fak
 
 def test_a_window_of_a_program_with_a_framework_holds_what_was_asked_for(watch, fake_session, monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", object())
-    watcher = watch(patience=0)
+    watcher = watch()
     watcher.watch_from_here(at_once=False)
-    watcher._timer.join()
+    watcher._on_main(watcher._open_window)  # its patience is over
     watcher.finish()
 
     assert fake_session.said() == "start save"

@@ -16,7 +16,7 @@ from stepscope.capture.tracers.host import HostTracer
 from stepscope.capture.tracers.ticker import Ticker
 from stepscope.capture.tracers.two_spans import TwoSpans
 from stepscope.errors import CaptureError
-from stepscope.formats.xspace import schema
+from stepscope.formats.spool.layout import WITHOUT_FRAMEWORK, StatValue
 
 EndEarly = Callable[["Capture"], None]
 
@@ -217,8 +217,8 @@ class Capture:
         host = self.target.name if self.target else files.host_name()
         return assembled(self._spool.finish(self._clock()), self._of_framework(host), host)
 
-    def _facts(self) -> dict[str, int | float | str | bytes]:
-        return cost.facts() | ({schema.WITHOUT_FRAMEWORK_STAT: 1} if self._tracer is None else {})
+    def _facts(self) -> dict[str, StatValue]:
+        return cost.facts() | ({WITHOUT_FRAMEWORK: 1} if self._tracer is None else {})
 
     def _of_framework(self, host: str) -> Collected | None:
         if self._recording is None:

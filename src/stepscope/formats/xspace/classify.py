@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.formats.xspace import schema
+from stepscope.formats.spool.layout import WITHOUT_FRAMEWORK
 from stepscope.kernels.wire import FLAG_AGGREGATE, FLAG_IF_NONZERO
 from stepscope.model import (
     EventKind,
@@ -321,4 +321,4 @@ def framework(strings: Strings) -> str:
         return "jax"
     if _TORCH_NAME.search(blob):
         return "pytorch"
-    return "python" if strings.find(schema.WITHOUT_FRAMEWORK_STAT) > 0 else ""
+    return "python" if strings.find(WITHOUT_FRAMEWORK) > 0 else ""

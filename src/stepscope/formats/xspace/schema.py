@@ -24,7 +24,6 @@ PYTHON_PLANE = "/host:python-tracer"
 ENVIRONMENT_PLANE = "Task Environment"
 START_TIME_STAT, STOP_TIME_STAT = "profile_start_time", "profile_stop_time"
 KIND_STAT = "stepscope_kind"
-WITHOUT_FRAMEWORK_STAT = "captured_without_framework"  # by Stepscope's own tracers alone
 OCCURRENCES_STAT = "num_occurrences"
 GROUP_STAT = "group_id"  # if all planes declare it, other readers take the steps that the file tells
 

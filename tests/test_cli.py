@@ -369,9 +369,14 @@ def test_a_mistyped_folder_leads_to_the_one_that_was_meant(logdir: Path, capsys)
     assert f"there are profiles in {logdir.parent / 'jobs' / 'training'} and 2 more" in capsys.readouterr().err
 
 
-def test_a_condition_that_no_row_meets_is_told(logdir: Path, capsys) -> None:
-    assert run(["steps", str(logdir), "--where", "name=nothing such"]) == 0
-    assert "no row has name=nothing such" in capsys.readouterr().out
+@pytest.mark.parametrize("form", ["table", "markdown", "html"])
+@pytest.mark.parametrize("tool", ["steps", "op-stats"])
+def test_a_condition_that_no_row_meets_is_told(logdir: Path, capsys, tool: str, form: str) -> None:
+    assert run([tool, str(logdir), "--where", "name=nothing such", "--format", form]) == 0
+
+    shown = capsys.readouterr().out
+    assert "no row has name=nothing such" in shown
+    assert "neither host nor device recorded any" not in shown  # which is not why the list is empty
 
 
 def test_the_help_begins_with_what_people_need_first(capsys) -> None:

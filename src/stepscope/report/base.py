@@ -28,6 +28,7 @@ class Report(ABC):
         hosts: names of the hosts that the report covers.
         warnings: what the reader of the report must know to trust it, one sentence each.
         partial: True if a part of the recording was missing or damaged.
+        unmatched: which conditions left no row of the main list; empty if some are left, or none was given.
     """
 
     TOOL: ClassVar[str]
@@ -36,6 +37,7 @@ class Report(ABC):
     hosts: tuple[str, ...]
     warnings: tuple[str, ...]
     partial: bool
+    unmatched: str = ""
 
     @abstractmethod
     def body(self) -> dict[str, Any]:
@@ -44,6 +46,15 @@ class Report(ABC):
     @abstractmethod
     def sections(self) -> Sequence[Section]:
         """What to show, in order."""
+
+    def shown(self) -> Sequence[Section]:
+        """The sections for the eye: a list that a condition emptied says so, not how to record what would be in it."""
+        if not self.unmatched:
+            return self.sections()
+        return [
+            replace(section, empty=self.unmatched) if isinstance(section, Rows) and not section.rows else section
+            for section in self.sections()
+        ]
 
     def summary_lines(self) -> Sequence[str]:
         """The report in a few lines for the terminal; by default what its prose says."""
@@ -72,7 +83,7 @@ class Report(ABC):
                 raise UsageError(f"{condition!r} is no condition", hint="write --where COLUMN=TEXT")
             _require_column(rows, column)
             rows = [row for row in rows if text.lower() in str(row[column]).lower()]
-        unmatched = (f"no row has {' and '.join(where)}",) if where and listed and not rows else ()
+        unmatched = f"no row has {' and '.join(where)}" if where and listed and not rows else ""
         if sort:
             column = sort.removeprefix("-")
             _require_column(rows, column)
@@ -80,7 +91,8 @@ class Report(ABC):
             unknown = [row for row in rows if row[column] is None]
             rows = sorted(known, key=lambda row: row[column], reverse=sort.startswith("-")) + unknown
         changes: dict[str, Any] = {listed: tuple(rows)} if listed and (sort or where) else {}
-        return replace(self, warnings=(*unmatched, *self.warnings), **changes)
+        warnings = (unmatched, *self.warnings) if unmatched else self.warnings
+        return replace(self, warnings=warnings, unmatched=unmatched, **changes)
 
     def _listed(self) -> str | None:
         """The name of the main list, if the report has one."""

@@ -34,7 +34,7 @@ def page(report: Report, most_rows: int) -> str:
 def fragment(report: Report, most_rows: int, rest: str = "; to_dict() has all") -> str:
     """A whole report; meanings appear on hover, and long tables end with how many rows are left, and `rest`."""
     told = [f"<p><b>{_text(warning)}</b></p>" for warning in report.warnings]
-    sections = [_section(section, most_rows, rest, len(report.hosts) == 1) for section in report.sections()]
+    sections = [_section(section, most_rows, rest, len(report.hosts) == 1) for section in report.shown()]
     return "\n".join([f"<h3>{_text(report.TOOL)}</h3>", *told, *sections])
 
 

@@ -162,6 +162,32 @@ def test_gpu_where_xprof_is_wrong(multi_worker: Path, xprof_multi_worker: oracle
     assert body["breakdown_ms"]["other"] < step.other_ms
 
 
+# -- JAX on devices ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("session", ["jax-mi300x-attention", "tpu-inference"])
+def test_top_ops_are_xprofs(session: str, corpus: Path) -> None:
+    top = overview_of(corpus / session)["top_ops"]
+    xprof = oracle.overview(sorted((corpus / session).rglob("*.xplane.pb")))
+
+    assert len(top) == len(xprof.top_ops) == 10
+    for ours, theirs in zip(top, xprof.top_ops, strict=True):
+        assert ours["name"] == theirs["operation"]
+        assert ours["self_percent"] == pytest.approx(100 * theirs["selfTimePercent"], abs=1e-4)
+        assert ours["cumulative_percent"] == pytest.approx(100 * theirs["cumulativeTimePercent"], abs=1e-4)
+
+
+def test_ops_are_placed_by_how_often_they_run(corpus: Path) -> None:
+    """As XProf counts them, but for what docs/differences.md says of occurrences."""
+    session = corpus / "jax-mi300x-attention"
+    runs = {"host": 0, "device": 0}
+    for row in stepscope.load(session).op_stats().rows:
+        runs[row["where"]] += row["occurrences"]
+
+    assert runs == {"host": 10, "device": 60}
+    assert overview_of(session)["op_placement"]["host_op_percent"] == pytest.approx(100 * 10 / 70, abs=1e-4)
+
+
 # -- TensorFlow on the CPU ---------------------------------------------------------------------------------------
 
 

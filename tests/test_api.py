@@ -14,7 +14,7 @@ import pytest
 
 import stepscope
 from stepscope import api
-from stepscope.analysis.grouping import forest
+from stepscope.analysis.grouping import forest, restore_forest
 from stepscope.analysis.registry import TOOLS
 from stepscope.errors import NotFoundError, UnreadableError, UsageError
 from stepscope.formats.xspace.writer import write
@@ -115,6 +115,12 @@ def test_derived_columns_of_large_traces_come_from_the_cache(tmp_path: Path, mon
     np.testing.assert_array_equal(restored.parent, computed.parent)
     np.testing.assert_array_equal(restored.cause, computed.cause)
     np.testing.assert_array_equal(restored.extent_ps, computed.extent_ps)
+
+
+def test_a_file_that_is_replaced_while_it_is_read_gets_no_columns_of_another(tmp_path: Path) -> None:
+    trace = stepscope.load(trace_file(tmp_path / "h.xplane.pb")).trace()
+    restore_forest(trace, {"parent": np.full(7, 6, np.int32), "cause": np.full(7, -1, np.int32)})
+    assert forest(trace).parent.tolist() == [-1, 0]
 
 
 def test_public_names_are_explicit_sorted_and_there() -> None:

@@ -70,6 +70,14 @@ def assert_steps_are_the_loops_own(body: Body, capture: FrameworkCapture) -> Non
     assert sum(close) >= len(close) - 2, (durations, capture.step_ms)
 
 
+def assert_steps_take_as_long_as_the_loop(body: Body, capture: FrameworkCapture) -> None:
+    """But for a tenth and one step.  Inferred steps begin with a call: what the loop does before its first one, such as
+    fetching a batch, is in none of them, and a busy machine may take the processor away just there."""
+    total, own = sum(row["duration_ms"] for row in body["steps"]), capture.step_ms
+
+    assert total == pytest.approx(sum(own), abs=0.1 * sum(own) + max(own)), own
+
+
 # -- TensorFlow on 16 GPUs of two hosts --------------------------------------------------------------------------
 
 
@@ -250,8 +258,7 @@ def test_steps_of_a_loop_without_marks(tf_unmarked_capture: FrameworkCapture) ->
     assert len(body["steps"]) == 10
     assert 0.6 <= body["steps_confidence"] <= 1.0
     assert "confidence" in body["warnings"][0]
-    total = sum(row["duration_ms"] for row in body["steps"])
-    assert total == pytest.approx(sum(tf_unmarked_capture.step_ms), rel=0.1)
+    assert_steps_take_as_long_as_the_loop(body, tf_unmarked_capture)
 
 
 # -- JAX on the CPU ----------------------------------------------------------------------------------------------
@@ -277,5 +284,4 @@ def test_jax_steps_without_marks(jax_unmarked_capture: FrameworkCapture) -> None
     assert body["steps_source"] == "inferred"
     assert len(body["steps"]) == 10
     assert 0.6 <= body["steps_confidence"] <= 1.0
-    total = sum(row["duration_ms"] for row in body["steps"])
-    assert total == pytest.approx(sum(jax_unmarked_capture.step_ms), rel=0.1)
+    assert_steps_take_as_long_as_the_loop(body, jax_unmarked_capture)

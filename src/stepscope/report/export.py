@@ -27,13 +27,16 @@ def to_json(report: Report) -> bytes:
 
 
 def finite(value: Any) -> Any:
-    """The same value with None for every float that is not finite: JSON has no NaN, and neither have we."""
+    """The same value as JSON can hold it: unknown for each float that is not finite, which JSON has no word for, and a
+    question mark for each byte of a path that is no text."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
     if isinstance(value, float) and value - value != 0:
         return None
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-8", "replace").decode()
     return value
 
 

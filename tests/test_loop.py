@@ -259,7 +259,7 @@ def test_gaps_before_the_first_work_of_a_step() -> None:
 
 
 def test_a_tensor_made_of_python_numbers_is_not_the_first_work() -> None:
-    sorts = TORCH | {"e": Sort(K.OP, "aten::empty"), "t": Sort(K.OP, "aten::to")}
+    sorts = TORCH | {"e": Sort(K.OP, "aten::empty"), "t": Sort(K.OP, "aten::lift_fresh")}
     loop = loop_of(draw("host main | M0--------M1--------\nhost main |  e  t   m- e  t   m-", sorts))
 
     assert loop is not None

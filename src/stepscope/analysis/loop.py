@@ -111,6 +111,7 @@ _PYTHON_CODE = re.compile(r"\$.*\.py:\d+ |.*\.py\(\d+\): ")
 # What stands between detached parameters that are copied out of the framework, one by one.
 _COPIES_OUT = frozenset({"aten::to", "aten::resolve_conj", "aten::resolve_neg", "aten::alias", "aten::cpu"})
 # What torch.tensor runs around the gap in which it goes through Python's lists, and what follows to change the type.
+_FROM_PYTHON = "aten::lift_fresh"
 _MAKES_TENSOR = re.compile(r"aten::(?:empty\w*|lift_fresh|detach_?|to|_to_copy|copy_)$|detach_$")
 _GETS_GRADIENT = "torch::autograd::AccumulateGrad"
 _READS_FILE = re.compile(
@@ -423,20 +424,20 @@ def _helpers(trace: HostTrace, steps: HostSteps, line: int) -> _Helpers:
 
 
 def _without_tails(trace: HostTrace, rows: I64, end: I64) -> I64:
-    """When events end, executors of TensorFlow with their last op: what follows for long is a thread that waits for a
-    core, which the step does not wait for."""
-    executors = np.flatnonzero(of_kinds(trace.events.kind[rows], (K.EXECUTOR,)))
-    ops = np.flatnonzero(of_kinds(trace.events.kind[rows], (K.OP,)))
-    if not len(executors) or not len(ops):
-        return end
-    shift = trace.events.line[rows].astype(np.int64) * (int(end.max()) + 1)
-    start = trace.events.start_ps[rows] + shift
-    last = np.searchsorted(start[ops], end[executors] + shift[executors]) - 1
-    done = np.maximum.accumulate(end[ops] + shift[ops])[np.maximum(last, 0)]
-    holds = (last >= 0) & (start[ops[np.maximum(last, 0)]] >= start[executors])
-    tail = end[executors] + shift[executors] - done
+    """When events end, executors of TensorFlow with the last event in them: what follows for long is a thread that
+    waits for a core, which the step does not wait for.  Ops count for themselves."""
+    events = trace.events
+    long = of_kinds(events.kind[rows], (K.EXECUTOR,)) & (end - events.start_ps[rows] >= LONG_GAP_PS)
     clipped = end.copy()
-    clipped[executors] -= np.where(holds & (tail >= LONG_GAP_PS), tail, 0)
+    executors = np.flatnonzero(long)
+    line = events.line[rows[executors]]
+    for each in np.unique(line).tolist():
+        here = executors[line == each]
+        first, stop = int(trace.lines.event_begin[each]), int(trace.lines.event_end[each])
+        last = first + np.searchsorted(events.start_ps[first:stop], end[here]) - 1
+        done = events.start_ps[last] + events.duration_ps[last]
+        waits = (last > rows[here]) & (end[here] - done >= LONG_GAP_PS)
+        clipped[here[waits]] = done[waits]
     return clipped
 
 
@@ -734,7 +735,8 @@ def _before_work(loop: _Loop, steps: HostSteps, gaps: Spans) -> int:
     """Long gaps before the first program of each step, or the first op that is more than making a tensor of Python's
     numbers."""
     work = [loop.rows(each) for each in (Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER)]
-    work[1] = work[1][~named(loop.trace, loop.type[work[1]], _MAKES_TENSOR.match)]
+    if loop.trace.strings.find(_FROM_PYTHON) > 0:
+        work[1] = work[1][~named(loop.trace, loop.type[work[1]], _MAKES_TENSOR.match)]
     first = np.minimum.reduce([_first_at_or_after(loop.start[rows], steps.start_ps) for rows in work])
     first = np.where(first < steps.end_ps, first, steps.start_ps)
     return (gaps & Spans.of(steps.start_ps, first)).total

@@ -83,7 +83,7 @@ def _found(logdir: Path, step_ms: list[float]) -> FrameworkCapture:
 
 
 def tf_slow_map(logdir: Path) -> FrameworkCapture:
-    """TensorFlow, 10 marked steps, input-bound: a map of 20 ms feeds a step of a few, without prefetch."""
+    """TensorFlow, 10 marked steps, input-bound: a map of 60 ms feeds a step of a few, without prefetch."""
     return _capture("tf_slow_map", "tensorflow", logdir)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +14,12 @@ import pytest
 
 import stepscope
 from stepscope import api
-from stepscope.analysis.grouping import forest
+from stepscope.analysis.grouping import forest, restore_forest
 from stepscope.analysis.registry import TOOLS
 from stepscope.errors import NotFoundError, UnreadableError, UsageError
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
+from stepscope.report.export import to_json
 
 
 def trace_file(path: Path, host: str = "h") -> Path:
@@ -48,6 +51,17 @@ def test_a_loaded_profile_has_a_method_for_every_tool(session: Path) -> None:
         profile.nonsense()
     with pytest.raises(UsageError, match="tools: overview, steps"):
         profile.report("nonsense")
+
+
+def test_a_damaged_file_may_have_a_name_that_is_no_text(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    file = trace_file(folder / "h.xplane.pb")
+    file.write_bytes(file.read_bytes()[:-1])
+    report = stepscope.load(folder).overview()
+    [warning] = [each for each in report.warnings if "[truncated]" in each]
+    assert f"{tmp_path}/caf?/h.xplane.pb" in warning
+    assert json.loads(to_json(report))["warnings"] == list(report.warnings)
 
 
 def test_loading_reads_nothing_until_it_is_asked(session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +115,12 @@ def test_derived_columns_of_large_traces_come_from_the_cache(tmp_path: Path, mon
     np.testing.assert_array_equal(restored.parent, computed.parent)
     np.testing.assert_array_equal(restored.cause, computed.cause)
     np.testing.assert_array_equal(restored.extent_ps, computed.extent_ps)
+
+
+def test_a_file_that_is_replaced_while_it_is_read_gets_no_columns_of_another(tmp_path: Path) -> None:
+    trace = stepscope.load(trace_file(tmp_path / "h.xplane.pb")).trace()
+    restore_forest(trace, {"parent": np.full(7, 6, np.int32), "cause": np.full(7, -1, np.int32)})
+    assert forest(trace).parent.tolist() == [-1, 0]
 
 
 def test_public_names_are_explicit_sorted_and_there() -> None:

@@ -599,6 +599,32 @@ def test_records_that_make_no_sense_are_told():
     ]
 
 
+ONE = array("i", [0]).tobytes() + array("q", [10, 20]).tobytes()
+STRANGE = {
+    "a stat that is nothing": (ONE, {"stats": {"0": {"x": None}}}),
+    "a stat that is a list": (ONE, {"stats": {"0": {"x": [1]}}}),
+    "stats of no event": (b"", {"stats": {"-1": {"step_num": 1}}}),
+    "a line of no 64 bits": (ONE, {"id": 1 << 70}),
+    "half a pair of surrogates": (ONE, {"names": ["\ud800"]}),
+}
+
+
+@pytest.mark.parametrize("body, odd", STRANGE.values(), ids=STRANGE)
+def test_a_strange_chunk_costs_no_other(body: bytes, odd: dict[str, object]):
+    head = {"is": "chunk", "plane": "/host:CPU", "line": "t", "id": 7, "kind": "ANNOTATION", "names": ["a"]}
+    chunk = layout.record({**head, "stats": {}, **odd}, body)
+    trace = read(load_and_train() + chunk + layout.end(400), "x", "")
+
+    assert {"load", "train"} <= {trace.name_of(row) for row in range(len(trace.events))}
+
+
+def test_a_record_that_is_nested_too_deep_ends_the_spool():
+    deep = b"[" * 100_000
+    trace = read(load_and_train() + layout.LENGTHS.pack(len(deep), 0) + deep + layout.end(400), "x", "")
+
+    assert (len(trace.events), [problem.code for problem in trace.problems]) == (2, ["unfinished"])
+
+
 def test_metadata_of_any_size_costs_no_capture():
     chunk = Chunk("/host:CPU", "main", 1, "ANNOTATION", ["train"], *(array(sort, [9]) for sort in "iqq"))
     chunk.name[0] = 0

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow.parquet
@@ -98,9 +99,31 @@ def test_every_tool_writes_every_form_to_a_file(tool: str, form: str, logdir: Pa
     assert run([tool, str(logdir), "--format", form, "--output", str(target)]) == 0
     assert capsys.readouterr().out == ""
     assert target.stat().st_size > 100
-    assert not list(tmp_path.glob(".out*"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["logs", target.name]
     if form == "parquet":
         assert pyarrow.parquet.read_table(target).num_rows > 0
+
+
+def test_a_link_stays_and_its_file_is_written(logdir: Path, tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    file, link = tmp_path / "far" / "real.csv", tmp_path / "link.csv"
+    file.write_text("old")
+    link.symlink_to(file)
+    assert run(["steps", str(logdir), "--format", "csv", "--output", str(link)]) == 0
+    assert link.is_symlink()
+    assert file.read_text().startswith("step,name,host")
+    assert list(file.parent.iterdir()) == [file]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_a_pipe_is_written_to_and_not_replaced(logdir: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as other_end:
+        read = other_end.submit(pipe.read_text)
+        assert run(["steps", str(logdir), "--format", "csv", "--output", str(pipe)]) == 0
+        assert read.result().startswith("step,name,host")
+    assert pipe.is_fifo()
 
 
 def test_top_limits_the_rows_in_every_form(logdir: Path, capsys) -> None:

@@ -14,6 +14,7 @@ from stepscope.export import pieces
 from stepscope.formats.xspace import reader, writer
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder, Trait, stat_names
 from stepscope.model.trace import StatValue
+from stepscope.report.export import SHEETS
 
 NAMES = (
     "", "train", "7", "²", "aten::mm", "aten::item", "MatMul:MatMul", "fusion.3", "jit_step(4)", "cudaLaunchKernel",
@@ -30,7 +31,7 @@ FACTS = ("rank", "world_size", "memory_size", "compute_cap_major", "compute_cap_
 VALUES: tuple[StatValue, ...] = (
     0, 1, 2, 3, 7, -1, 10**12, 2**62, -(2**62), 2**64 - 1, 2**70, 0.0, 1.5, -2.0, float("nan"), float("inf"),
     "", "1", "[[16,2]]", '["float"]', "[2,1,1]", "traced-xla", "size:4096 kind_src:pageable", "regs:9 grid:2,1,1",
-    b"\x0a\x03abc",
+    "size:1e30 kind_src:pageable", "regs:1e300 grid:1e30,1,1", b"\x0a\x03abc",
 )  # fmt: skip
 LINES = {
     PlaneKind.HOST: (LineKind.THREAD, LineKind.THREAD, LineKind.THREAD, LineKind.COUNTERS),
@@ -80,6 +81,7 @@ def test_every_tool_answers_with_figures(seed: int) -> None:
         json.loads(json.dumps(report.to_dict()), parse_constant=refuse)
         assert report.to_arrow().num_rows == len(report.main_table().rows), tool.name
         assert all(isinstance(line, str) for line in report.summary_lines())
+        assert str(report) and all(sheet(report, 5) for sheet in SHEETS.values())
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -123,6 +123,7 @@ def facts(trace: HostTrace) -> list[Launch]:
         ("kind_src:pinned kind_dst:device size:4096 dest:0 async:1", 4096),
         ("num_bytes:17", 17),
         ("size:-3", None),
+        ("size:1e30", None),
         ("kind:Unknown", None),
     ],
 )

@@ -356,6 +356,7 @@ VALUES = [
     ("text", StatTag.STRING, "text"),
     ("", StatTag.STRING, ""),
     ("lone \udcff surrogate", StatTag.STRING, "lone \ufffd surrogate"),
+    ("half \ud800 of a pair", StatTag.STRING, "half ? of a pair"),
     (b"\x00\xff", StatTag.BYTES, b"\x00\xff"),
 ]
 

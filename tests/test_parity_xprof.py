@@ -70,6 +70,14 @@ def assert_steps_are_the_loops_own(body: Body, capture: FrameworkCapture) -> Non
     assert sum(close) >= len(close) - 2, (durations, capture.step_ms)
 
 
+def assert_steps_take_as_long_as_the_loop(body: Body, capture: FrameworkCapture) -> None:
+    """But for a tenth and one step.  Inferred steps begin with a call: what the loop does before its first one, such as
+    fetching a batch, is in none of them, and a busy machine may take the processor away just there."""
+    total, own = sum(row["duration_ms"] for row in body["steps"]), capture.step_ms
+
+    assert total == pytest.approx(sum(own), abs=0.1 * sum(own) + max(own)), own
+
+
 # -- TensorFlow on 16 GPUs of two hosts --------------------------------------------------------------------------
 
 
@@ -162,6 +170,32 @@ def test_gpu_where_xprof_is_wrong(multi_worker: Path, xprof_multi_worker: oracle
     assert body["breakdown_ms"]["other"] < step.other_ms
 
 
+# -- JAX on devices ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("session", ["jax-mi300x-attention", "tpu-inference"])
+def test_top_ops_are_xprofs(session: str, corpus: Path) -> None:
+    top = overview_of(corpus / session)["top_ops"]
+    xprof = oracle.overview(sorted((corpus / session).rglob("*.xplane.pb")))
+
+    assert len(top) == len(xprof.top_ops) == 10
+    for ours, theirs in zip(top, xprof.top_ops, strict=True):
+        assert ours["name"] == theirs["operation"]
+        assert ours["self_percent"] == pytest.approx(100 * theirs["selfTimePercent"], abs=1e-4)
+        assert ours["cumulative_percent"] == pytest.approx(100 * theirs["cumulativeTimePercent"], abs=1e-4)
+
+
+def test_ops_are_placed_by_how_often_they_run(corpus: Path) -> None:
+    """As XProf counts them, but for what docs/differences.md says of occurrences."""
+    session = corpus / "jax-mi300x-attention"
+    runs = {"host": 0, "device": 0}
+    for row in stepscope.load(session).op_stats().rows:
+        runs[row["where"]] += row["occurrences"]
+
+    assert runs == {"host": 10, "device": 60}
+    assert overview_of(session)["op_placement"]["host_op_percent"] == pytest.approx(100 * 10 / 70, abs=1e-4)
+
+
 # -- TensorFlow on the CPU ---------------------------------------------------------------------------------------
 
 
@@ -191,7 +225,7 @@ def test_a_slow_map_is_input_bound(tf_slow_map_capture: FrameworkCapture) -> Non
 
     assert (body["verdict"], body["verdict_threshold_percent"]) == ("input_bound", 20.0)
     assert "HIGHLY input-bound" in xprof.input_conclusion
-    assert body["input_bound_percent"] > 50
+    assert body["input_bound_percent"] > body["verdict_threshold_percent"]
     assert body["advice"][0]["class"].startswith("input_")
 
 
@@ -224,8 +258,7 @@ def test_steps_of_a_loop_without_marks(tf_unmarked_capture: FrameworkCapture) ->
     assert len(body["steps"]) == 10
     assert 0.6 <= body["steps_confidence"] <= 1.0
     assert "confidence" in body["warnings"][0]
-    total = sum(row["duration_ms"] for row in body["steps"])
-    assert total == pytest.approx(sum(tf_unmarked_capture.step_ms), rel=0.1)
+    assert_steps_take_as_long_as_the_loop(body, tf_unmarked_capture)
 
 
 # -- JAX on the CPU ----------------------------------------------------------------------------------------------
@@ -251,5 +284,4 @@ def test_jax_steps_without_marks(jax_unmarked_capture: FrameworkCapture) -> None
     assert body["steps_source"] == "inferred"
     assert len(body["steps"]) == 10
     assert 0.6 <= body["steps_confidence"] <= 1.0
-    total = sum(row["duration_ms"] for row in body["steps"])
-    assert total == pytest.approx(sum(jax_unmarked_capture.step_ms), rel=0.1)
+    assert_steps_take_as_long_as_the_loop(body, jax_unmarked_capture)

@@ -164,6 +164,13 @@ def test_columns_that_tell_nothing_are_left_out():
     ]  # fmt: skip
 
 
+def test_a_table_that_tells_nothing_still_has_its_columns():
+    fields = Field("rank", "number", "", "int"), Field("idle_ms", "ms", "")
+    table = Rows("T", fields, ({"rank": None, "idle_ms": 0.0},))
+    assert [field.name for field in shown_fields(table, one_host=True)] == ["rank", "idle_ms"]
+    assert screen(report(table), 80)[-1].split() == [UNKNOWN, "0"]
+
+
 def test_what_is_left_out_of_a_long_table_is_said():
     assert screen(report(WIDE), 80, most_rows=1)[-1] == "  ... 2 more rows; --top 3 shows all"
     assert screen(report(WIDE), 80, most_rows=2)[-1] == "  ... 1 more row; --top 3 shows all"

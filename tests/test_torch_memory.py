@@ -135,6 +135,18 @@ def test_hostile_values_are_left_out() -> None:
     assert trace.stat_ints(("Bytes",)).tolist() == [0]
 
 
+def test_lists_are_no_states_and_half_characters_no_harm() -> None:
+    """What cannot be looked up in a set, and what cannot be written as UTF-8."""
+    odd = snapshot(
+        entry("alloc", 1, 8, 5, "half_\ud800.py:7") | {"action": ["alloc"]},
+        entry("alloc", 2, 16, 6, "half_\ud800.py:7"),
+        blocks=(block(1, 8) | {"state": ["active_allocated"]},),
+    )
+    trace = read(pickle.dumps(odd), "x", "h")
+    assert [trace.stats_of_event(row)["Bytes"] for row in range(len(trace.events))] == [16]
+    assert "half_?.py(7): f" in trace.stats_of_event(0).values()
+
+
 @pytest.mark.parametrize(
     ("first", "second", "codes"),
     [(1_000_000, 1_000_007, []), (0, 1_700_000_000_000_000, ["no-time"]), (10**30, 10**30, ["no-time"])],

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -91,6 +92,15 @@ def test_the_tools_are_those_of_the_registry(client):
     assert [tool["name"] for tool in config["tools"]] == [tool.name for tool in TOOLS]
     assert {tool["title"] for tool in config["tools"]} >= {"Overview", "Op stats", "tf.data"}
     assert (config["version"], config["embedded"]) == (stepscope.__version__, None)
+
+
+def test_a_folder_whose_name_is_no_text_hides_no_session(client, logdir):
+    store_profile(logdir, os.fsdecode(b"caf\xe9"), draw(DRAWN))
+
+    found = {one["run"]: one["path"] for one in fresh(client).get("/api/sessions").json["sessions"]}
+
+    assert len(found) >= 2
+    assert found["caf?"].endswith("/caf?")
 
 
 def test_sessions_come_newest_first_with_their_hosts(client, logdir):

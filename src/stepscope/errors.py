@@ -62,7 +62,8 @@ class Problem:
             parts.append(f"lost: {self.lost}")
         if self.hint:
             parts.append(self.hint)
-        return f"[{self.code}] " + "; ".join(parts)
+        # A path may hold bytes that are no text, which nothing that is written as UTF-8 could hold.
+        return f"[{self.code}] {'; '.join(parts)}".encode("utf-8", "replace").decode()
 
 
 class StepscopeError(Exception):

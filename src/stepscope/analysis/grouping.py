@@ -53,9 +53,13 @@ def forest_columns(trace: HostTrace) -> dict[str, NDArray[Any]]:
 
 
 def restore_forest(trace: HostTrace, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Gives a trace the forest that `forest_columns` took from an equal one, unless it has one already."""
+    """Gives a trace the forest that `forest_columns` took from an equal one, unless it has one already.
+
+    That of a trace of another length is left aside: its rows could lie outside of this one, and no loop would notice.
+    """
     extent = columns.get("extent_ps", trace.events.duration_ps)
-    trace.derived("forest", lambda _: Forest(columns["parent"], columns["cause"], extent))
+    if len(columns["parent"]) == len(trace.events):
+        trace.derived("forest", lambda _: Forest(columns["parent"], columns["cause"], extent))
 
 
 def is_device_work(trace: HostTrace) -> Mask:

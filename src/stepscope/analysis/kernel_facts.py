@@ -23,6 +23,7 @@ Dimensions = tuple[int, int, int]
 MOST_REGISTERS = 512  # a thread on AMD's matrix devices; NVIDIA's limit is 255
 MOST_SHARED_BYTES = 1 << 20
 _LONGEST_DIMENSION = 1 << 40
+_MOST_COPIED_BYTES = 1 << 56  # more is torn, and may not fit into 64 bits
 _MOST_WARPS = 64  # of a multiprocessor
 
 _TOKEN = re.compile(r"(\w+):(\S+)")
@@ -152,7 +153,7 @@ def copied_bytes(text: str) -> int | None:
     """
     tokens = dict(_TOKEN.findall(text))
     size = _integer(tokens.get("size", tokens.get("num_bytes")))
-    return size if size is not None and size >= 0 else None
+    return size if size is not None and 0 <= size <= _MOST_COPIED_BYTES else None
 
 
 def stated_bytes(trace: HostTrace, rows: I64, with_copies: bool = True) -> I64 | None:

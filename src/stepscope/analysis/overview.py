@@ -63,7 +63,7 @@ TOP_OP_FIELDS: tuple[Field, ...] = (
     Field("self_time_ms", "ms", "time in the op itself, without what runs inside it, over the whole capture"),
     Field("self_percent", "percent", "self time as a share of the self time of all ops"),
     Field("cumulative_percent", "percent", "the same added up from the first row to this one"),
-    Field("calls", "count", "how often it ran; on a device, how many pieces of work", "int"),
+    Field("calls", "count", "how often it ran; several kernels of one run count once", "int"),
 )
 ENVIRONMENT_FIELDS: tuple[Field, ...] = (
     Field("host_count", "count", "hosts whose traces are in the session", "int"),
@@ -79,8 +79,8 @@ ENVIRONMENT_FIELDS: tuple[Field, ...] = (
     Field("capture_ms", "ms", "from the first to the last event, on the host with the longest capture"),
 )
 PLACEMENT_FIELDS: tuple[Field, ...] = (
-    Field("host_op_percent", "percent", "ops that ran on the host, of all ops on host and device, by number"),
-    Field("device_op_percent", "percent", "pieces of work that ran on a device, of all, by number"),
+    Field("host_op_percent", "percent", "runs of ops on the host, of all on host and devices, by number"),
+    Field("device_op_percent", "percent", "runs of ops on a device, of all on host and devices, by number"),
     Field("host_eager_percent", "percent", "op time on the host of ops dispatched one by one; unknown if not recorded"),
     Field("compute_16bit_percent", "percent", "device compute time at 16 bits or fewer, of all device compute time"),
     Field("compute_32bit_percent", "percent", "device compute time at 32 bits or more, of all device compute time"),
@@ -234,7 +234,7 @@ class OverviewReport(Report):
             how = [f"           - {item.what}: {item.remedy}" for item in self.missing[:MOST_REMEDIES]]
             return ["do first   record again, with what is missing here", *how]
         first = self.advice[0]
-        gain = f", up to {first.predicted_speedup:g} times as fast" if first.predicted_speedup else ""
+        gain = f", about {first.predicted_speedup:g} times as fast" if first.predicted_speedup else ""
         actions = (f"           - {action}" for action in first.actions[:2])
         return [f"do first   {first.title} ({first.evidence}{gain})", *actions]
 
@@ -289,7 +289,7 @@ def _op_text(op: Mapping[str, Cell]) -> str:
 
 
 def _advice_lines(advice: Advice) -> list[str]:
-    gain = f" (up to {advice.predicted_speedup:g} times as fast)" if advice.predicted_speedup else ""
+    gain = f" (about {advice.predicted_speedup:g} times as fast)" if advice.predicted_speedup else ""
     return [f"{advice.title}{gain}: {advice.evidence}", *(f"  - {action}" for action in advice.actions)]
 
 

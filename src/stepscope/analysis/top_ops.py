@@ -65,7 +65,7 @@ def _table(work: OpWork, calls: I64, eager_ps: int | None) -> OpTable:
     longest = np.argsort(-own, kind="stable")[:MOST_OPS].tolist()
     ops = [OpTime(work.ops[at][0], work.ops[at][1], int(own[at]), int(calls[at])) for at in longest]
     ops.sort(key=lambda op: (-op.self_ps, op.name))
-    return OpTable(ops, _types(work, own, calls), int(own.sum()), len(work.rows), eager_ps)
+    return OpTable(ops, _types(work, own, calls), int(own.sum()), int(calls.sum()), eager_ps)
 
 
 def _types(work: OpWork, own: I64, calls: I64) -> dict[str, tuple[int, int]]:

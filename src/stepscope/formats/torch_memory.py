@@ -34,9 +34,10 @@ from stepscope.model.stat_names import (
 )
 
 _CUDA = 1  # PyTorch's number for GPUs, also those of AMD
-_GROWS = frozenset({"segment_alloc", "segment_map"})
-_SHRINKS = frozenset({"segment_free", "segment_unmap"})
-_IN_USE = frozenset({"active_allocated", "active_awaiting_free", "active_pending_free"})
+# Tuples, since what a file holds in their place may be anything, also what cannot be hashed.
+_GROWS = ("segment_alloc", "segment_map")
+_SHRINKS = ("segment_free", "segment_unmap")
+_IN_USE = ("active_allocated", "active_awaiting_free", "active_pending_free")
 _PS_PER_US = 1_000_000
 _MOST = (1 << 63) - 1
 _FARTHEST_US = 1 << 52  # from 1970: 142 years

@@ -43,8 +43,17 @@ class _Interner:
         self.rows: dict[bytes, int] = {b"": 0}
 
     def __call__(self, text: str | bytes) -> int:
-        raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        raw = _encoded(text) if isinstance(text, str) else text
         return self.rows.setdefault(raw, len(self.rows))
+
+
+def _encoded(text: str) -> bytes:
+    """UTF-8, with the bytes of a path that is none as they were; half a surrogate pair, which JSON and pickles may
+    hold, becomes a question mark."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")
 
 
 @dataclass

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import os
-import tempfile
+import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
@@ -27,13 +27,16 @@ def to_json(report: Report) -> bytes:
 
 
 def finite(value: Any) -> Any:
-    """The same value with None for every float that is not finite: JSON has no NaN, and neither have we."""
+    """The same value as JSON can hold it: unknown for each float that is not finite, which JSON has no word for, and a
+    question mark for each byte of a path that is no text."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
     if isinstance(value, float) and value - value != 0:
         return None
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-8", "replace").decode()
     return value
 
 
@@ -103,27 +106,47 @@ MEDIA_TYPES = {
 
 
 def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Writes a file whole or not at all, from its bytes or from pieces.  Raises OutputError if it cannot be written."""
+    """Writes a file whole or not at all, from its bytes or from pieces.
+
+    A link stays, and what it leads to is written.  So does a device or a pipe, such as `/dev/stdout`: another file in
+    its place would be the end of it.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    pieces = [content] if isinstance(content, bytes) else content
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        if _is_device(path):
+            _fill(path.open("wb"), pieces)
+        else:
+            _replace(path.resolve(), pieces)
     except OSError as error:
         raise OutputError(
-            f"cannot write here: {error.strerror or error}", path=path, hint="choose another --output"
+            f"cannot write the file: {error.strerror or error}", path=path, hint="choose another --output"
         ) from error
+
+
+def _is_device(path: Path) -> bool:
+    """True for what is neither a file nor a folder."""
     try:
-        with os.fdopen(handle, "wb") as out:
-            out.writelines([content] if isinstance(content, bytes) else content)
-        Path(name).chmod(0o666 & ~_umask())
-        Path(name).replace(path)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise OutputError(f"cannot write the file: {error.strerror or error}", path=path) from error
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _replace(path: Path, pieces: Iterable[bytes]) -> None:
+    """Puts a new file in the place of an old one at once."""
+    temporary = path.parent / f".stepscope-{os.getpid()}-{os.urandom(6).hex()}.tmp"
+    out = temporary.open("xb")
+    try:
+        _fill(out, pieces)
+        temporary.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _fill(out: BinaryIO, pieces: Iterable[bytes]) -> None:
+    with out:
+        out.writelines(pieces)

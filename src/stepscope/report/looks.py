@@ -63,7 +63,8 @@ def shown_fields(table: Rows, one_host: bool) -> list[Field]:
     """The columns that tell something.
 
     Left out are explanations, columns unknown everywhere, times that are 0 everywhere, names that only repeat the
-    column before, the host where there is only one, and whether steps are complete where all are.
+    column before, the host where there is only one, and whether steps are complete where all are.  All are shown where
+    nothing would be left.
     """
     kept: list[Field] = []
     for field in table.fields:
@@ -73,7 +74,7 @@ def shown_fields(table: Rows, one_host: bool) -> list[Field]:
         if field.kind == "str" and kept and _repeats(values, [row[kept[-1].name] for row in table.rows]):
             continue
         kept.append(field)
-    return kept
+    return kept or list(table.fields)
 
 
 def _says_nothing(field: Field, values: Sequence[Cell]) -> bool:

@@ -108,7 +108,7 @@ def records(data: bytes) -> Iterator[tuple[dict[str, Any], memoryview]]:
             return
         try:
             told = json.loads(bytes(view[begin : begin + head]))
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         if not isinstance(told, dict):
             return
@@ -116,10 +116,16 @@ def records(data: bytes) -> Iterator[tuple[dict[str, Any], memoryview]]:
 
 
 def unpacked(stats: Mapping[str, Any]) -> dict[str, StatValue]:
-    """Stats as they were before `_packed`."""
-    return {
-        key: value[BYTES_KEY].encode("latin-1") if isinstance(value, dict) else value for key, value in stats.items()
-    }
+    """Stats as they were before `_packed`.  Raises KeyError, ValueError or AttributeError for what are none."""
+    return {key: _unpacked_value(value) for key, value in stats.items()}
+
+
+def _unpacked_value(value: Any) -> StatValue:
+    if isinstance(value, dict):
+        return bytes(value[BYTES_KEY].encode("latin-1"))
+    if isinstance(value, StatValue):
+        return value
+    raise ValueError(f"{value!r} is no value of a stat")
 
 
 def _packed(stats: Mapping[str, StatValue]) -> dict[str, Any]:

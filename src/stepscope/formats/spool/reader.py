@@ -147,13 +147,14 @@ class Spool:
         count = len(body) // layout.EVENT_BYTES
         name = np.frombuffer(body, "<i4", count)
         begin, end = np.frombuffer(body, "<i8", 2 * count, 4 * count).reshape(2, count)
-        plane, line_name, line_id = self._plane_of(str(head["plane"])), str(head["line"]), int(head["id"])
+        plane, line_name, line_id = self._plane_of(str(head["plane"])), str(head["line"]), _int64(head["id"])
         types = np.array([self._type(plane, str(text)) for text in head["names"]], np.int64)
         if count and (name.min() < 0 or name.max() >= len(types)):
             raise ValueError("a name that the chunk does not hold")
         kind = EventKind[head["kind"]]
+        stats = {int(row): layout.unpacked(each) for row, each in head["stats"].items() if 0 <= int(row) < count}
+        # From here on nothing fails, so that a record is taken whole or not at all.
         line = self._lines.setdefault((plane, line_id, line_name), _LineOf(plane, line_name, line_id))
-        stats = {int(row): layout.unpacked(each) for row, each in head["stats"].items() if int(row) < count}
         line.begins.append(begin - self.clock_ns)
         line.ends.append(end - self.clock_ns)
         line.types.append(types[name])
@@ -207,6 +208,14 @@ class Spool:
         trace = replace(empty, events=events, event_stats=stats, lines=_spanning(empty.lines, lines))
         trace.check()
         return trace
+
+
+def _int64(value: Any) -> int:
+    """Raises ValueError for a number that no column holds."""
+    number = int(value)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ValueError(f"{number} does not fit into 64 bits")
+    return number
 
 
 def _clock(value: Any) -> int:

@@ -184,7 +184,8 @@ class Watcher:
             return
         self._timer = threading.Timer(seconds, self._on_main, (work,))
         self._timer.daemon = True
-        self._timer.start()
+        with report.Wall("waiting for a time window", strict=False):  # there may be no more threads to be had
+            self._timer.start()
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

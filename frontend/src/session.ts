@@ -43,8 +43,20 @@ export const other = signal<{ readonly id: string; readonly state: SessionState 
 export function otherAddress(tool: string): string | null {
   const now = other.value;
   if (!now || now.id !== otherId.value || now.state?.state !== "ready") return null;
-  const sameHost = now.id === sessionId.value ? host.value : null;
-  return address(toolAddress(now.id, tool), { host: sameHost, steps: otherSteps.value });
+  return address(toolAddress(now.id, tool), { host: otherHost(), steps: otherSteps.value });
+}
+
+/** The chosen host, if what is compared has one of that name; else all of its hosts. */
+function otherHost(): string | null {
+  const hosts = other.value?.state?.hosts ?? [];
+  return hosts.some((each) => each.name === host.value) ? host.value : null;
+}
+
+/** The address of both sides laid side by side; null while one of them is being read. */
+export function compareAddress(suffix = ""): string | null {
+  if (!isReady.value || !sessionId.value || !otherAddress("overview")) return null;
+  const path = `api/sessions/${encodeURIComponent(sessionId.value)}/compare${suffix}`;
+  return address(path, { host: host.value, steps: steps.value, with: otherId.value, with_host: otherHost(), with_steps: otherSteps.value });
 }
 
 const POLL_MS = 350;

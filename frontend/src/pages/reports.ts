@@ -62,3 +62,13 @@ export interface StepsReport extends Report {
   readonly steps_source: string;
   readonly confidence: number | null;
 }
+
+/** What `stepscope compare` says: the session that the open one is compared with is before, the open one after. */
+export interface CompareReport extends Report {
+  readonly verdict: "faster" | "slower" | "within_noise" | "unknown";
+  readonly verdict_text: string;
+  readonly difference_ms: number | null;
+  readonly uncertainty_ms: number | null;
+  readonly notes: readonly string[];
+  readonly breakdown: readonly (Row & { readonly category: string; readonly before_ms: number | null; readonly after_ms: number | null })[];
+}

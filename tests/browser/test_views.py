@@ -253,9 +253,7 @@ def test_a_page_compares_as_the_command_does(page, page_server, corpus, capsys, 
     rows = side_by_side(page)
 
     expect(page.locator(".compare-line")).to_have_text(re.compile(re.escape(told["verdict_text"][5:20])))
-    assert page.locator(".compare-notes li").all_inner_texts() == [
-        note[0].upper() + note[1:] for note in told["notes"]
-    ]
+    assert page.locator(".compare-notes li").all_inner_texts() == [note[0].upper() + note[1:] for note in told["notes"]]
     key, name = OF_THE_COMMAND[tool]
     assert len(rows) == len(told[key]) > 0
     for row, expected in zip(rows, told[key], strict=True):
@@ -492,7 +490,7 @@ def test_what_is_compared_and_is_not_there_says_so(page, page_server, page_probl
     show(page, page_server, "overview", "drawn", **{"with": "nothing"})
     expect(page.locator(".comparison").get_by_role("alert")).to_contain_text("nothing")
     expect(page.locator(".verdict")).to_have_count(1)
-    show(page, page_server, "tf-data", TF, **{"with": page_server.session("drawn")})
+    show(page, page_server, "memory-profile", TF, **{"with": page_server.session("drawn")})
     expect(page.locator(".comparison")).to_contain_text("The other has nothing for this page")
 
     assert all("404" in problem for problem in page_problems)

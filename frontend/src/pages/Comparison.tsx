@@ -127,9 +127,18 @@ function OfCommand({ tool, report, sections }: { tool: string; report: CompareRe
       {tool === "overview" && <TwoBars report={report} />}
       {rows.state === "loading" && <Loading what={`Fetching ${section.row_count.toLocaleString("en-US")} rows`} />}
       {rows.state === "failed" && <Failed error={rows.error} />}
+      {rows.state === "ready" && hasOneSide(rows.data) && <p class="muted">{NOTHING}</p>}
       {rows.state === "ready" && <Sides id="compare" title={section.title} data={rows.data} columns={rows.data.fields.map((field) => field.name).filter((name) => name !== "meaning")} />}
     </>
   );
+}
+
+const NOTHING = "The other has nothing for this page.";
+
+/** True if the session that the open one is compared with has none of the rows. */
+function hasOneSide({ fields, columns }: TableData): boolean {
+  const before = fields.find((field) => field.name.startsWith("before"));
+  return before !== undefined && (columns[before.name] ?? []).every((value) => value === null);
 }
 
 interface SidesProps {
@@ -168,7 +177,7 @@ function OfPage({ tool, answer }: { tool: string; answer: ToolAnswer }) {
   const failed = waiting.find((each) => each.state === "failed");
   if (failed?.state === "failed") return <Failed error={failed.error} />;
   if (theirs.state !== "ready" || waiting.some((each) => each.state === "loading")) return <Loading what={`Reading ${otherName()}`} />;
-  if (theirs.data.missing) return <p class="muted">The other has nothing for this page.</p>;
+  if (theirs.data.missing) return <p class="muted">{NOTHING}</p>;
   const { report } = theirs.data;
   return (
     <>

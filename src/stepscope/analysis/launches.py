@@ -87,7 +87,7 @@ def launches_of_streams(trace: HostTrace) -> list[StreamLaunches]:
 
 def stream_name(trace: HostTrace, line: int) -> str:
     """A stream's name, its number if it has none."""
-    return trace.line_name(line) or str(trace.lines.line_id[line])
+    return trace.line_label(line) or str(trace.lines.line_id[line])
 
 
 def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, pieces: I64) -> StreamLaunches:

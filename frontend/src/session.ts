@@ -60,6 +60,8 @@ export function compareAddress(suffix = ""): string | null {
 }
 
 const POLL_MS = 350;
+/** Once the first page is there, which of the others have something to show is asked less often. */
+const REST_MS = 1500;
 let polling = 0;
 let pollingOther = 0;
 
@@ -103,8 +105,9 @@ async function poll(id: string, wait = 0): Promise<void> {
   try {
     const state = await getJson<SessionState>(address(`api/sessions/${encodeURIComponent(id)}`, { wait: wait ? String(wait) : null }));
     if (sessionId.peek() !== id) return;
-    session.value = state;
+    if (JSON.stringify(state) !== JSON.stringify(session.peek())) session.value = state;
     if (state.state === "loading") polling = window.setTimeout(() => void poll(id, POLL_MS), wait ? asked + POLL_MS - performance.now() : 0);
+    else if (state.state === "ready" && state.tools.some((tool) => tool.has_data === null)) polling = window.setTimeout(() => void poll(id), REST_MS);
   } catch (error) {
     if (sessionId.peek() === id) sessionError.value = asApiError(error);
   }

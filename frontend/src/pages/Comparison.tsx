@@ -128,9 +128,17 @@ function OfCommand({ tool, report, sections }: { tool: string; report: CompareRe
       {rows.state === "loading" && <Loading what={`Fetching ${section.row_count.toLocaleString("en-US")} rows`} />}
       {rows.state === "failed" && <Failed error={rows.error} />}
       {rows.state === "ready" && hasOneSide(rows.data) && <p class="muted">{NOTHING}</p>}
-      {rows.state === "ready" && <Sides id="compare" title={section.title} data={rows.data} columns={rows.data.fields.map((field) => field.name).filter((name) => name !== "meaning")} />}
+      {rows.state === "ready" && <Sides id="compare" title={section.title} data={rows.data} columns={columnsOf(rows.data)} />}
     </>
   );
+}
+
+const LAST = ["type", "status"];
+
+/** The numbers before what they repeat: that only one side has a row is seen from its unknown value. */
+function columnsOf({ fields }: TableData): string[] {
+  const names = fields.map((field) => field.name).filter((name) => name !== "meaning");
+  return [...names.filter((name) => !LAST.includes(name)), ...names.filter((name) => LAST.includes(name))];
 }
 
 const NOTHING = "The other has nothing for this page.";

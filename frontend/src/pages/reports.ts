@@ -38,6 +38,7 @@ export interface Advice {
 
 export interface OverviewReport extends Report {
   readonly step_time_ms: { readonly mean: number | null; readonly std: number | null; readonly min: number | null; readonly max: number | null; readonly count: number };
+  readonly between_steps_percent: number | null;
   readonly steps_source: string;
   readonly steps_how: string;
   readonly steps_confidence: number | null;

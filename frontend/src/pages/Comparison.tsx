@@ -128,7 +128,7 @@ function OfCommand({ tool, report, sections }: { tool: string; report: CompareRe
       {rows.state === "loading" && <Loading what={`Fetching ${section.row_count.toLocaleString("en-US")} rows`} />}
       {rows.state === "failed" && <Failed error={rows.error} />}
       {rows.state === "ready" && hasOneSide(rows.data) && <p class="muted">{NOTHING}</p>}
-      {rows.state === "ready" && <Sides id="compare" title={section.title} data={rows.data} columns={columnsOf(rows.data)} />}
+      {rows.state === "ready" && <Sides id="compare" title={section.title} data={rows.data} columns={columnsOf(rows.data)} isNeutral={report.verdict === "within_noise" && tool !== "memory-profile"} />}
     </>
   );
 }

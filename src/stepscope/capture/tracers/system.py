@@ -1,13 +1,15 @@
 """What the machine did: CPU, memory, disk, and GPUs through NVML where there are any, as counter tracks.
 
 A sample is one short read of each of four files of `/proc`, which stay open, on a thread of its own: about 0.03 ms, and
-as much again to wake up.  The system makes the files anew for each read, which takes longer the more processors there
-are, and a driver of GPUs takes what it takes; so samples are taken less often where they would cost too much.  Where
-the system has no `/proc`, only what Python itself can tell is sampled.
+as much again to wake up.  The thread that trains gives way once for it, not once a file.  The system makes the files
+anew for each read, which takes longer the more processors there are, and a driver of GPUs takes what it takes; so
+samples are taken less often where they would cost too much.  Where the system has no `/proc`, only what Python itself
+can tell is sampled.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from array import array
@@ -144,13 +146,8 @@ class _File:
             self._handle = os.open(path, os.O_RDONLY)
 
     def read(self) -> bytes:
-        """How it begins; empty if there is nothing."""
-        if self._handle is None:
-            return b""
-        try:
-            return os.pread(self._handle, _FIRST_LINES, 0)
-        except OSError:
-            return b""
+        """How it begins; empty if there is nothing.  For one thread at a time."""
+        return b"" if self._handle is None else _reader()(self._handle)
 
     def __del__(self) -> None:
         self.close()  # the sampling thread hung in a driver, and nobody else came by
@@ -161,6 +158,27 @@ class _File:
         if handle is not None:
             with suppress(OSError):
                 os.close(handle)
+
+
+@functools.cache
+def _reader() -> Callable[[int], bytes]:
+    """Reads how a small file begins, and gives no other thread the interpreter meanwhile.
+
+    `os.pread` gives it away for some microseconds, and a thread that wants it back waits for 5 ms, then stops the
+    thread that trains once more.
+    """
+    import ctypes
+
+    pread = ctypes.PyDLL(None).pread
+    pread.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_ssize_t)
+    pread.restype = ctypes.c_ssize_t
+    buffer = ctypes.create_string_buffer(_FIRST_LINES)
+
+    def read(handle: int) -> bytes:
+        size = pread(handle, buffer, _FIRST_LINES, 0)
+        return buffer.raw[: max(size, 0)]
+
+    return read
 
 
 class _Cpu:

@@ -13,6 +13,7 @@ import stepscope
 from stepscope.analysis import critical_path, op_stats, overview
 from stepscope.analysis.advice import Context, advise
 from stepscope.analysis.advice.gain import calm, with_only, without
+from stepscope.analysis.advice.rules.dispatch import _fused
 from stepscope.analysis.advice.whatif import what_if
 from stepscope.analysis.breakdown import CATEGORIES
 from stepscope.analysis.feeding import feed_of
@@ -195,6 +196,23 @@ def test_repetitions_pay_what_the_ops_of_a_program_take_to_start_too() -> None:
 
     assert [item.kind for item in advise(context).items] == ["none"]
     assert advise(small).items[0].kind == "small_batch"
+
+
+def test_ops_of_an_update_merge_for_sure_and_of_others_some_do() -> None:
+    context = context_of(draw("host main | M0--------------\nhost main | " + "a" * 16))
+    assert context.pace is not None
+    assert context.pace.loop is not None
+    assert context.pace.work is not None
+    loop, work = context.pace.loop, replace(context.pace.work, start_ps=15 * MS)
+
+    def left(update_ms: int) -> float:
+        host = replace(context.pace, loop=replace(loop, update_ps=update_ms * MS), work=work)
+        return _fused(replace(context, framework="pytorch", hosts=[host]), work, unfused=False).then_ms
+
+    # All of 16 ms is the update, then nothing, then one half.
+    assert 1.0 < left(16) < 4.0
+    assert left(0) == pytest.approx((16.0 * left(16)) ** 0.5, rel=1e-3)
+    assert left(8) == pytest.approx((left(16) + left(0)) / 2, rel=1e-3)
 
 
 def test_kernels_of_eager_ops_compute_what_they_take_beyond_a_start() -> None:

@@ -258,6 +258,47 @@ def test_gaps_before_the_first_work_of_a_step() -> None:
     assert loop.before_program_ps / MS == 6.0
 
 
+def test_a_tensor_made_of_python_numbers_is_not_the_first_work() -> None:
+    sorts = TORCH | {"e": Sort(K.OP, "aten::empty"), "t": Sort(K.OP, "aten::lift_fresh")}
+    loop = loop_of(draw("host main | M0--------M1--------\nhost main |  e  t   m- e  t   m-", sorts))
+
+    assert loop is not None
+    assert loop.before_program_ps / MS == 2 * (1 + 2 + 3)
+
+
+@pytest.mark.parametrize(("freed", "given_back"), [(4 * 10**6, 0.0), (16 * 10**6, 3.0)], ids=["4 MB", "16 MB"])
+def test_memory_given_back_where_as_much_is_freed_as_takes_that_long(freed: int, given_back: float) -> None:
+    sorts = TORCH | {"x": Sort(K.DEALLOCATION, "[memory]", stats={"Bytes": freed})}
+    loop = loop_of(draw("host main | M0------\nhost main | mmmmm\nhost main |      x!", sorts))
+
+    assert loop is not None
+    assert loop.activity_ps["python"] / MS == 3.0
+    assert loop.after_moves_ps / MS == given_back
+
+
+def test_an_executor_ends_with_its_last_op() -> None:
+    sorts = {"x": Sort(K.EXECUTOR, "ExecutorState::Process")}
+    picture = """
+        host main | M0----------
+        host main | F---
+        host main | P1
+        host pool |  S1--------T
+        host pool |  x--------
+        host pool |  m-m--
+    """
+
+    # Its thread has nothing to do after 6 ms and only waits for a core; what the loop's thread does then is Python.
+    assert activities(draw(picture, sorts)) == {"program": 4.0, "wait": 2.0, "python": 6.0}
+
+
+def test_the_update_is_what_follows_the_last_backward_pass() -> None:
+    picture = "host main | M0----------M1----------\nhost main | mB--mB--aa  mB--mB--a"
+    loop = loop_of(draw(picture, TORCH))
+
+    assert loop is not None
+    assert (loop.update_ps / MS, loop.update_recorded) == (3.0, 3)
+
+
 def test_without_steps_there_is_no_loop() -> None:
     assert loop_of(draw("host main | a---")) is None
 

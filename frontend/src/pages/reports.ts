@@ -25,6 +25,8 @@ export interface Advice {
   readonly title: string;
   readonly evidence: string;
   readonly predicted_speedup: number | null;
+  readonly predicted_speedup_least: number | null;
+  readonly predicted_speedup_most: number | null;
   readonly confidence: number | null;
   readonly step_time_ms: number | null;
   readonly predicted_step_time_ms: number | null;

@@ -19,13 +19,14 @@ from stepscope.analysis.columns import named, observed, of_kinds, on_threads, ty
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.spans import Spans, outermost
 from stepscope.analysis.stepping import HostSteps, whole_steps
-from stepscope.analysis.work import CASTS, is_move
+from stepscope.analysis.work import CASTS, TAKES_IN, is_move
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
 from stepscope.model.arrays import I64, Mask
 
 K = EventKind
 
 _OF_STARTS = 50  # percent of the kernels, from the shortest, that take no longer than it takes to start one
+_LEAST_FREED = 0.005  # bytes in a ps of a gap, from which on it is giving them back that takes it: 5 GB a second
 SEVERAL_STEPS = 5  # from here on it tells something that a gap has no counterpart in any other step
 LONG_GAP_PS = 300_000_000  # dispatching one op leaves shorter gaps; longer ones are a program's own Python
 NEAR_FETCH_PS = 1_000_000_000  # from one fetched value to the next, where a program looks at many
@@ -89,9 +90,11 @@ _PYTHON_RULES: tuple[tuple[Activity, str], ...] = (
 )
 _PYTHON = tuple((activity, re.compile(pattern)) for activity, pattern in _PYTHON_RULES)
 # Calls whose names are always the same.  The constants are arguments that are copied in, and afterwards given back.
+# JAX runs a program of its own for a NumPy array that it takes in (jnp.asarray), and to convert one.
 _OF_NAME: Mapping[str, Activity] = {
     **dict.fromkeys(("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"), Activity.SYNC),
     **dict.fromkeys(("tf.constant", "convert_to_tensor", "PythonRefManager::CollectGarbage"), Activity.TRANSFER),
+    **{f"PjitFunction({name})": Activity.TRANSFER for name in TAKES_IN},
     **dict.fromkeys(
         (
             f"EagerLocalExecute: {op}"
@@ -107,8 +110,14 @@ _EAGER_KERNEL = "KernelAndDeviceFunc::Run"
 _PYTHON_CODE = re.compile(r"\$.*\.py:\d+ |.*\.py\(\d+\): ")
 # What stands between detached parameters that are copied out of the framework, one by one.
 _COPIES_OUT = frozenset({"aten::to", "aten::resolve_conj", "aten::resolve_neg", "aten::alias", "aten::cpu"})
+# What torch.tensor runs around the gap in which it goes through Python's lists, and what follows to change the type.
+_FROM_PYTHON = "aten::lift_fresh"
+_MAKES_TENSOR = re.compile(r"aten::(?:empty\w*|lift_fresh|detach_?|to|_to_copy|copy_)$|detach_$")
 _GETS_GRADIENT = "torch::autograd::AccumulateGrad"
-_READS_FILE = re.compile(r".*[ .](?:fromfile|open|readinto|readlines?|read|read_array\w*|imread|mmap|load)$")
+_READS_FILE = re.compile(
+    r".*[ .](?:fromfile|open|readinto|readlines?|read|read_array\w*|imread|mmap|load)$"
+    r"|<built-in (?:function (?:fromfile|open)|method read\w* of _io\.(?:Buffered\w+|FileIO|TextIOWrapper)\b.*)>$"
+)
 _NATIVE = re.compile(r"\$(?:numpy|<unknown>|scipy|PIL|cv2|_imaging)\b|.*/(?:numpy|scipy|PIL|cv2|skimage)/")
 
 
@@ -163,12 +172,15 @@ class LoopFacts:
         gaps: what Python functions fill long gaps, longest first.
         python_calls: Python calls that were recorded on the thread, each of which the recording made slower.
         before_program_ps: the part of the long gaps that lies before a step's first program, op or transfer.
-        after_moves_ps: the part that follows an op which moved or converted data: memory is given back.
+        after_moves_ps: the part that gives memory back: it follows an op which moved or converted data, or as much
+            is freed in it as takes that time.
         recorded: by activity, what of it was recorded.
         helper_events: what was recorded of the work of other threads for the steps.
         eager_kernels_ps: of the ops that are dispatched one by one, the time in their kernels beyond their start.
         fetches_ps: time of bursts of fetched values, and of all that the thread does between two of a burst;
             `fetches_recorded` what of that was recorded.
+        update_ps: time of ops, and between them, that follow the last backward pass of a step: the optimizer's;
+            `update_recorded` what of that was recorded.
     """
 
     steps: int
@@ -190,6 +202,8 @@ class LoopFacts:
     eager_kernels_ps: int
     fetches_ps: int
     fetches_recorded: int
+    update_ps: int = 0
+    update_recorded: int = 0
 
 
 @dataclass(frozen=True)
@@ -197,6 +211,7 @@ class _Loop:
     """The events of the loop's thread while it is observed, as columns."""
 
     trace: HostTrace = field(repr=False)
+    row: I64
     kind: NDArray[np.uint8]
     start: I64
     end: I64
@@ -255,6 +270,7 @@ def _find(trace: HostTrace) -> LoopFacts | None:
     helpers = _helpers(trace, steps, line)
     parts = _parts(loop, helpers, steps, seen)
     fetches = _fetches(loop)
+    update = _after_backward(loop, steps) & (parts[Activity.OP] | parts[Activity.DISPATCH])
     from_python = parts[Activity.INPUT] & _claimed_by_python(loop, Activity.INPUT)
     return LoopFacts(
         steps=len(steps.number),
@@ -275,9 +291,9 @@ def _find(trace: HostTrace) -> LoopFacts | None:
         helper_events=helpers.events,
         eager_kernels_ps=_eager_kernels(loop),
         fetches_ps=(fetches & seen).total,
-        fetches_recorded=int(
-            np.diff(np.searchsorted(loop.start, np.stack([fetches.start, fetches.end])), axis=0).sum()
-        ),
+        fetches_recorded=_events_in(loop, fetches),
+        update_ps=update.total,
+        update_recorded=_events_in(loop, update),
     )
 
 
@@ -307,10 +323,11 @@ def _loop(trace: HostTrace, line: int, seen: Spans) -> _Loop:
     chosen: slice | Mask = slice(None) if inside.all() else inside
     kind, types = trace.events.kind[rows][chosen], trace.events.type[rows][chosen]
     start, end = start[chosen], end[chosen]
+    row = np.arange(rows.start, rows.stop)[chosen]
     activity = _by_kind()[kind]
     activity[_single_programs(trace, rows)[inside]] = Activity.PROGRAM
     _by_name_of(trace, kind, types, end - start, activity)
-    return _without_claims_on_programs(_Loop(trace, kind, start, end, types, activity))
+    return _without_claims_on_programs(_Loop(trace, row, kind, start, end, types, activity))
 
 
 def _by_kind() -> NDArray[np.uint8]:
@@ -330,7 +347,7 @@ def _by_name_of(
     trace: HostTrace, kind: NDArray[np.uint8], types: NDArray[np.integer], length: I64, activity: NDArray[np.uint8]
 ) -> None:
     """What only names tell: Python functions, ops that fetch a value, large constants that are copied."""
-    looked_at = of_kinds(kind, (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE))
+    looked_at = of_kinds(kind, (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE, K.TRACED_FUNCTION))
     table = np.zeros(len(trace.event_types.name), np.uint8)
     for row, name in type_names(trace, types).items():
         table[row] = _from_name(name)
@@ -400,10 +417,28 @@ def _helpers(trace: HostTrace, steps: HostSteps, line: int) -> _Helpers:
     waiting = working & of_kinds(kind, (K.INPUT_WAIT,))
     compute = (working | device) & ~talking & ~copying & ~waiting
     start = trace.events.start_ps[rows]
-    end = start + forest(trace).extent_ps[rows]
+    end = _without_tails(trace, rows, start + forest(trace).extent_ps[rows])
     chosen = (compute, talking, compiling, copying, waiting)
     spans = [Spans.of(start[each], end[each]) for each in chosen]
     return _Helpers(int((working & compute & ~device & ~running).sum()), *spans)
+
+
+def _without_tails(trace: HostTrace, rows: I64, end: I64) -> I64:
+    """When events end, executors of TensorFlow with the last event in them: what follows for long is a thread that
+    waits for a core, which the step does not wait for.  Ops count for themselves."""
+    events = trace.events
+    long = of_kinds(events.kind[rows], (K.EXECUTOR,)) & (end - events.start_ps[rows] >= LONG_GAP_PS)
+    clipped = end.copy()
+    executors = np.flatnonzero(long)
+    line = events.line[rows[executors]]
+    for each in np.unique(line).tolist():
+        here = executors[line == each]
+        first, stop = int(trace.lines.event_begin[each]), int(trace.lines.event_end[each])
+        last = first + np.searchsorted(events.start_ps[first:stop], end[here]) - 1
+        done = events.start_ps[last] + events.duration_ps[last]
+        waits = (last > rows[here]) & (end[here] - done >= LONG_GAP_PS)
+        clipped[here[waits]] = done[waits]
+    return clipped
 
 
 def _runs_program(trace: HostTrace) -> Mask:
@@ -601,6 +636,23 @@ def _fetches(loop: _Loop) -> Spans:
     return Spans.of(np.concatenate([start[:1], np.where(near, end[:-1], start[1:])]), end)
 
 
+def _events_in(loop: _Loop, spans: Spans) -> int:
+    """How many events begin in some spans."""
+    return int(np.diff(np.searchsorted(loop.start, np.stack([spans.start, spans.end])), axis=0).sum())
+
+
+def _after_backward(loop: _Loop, steps: HostSteps) -> Spans:
+    """From the last backward work of each step to the step's end."""
+    rows = loop.of_kind(K.BACKWARD)
+    if not len(rows):
+        return loop.at(rows)
+    last = np.searchsorted(loop.start[rows], steps.end_ps) - 1
+    there = (last >= 0) & (loop.start[rows[np.maximum(last, 0)]] >= steps.start_ps)
+    done = np.maximum.accumulate(loop.end[rows])[last[there]]
+    ends = steps.end_ps[there]
+    return Spans.of(np.minimum(done, ends), ends)
+
+
 def _running_python(loop: _Loop, python: Mask) -> Spans:
     """When recorded Python code itself runs, rather than what it calls."""
     if not python.any():
@@ -680,19 +732,33 @@ def _fillers(loop: _Loop, gaps: Spans) -> list[Named]:
 
 
 def _before_work(loop: _Loop, steps: HostSteps, gaps: Spans) -> int:
-    """Long gaps before the first program or op of each step."""
-    work = (Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER)
-    first = np.minimum.reduce([_first_at_or_after(loop.start[loop.rows(each)], steps.start_ps) for each in work])
+    """Long gaps before the first program of each step, or the first op that is more than making a tensor of Python's
+    numbers."""
+    work = [loop.rows(each) for each in (Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER)]
+    if loop.trace.strings.find(_FROM_PYTHON) > 0:
+        work[1] = work[1][~named(loop.trace, loop.type[work[1]], _MAKES_TENSOR.match)]
+    first = np.minimum.reduce([_first_at_or_after(loop.start[rows], steps.start_ps) for rows in work])
     first = np.where(first < steps.end_ps, first, steps.start_ps)
     return (gaps & Spans.of(steps.start_ps, first)).total
 
 
 def _after_moves(loop: _Loop, gaps: Spans) -> int:
-    """Long gaps that begin where an op that only moves data ends."""
+    """Long gaps in which memory is given back: they begin where an op that only moves data ends, or much is freed in
+    them."""
     ops = loop.outer(Activity.OP)
     if not len(ops) or not len(gaps.start):
         return 0
     last = np.searchsorted(loop.start[ops], gaps.start, side="right") - 1
     moves = named(loop.trace, loop.type[ops], lambda name: is_move(name) or CASTS.match(name))
     follows = (last >= 0) & moves[last]
-    return int((gaps.end - gaps.start)[follows].sum())
+    length = gaps.end - gaps.start
+    return int(length[follows | (_freed_in(loop, gaps) >= length * _LEAST_FREED)].sum())
+
+
+def _freed_in(loop: _Loop, gaps: Spans) -> I64:
+    """Bytes that are freed in each gap, as far as that was recorded."""
+    frees = loop.of_kind(K.DEALLOCATION)
+    size = np.abs(loop.trace.stat_ints(stat_names.ALLOCATED_BYTES, rows=loop.row[frees]))
+    freed = np.append(0, np.cumsum(size))
+    found: I64 = np.diff(freed[np.searchsorted(loop.start[frees], np.stack([gaps.start, gaps.end]))], axis=0)[0]
+    return found

@@ -226,7 +226,7 @@ class OverviewReport(Report):
             how = [f"           - {item.what}: {item.remedy}" for item in self.missing[:MOST_REMEDIES]]
             return ["do first   record again, with what is missing here", *how]
         first = self.advice[0]
-        gain = f", up to {first.predicted_speedup:g} times as fast" if first.predicted_speedup else ""
+        gain = f", about {first.predicted_speedup:g} times as fast" if first.predicted_speedup else ""
         actions = (f"           - {action}" for action in first.actions[:2])
         return [f"do first   {first.title} ({first.evidence}{gain})", *actions]
 
@@ -281,7 +281,7 @@ def _op_text(op: Mapping[str, Cell]) -> str:
 
 
 def _advice_lines(advice: Advice) -> list[str]:
-    gain = f" (up to {advice.predicted_speedup:g} times as fast)" if advice.predicted_speedup else ""
+    gain = f" (about {advice.predicted_speedup:g} times as fast)" if advice.predicted_speedup else ""
     return [f"{advice.title}{gain}: {advice.evidence}", *(f"  - {action}" for action in advice.actions)]
 
 

@@ -45,6 +45,9 @@ _XLA_MOVES = frozenset({
 })  # fmt: skip
 _XLA_WRAPPING = frozenset({"fusion", "wrapped"})
 CASTS = re.compile(r"aten::(?:to|_to_copy)$|.*:Cast$")
+# Programs that JAX runs for an array of NumPy that it takes in, or converts to another type.
+TAKES_IN = ("stage", "convert_element_type")
+_TAKING_IN = frozenset(f"jit_{name}" for name in TAKES_IN)
 _HEAVY = re.compile(
     r"aten::(?:(?:add|ba?dd?)?b?mm|addmv|mv|dot|linear|_?conv\w*|mkldnn_\w+|thnn_\w+|_scaled_dot\w+|einsum|matmul|baddbmm)"
     r"|.*:_?(?:Mkl|MklNative)*(?:Fused)*(?:Batch)?(?:MatMul(?:V\d)?|Conv\dD\w*|DepthwiseConv\w*|Einsum|XlaDot\w*)"
@@ -84,6 +87,7 @@ class WorkFacts:
         self_ps: self time of all ops, added up over threads.
         moves_ps: that of ops that only move or set data; `moves` lists the largest.
         casts_ps: time in conversions to another type or device.
+        taken_in_ps: self time in programs of their own that take in or convert an array, which are no moves.
         forward_ps, backward_ps: time of matrix products and convolutions forward and backward.
         disturbed_ps: by how much ops take longer than in the best quarter of the steps, on the critical path: what
             competes with them for the cores costs them that.
@@ -107,6 +111,7 @@ class WorkFacts:
     moves_ps: int = 0
     moves: list[OpShare] = field(default_factory=list)
     casts_ps: int = 0
+    taken_in_ps: int = 0
     forward_ps: int = 0
     backward_ps: int = 0
     disturbed_ps: int = 0
@@ -157,7 +162,8 @@ def _sorts_of_work(
 ) -> dict[str, Any]:
     """The facts that only a run without a device has."""
     sorts = _sorts(trace, ops)
-    moves, heavy = sorts["moves"], sorts["heavy"]
+    taken_in = _taken_in(trace, ops)
+    moves, heavy = sorts["moves"] & ~taken_in, sorts["heavy"]
     in_backward = inside(trace, ops, K.BACKWARD)
     backward = heavy & (sorts["gradient"] | in_backward)
     on_critical_path = min(found.compute_ps / max(found.self_ps, 1), 1.0)
@@ -165,6 +171,7 @@ def _sorts_of_work(
         "moves_ps": int(own[moves].sum()),
         "moves": _largest(trace, ops[moves], own[moves]),
         "casts_ps": _outer_time(trace, ops[sorts["casts"]]),
+        "taken_in_ps": int(own[taken_in].sum()),
         "forward_ps": int(own[heavy & ~backward].sum()),
         "backward_ps": int(own[backward].sum()),
         "disturbed_ps": int(_disturbed(trace, steps, ops, own) * on_critical_path),
@@ -357,6 +364,15 @@ def _rows(trace: HostTrace, heavy: I64) -> int | None:
     known = [(int(match[1]), int(count)) for match, count in zip(found, counts, strict=True) if match]
     values = np.repeat([rows for rows, _ in known], [count for _, count in known])
     return int(np.median(values)) if len(values) else None
+
+
+def _taken_in(trace: HostTrace, ops: I64) -> Mask:
+    """Ops of programs that only take in or convert an array."""
+    rows = [row for row in map(trace.strings.find, _TAKING_IN) if row > 0]
+    if not rows or not trace.has_stat(stat_names.HLO_MODULE):
+        return np.zeros(len(ops), np.bool_)
+    found: Mask = np.isin(trace.stat_strings(stat_names.HLO_MODULE, rows=ops), rows)
+    return found
 
 
 def _modules(trace: HostTrace, ops: I64, own: I64) -> list[OpShare]:

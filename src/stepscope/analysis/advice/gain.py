@@ -196,9 +196,11 @@ def without(
 def _elsewhere_ms(context: Context) -> float:
     """Time of a step in which threads other than the loop's compute.  Whatever the loop does meanwhile hides it, but
     the step takes it all the same when the loop does less."""
-    if context.has_device or context.loop is None:
+    work = context.work
+    if context.has_device or context.loop is None or work is None:
         return 0.0
-    return max(context.compute_ms - recorded_ops_ms(context) - context.part_ms(Activity.OP), 0.0)
+    here = context.part_ms(Activity.OP) + work.taken_in_ps / max(work.steps, 1) / MS
+    return max(context.compute_ms - recorded_ops_ms(context) - here, 0.0)
 
 
 def _worth(recording: float, period: float) -> float:

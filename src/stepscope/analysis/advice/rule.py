@@ -29,6 +29,11 @@ CLASSES: tuple[str, ...] = (
     "none",
 )
 _DOCS = "advice.md"
+# How far off predictions are, as shares of what stays and of what goes: so far off or less in three of four programs
+# with a known gain (docs/advice-truth.md).  What goes counts too, since an error in it is one in what stays.
+_OFF_OF_REST = 0.15
+_OFF_OF_GAIN = 0.05
+_LEAST_REST = 0.25  # of what stays by the prediction: less is not expected, however much goes
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,17 @@ class Advice:
         return 100.0 * (self.step_time_ms - self.predicted_step_time_ms) / self.step_time_ms
 
     @property
+    def speedup_range(self) -> tuple[float, float] | None:
+        """What to expect, from the least to the most; in three of four programs the real speed-up lay in it.  None if
+        the gain cannot be told."""
+        now, then = self.step_time_ms, self.predicted_step_time_ms
+        if not now or not then or self.predicted_speedup is None:
+            return None
+        off = _OFF_OF_REST * then + _OFF_OF_GAIN * max(now - then, 0.0)
+        least, most = now / (then + off), now / max(then - off, _LEAST_REST * then)
+        return max(round(least, 2), 1.0), round(most, 2)
+
+    @property
     def docs(self) -> str:
         """The section of the documentation that explains the class."""
         return f"{_DOCS}#{self.kind}"
@@ -105,7 +121,10 @@ class Advice:
         """The item as in JSON."""
         item = asdict(self)
         item["class"] = item.pop("kind")
+        least, most = self.speedup_range or (None, None)
         return item | {
+            "predicted_speedup_least": least,
+            "predicted_speedup_most": most,
             "docs": self.docs,
             "actions": list(self.actions),
             "rows": list(item["rows"]),

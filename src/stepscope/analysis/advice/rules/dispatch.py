@@ -12,6 +12,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import (
     Gain,
     calm,
+    events_ms,
     most_recording_ms,
     on_critical_path,
     recorded_ops_ms,
@@ -261,7 +262,8 @@ def _fused(context: Context, work: WorkFacts, unfused: bool) -> Gain:
     """Without dispatch; programs of one op that are no products are fused into their neighbours too.
 
     How many ops of PyTorch merge into one, by a compiler or by a batched op in place of a loop, no trace tells: between
-    none and all of them, the geometric middle is taken.
+    none and all of them, the geometric middle is taken.  Only the update's merge for sure: they do not depend on those
+    of other parameters, so a fused or foreach optimizer starts all of them together.
     """
     if not unfused:
         kernels = context.loop.eager_kernels_ps if context.loop else 0
@@ -270,10 +272,19 @@ def _fused(context: Context, work: WorkFacts, unfused: bool) -> Gain:
         if context.framework != "pytorch":
             return with_only(context, left, "dispatching")
         now = context.period_ms - recording_ms(context)
+        update = min(_update_ms(context) / now, 1.0) if now > 0 else 0.0
+        middle = update * left + (1 - update) * math.sqrt(max(left * now, 0.0))
         what = f"dispatching; {left:.2f} ms would be left if all ops were merged, {now:.2f} ms if none, between them"
-        return with_only(context, math.sqrt(max(left * now, 0.0)), what)
+        return with_only(context, middle, what)
     products = sum(module.self_ps for module in work.modules if _PRODUCT.match(module.name)) / work.steps / MS
     return with_only(context, products, "dispatching, and of ops that a compiler fuses")
+
+
+def _update_ms(context: Context) -> float:
+    """Time of a step in which ops update the parameters, without its recording."""
+    loop = context.loop
+    update = context.per_step(loop.update_ps) / MS if loop else 0.0
+    return update - most_recording_ms(events_ms(context, loop.update_recorded if loop else 0), update)
 
 
 def _rows(context: Context) -> tuple[Row, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Bound, events_ms, without
+from stepscope.analysis.advice.gain import Bound, calm, events_ms, without
 from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.feeding import FeedFacts
@@ -14,6 +14,10 @@ _MOST_OF = 50.0  # percent of the time of the input that makes one cause the cau
 # more than making the input faster does.
 _PREFETCH_SUFFICES = 2.0
 _OF_GAPS = 0.6  # of the long gaps that have to lie before the step's first work to be taken for input
+# Input that nobody waits for still matters where its threads are busy for so much of the step, and the step's ops take
+# so much less time in the steps in which they run undisturbed.
+_BUSY_PERCENT = 25.0
+_DISTURBED = 0.2
 
 _TITLES = {
     "input_file_read": "Read files ahead, in parallel and in larger pieces",
@@ -80,13 +84,26 @@ _ACTIONS: dict[str, Actions] = {
     },
 }
 
+# Samples of a PyTorch Dataset that come as NumPy arrays, where no Python was recorded.
+_UNTOLD = (
+    "its samples come as NumPy arrays that no op makes: they are read from files, or unpacked in memory, and this"
+    " profile does not tell which"
+)
+_UNTOLD_TITLE = "Make samples ahead of the step, in other processes"
+_UNTOLD_ACTIONS = (
+    "DataLoader(num_workers=4 or more, prefetch_factor=4, persistent_workers=True), so that the step does not wait",
+    "where they are read: pack the samples into few large files (one .npy that is memory-mapped, WebDataset shards)",
+    "where they are unpacked or computed: do it once, before training, and keep arrays",
+    "torch.profiler.profile(with_stack=True) records which Python function it is",
+)
+
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
     waits = context.part_ms(Activity.INPUT)
     unnamed = _before_the_step(context)
     waits += unnamed
     if context.percent(waits) < context.least_of_input(threshold):
-        return None
+        return _competing(context)
     kind, why, confidence = _cause(context, waits, unnamed)
     parts: tuple[Activity, ...] = (Activity.PYTHON if unnamed else Activity.INPUT,)
     if kind == "input_python" and _feed(context).has_iterators:
@@ -96,17 +113,43 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     recorded = events_ms(context, _feed(context).events)
     bounds = _bounds(context, kind, max(waits - recorded, 0.0))
     gain = without(context, waits, "waiting for input", bounds, parts, competes=True, recorded_ms=recorded)
-    actions = actions_for(context.framework, _ACTIONS[kind])
+    actions = _UNTOLD_ACTIONS if why == _UNTOLD else actions_for(context.framework, _ACTIONS[kind])
     return gain.advice(
         rule=f"input.{kind.removeprefix('input_')}",
         kind=kind,
-        title=_TITLES[kind],
+        title=_UNTOLD_TITLE if why == _UNTOLD else _TITLES[kind],
         evidence=f"{context.percent(waits):.1f} % of the time of a step waits for input: {why}",
         actions=(*_from_tf_data(context), *actions)[:4],
         tool="tf-data" if _feed(context).has_iterators else "input-pipeline",
         confidence=confidence,
         rows=(Row("overview", "input", round(waits, 3)),),
         intervals=_places(context, unnamed),
+    )
+
+
+def _competing(context: Context) -> Advice | None:
+    """Input that is ready in time, but whose Python takes cores and locks from the step.  TensorFlow ops that do so
+    have to run anyway; Python can be replaced."""
+    feed = _feed(context)
+    if context.has_device or context.loop is None or not feed.ops_ps or 2 * feed.python_ps < feed.ops_ps:
+        return None
+    busy, slower = context.per_step(feed.produced_ps) / MS, 1 - calm(context)
+    if context.percent(busy) < _BUSY_PERCENT or slower < _DISTURBED:
+        return None
+    # The input takes no more from the step than it runs itself.
+    taken = min(slower * context.compute_ms, busy)
+    return without(context, taken, "what the threads of the input take from the step", computes=True).advice(
+        rule="input.python-competes",
+        kind="input_python",
+        title=_TITLES["input_python"],
+        evidence="the step does not wait for its input, but Python makes it on other threads for"
+        f" {context.percent(busy):.0f} % of the time, and the step's ops take {100 * slower:.0f} % less time where they"
+        " run undisturbed",
+        actions=(*_from_tf_data(context), *actions_for(context.framework, _ACTIONS["input_python"]))[:4],
+        tool="tf-data",
+        confidence=0.6,
+        rows=(Row("overview", "input", 0.0),),
+        intervals=context.intervals(Activity.PROGRAM),
     )
 
 
@@ -145,6 +188,9 @@ def _cause(context: Context, waits: float, unnamed: float) -> tuple[str, str, fl
 def _cause_in_loader(context: Context, feed: FeedFacts, waits: float) -> tuple[str, str, float]:
     if feed.loader == "multi":
         return "input_preprocessing", "the workers of the DataLoader do not keep up", 0.6
+    reads = context.loop.input_reads_files_percent if context.loop else None
+    if reads is not None and reads >= _MOST_OF:
+        return "input_file_read", f"{reads:.0f} % of that reads files in the training process", 0.85
     ops = context.per_step(feed.loader_ops_ps) / MS
     share = 100.0 * ops / waits if waits else 0.0
     if share >= _MOST_OF:
@@ -152,7 +198,9 @@ def _cause_in_loader(context: Context, feed: FeedFacts, waits: float) -> tuple[s
     if feed.unpickled > feed.made_tensors:
         return "input_file_read", "the DataLoader unpickles its samples in the training process", 0.6
     if feed.from_arrays > feed.made_tensors:
-        return "input_file_read", "its samples come as NumPy arrays, and what makes them is no op: files are read", 0.5
+        if reads is None:
+            return "input_file_read", _UNTOLD, 0.4
+        return "input_preprocessing", f"its samples are NumPy arrays, and only {reads:.0f} % of that reads files", 0.7
     return "input_python", f"only {share:.0f} % of that is ops; the rest is Python in the training process", 0.8
 
 

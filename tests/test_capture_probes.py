@@ -118,6 +118,27 @@ def test_threads_that_begin_later_are_recorded_on_lines_of_their_own():
     assert f"$test_capture_probes.py:{outer.__code__.co_firstlineno} outer" in {name for name, *_ in ranges(trace)}
 
 
+def test_stepscopes_own_threads_are_left_out():
+    tracer = python_calls.PythonTracer()
+    tracer.start(ProfilerOptions(), Clock())
+    thread = threading.Thread(target=outer, name="stepscope-flush")
+    thread.start()
+    thread.join()
+    tracer.stop()
+
+    assert not [name for chunk in tracer.drain() for name in chunk.names if name.endswith(" outer")]
+
+
+def test_functions_of_one_name_and_place_share_a_row():
+    twins = [lambda: 1 for _ in range(2)]
+    other = outer.__code__
+
+    names, rows = python_calls.named([twins[0].__code__, other, twins[1].__code__, other])
+
+    assert names == [python_calls.name_of(twins[0].__code__), python_calls.name_of(other)]
+    assert rows.tolist() == [0, 1, 0, 1]
+
+
 @pytest.mark.skipif(hasattr(sys, "monitoring"), reason="this Python has sys.monitoring, which shares its hooks")
 def test_another_profiler_keeps_its_hook_and_the_capture_goes_on(tmp_path, monkeypatch):
     monkeypatch.setenv("STEPSCOPE_TRACER", "host")  # other tests of this process may have imported a framework
@@ -188,39 +209,64 @@ def test_a_python_whose_monitoring_is_all_taken_is_told(monkeypatch):
         python_calls.PythonTracer().start(ProfilerOptions(), Clock())
 
 
-def newer_pythons() -> list[Path]:
-    """Interpreters with sys.monitoring, beside this one."""
-    versions = Path(sys.base_prefix).parent
-    return sorted(path for minor in (12, 13, 14) for path in versions.glob(f"3.{minor}.*/bin/python3.{minor}"))
+def python_with_monitoring(minor: int) -> str:
+    """The interpreter of Python 3.`minor`: this one, or one beside it."""
+    if sys.version_info[:2] == (3, minor):
+        return sys.executable
+    found = sorted(Path(sys.base_prefix).parent.glob(f"3.{minor}.*/bin/python3.{minor}"))
+    if not found:
+        pytest.skip(f"there is no Python 3.{minor} beside this one")
+    return str(found[-1])
 
 
-def test_calls_are_recorded_by_a_python_that_has_sys_monitoring():
-    if not newer_pythons():
-        pytest.skip("there is no Python 3.12 or newer beside this one")
-    script = """
+MONITORED = """
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.python_calls import PythonTracer
-import threading, time
+import _thread, threading, time
 def inner(): raise ValueError
 def outer():
     try: inner()
     except ValueError: pass
+def begun(name, work):
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    thread.start()
+    return thread
 tracer = PythonTracer()
-go, running = threading.Event(), threading.Event()
-def work(): running.set(); go.wait(); outer()
-thread = threading.Thread(target=work, name="older thread"); thread.start(); running.wait()
+go, running, left, foreign = (threading.Event() for _ in range(4))
+def wait_and_work(): running.set(); go.wait(); outer()
+def work_and_stay(): outer(); left.set(); threading.Event().wait()
+def work_without_a_thread_object(): outer(); foreign.set()
+older = begun("older thread", wait_and_work)
+running.wait()
 tracer.start(ProfilerOptions(), time.perf_counter_ns)
-go.set(); thread.join(); outer()
-tracer.stop(); outer()
+go.set(); older.join(); begun("later thread", outer).join(); begun("stepscope-own thread", outer).join()
+begun("thread that outlives the program", work_and_stay); left.wait()
+_thread.start_new_thread(work_without_a_thread_object, ()); foreign.wait()
+outer()
+tracer.stop()
+outer()
 for chunk in tracer.drain():
-    print(chunk.line, *[chunk.names[row].rpartition(" ")[2] for row in chunk.name if "<string>" in chunk.names[row]])
+    calls = [chunk.names[row].rpartition(" ")[2] for row in chunk.name if "<string>" in chunk.names[row]]
+    print(chunk.line.replace(str(chunk.line_id), "N"), *[call for call in calls if call in ("inner", "outer")])
+print("Python knows", *sorted(thread.name for thread in threading.enumerate()))
 """
+
+
+@pytest.mark.parametrize("minor", [12, 13, 14])
+def test_calls_of_all_threads_are_recorded_by_a_python_that_has_sys_monitoring(minor):
+    command = [python_with_monitoring(minor), "-c", MONITORED]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    command = [str(newer_pythons()[0]), "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
 
-    assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == ["MainThread inner outer", "older thread inner outer"]
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == [
+        "MainThread inner outer",
+        "Python knows MainThread thread that outlives the program",
+        "later thread inner outer",
+        "older thread inner outer",
+        "thread N inner outer",
+        "thread that outlives the program inner outer",
+    ]
 
 
 # -- stack samples -----------------------------------------------------------------------------------------------------

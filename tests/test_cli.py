@@ -365,6 +365,18 @@ def test_a_full_disk_is_no_defect_of_ours(form: str, logdir: Path) -> None:
     done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("stepscope: [output] cannot write the result: No space left")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("form", ["table", "csv"])
+def test_whoever_reads_the_output_may_stop_at_any_time(form: str, logdir: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "stepscope", "steps", str(logdir), "--format", form]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, env=environment, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 # -- mistakes ----------------------------------------------------------------------------------------------------

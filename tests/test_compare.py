@@ -185,6 +185,21 @@ def test_time_between_steps_counts() -> None:
     ]
 
 
+def test_the_spread_is_that_of_the_times_from_step_to_step() -> None:
+    """Steps of 9, 12 and 10 ms in a row, against steps of 6 ms with 4 between them."""
+    assert rows(compared(UNEVEN, WAITS_BETWEEN).spread, "step_time", *TIMES) == [
+        ("mean", 10.333333, 10.0, -0.333333, -3.2258),
+        ("shortest", 9.0, 10.0, 1.0, 11.1111),
+        ("a quarter are shorter than", 9.5, 10.0, 0.5, 5.2632),
+        ("median", 10.0, 10.0, 0.0, 0.0),
+        ("a quarter are longer than", 11.0, 10.0, -1.0, -9.0909),
+        ("one in ten is longer than", 11.6, 10.0, -1.6, -13.7931),
+        ("longest", 12.0, 10.0, -2.0, -16.6667),
+        ("standard deviation", 1.527525, 0.0, -1.527525, -100.0),
+    ]
+    assert compared(BEFORE, NO_STEPS).spread == ()
+
+
 def test_ops_are_per_step_and_the_largest_difference_comes_first() -> None:
     columns = ("where", "name", "status", *TIMES, "before_calls", "after_calls")
 

@@ -92,7 +92,7 @@ def test_who_waits_for_whom():
     ]
     assert report.slowest_rank == "rank 1"
     assert report.findings[0] == (
-        "rank 1 holds the others up: it comes last to 2 collectives, in which each of the others waits 8.000 ms in all "
+        "rank 1 holds the others up: it comes last to 2 collectives, in which each of the others waits 8.00 ms in all "
         "(36.4 % of the time, 100 % of all waiting)"
     )
     [row] = report.collectives

@@ -48,6 +48,22 @@ def test_a_gap_is_the_host_s_if_the_launch_began_after_the_stream_was_empty():
     )
 
 
+def test_idle_time_in_steps_is_told_where_much_of_the_time_is_in_none():
+    found = report(
+        draw("""
+            host main | M0------            M1------
+            host main | L1                  L2   L3
+            gpu0 s7   |  K1------           K2-  K3-
+        """)
+    )
+
+    # From 1 to 28.  The first step lasts until its kernel ends: the steps hold 1 to 9, all busy, and 20 to 28, 6 busy.
+    assert found.findings[:2] == (
+        "the device stands idle for 48.1 % of the time from first to last work",
+        "in the steps, which are 59.3 % of that time, it is 12.5 %: only that makes steps longer",
+    )
+
+
 def test_the_longest_gaps_say_when_and_between_what():
     found = report(
         draw("""

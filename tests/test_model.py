@@ -172,6 +172,25 @@ def test_names_places_and_extent() -> None:
     assert TraceBuilder("vm").build().span_ps() == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("tf_compute/17", "tf_compute/17"),
+        ("tf_compute/-1927060610", "tf_compute/2367906686"),
+        ("py_xla_execute/-4106831565636175816", "py_xla_execute/14339912508073375800"),
+        ("thread -549452224 (python)", "thread 3745515072 (python)"),
+        ("a-13/b", "a-13/b"),
+        ("thread -99999999999999999999", "thread -99999999999999999999"),
+    ],
+)
+def test_a_threads_number_has_no_sign_on_its_label(name: str, label: str) -> None:
+    builder = TraceBuilder("host")
+    builder.line(builder.plane("/host:CPU"), name).event("x", 0, 1)
+    trace = builder.build()
+
+    assert (trace.line_name(0), trace.line_label(0)) == (name, label)
+
+
 def test_stats_of_one_plane_and_of_one_event() -> None:
     trace = small().build()
 

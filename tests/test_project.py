@@ -126,12 +126,19 @@ def checkout(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def node(monkeypatch):
+    """The machine has a Node.js."""
+    monkeypatch.setattr(frontend, "node_of_machine", lambda: frontend.Node("node", ["npm"]))
+
+
 def installs(checkout: Path) -> list[str]:
     """What pip was asked for so far, as the text behind the checkout's path."""
     calls = (checkout / "calls").read_text().splitlines()
     return [call.partition(f"--editable {checkout}")[2] for call in calls]
 
 
+@pytest.mark.usefixtures("node")
 def test_set_up_installs_once_and_adds_what_another_purpose_needs(checkout):
     asked = [bootstrap.set_up(purpose, None, checkout) for purpose in ("demo", "demo", "test", "demo", "lint", "bench")]
 
@@ -139,6 +146,7 @@ def test_set_up_installs_once_and_adds_what_another_purpose_needs(checkout):
     assert installs(checkout) == ["", "[dev,docs,test]", "[bench,dev,docs,test]"]
 
 
+@pytest.mark.usefixtures("node")
 def test_set_up_installs_again_when_pyproject_changed(checkout):
     bootstrap.set_up("test", None, checkout)
     (checkout / "pyproject.toml").write_text("two")

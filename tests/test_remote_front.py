@@ -128,8 +128,16 @@ def _no_files(listener: socket.socket) -> None:
     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
-def test_a_front_that_closes_lets_an_answer_out():
-    native = Reverser()
+class Threadless(Reverser):
+    """Wants a thread when it stops, as gRPC's server does, where no more are to be had."""
+
+    def stop(self, grace: float | None) -> threading.Event:
+        super().stop(grace)
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+
+@pytest.mark.parametrize("native", [Reverser(), Threadless()], ids=["with threads", "without"])
+def test_a_front_that_closes_lets_an_answer_out(native):
     found = Front(listen("127.0.0.1", 0), native.start)
     found.start()
     with connected(found) as client:

@@ -61,7 +61,7 @@ def test_a_wait_is_told_by_call_op_and_line():
         ("cudaStreamSynchronize", None, "explicit", line, 1, 0.5, 1000, 1000),
     ]
     assert found.findings == (
-        "the host waits for a device 4 times, 2.0 times a step, 10.000 ms in all; in steps 38.5 % of their time",
+        "the host waits for a device 4 times, 2.0 times a step, 10.00 ms in all; in steps 38.5 % of their time",
         "a value is read out of a tensor 2 times, 1.0 times a step; 2 of these wait for a device",
     )
 

@@ -309,7 +309,7 @@ def test_devices_come_first_and_the_thread_with_the_steps_leads_the_host():
     assert tree(trace) == [
         "device GPU 0 /1", *device, "device GPU 1 /1", *device,
         "host Host threads /5", "  thread python3 *", "  thread busy",
-        "  pool pool /3", "    thread pool -13", "    thread pool 12", "    thread pool 11",
+        "  pool pool /3", "    thread pool 4294967283", "    thread pool 12", "    thread pool 11",
     ]  # fmt: skip
     assert groups_of(trace)[2].empty == ("idle",)
 

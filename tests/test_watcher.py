@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from stepscope.capture import report
 from stepscope.capture.auto.finders import FINDERS, MARKED, Source
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.auto.watcher import Watcher
@@ -41,6 +42,19 @@ def watch(fake_session):
 def steps(watcher: Watcher, *sources: Source) -> None:
     for source in sources:
         watcher.end(source)
+
+
+def test_a_framework_may_be_imported_where_no_more_threads_can_be_had(watch, monkeypatch):
+    def refuse(timer: threading.Timer) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Timer, "start", refuse)
+    watcher = watch()
+
+    watcher.framework_begins("torch")
+
+    assert "can't create new thread" in str(report.last_error())
+    assert watcher.active
 
 
 def test_steps_pass_then_steps_are_captured_then_the_program_goes_on(watch, fake_session):

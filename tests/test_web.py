@@ -22,6 +22,8 @@ from werkzeug.test import Client
 
 import stepscope
 from stepscope import api
+from stepscope.analysis.comparable import Side, side_of
+from stepscope.analysis.compare import compare as comparison
 from stepscope.analysis.registry import TOOLS
 from stepscope.export import SUFFIXES, pieces
 from stepscope.formats.session import HostFile
@@ -339,6 +341,26 @@ def test_exports_are_those_of_the_command_line(client, logdir):
     assert table.to_pylist() == report.to_arrow().to_pylist()
 
 
+def test_a_comparison_is_that_of_the_command_line(client, logdir):
+    two, drawn = (session_id(client, run) for run in ("two", "drawn"))
+    answer = client.get(f"/api/sessions/{drawn}/compare?with={two}&with_host=other&with_steps=1-2&steps=0-1").json
+    report = comparison(
+        side_of_steps(stepscope.load(logdir, run="two"), "other", "1-2"),
+        side_of_steps(stepscope.load(logdir, run="drawn"), None, "0-1"),
+    )
+
+    assert answer["report"] == json.loads(to_json(report))
+    tables = [at for at, section in enumerate(answer["sections"]) if section["title"] == "Ops"]
+    stream = client.get(f"/api/sessions/{drawn}/compare/tables/{tables[0]}.arrow?with={two}")
+    whole = client.get(f"/api/sessions/{drawn}/compare?with={two}").json["report"]
+    assert pa.ipc.open_stream(stream.data).read_all().num_rows == len(whole["rows"]) > 0
+
+
+def side_of_steps(profile: api.LoadedProfile, host: str | None, steps: str) -> Side:
+    """What a comparison asks of a session, for some hosts and steps of it."""
+    return side_of(profile.run, profile.path, lambda tool: profile.report(tool, host, steps))
+
+
 @pytest.mark.parametrize("form", ["perfetto", "chrome"])
 def test_the_trace_is_had_as_a_file_for_other_viewers(client, logdir, form):
     session = session_id(client, "two")
@@ -393,6 +415,10 @@ WRONG = [
     ("/api/sessions/{id}/tools/steps?steps=77", 400, "there is no step 77"),
     ("/api/sessions/{id}/tools/steps/tables/9.arrow", 404, "section 9 is no table"),
     ("/api/sessions/{id}/tools/steps.exe", 404, "there is no tool 'steps.exe'"),
+    ("/api/sessions/{id}/compare", 400, "this needs a session to compare with"),
+    ("/api/sessions/{id}/compare?with=nothing", 404, "there is no session 'nothing'"),
+    ("/api/sessions/{id}/compare?with={id}&host=nothing", 404, "there is no host 'nothing'"),
+    ("/api/sessions/{id}/compare/tables/99.arrow?with={id}", 404, "section 99 is no table"),
     ("/api/nothing", 404, "there is no file 'api/nothing'"),
     ("/api/capture/9", 404, "there is no capture '9'"),
 ]

@@ -43,11 +43,25 @@ export const other = signal<{ readonly id: string; readonly state: SessionState 
 export function otherAddress(tool: string): string | null {
   const now = other.value;
   if (!now || now.id !== otherId.value || now.state?.state !== "ready") return null;
-  const sameHost = now.id === sessionId.value ? host.value : null;
-  return address(toolAddress(now.id, tool), { host: sameHost, steps: otherSteps.value });
+  return address(toolAddress(now.id, tool), { host: otherHost(), steps: otherSteps.value });
+}
+
+/** The chosen host, if what is compared has one of that name; else all of its hosts. */
+function otherHost(): string | null {
+  const hosts = other.value?.state?.hosts ?? [];
+  return hosts.some((each) => each.name === host.value) ? host.value : null;
+}
+
+/** The address of both sides laid side by side; null while one of them is being read. */
+export function compareAddress(suffix = ""): string | null {
+  if (!isReady.value || !sessionId.value || !otherAddress("overview")) return null;
+  const path = `api/sessions/${encodeURIComponent(sessionId.value)}/compare${suffix}`;
+  return address(path, { host: host.value, steps: steps.value, with: otherId.value, with_host: otherHost(), with_steps: otherSteps.value });
 }
 
 const POLL_MS = 350;
+/** Once the first page is there, which of the others have something to show is asked less often. */
+const REST_MS = 1500;
 let polling = 0;
 let pollingOther = 0;
 
@@ -91,8 +105,9 @@ async function poll(id: string, wait = 0): Promise<void> {
   try {
     const state = await getJson<SessionState>(address(`api/sessions/${encodeURIComponent(id)}`, { wait: wait ? String(wait) : null }));
     if (sessionId.peek() !== id) return;
-    session.value = state;
+    if (JSON.stringify(state) !== JSON.stringify(session.peek())) session.value = state;
     if (state.state === "loading") polling = window.setTimeout(() => void poll(id, POLL_MS), wait ? asked + POLL_MS - performance.now() : 0);
+    else if (state.state === "ready" && state.tools.some((tool) => tool.has_data === null)) polling = window.setTimeout(() => void poll(id), REST_MS);
   } catch (error) {
     if (sessionId.peek() === id) sessionError.value = asApiError(error);
   }

@@ -8,7 +8,7 @@ const OF_TERMS = /^(bottleneck|part|category|cause|extra|waits_for|reason|verdic
 /** Terms beside the categories of step time; a category may as well be the type of an op, which nothing is done to. */
 const TERMS = new Set([
   ...["device_communication", "device_copy", "kernel_gap", "launch_delay", "host_communication", "device_wait"],
-  ...["read_on_demand", "read_in_advance", "host_wait", "kernel_wait"],
+  ...["read_on_demand", "read_in_advance", "host_wait", "kernel_wait", "between_steps"],
 ]);
 
 /** `device_compute` as `Device compute`, as the legends call it. */

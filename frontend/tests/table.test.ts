@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Field } from "../src/api";
 import { fromRows, nextSort, parseSort, shownFields, toCsv, toTsv, viewOf } from "../src/table/model";
-import { roomFor, share, wishes } from "../src/table/widths";
+import { fittingIn, roomFor, share, wishes } from "../src/table/widths";
 import { sentence, tailOf } from "../src/ui/basics";
 import { cellText } from "../src/format";
 
@@ -63,6 +63,16 @@ describe("out of the page", () => {
 });
 
 describe("widths", () => {
+  it.each([
+    [1000, 5],
+    [500, 5],
+    [499, 4],
+    [310, 3],
+    [100, 3],
+  ])("in %i pixels fit %i columns of at least 100", (available, count) => {
+    expect(fittingIn(Array(5).fill({ least: 100, most: 300 }), available)).toBe(count);
+  });
+
   it("fill what is available, and give numbers what they need", () => {
     const formats = FIELDS.map((field) => (value: Parameters<typeof cellText>[0]) => cellText(value, field.unit));
     const wanted = wishes(DATA, FIELDS, formats, (text, bold) => text.length * (bold ? 7.5 : 7));

@@ -5,6 +5,7 @@ import { closestStep, longestOps } from "../src/pages/examples";
 import { icicle, pathTo, type ModuleRow } from "../src/pages/icicle";
 import { shapesText, shortKernel, shortPath } from "../src/pages/names";
 import { whole } from "../src/pages/sections";
+import { betweenSteps } from "../src/pages/StepBar";
 import { parseHash } from "../src/router";
 
 const module = (id: number, parent: number | null, name: string, device_us: number, device_self_us = device_us): ModuleRow => ({ id, parent, module: name, calls: 1, host_us: 1, host_self_us: 1, device_us, device_self_us });
@@ -115,5 +116,20 @@ describe("a stage of the input", () => {
       ["preprocessing", "Batch"],
       ["enqueue", "Copy"],
     ]);
+  });
+});
+
+describe("the time between steps", () => {
+  it.each([
+    [11.19, 63.5, 19.468],
+    [10, 50, 10],
+    [10, 1.9, null],
+    [10, null, null],
+    [null, 50, null],
+    [10, 100, null],
+  ])("of steps of %o ms that are %o %% apart is %o ms", (mean, share, expected) => {
+    const found = betweenSteps(mean, share);
+    if (expected === null) expect(found).toBeNull();
+    else expect(found).toBeCloseTo(expected, 2);
   });
 });

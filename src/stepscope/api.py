@@ -106,12 +106,11 @@ def compare(
 
 def _side(profile: LoadedProfile, host: str | None, steps: StepRange | str | None) -> Side:
     """What a comparison asks of a session."""
-    from stepscope.analysis.comparable import TOOLS_ASKED, Side
+    from stepscope.analysis.comparable import TOOLS_ASKED, side_of
 
     if steps is None:
         profile.prepare(TOOLS_ASKED.values(), host)
-    answers: dict[str, Any] = {part: profile.report(tool, host, steps) for part, tool in TOOLS_ASKED.items()}
-    return Side(run=profile.run, path=profile.path, **answers)
+    return side_of(profile.run, profile.path, lambda tool: profile.report(tool, host, steps))
 
 
 class LoadedProfile:

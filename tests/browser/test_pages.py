@@ -125,7 +125,7 @@ def test_the_start_page_says_what_the_command_line_says(page, page_server, corpu
     show(page, page_server, "overview", profile)
 
     parts = page.eval_on_selector_all(
-        ".step-bar .legend li",
+        ".step-bar .legend li[data-category]",
         "all => Object.fromEntries(all.map(each => [each.dataset.category, each.dataset.value]))",
     )
     assert {name: float(value) for name, value in parts.items()} == {
@@ -165,10 +165,31 @@ def test_tables_and_their_csv_hold_what_the_command_line_says(page, page_server,
     for cell, row in zip(cells, rows, strict=True):
         assert set(cell) <= set(row)
         assert [name for name in cell if not same(cell[name], row[name])] == []
+    columns = page.eval_on_selector_all(
+        f"[data-table='{table}'] .grid-head button", "all => all.map(each => each.dataset.hintTitle.split(' ')[0])"
+    )
+    assert set(columns) <= set(cells[0])  # which holds those too for which there is no room
     for texts, row in zip(shown_rows(page, table), rows, strict=False):
-        for text, name in zip(texts, cells[0], strict=True):
+        for text, name in zip(texts, columns, strict=True):
             if isinstance(row[name], float) and not name.endswith("bytes"):
                 assert rounds_to(text, row[name]), (name, text, row[name])
+
+
+@pytest.mark.parametrize(("tool", "table"), [("kernel-stats", "kernels"), ("op-stats", "ops")])
+def test_a_table_shows_the_columns_that_there_is_room_for_and_gives_all(page, page_server, corpus, tool, table):
+    page.set_viewport_size({"width": 1280, "height": 900})
+    show(page, page_server, tool, TORCH)
+    grid = page.locator(f"[data-table='{table}'] .grid")
+    widths = grid.evaluate("each => [each.scrollWidth, each.clientWidth]")
+    heads = grid.get_by_role("columnheader").count()
+    button = page.locator(f"[data-table='{table}']").get_by_role("button", name="Choose columns")
+
+    assert widths[0] <= widths[1]
+    assert heads >= 7
+    left = int(re.search(r"\((\d+) more\)", button.inner_text())[1])
+    assert len(downloaded(page, table)[0]) >= heads + left
+    page.set_viewport_size({"width": 2560, "height": 900})
+    expect(grid.get_by_role("columnheader")).to_have_count(heads + left)
 
 
 def test_memory_over_time_and_its_peak_are_the_command_lines(page, page_server, corpus, capsys):

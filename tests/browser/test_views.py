@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import urllib.parse
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from playwright.sync_api import expect
 from test_pages import CORPUS, TF, TORCH, downloaded, said, same, show, shown_rows
 
 from stepscope.analysis.registry import TOOLS
+from stepscope.cli.main import run
 from stepscope.model import EventKind, HostTrace, LineKind, TraceBuilder
 
 QWEN, RANKS, WORKERS4 = "torch-h100-qwen", "torch-multirank", "torch-v100-resnet50-workers4"
@@ -225,31 +227,41 @@ def test_distributed_bars_are_the_spans_of_the_ranks(page, page_server, corpus, 
 # -- comparison -------------------------------------------------------------------------------------------------------
 
 
-def per_step(report: dict[str, Any], key: str, measure: str, steps: int) -> dict[Any, float]:
-    totals: dict[Any, float] = {}
-    for row in report["rows"]:
-        totals[row[key]] = totals.get(row[key], 0.0) + row[measure] / steps
-    return totals
+# The page's table, the list of the command's JSON that it shows, and what names a row of it.
+OF_THE_COMMAND = {
+    "overview": ("breakdown", "category"),
+    "steps": ("spread", "step_time"),
+    "op-stats": ("rows", "name"),
+    "kernel-stats": ("kernels", "kernel"),
+    "memory-profile": ("memories", "memory"),
+}
 
 
-def test_kernels_of_two_sessions_are_compared_step_for_step(page, page_server, corpus, capsys):
-    sides = [page_server.logdir / name for name in (TORCH, WORKERS4)]
-    steps = [len(said(capsys, "overview", path)["steps"]) for path in sides]
-    mine, theirs = (
-        per_step(said(capsys, "kernel-stats", path), "kernel", "total_us", count)
-        for path, count in zip(sides, steps, strict=True)
-    )
-    show(page, page_server, "kernel-stats", TORCH, **{"with": page_server.session(WORKERS4)})
-    page.wait_for_selector("[data-table=compare] .grid-row")
-    rows = downloaded(page, "compare")
+def compared(capsys: pytest.CaptureFixture[str], before: str, after: str, *more: str) -> dict[str, Any]:
+    """What `stepscope compare` says, as JSON."""
+    capsys.readouterr()
+    assert run(["compare", before, after, "--format", "json", *more]) == 0
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return answer
 
-    assert {row["kernel"] for row in rows} == set(mine) | set(theirs)
-    for row in rows:
-        assert float(row["this"] or 0) == pytest.approx(mine.get(row["kernel"], 0))
-        assert float(row["other"] or 0) == pytest.approx(theirs.get(row["kernel"], 0))
-        assert float(row["difference"]) == pytest.approx(mine.get(row["kernel"], 0) - theirs.get(row["kernel"], 0))
-    sizes = [abs(float(row["difference"])) for row in rows]
-    assert sizes == sorted(sizes, reverse=True)
+
+@pytest.mark.parametrize("tool", OF_THE_COMMAND)
+def test_a_page_compares_as_the_command_does(page, page_server, corpus, capsys, tool):
+    before, after = (str(page_server.logdir / name) for name in (WORKERS4, TORCH))
+    told = compared(capsys, before, after)
+    show(page, page_server, tool, TORCH, **{"with": page_server.session(WORKERS4)})
+    rows = side_by_side(page)
+
+    expect(page.locator(".compare-line")).to_have_text(re.compile(re.escape(told["verdict_text"][5:20])))
+    assert page.locator(".compare-notes li").all_inner_texts() == [note[0].upper() + note[1:] for note in told["notes"]]
+    key, name = OF_THE_COMMAND[tool]
+    assert len(rows) == len(told[key]) > 0
+    for row, expected in zip(rows, told[key], strict=True):
+        texts = {name: str(expected[name])} if tool not in ("overview", "steps") else {}
+        shown = {column for column in row if column.startswith(("before", "after", "difference", "change"))}
+        assert len(shown) >= 4
+        assert [column for column in shown if not same(row[column], expected[column])] == []
+        assert {column: row[column] for column in texts} == texts
 
 
 def side_by_side(page: Any, name: str = "compare") -> list[dict[str, str]]:
@@ -303,7 +315,7 @@ def test_what_a_page_compares_is_all_of_its_report(page, page_server, corpus, ca
     overviews = [said(capsys, "overview", path) for path in sides]
     counts = [0 if report["steps_source"] == "none" else len(report["steps"]) for report in overviews]
     per_step = counts if is_total and all(counts) else [1, 1]
-    for side, path, steps in zip(("this", "other"), sides, per_step, strict=True):
+    for side, path, steps in zip(("after", "before"), sides, per_step, strict=True):
         shown = sum(float(row[side] or 0) for row in rows)
         assert shown > 0
         assert shown == pytest.approx(in_all(said(capsys, tool, path)) / steps)
@@ -337,23 +349,23 @@ def test_the_iterators_and_pipelines_of_two_sessions_are_compared(page, page_ser
     show(page, page_server, "tf-data", "slow-map", **{"with": page_server.session("quick-map")})
 
     iterators = side_by_side(page)
-    assert {row["iterator"]: (float(row["this"]), float(row["other"])) for row in iterators} == {
+    assert {row["iterator"]: (float(row["after"]), float(row["before"])) for row in iterators} == {
         node["name"]: (node["self_us"], other["self_us"])
         for node, other in zip(mine["graph"], theirs["graph"], strict=True)
         if node["self_us"] or other["self_us"]
     }
     (pipeline,) = side_by_side(page, "compare-2")
     steps = [len(said(capsys, "overview", path)["steps"]) for path in paths]
-    for side, report, count in zip(("this", "other"), (mine, theirs), steps, strict=True):
+    for side, report, count in zip(("after", "before"), (mine, theirs), steps, strict=True):
         assert float(pipeline[side]) == pytest.approx(report["pipelines"][0]["total_ms"] / count)
-    expect(page.locator(".compare-said")).to_contain_text("Bottleneck here: Map")
+    expect(page.locator(".compare-said")).to_contain_text("After: Map")
 
 
 def test_what_is_advised_of_two_sessions_is_compared(page, page_server, corpus, capsys):
     show(page, page_server, "advice", TORCH, **{"with": page_server.session(WORKERS4)})
     rows = side_by_side(page)
 
-    for side, name in (("this", TORCH), ("other", WORKERS4)):
+    for side, name in (("after", TORCH), ("before", WORKERS4)):
         saved: dict[str, float] = {}
         for advice in said(capsys, "advice", page_server.logdir / name)["advice"]:
             if advice["predicted_step_time_ms"] is not None:
@@ -361,7 +373,7 @@ def test_what_is_advised_of_two_sessions_is_compared(page, page_server, corpus, 
                 saved[kind] = max(saved.get(kind, 0), advice["step_time_ms"] - advice["predicted_step_time_ms"])
         shown = {row["advice"]: float(row[side]) for row in rows if row[side]}
         assert shown == pytest.approx({kind: ms for kind, ms in saved.items() if ms})
-    expect(page.locator(".compare-said").first).to_contain_text("here only: input python")
+    expect(page.locator(".compare-said").first).to_contain_text("before only: eager dispatch")
 
 
 def counting_trace(host: str, means: Mapping[str, float]) -> HostTrace:
@@ -381,7 +393,7 @@ def test_how_busy_the_machines_of_two_sessions_were_is_compared(page, page_serve
     store_profile(page_server.logdir, "calm", counting_trace("c", {"CPU machine %": 20.0}))
     show(page, page_server, "system", "busy", **{"with": page_server.session("calm")})
 
-    rows = {row["counter"]: (row["this"], row["other"]) for row in side_by_side(page)}
+    rows = {row["counter"]: (row["after"], row["before"]) for row in side_by_side(page)}
     assert rows == {"CPU machine": ("80", "20"), "GPU 0 power": ("300", "")}
     expect(page.locator(".comparison .bad, .comparison .good")).to_have_count(0)
     page.locator("[data-table=counters] .grid-row").first.click()
@@ -397,20 +409,8 @@ def test_the_timeline_says_that_it_compares_nothing(page, page_server):
     await_address(page, "#/timeline?", f"session={other}", f"with={page_server.session('drawn')}")
 
 
-def test_step_times_of_two_sessions_are_compared_by_their_spread(page, page_server, corpus, capsys):
-    show(page, page_server, "steps", TORCH, **{"with": page_server.session(WORKERS4)})
-    shown = {row["step_time"]: row for row in side_by_side(page)}
-
-    for side, name in (("this", TORCH), ("other", WORKERS4)):
-        times = said(capsys, "overview", page_server.logdir / name)["step_time_ms"]
-        told = {"mean": "mean", "standard deviation": "std", "shortest": "min", "longest": "max"}
-        assert {key: float(shown[row][side]) for row, key in told.items()} == pytest.approx(
-            {key: times[key] for key in told.values()}, abs=2e-3
-        )
-
-
 def test_a_comparison_stays_in_the_address_swaps_and_ends(page, page_server, corpus, capsys):
-    reports = [said(capsys, "overview", page_server.logdir / name) for name in (TORCH, WORKERS4)]
+    told = compared(capsys, *(str(page_server.logdir / name) for name in (WORKERS4, TORCH)))
     show(page, page_server, "overview", TORCH)
     page.get_by_role("button", name="Compare with").click()
     page.get_by_label("Search sessions").fill("workers4")
@@ -422,15 +422,15 @@ def test_a_comparison_stays_in_the_address_swaps_and_ends(page, page_server, cor
             ".comparison .stacked-total", "all => all.map(e => parseFloat(e.dataset.hintValue))"
         )
 
-    sums = [sum(report["breakdown_ms"].values()) for report in reports]
-    assert totals() == pytest.approx(sums)
+    sums = [told[side]["mean_ms"] for side in ("before", "after")]
+    assert totals() == pytest.approx(sums, rel=1e-3)
     expect(page.locator(".comparison .cell.bad, .comparison .cell.good").first).to_be_visible()
     page.reload()
     settle(page)
     page.locator(".comparison").get_by_role("link", name="Swap").click()
     await_address(page, "#/overview?", f"with={page_server.session(TORCH)}")
     settle(page)
-    assert totals() == pytest.approx(sums[::-1])
+    assert totals() == pytest.approx(sums[::-1], rel=1e-3)
     page.keyboard.press("g")
     page.keyboard.press("o")
     await_address(page, "#/op-stats?")
@@ -466,14 +466,16 @@ def test_terms_are_in_words_and_their_csv_as_the_report_has_them(page, page_serv
 
 
 def test_steps_of_one_session_are_compared(page, page_server, corpus, capsys):
-    path = page_server.logdir / TORCH
-    mean, other = (
-        said(capsys, "overview", path, "--steps", steps)["step_time_ms"]["mean"] for steps in ("5-6", "9-10")
-    )
     session = page_server.session(TORCH)
     show(page, page_server, "overview", TORCH, steps="5-6", withSteps="9-10", **{"with": session})
+    page.locator(".comparison .stacked").wait_for()
+    shown = [(row["before_ms"], row["after_ms"]) for row in side_by_side(page) if row["category"] == "Input"]
 
-    expect(page.locator(".compare-line span").first).to_have_attribute("data-hint-value", f"{mean} ms, {other} ms")
+    means = [
+        said(capsys, "overview", page_server.logdir / TORCH, "--steps", steps)["breakdown_ms"]["input"]
+        for steps in ("9-10", "5-6")
+    ]
+    assert [tuple(map(float, row)) for row in shown] == [pytest.approx(tuple(means))]
 
 
 def test_every_page_shows_its_comparison_however_many_were_looked_at_before(page, page_server):

@@ -31,6 +31,9 @@ export interface Part {
 
 export const CATEGORY_PARTS: readonly Part[] = CATEGORIES.map((category) => ({ key: category, label: CATEGORY_LABEL[category], colour: CATEGORY_COLOUR[category] }));
 
+/** What a comparison counts beside the categories: no step lasts, so it is lighter than what any step does. */
+export const BETWEEN_PART: Part = { key: "between_steps", label: "Between steps", colour: "#c9ced6" };
+
 export interface ColumnsLook {
   readonly palette: Palette;
   /** What the columns are made of, from the bottom; the categories of step time if not given. */

@@ -105,11 +105,12 @@ export function inkOn(colour: string): string {
  */
 export function shades(categories: readonly Category[], surface: string): string[] {
   const count = new Map<Category, number>();
+  // On a dark page a shade vanishes sooner.
+  const [step, most] = luminance(surface) < 0.2 ? [0.09, 0.5] : [0.13, 0.72];
   return categories.map((category) => {
     const index = count.get(category) ?? 0;
     count.set(category, index + 1);
-    const step = Math.min(0.72, index * 0.13);
-    return mix(CATEGORY_COLOUR[category], surface, index === 0 ? 0 : step);
+    return mix(CATEGORY_COLOUR[category], surface, Math.min(most, index * step));
   });
 }
 

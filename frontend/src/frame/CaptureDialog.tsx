@@ -114,7 +114,7 @@ function Fields({ form, onChange, error }: FieldsProps) {
         <small>Host and port of each job that runs a profiler server (stepscope.server.start, tf.profiler.experimental.server.start, jax.profiler.start_server), with commas or on lines of their own</small>
       </label>
       {number("duration_ms", "Duration, ms", "long enough for a few steps")}
-      {number("delay_ms", "Delay, ms", "until all workers begin together; empty: chosen")}
+      {number("delay_ms", "Delay, ms", "until all workers begin together; empty: as long as they need")}
       {number("retries", "Retries", "for a worker that is busy or has no events")}
       {(Object.keys(LEVELS) as (keyof typeof LEVELS)[]).map((key) => (
         <label class="field" key={key}>

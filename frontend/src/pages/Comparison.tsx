@@ -1,38 +1,35 @@
 /** The card on top of a page that shows how the session differs from another one. */
 import { useMemo } from "preact/hooks";
-import { ApiError, useResource, type Report, type ToolAnswer } from "../api";
-import { CATEGORY_PARTS } from "../charts/steps";
+import { ApiError, tableTitled, useResource, type Report, type Resource, type Section, type ToolAnswer } from "../api";
+import { BETWEEN_PART, CATEGORY_PARTS } from "../charts/steps";
 import { otherName, stopComparing } from "../frame/ComparePicker";
-import { duration, percent } from "../format";
 import { linkTo } from "../router";
-import { answerAddress, other, otherAddress, otherId, otherSteps, sessionId, sessionInfo, shortRun, steps } from "../session";
+import { answerAddress, compareAddress, other, otherAddress, otherId, otherSteps, sessionId, sessionInfo, shortRun, steps } from "../session";
+import type { TableData } from "../table/model";
+import { useRows } from "../table/rows";
 import { Table } from "../table/Table";
 import { tools } from "../tools";
-import { Card, Failed, Loading } from "../ui/basics";
+import { Card, Failed, Loading, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { StackedBars } from "./Bars";
-import { comparablesOf, type Comparable } from "./comparable";
-import { compared, isBeyondNoise, toneOf, type StepCounts } from "./compare";
+import { comparablesOf, isCompared, OF_COMMAND, type Comparable } from "./comparable";
+import { compared, toneOf, type StepCounts } from "./compare";
 import { counterName, shapesText, shortKernel, shortPath } from "./names";
-import type { OverviewReport } from "./reports";
+import type { CompareReport, OverviewReport } from "./reports";
 
 export function Comparison({ tool, answer }: { tool: string; answer: ToolAnswer }) {
-  const specs = comparablesOf(tool);
-  const able = specs.length > 0;
-  const found = useResource<ToolAnswer>(able ? otherAddress(tool) : null);
-  const mine = useResource<ToolAnswer<OverviewReport>>(able ? answerAddress("overview") : null);
-  const theirs = useResource<ToolAnswer<OverviewReport>>(able ? otherAddress("overview") : null);
+  const able = isCompared(tool);
+  const found = useResource<ToolAnswer<CompareReport>>(able ? compareAddress() : null);
   const failed = other.value?.error ?? unreadable() ?? (found.state === "failed" ? found.error : null);
-  const ready = found.state === "ready" && mine.state === "ready" && theirs.state === "ready";
   return (
-    <Card title={`Compared with ${otherName()}`} class="comparison table-card" actions={<Actions />}>
+    <Card title={`Compared with ${otherName()}`} note={able ? "which is before; the open session is after" : ""} class="comparison table-card" actions={<Actions />}>
       {!able && <Elsewhere />}
       {able && failed && <Failed error={failed} />}
-      {able && !failed && !ready && <Loading what={`Reading ${otherName()}`} />}
-      {able && ready && (
+      {able && !failed && found.state !== "ready" && <Loading what={`Reading ${otherName()}`} />}
+      {able && !failed && found.state === "ready" && (
         <>
-          <StepTimeLine overviews={[mine.data.report, theirs.data.report]} />
-          {found.data.missing ? <p class="muted">The other has nothing for this page.</p> : specs.map((spec, at) => <Difference key={spec.measure} id={at ? `compare-${at + 1}` : "compare"} tool={tool} spec={spec} mine={answer.report} theirs={found.data.report} overviews={[mine.data.report, theirs.data.report]} />)}
+          <Verdict report={found.data.report} />
+          {tool in OF_COMMAND ? <OfCommand tool={tool} {...found.data} /> : <OfPage tool={tool} answer={answer} />}
         </>
       )}
     </Card>
@@ -65,7 +62,7 @@ function currentTool(): string {
 }
 
 function Elsewhere() {
-  const able = tools.value.filter((tool) => comparablesOf(tool.name).length > 0);
+  const able = tools.value.filter((tool) => isCompared(tool.name));
   return (
     <p class="muted">
       This page shows the open session alone. Compared are:{" "}
@@ -79,27 +76,147 @@ function Elsewhere() {
   );
 }
 
-interface DifferenceProps {
-  id: string;
-  tool: string;
-  spec: Comparable;
-  mine: Report;
-  theirs: Report;
-  overviews: readonly [OverviewReport, OverviewReport];
+const TONES = { faster: "better", slower: "worse", within_noise: "muted", unknown: "muted" };
+
+/** The sentence of `stepscope compare`, and what speaks against comparing the two at all. */
+function Verdict({ report }: { report: CompareReport }) {
+  const [head, rest] = cut(report.verdict_text.replace(" -> ", " → "));
+  const width = report.uncertainty_ms === null ? "" : ` ± ${report.uncertainty_ms}`;
+  const value = report.difference_ms === null ? "" : `${report.difference_ms}${width} ms`;
+  const keep = [...report.notes, ...report.warnings.filter((text) => text.startsWith("before: "))];
+  return (
+    <>
+      <p class="compare-line">
+        <strong class={TONES[report.verdict]} tabIndex={0} {...hint("Change of the mean step time", "from the begin of a step to the begin of the next, after less before; ± is half of the 95 % interval of the difference (Welch), and what is no larger than that is within the noise", value)}>
+          {sentence(head)}
+        </strong>
+        {rest}
+      </p>
+      {keep.length > 0 && (
+        <ul class="compare-notes" aria-label="To keep in mind">
+          {keep.map((text) => (
+            <li key={text}>{sentence(text)}</li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+/** `20.6 % faster (178 → 141 ms, ±26.6): ...` as its first words and the others. */
+function cut(text: string): [string, string] {
+  const at = text.search(/[:(]/);
+  if (at < 0) return [text, ""];
+  const end = text[at] === "(" ? at - 1 : at;
+  return [text.slice(0, end), text.slice(end)];
 }
 
 const TEXTS = { counter: counterName, kernel: shortKernel, call_site: shortPath, input_shapes: shapesText, kernels: (text: string) => text.split(CHAIN).map(shortKernel).join(CHAIN) };
 /** Between the kernels of a sequence. */
 const CHAIN = " -> ";
-const OF_DIFFERENCE = ["difference", "change_percent"];
-const LABELS = { this: "This", other: "Other", change_percent: "Change", this_count: "This, count", other_count: "Other, count" };
+const DIFFERENCES = ["difference", "difference_ms", "difference_bytes", "change_percent"];
+const LABELS = { change_percent: "Change", before_count: "Count before", after_count: "Count after", before_calls: "Calls before", after_calls: "Calls after" };
 
-function Difference({ id, tool, spec, mine, theirs, overviews }: DifferenceProps) {
-  const counts = stepCounts(overviews);
+/** What `stepscope compare` lays side by side for this page. */
+function OfCommand({ tool, report, sections }: { tool: string; report: CompareReport; sections: readonly Section[] }) {
+  const section = tableTitled(sections, OF_COMMAND[tool] as string);
+  const rows = useRows(section, compareAddress);
+  if (!section) return <p class="muted">Neither side has anything to compare here.</p>;
+  return (
+    <>
+      {tool === "overview" && <TwoBars report={report} />}
+      {rows.state === "loading" && <Loading what={`Fetching ${section.row_count.toLocaleString("en-US")} rows`} />}
+      {rows.state === "failed" && <Failed error={rows.error} />}
+      {rows.state === "ready" && hasOneSide(rows.data) && <p class="muted">{NOTHING}</p>}
+      {rows.state === "ready" && <Sides id="compare" title={section.title} data={rows.data} columns={columnsOf(rows.data)} isNeutral={report.verdict === "within_noise" && tool !== "memory-profile"} />}
+    </>
+  );
+}
+
+const LAST = ["type", "status"];
+
+/** The numbers before what they repeat: that only one side has a row is seen from its unknown value. */
+function columnsOf({ fields }: TableData): string[] {
+  const names = fields.map((field) => field.name).filter((name) => name !== "meaning");
+  return [...names.filter((name) => !LAST.includes(name)), ...names.filter((name) => LAST.includes(name))];
+}
+
+const NOTHING = "The other has nothing for this page.";
+
+/** True if the session that the open one is compared with has none of the rows. */
+function hasOneSide({ fields, columns }: TableData): boolean {
+  const before = fields.find((field) => field.name.startsWith("before"));
+  return before !== undefined && (columns[before.name] ?? []).every((value) => value === null);
+}
+
+interface SidesProps {
+  id: string;
+  title: string;
+  data: TableData;
+  columns: readonly string[];
+  /** More of it is neither good nor bad. */
+  isNeutral?: boolean;
+}
+
+function Sides({ id, title, data, columns, isNeutral = false }: SidesProps) {
+  const few = data.rowCount <= 12;
+  return (
+    <Table
+      id={id}
+      title={`${title}, compared with ${otherName()}`}
+      data={data}
+      texts={TEXTS}
+      labels={LABELS}
+      columns={columns}
+      signed={DIFFERENCES}
+      plain={few}
+      height={few ? "all" : "short"}
+      tone={(row, field) => (!isNeutral && DIFFERENCES.includes(field) && data.columns[field]?.[row] !== null ? toneOf(data, row) : null)}
+      empty="neither side has anything to compare"
+    />
+  );
+}
+
+/** What the page's own report has on both sides. */
+function OfPage({ tool, answer }: { tool: string; answer: ToolAnswer }) {
+  const theirs = useResource<ToolAnswer>(otherAddress(tool));
+  const counts = useStepCounts();
+  const waiting: readonly Resource<unknown>[] = [theirs, ...counts.asked];
+  const failed = waiting.find((each) => each.state === "failed");
+  if (failed?.state === "failed") return <Failed error={failed.error} />;
+  if (theirs.state !== "ready" || waiting.some((each) => each.state === "loading")) return <Loading what={`Reading ${otherName()}`} />;
+  if (theirs.data.missing) return <p class="muted">{NOTHING}</p>;
+  const { report } = theirs.data;
+  return (
+    <>
+      {comparablesOf(tool).map((spec, at) => (
+        <Difference key={spec.measure} id={at ? `compare-${at + 1}` : "compare"} spec={spec} mine={answer.report} theirs={report} counts={counts.both} />
+      ))}
+    </>
+  );
+}
+
+/** How many steps the totals of both sides are of; null where one has none. */
+function useStepCounts(): { both: StepCounts | null; asked: readonly Resource<ToolAnswer<OverviewReport>>[] } {
+  const asked = [useResource<ToolAnswer<OverviewReport>>(answerAddress("overview")), useResource<ToolAnswer<OverviewReport>>(otherAddress("overview"))] as const;
+  const [mine, theirs] = asked.map((each) => (each.state === "ready" && each.data.report.steps_source !== "none" ? (each.data.report.steps?.length ?? 0) : 0)) as [number, number];
+  const both = useMemo(() => (mine > 0 && theirs > 0 ? { mine, theirs } : null), [mine, theirs]);
+  return { both, asked };
+}
+
+interface DifferenceProps {
+  id: string;
+  spec: Comparable;
+  mine: Report;
+  theirs: Report;
+  counts: StepCounts | null;
+}
+
+function Difference({ id, spec, mine, theirs, counts }: DifferenceProps) {
   const data = useMemo(() => {
     const sides = [spec.rows(mine), spec.rows(theirs)] as const;
     return sides[0] && sides[1] ? compared(spec, sides[0], sides[1], counts) : null;
-  }, [spec, mine, theirs, counts?.mine, counts?.theirs]);
+  }, [spec, mine, theirs, counts]);
   if (!data) return <p class="muted">One of them has more rows than are laid side by side here. Choose fewer steps, or compare the exports.</p>;
   return (
     <>
@@ -109,57 +226,28 @@ function Difference({ id, tool, spec, mine, theirs, overviews }: DifferenceProps
         </p>
       ))}
       {spec.title && <h3 class="compare-title">{spec.title}</h3>}
-      {tool === "overview" && <TwoBars overviews={overviews} />}
-      {spec.isTotal && <p class="muted compare-note">{counts ? `Per step: totals over ${counts.mine} and ${counts.theirs} steps` : "Totals of the captures: no steps are known on one side, so that a longer capture has more of everything"}</p>}
-      <Table
+      {spec.isTotal && <p class="muted compare-note">{counts ? `Per step: totals over ${counts.theirs} steps before and ${counts.mine} after` : "Totals of the captures: no steps are known on one side, so that a longer capture has more of everything"}</p>}
+      <Sides
         id={id}
-        title={`${spec.title ?? "Compared"} with ${otherName()}`}
+        title={spec.title ?? "Compared"}
         data={data}
-        texts={TEXTS}
-        labels={LABELS}
         columns={data.fields.filter((field) => !spec.keys.includes(field.name) || data.columns[field.name]?.some((value) => value !== null)).map((field) => field.name)}
-        signed={OF_DIFFERENCE}
-        plain={data.rowCount <= 12}
-        height={data.rowCount <= 12 ? "all" : "short"}
-        tone={(row, field) => (!spec.isNeutral && OF_DIFFERENCE.includes(field) && data.columns[field]?.[row] !== null ? toneOf(data, row) : null)}
-        empty="neither side has anything to compare"
+        isNeutral={spec.isNeutral ?? false}
       />
     </>
   );
 }
 
-function stepCounts([mine, theirs]: readonly [OverviewReport, OverviewReport]): StepCounts | null {
-  const count = (report: OverviewReport) => (report.steps_source === "none" ? 0 : (report.steps?.length ?? 0));
-  const [a, b] = [count(mine), count(theirs)];
-  return a > 0 && b > 0 ? { mine: a, theirs: b } : null;
-}
-
-function StepTimeLine({ overviews: [mine, theirs] }: { overviews: readonly [OverviewReport, OverviewReport] }) {
-  const [a, b] = [mine.step_time_ms, theirs.step_time_ms];
-  if (a.mean === null || b.mean === null) return null;
-  const change = (100 * (a.mean - b.mean)) / b.mean;
-  const beyond = isBeyondNoise(a, b);
-  const tone = beyond === false ? "muted" : change > 0 ? "worse" : "better";
-  return (
-    <p class="compare-line">
-      <span data-hint-title="Mean step time" data-hint="of the complete steps, this and the other" data-hint-value={`${a.mean} ms, ${b.mean} ms`} tabIndex={0}>
-        {duration(a.mean)} against {duration(b.mean)} a step
-      </span>{" "}
-      <strong class={tone} tabIndex={0} {...hint("Change of the mean step time", "this less the other, as a share of the other; it counts as beyond noise if it is more than two standard errors of the steps' scatter", `${change} %`)}>{`${change > 0 ? "+" : ""}${percent(change)}`}</strong>{" "}
-      {beyond === false && <span class="muted">within the scatter of the steps</span>}
-    </p>
-  );
-}
-
-function TwoBars({ overviews: [mine, theirs] }: { overviews: readonly [OverviewReport, OverviewReport] }) {
-  const parts = CATEGORY_PARTS.map((part) => ({ ...part, doc: "time of the category in the mean step" }));
+function TwoBars({ report }: { report: CompareReport }) {
+  const parts = [...CATEGORY_PARTS, BETWEEN_PART].map((part) => ({ ...part, doc: String(report.breakdown.find((row) => row.category === part.key)?.["meaning"] ?? "") }));
+  const side = (name: "before_ms" | "after_ms") => Object.fromEntries(report.breakdown.map((row) => [row.category, row[name] ?? 0]));
   return (
     <StackedBars
       label="The mean step of both"
       parts={parts}
       rows={[
-        { key: "this", label: "This", note: shortRun(sessionInfo.value?.run ?? ""), parts: mine.breakdown_ms },
-        { key: "other", label: "Other", note: otherName(), parts: theirs.breakdown_ms },
+        { key: "before", label: "Before", note: otherName(), parts: side("before_ms") },
+        { key: "after", label: "After", note: shortRun(sessionInfo.value?.run ?? ""), parts: side("after_ms") },
       ]}
     />
   );

@@ -31,9 +31,10 @@ export default function KernelsPage() {
   return <ToolPage<KernelReport> tool="kernel-stats">{(answer) => <Kernels {...answer} />}</ToolPage>;
 }
 
+/** What matters first: a narrow window shows only as many as it has room for. */
 const COLUMNS = [
-  ...["rank", "kernel", "op", "occurrences", "total_us", "total_percent", "avg_us", "min_us", "max_us"],
-  ...["registers_per_thread", "shared_memory_bytes", "block_dim", "grid_dim", "occupancy_percent", "tensor_core_eligible", "uses_tensor_core"],
+  ...["rank", "kernel", "op", "occurrences", "total_us", "total_percent", "avg_us", "uses_tensor_core", "occupancy_percent", "min_us", "max_us"],
+  ...["tensor_core_eligible", "registers_per_thread", "shared_memory_bytes", "block_dim", "grid_dim"],
 ];
 
 const LABELS = {

@@ -9,6 +9,7 @@ import { intervalInTimeline } from "../links";
 import { route, setParams } from "../router";
 import type { TableData } from "../table/model";
 import type { RowLink } from "../table/RowDetails";
+import { answerAddress } from "../session";
 import { useRows, type Rows } from "../table/rows";
 import { Table } from "../table/Table";
 import { Card, Failed, Figure, Loading, Segmented } from "../ui/basics";
@@ -267,7 +268,7 @@ const ITS_NAME = ["memory", "host"];
 
 /** The rows of one memory out of the table of all, without the columns that name it. */
 function useOwnRows(section: TableSection | null, memory: Memory | undefined): Rows {
-  const all = useRows(section, "memory-profile");
+  const all = useRows(section, (suffix) => answerAddress("memory-profile", suffix));
   return useMemo(() => {
     if (all.state !== "ready" || !memory) return all;
     const { columns, rowCount, fields } = all.data;

@@ -1,4 +1,5 @@
 /** The mean step as one horizontal bar, with its times written in or below. */
+import { BETWEEN_PART } from "../charts/steps";
 import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL, inkOn, type Category } from "../design/colours";
 import { duration, percent } from "../format";
 import { linkTo } from "../router";
@@ -22,10 +23,21 @@ interface StepBarProps {
   breakdown: Readonly<Record<string, number>>;
   meaning: Readonly<Record<string, string>>;
   steps: readonly GraphStep[];
+  /** From a step's end to the begin of the next, if that is worth telling. */
+  between_ms: number | null;
+}
+
+/** Below this share of the time from step to step, what lies between steps is not told. */
+const WORTH_PERCENT = 2;
+
+/** The mean time from a step's end to the begin of the next; null where it is unknown or next to nothing. */
+export function betweenSteps(mean_ms: number | null, share: number | null | undefined): number | null {
+  if (mean_ms === null || share === null || share === undefined || share < WORTH_PERCENT || share >= 100) return null;
+  return (mean_ms * share) / (100 - share);
 }
 
 /** The parts lead to the timeline, their names below to the rows of all steps. */
-export function StepBar({ breakdown, meaning, steps }: StepBarProps) {
+export function StepBar({ breakdown, meaning, steps, between_ms }: StepBarProps) {
   const parts = partsOf(breakdown);
   if (!parts.length) return null;
   return (
@@ -34,6 +46,11 @@ export function StepBar({ breakdown, meaning, steps }: StepBarProps) {
         {parts.map((part) => (
           <BarPart key={part.category} part={part} meaning={meaning[part.category] ?? ""} place={closestStep(steps, part.category, part.ms)} />
         ))}
+        {between_ms !== null && (
+          <span class="step-bar-part" tabIndex={0} style={{ flexGrow: between_ms, background: BETWEEN_PART.colour, color: inkOn(BETWEEN_PART.colour) }} {...hint(BETWEEN_PART.label, BETWEEN, `${between_ms} ms`)}>
+            {between_ms >= 0.09 * parts.reduce((sum, part) => sum + part.ms, between_ms) && <span>{duration(between_ms)}</span>}
+          </span>
+        )}
       </div>
       <ul class="legend">
         {[...parts]
@@ -48,11 +65,19 @@ export function StepBar({ breakdown, meaning, steps }: StepBarProps) {
               </a>
             </li>
           ))}
+        {between_ms !== null && (
+          <li tabIndex={0} data-value={between_ms} {...hint(BETWEEN_PART.label, BETWEEN, `${between_ms} ms`)}>
+            <span class="swatch" style={{ background: BETWEEN_PART.colour }} />
+            <span class="legend-name">{BETWEEN_PART.label}</span>
+            <span class="legend-value">{duration(between_ms)}</span>
+          </li>
+        )}
       </ul>
     </div>
   );
 }
 
+const BETWEEN = "mean time from a step's end to the begin of the next: no part of any step, but a loop that spends it there is no faster for shorter steps";
 const DOT = " · ";
 
 function stepsWith(category: Category): string {

@@ -11,7 +11,7 @@ import { useStepLinks } from "./intervals";
 import { AdviceCard } from "./AdviceCard";
 import type { OverviewReport } from "./reports";
 import { TableCard } from "./sections";
-import { StepBar } from "./StepBar";
+import { betweenSteps, StepBar } from "./StepBar";
 import { partsOfRow, StepGraph, type GraphStep } from "./StepGraph";
 import { Origin, ToolPage } from "./ToolPage";
 
@@ -56,11 +56,12 @@ function Verdict({ report, sections, steps }: { report: OverviewReport; sections
   const meaning = useMemo(() => meanings(sections), [sections]);
   const [head, rest] = splitVerdict(report.verdict_text);
   const mean = report.step_time_ms.mean;
+  const between = betweenSteps(mean, report.between_steps_percent);
   return (
     <section class="card verdict" aria-label="Verdict">
       <div class="verdict-head">
         <h1>
-          {mean !== null && <span class="verdict-step" {...(report.steps_source === "none" ? hint("Time of the capture", "no step was found in it: from its first event to its last", `${mean} ms`) : hint("Mean step time", "mean duration of the complete steps; a step lasts as long as on its slowest host. Advice counts from one step to the next on the host that sets the pace, without what the recording cost, so its step time may differ a little", `${mean} ms`))}>{`${report.steps_source === "none" ? "The capture" : "Each step"} takes ${duration(mean)}: `}</span>}
+          {mean !== null && <span class="verdict-step" {...(report.steps_source === "none" ? hint("Time of the capture", "no step was found in it: from its first event to its last", `${mean} ms`) : hint("Mean step time", "mean duration of the complete steps; a step lasts as long as on its slowest host. Advice counts from one step to the next on the host that sets the pace, without what the recording cost, so its step time may differ a little", `${mean} ms`))}>{`${report.steps_source === "none" ? "The capture" : "Each step"} takes ${duration(mean)}${between === null ? "" : `, and ${duration(between)} pass before the next`}: `}</span>}
           <span class="verdict-cause">{mean === null ? sentence(head) : head}</span>
         </h1>
         <div class="page-controls">
@@ -68,7 +69,7 @@ function Verdict({ report, sections, steps }: { report: OverviewReport; sections
         </div>
       </div>
       {rest && <p class="verdict-rest">{sentence(rest)}</p>}
-      <StepBar breakdown={report.breakdown_ms} meaning={meaning} steps={steps} />
+      <StepBar breakdown={report.breakdown_ms} meaning={meaning} steps={steps} between_ms={between} />
       <FigureRow section={withCost(withInput(figuresTitled(sections, "Step time"), report), report)} {...(report.steps_source === "none" ? { names: ["mean", "input_bound_percent"] } : {})} labels={{ mean: report.steps_source === "none" ? "Capture" : "Mean step", std: "Deviation", min: "Shortest", max: "Longest", count: "Steps", between_steps_percent: "Between steps", profiling_cost_percent: report.profiling_cost_is_clear === false ? "Cost of profiling (noise)" : "Cost of profiling" }} />
     </section>
   );

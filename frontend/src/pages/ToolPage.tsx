@@ -37,7 +37,7 @@ export function ToolPage<R extends Report>({ tool, children, controls, headless 
       )}
       {found.state === "loading" && <Loading what={`Working out ${entry?.heading ?? tool}`} />}
       {found.state === "failed" && <Failed error={found.error} retry={found.retry} />}
-      {answer && <Warnings items={answer.report.warnings} />}
+      {answer && <Warnings items={answer.report.warnings.filter((text) => text !== answer.missing)} />}
       {answer && !answer.missing && otherId.value && <Comparison tool={tool} answer={answer} />}
       {answer && (answer.missing ? <Missing text={answer.missing} /> : children(answer))}
     </>

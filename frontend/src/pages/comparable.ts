@@ -1,7 +1,7 @@
 /** What of each tool's report is laid side by side when two sessions are compared. */
-import type { Cell, Report } from "../api";
+import type { Report } from "../api";
 import { duration, words } from "../format";
-import type { Advice, Row, StepRow, StepsReport } from "./reports";
+import type { Advice, Row } from "./reports";
 
 export interface Comparable {
   /** The rows, with the key columns and the measure; null where they are so many that the report came without them. */
@@ -36,10 +36,6 @@ const rowsOf = (name: string) => (report: Report) => listOf(report, name);
 /** Rows of a list, each made into those of its parts. */
 const partsOf = (name: string, parts: (row: Row) => readonly Row[]) => (report: Report) => listOf(report, name)?.flatMap(parts) ?? null;
 
-interface OfMemory extends Report {
-  readonly memories?: readonly { readonly id: string; readonly peak: Readonly<Record<string, Cell>> }[];
-}
-
 interface OfPipelines extends Report {
   readonly graph?: readonly Row[];
   readonly pipelines?: readonly Row[];
@@ -50,26 +46,12 @@ interface OfAdvice extends Report {
   readonly advice: readonly Advice[];
 }
 
-/** Of each tool one table, or several. */
+/** Of each tool one table, or several, beside those of `stepscope compare`. */
 export const COMPARABLE: Readonly<Record<string, Comparable | readonly Comparable[]>> = {
-  overview: {
-    rows: (report) => Object.entries((report as unknown as { breakdown_ms: Record<string, number> }).breakdown_ms).map(([category, ms]) => ({ category, ms })),
-    ...{ keys: ["category"], measure: "ms", unit: "ms", doc: "time of the category in the mean step", isTotal: false },
-  },
-  steps: {
-    rows: (report) => spreadOf((report as StepsReport).rows),
-    ...{ keys: ["step_time"], measure: "ms", unit: "ms", doc: "duration of the complete steps; of several hosts each step lasts as long as on its slowest", isTotal: false, isOrdered: true },
-  },
-  "op-stats": { rows: rowsOf("rows"), keys: ["where", "type", "name"], measure: "total_self_us", unit: "us", doc: "self time of the op", count: "occurrences", isTotal: true },
-  "kernel-stats": { rows: rowsOf("rows"), keys: ["kernel"], measure: "total_us", unit: "us", doc: "time of the kernel, whatever op launched it", count: "occurrences", isTotal: true },
   "input-pipeline": { rows: rowsOf("rows"), keys: ["op", "category"], measure: "self_ms", unit: "ms", doc: "self time of the input op", count: "count", isTotal: true },
   "critical-path": { rows: rowsOf("parts"), keys: ["part"], measure: "ms", unit: "ms", doc: "time of the part on the critical path of a step", isTotal: false },
   modules: { rows: rowsOf("rows"), keys: ["module"], measure: "device_us", unit: "us", doc: "device time of the module with its children", count: "calls", isTotal: true },
   syncs: { rows: rowsOf("rows"), keys: ["call", "call_site"], measure: "total_us", unit: "us", doc: "time that the host waits in the call", count: "count", isTotal: true },
-  "memory-profile": {
-    rows: (report) => ((report as OfMemory).memories ?? []).map((memory) => ({ memory: memory.id, bytes: memory.peak["in_use_bytes"] ?? null })),
-    ...{ keys: ["memory"], measure: "bytes", unit: "bytes", doc: "memory in use at its peak; of several hosts, all together", isTotal: false },
-  },
   "pod-viewer": { rows: rowsOf("workers"), keys: ["host", "device"], measure: "mean_ms", unit: "ms", doc: "mean time of a step on the worker", isTotal: false },
   idle: {
     rows: partsOf("rows", ({ device, stream, host_wait_ms, kernel_wait_ms, other_ms }) => [
@@ -91,7 +73,7 @@ export const COMPARABLE: Readonly<Record<string, Comparable | readonly Comparabl
     {
       title: "Iterators of the slow call",
       rows: (report) => ((report as OfPipelines).graph ?? []).map(({ name, self_us }) => ({ iterator: name ?? null, self_us: self_us ?? null })),
-      lines: (mine, theirs) => [`Bottleneck here: ${bottleneckOf(mine as OfPipelines)}. In the other: ${bottleneckOf(theirs as OfPipelines)}.`],
+      lines: (mine, theirs) => [`Bottleneck before: ${bottleneckOf(theirs as OfPipelines)}. After: ${bottleneckOf(mine as OfPipelines)}.`],
       ...{ keys: ["iterator"], measure: "self_us", unit: "us", doc: "self time of the iterator in the slow call that the graph shows", isTotal: false },
     },
     {
@@ -112,41 +94,23 @@ export const COMPARABLE: Readonly<Record<string, Comparable | readonly Comparabl
   sequences: { rows: rowsOf("rows"), keys: ["kernels"], measure: "device_us", unit: "us", doc: "device time of the sequence", count: "count", isTotal: true },
 };
 
+/** The pages that show a table of `stepscope compare`, by how its title begins. */
+export const OF_COMMAND: Readonly<Record<string, string>> = {
+  overview: "Breakdown",
+  steps: "Times from step to step",
+  "op-stats": "Ops",
+  "kernel-stats": "Kernels",
+  "memory-profile": "Memories",
+};
+
+export function isCompared(tool: string): boolean {
+  return Object.hasOwn(OF_COMMAND, tool) || comparablesOf(tool).length > 0;
+}
+
 /** The tables of a tool; none for a tool that is not known here. */
 export function comparablesOf(tool: string): readonly Comparable[] {
   const found = Object.hasOwn(COMPARABLE, tool) ? COMPARABLE[tool] : undefined;
   return found ? ([found].flat() as readonly Comparable[]) : [];
-}
-
-/** The spread of the step times, and what is between its places: those of two captures can be compared, their numbers not. */
-export function spreadOf(rows: readonly StepRow[] | undefined): readonly Row[] | null {
-  if (!rows) return null;
-  const byStep = new Map<number, number>();
-  for (const row of rows) if (row.complete) byStep.set(row.step, Math.max(byStep.get(row.step) ?? 0, row.duration_ms));
-  const times = [...byStep.values()].sort((a, b) => a - b);
-  if (!times.length) return [];
-  const mean = times.reduce((sum, each) => sum + each, 0) / times.length;
-  return [
-    { step_time: "mean", ms: mean },
-    ...QUANTILES.map(([step_time, share]) => ({ step_time, ms: quantile(times, share) })),
-    { step_time: "standard deviation", ms: times.length > 1 ? Math.sqrt(times.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (times.length - 1)) : null },
-  ];
-}
-
-const QUANTILES = [
-  ["shortest", 0],
-  ["a quarter are shorter than", 0.25],
-  ["median", 0.5],
-  ["a quarter are longer than", 0.75],
-  ["one in ten is longer than", 0.9],
-  ["longest", 1],
-] as const;
-
-/** Between two times the one in proportion. */
-function quantile(sorted: readonly number[], share: number): number {
-  const place = share * (sorted.length - 1);
-  const [below, above] = [sorted[Math.floor(place)] as number, sorted[Math.ceil(place)] as number];
-  return below + (above - below) * (place - Math.floor(place));
 }
 
 function bottleneckOf({ bottleneck }: OfPipelines): string {
@@ -167,9 +131,9 @@ export function shared(mine: readonly Advice[], theirs: readonly Advice[]): stri
   const [a, b] = [mine, theirs].map((side) => new Set(side.filter((each) => each.class !== "none").map((each) => words(each.class)))) as [Set<string>, Set<string>];
   const told = (title: string, kinds: readonly string[]) => (kinds.length ? [`${title}: ${kinds.join(", ")}.`] : []);
   return [
-    ...told("Advised here only", [...a].filter((kind) => !b.has(kind))),
-    ...told("In the other only", [...b].filter((kind) => !a.has(kind))),
-    ...told("In both", [...a].filter((kind) => b.has(kind))),
+    ...told("Advised before only", [...b].filter((kind) => !a.has(kind))),
+    ...told("Advised after only", [...a].filter((kind) => !b.has(kind))),
+    ...told("Advised of both", [...a].filter((kind) => b.has(kind))),
   ];
 }
 

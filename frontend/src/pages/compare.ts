@@ -42,11 +42,11 @@ function toRow(spec: Comparable, { keys, values: [mine, theirs], counts }: Pair)
   const difference = (mine ?? 0) - (theirs ?? 0);
   return {
     ...Object.fromEntries(spec.keys.map((key, index) => [key, keys[index] ?? null])),
-    this: mine,
-    other: theirs,
+    before: theirs,
+    after: mine,
     difference,
     change_percent: mine !== null && theirs ? (100 * difference) / theirs : null,
-    ...(spec.count ? { this_count: counts[0], other_count: counts[1] } : {}),
+    ...(spec.count ? { before_count: counts[1], after_count: counts[0] } : {}),
   };
 }
 
@@ -58,11 +58,11 @@ function fieldsOf(spec: Comparable, rows: readonly Row[], perStep: boolean): Fie
   const number = (name: string, unit: string, doc: string): Field => ({ name, unit, doc, kind: "float" });
   return [
     ...spec.keys.map((name): Field => ({ name, unit: UNITS[name] ?? "", doc: `what both sides have in common; ${spec.together ?? "rows of the same name are added up"}`, kind: rows.some((row) => typeof row[name] === "number") ? "int" : "str" })),
-    number("this", spec.unit, `${what}, in the session that is open; unknown where it has no such row`),
-    number("other", spec.unit, `${what}, in the session that it is compared with; unknown where that has no such row`),
-    number("difference", spec.unit, "this less other; a row that one side lacks counts as zero there"),
-    number("change_percent", "percent", "the difference as a share of the other's value; unknown where one side has no such row"),
-    ...(spec.count ? [number("this_count", "count", `how often${perStep ? " per step" : ""}, in the session that is open`), number("other_count", "count", `how often${perStep ? " per step" : ""}, in the other`)] : []),
+    number("before", spec.unit, `${what}, in the session that the open one is compared with; unknown where that has no such row`),
+    number("after", spec.unit, `${what}, in the session that is open; unknown where it has no such row`),
+    number("difference", spec.unit, "after less before; a row that one side lacks counts as zero there"),
+    number("change_percent", "percent", "the difference as a share of the value before; unknown where one side has no such row"),
+    ...(spec.count ? [number("before_count", "count", `how often${perStep ? " per step" : ""}, before`), number("after_count", "count", `how often${perStep ? " per step" : ""}, after`)] : []),
   ];
 }
 
@@ -71,20 +71,14 @@ const WORTH = 0.002;
 
 /** More is worse: everything that is compared is time or memory. */
 export function toneOf(data: TableData, row: number): "good" | "bad" | null {
-  const value = data.columns["difference"]?.[row];
-  const whole = (data.columns["other"] ?? []).reduce<number>((sum, each) => sum + (typeof each === "number" ? each : 0), 0);
+  const value = valuesOf(data, "difference")[row];
+  const whole = valuesOf(data, "before").reduce<number>((sum, each) => sum + (typeof each === "number" ? each : 0), 0);
   if (typeof value !== "number" || Math.abs(value) <= WORTH * whole) return null;
   return value > 0 ? "bad" : "good";
 }
 
-export interface StepTimes {
-  readonly mean: number | null;
-  readonly std: number | null;
-  readonly count: number;
-}
-
-/** Whether two means differ by more than their steps scatter (two standard errors); null where that cannot be told. */
-export function isBeyondNoise(a: StepTimes, b: StepTimes): boolean | null {
-  if (a.mean === null || b.mean === null || a.std === null || b.std === null || a.count < 2 || b.count < 2) return null;
-  return Math.abs(a.mean - b.mean) > 2 * Math.sqrt(a.std ** 2 / a.count + b.std ** 2 / b.count);
+/** Of the columns of that name, with whatever unit behind it, the first. */
+function valuesOf(data: TableData, name: string): readonly Cell[] {
+  const field = data.fields.find((each) => each.name.startsWith(name));
+  return (field && data.columns[field.name]) ?? [];
 }

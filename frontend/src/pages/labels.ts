@@ -5,8 +5,8 @@ export const LAUNCH_LABELS: Readonly<Record<string, string>> = {
   cheaper_than_launch_percent: "Shorter than a launch",
   launch_call_us: "Mean launch call",
   launch_delay_us: "Mean launch delay",
-  gap_us: "Mean gap",
-  gaps_percent: "Time in gaps",
+  mean_gap_us: "Mean gap",
+  time_in_gaps_percent: "Time in gaps",
   gaps_late_percent: "Gaps by late launches",
   long_delays_percent: "Long delays",
 };

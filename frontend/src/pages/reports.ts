@@ -40,6 +40,7 @@ export interface Advice {
 
 export interface OverviewReport extends Report {
   readonly step_time_ms: { readonly mean: number | null; readonly std: number | null; readonly min: number | null; readonly max: number | null; readonly count: number };
+  readonly between_steps_percent: number | null;
   readonly steps_source: string;
   readonly steps_how: string;
   readonly steps_confidence: number | null;
@@ -63,4 +64,14 @@ export interface StepsReport extends Report {
   readonly rows?: readonly StepRow[];
   readonly steps_source: string;
   readonly confidence: number | null;
+}
+
+/** What `stepscope compare` says: the session that the open one is compared with is before, the open one after. */
+export interface CompareReport extends Report {
+  readonly verdict: "faster" | "slower" | "within_noise" | "unknown";
+  readonly verdict_text: string;
+  readonly difference_ms: number | null;
+  readonly uncertainty_ms: number | null;
+  readonly notes: readonly string[];
+  readonly breakdown: readonly (Row & { readonly category: string; readonly before_ms: number | null; readonly after_ms: number | null })[];
 }

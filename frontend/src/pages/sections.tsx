@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { Cell, Section, TableSection } from "../api";
 import { findInTimeline } from "../links";
+import { answerAddress } from "../session";
 import { Table, type TableProps } from "../table/Table";
 import type { TableData } from "../table/model";
 import type { RowLink } from "../table/RowDetails";
@@ -52,7 +53,7 @@ interface TableCardProps extends Partial<Omit<TableProps, "data" | "id">> {
 }
 
 export function TableCard({ section, tool, id, actions, heading, ...rest }: TableCardProps) {
-  const rows = useRows(section, tool);
+  const rows = useRows(section, (suffix) => answerAddress(tool, suffix));
   if (!section) return null;
   const title = heading ?? section.title;
   return (

@@ -8,10 +8,12 @@ import type { TableData } from "./model";
 interface ColumnMenuProps {
   data: TableData;
   shown: readonly Field[];
+  /** How many of the usual columns there is no room for. */
+  left: number;
   onChange: (names: readonly string[] | null) => void;
 }
 
-export function ColumnMenu({ data, shown, onChange }: ColumnMenuProps) {
+export function ColumnMenu({ data, shown, left, onChange }: ColumnMenuProps) {
   const names = new Set(shown.map((field) => field.name));
   const toggle = (name: string) => {
     const left = shown.map((field) => field.name).filter((other) => other !== name);
@@ -23,7 +25,7 @@ export function ColumnMenu({ data, shown, onChange }: ColumnMenuProps) {
       label="Choose columns"
       button={
         <>
-          <Icon name="columns" size={16} /> Columns
+          <Icon name="columns" size={16} /> {left ? `Columns (${left} more)` : "Columns"}
         </>
       }
     >

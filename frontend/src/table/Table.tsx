@@ -13,7 +13,7 @@ import { RowDetails, type RowLink } from "./RowDetails";
 import { save, copyText } from "./export";
 import { formatSort, nextSort, parseSort, shownFields, toCsv, toTsv, viewOf, type Sort, type TableData } from "./model";
 import { fontsReady, measurer } from "./measure";
-import { PADDING, roomFor, share, wishes, type Wish } from "./widths";
+import { fittingIn, PADDING, roomFor, share, wishes, type Wish } from "./widths";
 
 export interface TableProps {
   /** Names the table in the address and in file names. */
@@ -39,7 +39,7 @@ export interface TableProps {
   columns?: readonly string[];
   /** How high the table may grow: `page` fills the window, `short` shows a dozen rows. */
   height?: "page" | "short" | "all";
-  /** Without tools: no filter, no export; for tables of a few rows. */
+  /** Without tools, no filter, no export, unless it is too wide for all columns; for tables of a few rows. */
   plain?: boolean;
   /** The main table of the page answers to `/`. */
   main?: boolean;
@@ -56,8 +56,13 @@ export function Table(props: TableProps) {
   const params = route.value.params;
   const filter = params[`${id}.filter`] ?? "";
   const sort = parseSort(params[`${id}.sort`], data.fields);
-  const shown = params[`${id}.cols`] ?? props.columns?.join(",");
-  const fields = useMemo(() => shownFields(data, shown), [data, shown]);
+  const chosen = params[`${id}.cols`];
+  const usual = props.columns?.join(",");
+  const fields = useMemo(() => shownFields(data, chosen ?? usual), [data, chosen, usual]);
+  const [fitting, setFitting] = useState(fields.length);
+  const mayFit = chosen === undefined;
+  const left = mayFit ? Math.max(0, fields.length - fitting) : 0;
+  const written = () => (chosen === undefined ? shownFields(data, undefined) : fields);
   const sortKey = formatSort(sort) ?? "";
   const view = useMemo(() => viewOf(data, filter, parseSort(sortKey, data.fields)), [data, filter, sortKey]);
   const [open, setOpen] = useState<number | null>(null);
@@ -68,7 +73,7 @@ export function Table(props: TableProps) {
 
   return (
     <div class={`table-box table-${height}`} data-table={id}>
-      {!plain && data.rowCount > 0 && (
+      {(!plain || left > 0 || !mayFit) && data.rowCount > 0 && (
         <div class="table-tools">
           <div class={`filter ${view.error ? "wrong" : ""}`}>
             <Icon name="search" size={16} />
@@ -88,11 +93,11 @@ export function Table(props: TableProps) {
             {view.error ?? (view.rows.length === data.rowCount ? `${data.rowCount.toLocaleString("en-US")} ${noun}` : `${view.rows.length.toLocaleString("en-US")} of ${data.rowCount.toLocaleString("en-US")} ${noun}`)}
           </span>
           <div class="table-actions">
-            <ColumnMenu data={data} shown={fields} onChange={(names) => setParams({ [`${key}cols`]: names?.join(",") ?? null })} />
-            <button type="button" class="button quiet" onClick={() => void copyText(toTsv(data, view.rows, fields))}>
+            <ColumnMenu data={data} shown={fields.slice(0, fields.length - left)} left={left} onChange={(names) => setParams({ [`${key}cols`]: names?.join(",") ?? null })} />
+            <button type="button" class="button quiet" onClick={() => void copyText(toTsv(data, view.rows, written()))}>
               <Icon name="copy" size={16} /> Copy
             </button>
-            <button type="button" class="button quiet" onClick={() => save(`${fileName(id)}.csv`, toCsv(data, view.rows, fields))}>
+            <button type="button" class="button quiet" onClick={() => save(`${fileName(id)}.csv`, toCsv(data, view.rows, written()))}>
               <Icon name="csv" size={16} /> CSV
             </button>
           </div>
@@ -101,7 +106,7 @@ export function Table(props: TableProps) {
       {data.rowCount === 0 ? (
         <p class="table-empty">{props.empty ? props.empty.charAt(0).toUpperCase() + props.empty.slice(1) : "Nothing to show"}</p>
       ) : (
-        <Grid {...props} fields={fields} rows={view.rows} sort={sort} onSort={(next) => setParams({ [`${key}sort`]: formatSort(next) })} onOpen={setOpen} />
+        <Grid {...props} fields={fields} onFit={mayFit ? setFitting : null} rows={view.rows} sort={sort} onSort={(next) => setParams({ [`${key}sort`]: formatSort(next) })} onOpen={setOpen} />
       )}
       {open !== null && <RowDetails title={title} data={data} row={open} links={props.links?.(open) ?? []} onClose={() => setOpen(null)} />}
     </div>
@@ -123,6 +128,8 @@ function placeholder(fields: readonly Field[]): string {
 
 interface GridProps extends TableProps {
   fields: readonly Field[];
+  /** Told how many of the fields there is room for, which then are those that are shown; null to show all. */
+  onFit: ((count: number) => void) | null;
   rows: readonly number[];
   sort: Sort | null;
   onSort: (sort: Sort | null) => void;
@@ -130,16 +137,21 @@ interface GridProps extends TableProps {
 }
 
 function Grid(props: GridProps) {
-  const { data, fields, rows, sort, height = "short" } = props;
+  const { data, rows, sort, height = "short" } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const [window_, setWindow] = useState({ first: 0, count: 40 });
   const [at, setAt] = useState(0);
   const label = useId();
-  const formats = useMemo(() => fields.map((field) => formatOf(field, data.columns[field.name] ?? [], props.texts?.[field.name] ?? termsOf(field.name), props.signed?.includes(field.name))), [data, fields]);
-  const marked = nameColumn(fields);
+  const all = props.fields;
+  const formats = useMemo(() => all.map((field) => formatOf(field, data.columns[field.name] ?? [], props.texts?.[field.name] ?? termsOf(field.name), props.signed?.includes(field.name))), [data, all]);
+  const marked = nameColumn(all);
   const [available, setAvailable] = useState(0);
   const measure = useMemo(measurer, [available, fontsReady.value]);
-  const wanted = useMemo(() => indented(wishes(data, fields, formats, measure, props.labels), marked, deepest(data, props.indent)), [data, fields, formats, measure]);
+  const wishesOfAll = useMemo(() => indented(wishes(data, all, formats, measure, props.labels), marked, deepest(data, props.indent)), [data, all, formats, measure]);
+  const count = props.onFit && available > 0 ? fittingIn(wishesOfAll, available) : all.length;
+  const fields = useMemo(() => all.slice(0, count), [all, count]);
+  const wanted = useMemo(() => wishesOfAll.slice(0, count), [wishesOfAll, count]);
+  useLayoutEffect(() => props.onFit?.(count), [count, props.onFit]);
   const [more, setMore] = useState(false);
   const widths = useMemo(() => share(wanted, available), [wanted, available]);
   const template = useMemo(() => widths.map((width) => `${width}px`).join(" "), [widths]);

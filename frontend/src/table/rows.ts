@@ -1,7 +1,6 @@
 /** The rows of a table section: those that came along, or those fetched as Arrow because they are many. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { asApiError, ApiError, type Cell, type TableSection } from "../api";
-import { answerAddress } from "../session";
 import type { TableData } from "./model";
 
 export type Rows =
@@ -11,19 +10,20 @@ export type Rows =
 
 const NONE: Rows = { state: "loading" };
 
-export function useRows(section: TableSection | null, tool: string): Rows {
+/** `addressOf` tells where something beside the section is, from its path relative to the report. */
+export function useRows(section: TableSection | null, addressOf: (suffix: string) => string | null): Rows {
   const inline = useMemo<Rows | null>(() => {
     if (!section?.columns) return null;
     return { state: "ready", data: { fields: section.fields, columns: section.columns, rowCount: section.row_count } };
   }, [section]);
   const [fetched, setFetched] = useState<{ section: TableSection | null; rows: Rows }>({ section: null, rows: NONE });
   useEffect(() => {
-    const url = section?.arrow ? answerAddress(tool, `/${section.arrow}`) : null;
+    const url = section?.arrow ? addressOf(`/${section.arrow}`) : null;
     if (!section || inline || !url) return;
     fetchArrow(section, url)
       .then((data) => setFetched({ section, rows: { state: "ready", data } }))
       .catch((error: unknown) => setFetched({ section, rows: { state: "failed", error: asApiError(error) } }));
-  }, [section, inline, tool]);
+  }, [section, inline]);
   return inline ?? (fetched.section === section ? fetched.rows : NONE);
 }
 

@@ -35,6 +35,15 @@ export function wishes(data: TableData, fields: readonly Field[], formats: reado
   });
 }
 
+/** How many columns, from the first on, there is room for; a few in any case. */
+export function fittingIn(list: readonly Wish[], available: number): number {
+  let left = available;
+  const over = list.findIndex((wish) => (left -= wish.least) < 0);
+  return over < 0 ? list.length : Math.min(list.length, Math.max(FEW, over));
+}
+
+const FEW = 3;
+
 /** Widths that fill what is available; columns of text give way to one another, never to numbers. */
 export function share(list: readonly Wish[], available: number): number[] {
   const widths = list.map((wish) => wish.least);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -14,7 +14,7 @@ from stepscope.analysis.op_shapes import OpShapesReport
 from stepscope.analysis.op_stats import OpStatsReport
 from stepscope.analysis.overview import OverviewReport
 from stepscope.analysis.steps import StepsReport
-from stepscope.report import Cell, round_6
+from stepscope.report import Cell, Report, round_6
 
 _FAR_PERCENT = 5.0  # of the step time: profiling costs that differ by more belong into a comparison
 _SURROUNDINGS: dict[str, str] = {
@@ -97,6 +97,17 @@ class Side:
         rows = [by_host[str(row["slowest_host"])] for row in self._all_steps]
         last = self.step_count - 1
         return tuple(_gap(rows[at][at], rows[at][at + 1]) if at < last else None for at in self._counted_at)
+
+
+def side_of(run: str, path: str, ask: Callable[[str], Report]) -> Side:
+    """The side that a session makes.
+
+    Args:
+        run, path: the session's name and place.
+        ask: the answer of a tool, by the tool's name.
+    """
+    answers: dict[str, Any] = {part: ask(tool) for part, tool in TOOLS_ASKED.items()}
+    return Side(run=run, path=path, **answers)
 
 
 def _rows_by_host(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:

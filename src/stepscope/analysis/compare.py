@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 from stepscope.analysis.breakdown import CATEGORIES, MEANING
 from stepscope.analysis.comparable import Side, notes_of
 from stepscope.analysis.welch import Sample, half_width, sample_of
@@ -75,6 +77,12 @@ KERNEL_FIELDS: tuple[Field, ...] = (
     *_CHANGES,
     *_CALLS,
 )
+SPREAD_FIELDS: tuple[Field, ...] = (
+    Field(
+        "step_time", "text", "which of the times from step to step; two captures share no steps, but have these", "str"
+    ),
+    *_CHANGES,
+)
 MEMORY_FIELDS: tuple[Field, ...] = (
     Field("memory", "text", "the memory; those of several hosts together", "str"),
     Field("before_bytes", "bytes", "in use at its peak, before", "int"),
@@ -118,6 +126,7 @@ class CompareReport(Report):
             the time from step to step, `steps` how many count, `input_bound_percent` as in the overview, `first_advice`
             the title of what it says to do first.
         breakdown: time per step by category; the differences add up to that of the step times.
+        spread: how the times from step to step are spread.
         rows: the ops, largest difference first; `kernels` and `memories` likewise.
         notes: why the two may not be comparable, one sentence each.
     """
@@ -128,6 +137,7 @@ class CompareReport(Report):
     difference: Difference
     sides: tuple[dict[str, Cell], ...]
     breakdown: tuple[dict[str, Cell], ...]
+    spread: tuple[dict[str, Cell], ...]
     rows: tuple[dict[str, Cell], ...]
     kernels: tuple[dict[str, Cell], ...]
     memories: tuple[dict[str, Cell], ...]
@@ -142,6 +152,7 @@ class CompareReport(Report):
             **self._figures(),
             "notes": list(self.notes),
             "breakdown": list(self.breakdown),
+            "spread": list(self.spread),
             "rows": list(self.rows),
             "kernels": list(self.kernels),
             "memories": list(self.memories),
@@ -158,6 +169,7 @@ class CompareReport(Report):
             Rows("Ops", OP_FIELDS, self.rows, empty="neither side has ops"),
             *self._if_any("Kernels", KERNEL_FIELDS, self.kernels),
             *self._if_any("Memories at their peak", MEMORY_FIELDS, self.memories),
+            *self._if_any("Times from step to step", SPREAD_FIELDS, self.spread),
         ]
 
     def main_table(self) -> Rows:
@@ -197,6 +209,7 @@ def compare(before: Side, after: Side) -> CompareReport:
         difference=found,
         sides=tuple(_side_row(*each) for each in zip(("before", "after"), sides, samples, strict=True)),
         breakdown=breakdown,
+        spread=_spread(*times) if all(times) else (),
         rows=_matched([side.ops.rows for side in sides], per_step, ("where", "type", "name"), "total_self_us"),
         kernels=_matched([side.kernels.rows for side in sides], per_step, ("kernel",), "total_us"),
         memories=_memories(sides),
@@ -301,6 +314,25 @@ def _side_row(name: str, side: Side, sample: Sample) -> dict[str, Cell]:
         "input_bound_percent": side.overview.input_bound_percent if sample.count else None,
         "first_advice": advice[0].title if advice else None,
     }
+
+
+_PLACES = (
+    ("shortest", 0.0),
+    ("a quarter are shorter than", 0.25),
+    ("median", 0.5),
+    ("a quarter are longer than", 0.75),
+    ("one in ten is longer than", 0.9),
+    ("longest", 1.0),
+)
+
+
+def _spread(before: Sequence[float], after: Sequence[float]) -> tuple[dict[str, Cell], ...]:
+    """Means and deviations are those of the sides; a place between two times has what is between them."""
+    samples = sample_of(before), sample_of(after)
+    rows: list[tuple[str, float | None, float | None]] = [("mean", samples[0].mean, samples[1].mean)]
+    rows += [(name, float(np.quantile(before, at)), float(np.quantile(after, at))) for name, at in _PLACES]
+    rows += [("standard deviation", samples[0].std, samples[1].std)]
+    return tuple({"step_time": name, **_change(one, other, "ms")} for name, one, other in rows)
 
 
 # -- where the time went -------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.spans import Spans, spans_of
 from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms, round_us
+from stepscope.report import Cell, Field, Prose, Report, Rows, Section, number_text, percent, round_ms, round_us
 
 K = EventKind
 
@@ -369,7 +369,7 @@ def _findings(parts: Sequence[Partial], accounts: Sequence[_Account], compared: 
     name = _name(parts[worst])
     said = (
         f"{name} holds the others up: it comes last to {accounts[worst].last} collectives, in which each of the "
-        f"others waits {held_up / 1e9:,.3f} ms in all ({share:.1f} % of the time, "
+        f"others waits {number_text(held_up / 1e9)} ms in all ({share:.1f} % of the time, "
         f"{100 * held_up / whole:.0f} % of all waiting)"
     )
     return name, [said, *told]

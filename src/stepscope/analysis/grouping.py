@@ -145,7 +145,7 @@ def _link_executor_to_iterator(trace: HostTrace, cause: I32) -> None:
 
 
 def _mixed(number: I64, other: I64) -> I64:
-    """One number that tells pairs of numbers apart."""
+    """One number for each pair of numbers; pairs that share one are rare, and ids are small."""
     with np.errstate(over="ignore"):
         return number ^ (other * np.int64(0x1000193))
 

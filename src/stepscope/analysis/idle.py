@@ -28,6 +28,7 @@ from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.launches import StreamLaunches, launches_of_streams, stream_name
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.spans import Spans
+from stepscope.analysis.stepping import steps_of
 from stepscope.model import HostTrace, LineKind
 from stepscope.model.arrays import I64
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, percent, round_ms
@@ -36,6 +37,7 @@ NEXT_KERNEL_PS = 30_000_000
 FULL_QUEUE = 1024
 MOST_STREAMS = 256  # kept per host, those with most idle time
 MOST_GAPS = 50  # listed in all, the longest
+_ALL_IN_STEPS_PERCENT = 90.0  # from which on steps are told apart from all the time no more
 
 CAUSES = ("host wait", "kernel wait", "other")
 
@@ -122,11 +124,13 @@ class Gap:
 
 @dataclass(frozen=True)
 class DeviceIdle:
-    """One device: from first to last work, and the part of it with any."""
+    """One device: from first to last work, and the part of it with any; of both what lies in steps."""
 
     device: str
     span_ps: int
     busy_ps: int
+    step_ps: int
+    step_busy_ps: int
 
 
 @dataclass(frozen=True)
@@ -211,7 +215,15 @@ def partial(trace: HostTrace) -> Partial:
 def _device(trace: HostTrace, name: str, rows: I64) -> DeviceIdle:
     start = trace.events.start_ps[rows]
     end = start + trace.events.duration_ps[rows]
-    return DeviceIdle(name, int(end.max() - start.min()), Spans.of(start, end).total)
+    span, busy, steps = Spans.of(start.min(keepdims=True), end.max(keepdims=True)), Spans.of(start, end), _steps(trace)
+    return DeviceIdle(name, span.total, busy.total, (span & steps).total, (busy & steps).total)
+
+
+def _steps(trace: HostTrace) -> Spans:
+    """The time of all steps; none where the whole capture stands for one."""
+    steps = steps_of(trace)
+    known = slice(None) if steps.source != "none" else slice(0)
+    return Spans.of(steps.start_ps[known], steps.end_ps[known])
 
 
 def _stream(trace: HostTrace, device: str, line: int, rows: I64, call: I64) -> tuple[StreamIdle, list[Gap]]:
@@ -334,6 +346,14 @@ def _queue_row(host: str, stream: StreamIdle) -> dict[str, Cell]:
     }
 
 
+def _in_steps(devices: Sequence[DeviceIdle], span_ps: int) -> Iterable[str]:
+    """The same of the steps alone, where much of the time is no part of any."""
+    steps, busy = (sum(getattr(device, name) for device in devices) for name in ("step_ps", "step_busy_ps"))
+    share, idle = percent(steps, span_ps), percent(steps - busy, steps)
+    if share is not None and idle is not None and share < _ALL_IN_STEPS_PERCENT:
+        yield f"in the steps, which are {share:.1f} % of that time, it is {idle:.1f} %: only that makes steps longer"
+
+
 def _findings(devices: Sequence[tuple[str, DeviceIdle]], streams: Sequence[StreamIdle]) -> Iterable[str]:
     span, busy = (sum(getattr(device, name) for _, device in devices) for name in ("span_ps", "busy_ps"))
     idle = percent(span - busy, span)
@@ -341,6 +361,7 @@ def _findings(devices: Sequence[tuple[str, DeviceIdle]], streams: Sequence[Strea
         return
     noun = "device stands" if len(devices) == 1 else f"{len(devices)} devices stand"
     yield f"the {noun} idle for {idle:.1f} % of the time from first to last work"
+    yield from _in_steps([device for _, device in devices], span)
     whole = sum(stream.idle_ps for stream in streams)
     waits = percent(sum(stream.host_wait_ps for stream in streams), whole)
     if waits is not None:

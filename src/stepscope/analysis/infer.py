@@ -115,7 +115,7 @@ def _is_part(step: I64, foreign: Mask) -> bool:
     """Whether foreign work comes again and again between cycles, too much of it for an occasional extra."""
     places = np.unique(step[foreign & (step > 0)])
     usual = float(np.median(np.bincount(step[step > 0])[1:]))
-    return len(places) >= 2 and foreign.sum() / len(places) >= FOREIGN_SHARE * usual
+    return len(places) >= 2 and int(foreign.sum()) / len(places) >= FOREIGN_SHARE * usual
 
 
 def _likeness(names: I64, step: I64, fits: Mask) -> float:

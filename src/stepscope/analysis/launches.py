@@ -87,7 +87,7 @@ def launches_of_streams(trace: HostTrace) -> list[StreamLaunches]:
 
 def stream_name(trace: HostTrace, line: int) -> str:
     """A stream's name, its number if it has none."""
-    return trace.line_name(line) or str(trace.lines.line_id[line])
+    return trace.line_label(line) or str(trace.lines.line_id[line])
 
 
 def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, pieces: I64) -> StreamLaunches:
@@ -172,8 +172,12 @@ FIELDS: tuple[Field, ...] = (
     Field("launch_delay_us", "us", "mean time from the begin of a call to that of its first work"),
     Field("long_delays_percent", "percent", f"launches delayed by more than {LONG_DELAY_US:g} us, by number"),
     Field("gaps", "count", "times without work between two pieces of work of a stream", "int"),
-    Field("gap_us", "us", "their mean length"),
-    Field("gaps_percent", "percent", "the gaps, of the time from first to last work of each stream, streams added up"),
+    Field("mean_gap_us", "us", "their mean length"),
+    Field(
+        "time_in_gaps_percent",
+        "percent",
+        "the gaps, of the time from first to last work of each stream, streams added up",
+    ),
     Field(
         "gaps_late_percent",
         "percent",
@@ -205,8 +209,8 @@ def figures(streams: list[StreamLaunches]) -> dict[str, Cell]:
         "launch_delay_us": mean_us("delay_sum_ps", "launches"),
         "long_delays_percent": percent(total("long_delays"), total("launches")),
         "gaps": total("gaps"),
-        "gap_us": mean_us("gaps_ps", "gaps"),
-        "gaps_percent": percent(total("gaps_ps"), total("span_ps")),
+        "mean_gap_us": mean_us("gaps_ps", "gaps"),
+        "time_in_gaps_percent": percent(total("gaps_ps"), total("span_ps")),
         "gaps_late_percent": percent(total("late_ps"), total("known_gaps_ps")),
     }
 

@@ -112,4 +112,4 @@ def _runs_without_call(runs: I64, calls: I64) -> int:
     """
     later = np.searchsorted(runs, calls)
     shift = (later - np.arange(len(calls)))[later < len(runs)]
-    return int(max(len(runs) - len(calls), shift.max(initial=0), 0))
+    return max(len(runs) - len(calls), int(shift.max(initial=0)))

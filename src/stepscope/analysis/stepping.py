@@ -138,7 +138,7 @@ def _from_marks(trace: HostTrace) -> HostSteps | None:
     names = tuple(_step_name(trace.name_of(mark), at) for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
     return HostSteps(
         source="markers",
-        how=f"{len(marks)} step marks such as {names[0]!r} on thread {trace.strings[trace.lines.name[line]]!r}",
+        how=f"{len(marks)} step marks such as {names[0]!r} on thread {trace.line_label(line)!r}",
         confidence=None,
         number=number,
         name=names,

@@ -31,7 +31,7 @@ from stepscope.analysis.remedies import CALL_SITES, remedy
 from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, number_pairs
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_us
+from stepscope.report import Cell, Field, Prose, Report, Rows, Section, number_text, percent, round_us
 
 K = EventKind
 
@@ -275,7 +275,7 @@ def _findings(rows: Sequence[SyncRow], steps: int, steps_ps: int) -> list[str]:
     per_step = f", {in_steps / steps:.1f} times a step" if steps else ""
     share = percent(in_steps_ps, steps_ps)
     cost = f"; in steps {share:.1f} % of their time" if share is not None else ""
-    return [f"the host waits for a device {times}{per_step}, {time / 1e9:,.3f} ms in all{cost}"]
+    return [f"the host waits for a device {times}{per_step}, {number_text(time / 1e9)} ms in all{cost}"]
 
 
 def _read_findings(reads: Sequence[ReadRow], steps: int) -> list[str]:
@@ -283,7 +283,8 @@ def _read_findings(reads: Sequence[ReadRow], steps: int) -> list[str]:
         return []
     count, in_steps, waits = (sum(getattr(row, name) for row in reads) for name in ("count", "in_steps", "waits"))
     per_step = f", {in_steps / steps:.1f} times a step" if steps else ""
-    return [f"a value is read out of a tensor {count:,} times{per_step}; {waits:,} of these wait for a device"]
+    times = f"{count:,} times" if count != 1 else "once"
+    return [f"a value is read out of a tensor {times}{per_step}; {waits:,} of these wait for a device"]
 
 
 def _warnings(partials: Sequence[Partial], rows: Sequence[SyncRow]) -> list[str]:

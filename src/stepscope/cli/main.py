@@ -29,17 +29,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         disarm()
     screen.adapt()
-    sys.exit(run(arguments))
+    status = run(arguments)
+    _let_go_of_output()
+    sys.exit(status)
+
+
+def _let_go_of_output() -> None:
+    """What could not be written, as `run` has told, is forgotten: Python would try once more, and end with a status of
+    its own."""
+    try:
+        _write_output()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+
+
+def _write_output() -> None:
+    print(end="", flush=True)  # which a missing stdout does not mind
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status."""
-    from stepscope.cli.commands import app
-
     try:
-        app(args=arguments, prog_name="stepscope")
-    except SystemExit as end:  # how the library ends: after the command, after --help, and on wrong usage
-        return end.code if isinstance(end.code, int) else DONE
+        return _status_of_command(arguments)
     except StepscopeError as error:
         return _fail(error, str(error), WRONG_USAGE if isinstance(error, UsageError) else FAILED)
     except KeyboardInterrupt:
@@ -48,6 +60,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail(
             error, "[memory] there is not enough memory for this profile; look at one host with --host", FAILED
         )
+    except BrokenPipeError:  # who reads has seen enough
+        return FAILED
     except OSError as error:
         if error.errno not in _OF_OUTPUT:
             return _fail_unforeseen(error)
@@ -57,7 +71,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail(error, str(told), FAILED)
     except Exception as error:
         return _fail_unforeseen(error)
-    return DONE
+
+
+def _status_of_command(arguments: Sequence[str] | None) -> int:
+    from stepscope.cli.commands import app
+
+    status = DONE
+    try:
+        app(args=arguments, prog_name="stepscope")
+    except SystemExit as end:  # how the library ends: after the command, after --help, and on wrong usage
+        status = end.code if isinstance(end.code, int) else DONE
+    _write_output()  # now, while what goes wrong with that can be told
+    return status
 
 
 def _fail_unforeseen(error: Exception) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from stepscope.model.tables import Events, EventTypes, Lines, Planes, Stats
 T = TypeVar("T")
 
 StatValue = int | float | str | bytes
+
+_NEGATIVE_NUMBER = re.compile(r"(?:(?<=/)|(?<=\bthread ))-\d+")
 
 # So many stats are looked up by walking along their owners; for fewer the loop need not be loaded.
 _MANY = 50_000
@@ -102,6 +105,13 @@ class HostTrace:
     def line_name(self, line: int) -> str:
         """The name by which a line is shown; empty if the file tells none."""
         return self.strings[self.lines.display_name[line] or self.lines.name[line]]
+
+    def line_label(self, line: int) -> str:
+        """The name for people: numbers of threads are told as what they are, which is never negative.
+
+        Recorders store the number of a POSIX thread, an unsigned one, as if it had a sign.
+        """
+        return _NEGATIVE_NUMBER.sub(_without_sign, self.line_name(line))
 
     # -- places --------------------------------------------------------------------------------------------------
 
@@ -266,3 +276,10 @@ def _has_tag(stats: Stats, rows: I64, tags: Sequence[StatTag]) -> Mask:
     for other in tags[1:]:
         wanted |= tag == other
     return wanted
+
+
+def _without_sign(found: re.Match[str]) -> str:
+    """The number of as many bits, 32 or 64, as the signed one has."""
+    number = int(found[0])
+    bits = 32 if number >= -(1 << 31) else 64
+    return str(number + (1 << bits)) if number >= -(1 << 63) else found[0]

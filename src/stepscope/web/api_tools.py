@@ -23,12 +23,13 @@ INLINE_NESTED = 2_000
 
 
 def tool_json(site: Site, request: Request, session: str, tool: str) -> Answer:
-    """A report, whole and in the sections that a page shows."""
+    """What a tool says."""
     question = _question(request, tool)
-    return site.opened(session).answer(*question, _page_of)
+    return site.opened(session).answer(*question, page_of)
 
 
-def _page_of(report: Report) -> Answer:
+def page_of(report: Report) -> Answer:
+    """A report, whole and in the sections that a page shows."""
     sections = [_section(section, number) for number, section in enumerate(report.sections())]
     body, left_out = _bounded(report.to_dict())
     return json_answer({"report": body, "left_out": left_out, "sections": sections, "missing": report.why_empty()})
@@ -56,12 +57,17 @@ def trace_export(site: Site, request: Request, session: str, form: str) -> Answe
 
 def table_arrow(site: Site, request: Request, session: str, tool: str, number: int) -> Answer:
     """One of the report's tables, by its place among the sections, as an Arrow IPC stream."""
-    sections = _report(site, request, session, tool).sections()
+    return binary_answer(table_to_arrow(table_of(_report(site, request, session, tool), number)), ARROW)
+
+
+def table_of(report: Report, number: int) -> Rows:
+    """A report's table by its place among the sections.  Raises Refused (404) with the places of tables."""
+    sections = report.sections()
     section = sections[number] if number < len(sections) else None
     if not isinstance(section, Rows):
         tables = [str(at) for at, other in enumerate(sections) if isinstance(other, Rows)]
         raise Refused(404, f"section {number} is no table", "choose another section", tables)
-    return binary_answer(table_to_arrow(section), ARROW)
+    return section
 
 
 def _report(site: Site, request: Request, session: str, tool: str) -> Report:

@@ -15,6 +15,7 @@ ROUTE_MODULES = (
     "stepscope.web.static",
     "stepscope.web.api_sessions",
     "stepscope.web.api_tools",
+    "stepscope.web.api_compare",
     "stepscope.web.api_capture",
     "stepscope.web.timeline",
 )

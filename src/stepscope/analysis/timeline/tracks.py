@@ -195,7 +195,7 @@ def _rank(trace: HostTrace, line: int) -> int:
 
 
 def _name(trace: HostTrace, line: int) -> str:
-    return trace.line_name(line) or f"line {int(trace.lines.line_id[line])}"
+    return trace.line_label(line) or f"line {int(trace.lines.line_id[line])}"
 
 
 def _track(

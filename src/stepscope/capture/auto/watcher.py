@@ -190,7 +190,8 @@ class Watcher:
         self._timer = threading.Timer(seconds, self._on_main, (work,))
         self._timer.daemon = True
         self._timer.name = f"{THREAD_PREFIX}patience"  # by which tracers of Python calls know it as ours
-        self._timer.start()
+        with report.Wall("waiting for a time window", strict=False):  # there may be no more threads to be had
+            self._timer.start()
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
@@ -26,12 +27,13 @@ from stepscope.formats.spool.layout import Chunk
 PLANE = "/host:python-tracer"
 _BYTES_OF_CALL = 130
 _OWN_FOLDER = str(Path(__file__).parents[2]) + os.sep
+_THREADING = threading.Thread.run.__code__.co_filename
 _MOST_DEPTH = sys.maxsize
 
 Call = tuple[CodeType, int, int]
 
 
-@dataclass
+@dataclass(slots=True)
 class Thread:
     """One thread: its calls that have ended, and the beginnings of those that are open, innermost last."""
 
@@ -87,49 +89,78 @@ class PythonTracer:
                 chunks.append(_chunk(thread, taken))
         return chunks
 
-    def enter(self, code: CodeType) -> None:
-        """A call begins on this thread."""
+    def enter(self, code: CodeType, _offset: int = 0, _value: object = None) -> None:
+        """A call begins on this thread, or goes on."""
+        if code.co_filename.startswith(_OWN_FOLDER):
+            return
         try:
             thread = self._local.thread
         except AttributeError:
-            thread = self._new_thread()
+            thread = self._new_thread(code)
+            if thread is None:
+                return
         thread.open.append((code, self._clock()))
 
-    def leave(self, code: CodeType) -> None:
-        """A call ends on this thread."""
+    def leave(self, code: CodeType, _offset: int = 0, _value: object = None) -> None:
+        """A call ends on this thread, or pauses."""
         end = self._clock()
         try:
             thread = self._local.thread
         except AttributeError:
             return
-        while thread.open:  # what is above it lost its end, as when a hook was off for a moment
-            begun, begin = thread.open.pop()
-            if begun is code:
-                long_enough = end - begin >= self._min_ns and len(thread.open) < self._max_depth
-                if long_enough and self._recording and not thread.is_ours:
-                    thread.calls.append((code, begin, end))
-                return
+        open_calls = thread.open
+        is_innermost = open_calls and open_calls[-1][0] is code
+        if not is_innermost and (code.co_filename.startswith(_OWN_FOLDER) or not _found(open_calls, code)):
+            return
+        begin = open_calls.pop()[1]
+        long_enough = end - begin >= self._min_ns and len(open_calls) < self._max_depth
+        if long_enough and self._recording and not thread.is_ours:
+            thread.calls.append((code, begin, end))
 
-    def _new_thread(self) -> Thread:
-        name = threading.current_thread().name
-        thread = Thread(name, threading.get_native_id(), is_ours=name.startswith(THREAD_PREFIX))
+    def _new_thread(self, code: CodeType) -> Thread | None:
+        """This thread, which has its first call; None while Python still makes it, and its name cannot be known.
+
+        `threading.current_thread` would enter a thread that it does not know among the program's, for ever.
+        """
+        ident, number = threading.get_ident(), threading.get_native_id()
+        name = next((known.name for known in threading.enumerate() if known.ident == ident), None)
+        if name is None and code.co_filename == _THREADING:
+            return None
+        thread = Thread(name or f"thread {number}", number, is_ours=(name or "").startswith(THREAD_PREFIX))
         self._local.thread = thread
         self._threads.append(thread)
         return thread
 
 
-def _is_ours(code: CodeType) -> bool:
-    return code.co_filename.startswith(_OWN_FOLDER)
+def _found(open_calls: list[tuple[CodeType, int]], code: CodeType) -> bool:
+    """Drops what is above the call of `code`, as it lost its end, when a hook was off for a moment; all if there is
+    no such call."""
+    while open_calls and open_calls[-1][0] is not code:
+        open_calls.pop()
+    return bool(open_calls)
 
 
 def _chunk(thread: Thread, calls: list[Call]) -> Chunk:
-    rows: dict[CodeType, int] = {}
-    name, begin, end = array("i"), array("q"), array("q")
-    for code, begin_ns, end_ns in calls:
-        name.append(rows.setdefault(code, len(rows)))
-        begin.append(begin_ns)
-        end.append(end_ns)
-    return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", [name_of(code) for code in rows], name, begin, end)
+    names, name = named(code for code, _, _ in calls)
+    begin, end = array("q", [call[1] for call in calls]), array("q", [call[2] for call in calls])
+    return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", names, name, begin, end)
+
+
+def named(codes: Iterable[CodeType]) -> tuple[list[str], array[int]]:
+    """The distinct names, and the row of each code object's name among them.
+
+    Code objects, which have to live meanwhile, are told apart by their identity: to hash one takes a look at each of
+    its instructions, which for a long function is 10 us.
+    """
+    rows: dict[str, int] = {}
+    known: dict[int, int] = {}
+    column = array("i")
+    for code in codes:
+        row = known.get(id(code))
+        if row is None:
+            row = known[id(code)] = rows.setdefault(name_of(code), len(rows))
+        column.append(row)
+    return list(rows), column
 
 
 def name_of(code: CodeType) -> str:
@@ -165,9 +196,8 @@ class _SetProfile:
         if not self._tracer._recording:
             sys.setprofile(None)
         elif event == "call":
-            if not _is_ours(frame.f_code):
-                self._tracer.enter(frame.f_code)
-        elif event == "return" and not _is_ours(frame.f_code):
+            self._tracer.enter(frame.f_code)
+        elif event == "return":
             self._tracer.leave(frame.f_code)
 
 
@@ -193,9 +223,9 @@ class _Monitoring:
         monitoring.use_tool_id(self._tool, "stepscope")
         events = monitoring.events
         for event in (events.PY_START, events.PY_RESUME, events.PY_THROW):
-            monitoring.register_callback(self._tool, event, self._enter)
+            monitoring.register_callback(self._tool, event, self._tracer.enter)
         for event in (events.PY_RETURN, events.PY_YIELD, events.PY_UNWIND):
-            monitoring.register_callback(self._tool, event, self._leave)
+            monitoring.register_callback(self._tool, event, self._tracer.leave)
         monitoring.set_events(self._tool, self._all(events))
 
     def remove(self) -> None:
@@ -212,11 +242,3 @@ class _Monitoring:
     def _all(events: Any) -> int:
         entering: int = events.PY_START | events.PY_RESUME | events.PY_THROW
         return entering | int(events.PY_RETURN | events.PY_YIELD | events.PY_UNWIND)
-
-    def _enter(self, code: CodeType, *_: object) -> None:
-        if not _is_ours(code):
-            self._tracer.enter(code)
-
-    def _leave(self, code: CodeType, *_: object) -> None:
-        if not _is_ours(code):
-            self._tracer.leave(code)

@@ -113,11 +113,13 @@ def _planes(raw: Raw, layout: Layout) -> tuple[Planes, Stats]:
         else (host_stats(raw.metadata) if at == 0 and plane.kind == PlaneKind.HOST else {})
         for at, plane in enumerate(layout.planes)
     ]
+    ordinals = np.array([plane.ordinal for plane in layout.planes], np.int64)
+    others = ordinals.max(initial=-1) + 1 + np.arange(len(ordinals))
     table = Planes(
-        plane_id=np.array([max(plane.ordinal, 0) or at for at, plane in enumerate(layout.planes)], np.int64),
+        plane_id=np.where(ordinals >= 0, ordinals, others),
         name=np.array([raw.texts.add(plane.name) for plane in layout.planes], np.int32),
         kind=np.array([plane.kind for plane in layout.planes], np.uint8),
-        ordinal=np.array([plane.ordinal for plane in layout.planes], np.int32),
+        ordinal=ordinals.astype(np.int32),
     )
     return table, _small_stats(raw, facts)
 

@@ -34,6 +34,12 @@ export function answerAddress(tool: string, suffix = ""): string | null {
   return address(toolAddress(sessionId.value, tool, suffix), { host: host.value, steps: steps.value });
 }
 
+/** Which part of the session the numbers are of, for pages on which it leaves nothing; empty if they are of all. */
+export function chosenPart(): string {
+  const parts = [steps.value && `steps ${steps.value}`, host.value && `host ${host.value}`].filter(Boolean);
+  return parts.length ? `Only ${parts.join(" of ")} ${steps.value ? "are" : "is"} shown; the rest of the session may have some.` : "";
+}
+
 /** What the session is compared with: another one, or other steps of the same. */
 export const otherId = computed(() => route.value.params["with"] ?? null);
 export const otherSteps = computed(() => route.value.params["withSteps"] ?? null);

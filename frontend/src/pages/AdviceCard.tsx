@@ -17,9 +17,17 @@ interface AdviceCardProps {
   /** With the reasoning, all actions, and every row and interval of the evidence. */
   whole?: boolean;
   rank?: number;
+  /** The step as the page's head gives it, for an advice that counts another time. */
+  recorded?: RecordedStep | null;
 }
 
-export function AdviceCard({ advice, first = false, whole = false, rank }: AdviceCardProps) {
+/** Of the complete steps as they were recorded. */
+export interface RecordedStep {
+  readonly mean_ms: number;
+  readonly between_ms: number | null;
+}
+
+export function AdviceCard({ advice, first = false, whole = false, rank, recorded = null }: AdviceCardProps) {
   return (
     <article class={`card advice-card ${first ? "first" : ""}`} data-advice={advice.id}>
       <header>
@@ -31,6 +39,7 @@ export function AdviceCard({ advice, first = false, whole = false, rank }: Advic
         </div>
         <Gain advice={advice} />
       </header>
+      {recorded && <OtherStepTime advice={advice} recorded={recorded} />}
       {whole && <Badges advice={advice} />}
       <p class="evidence">
         <Code text={sentence(advice.evidence)} />
@@ -47,26 +56,50 @@ export function AdviceCard({ advice, first = false, whole = false, rank }: Advic
   );
 }
 
-/** Why the time is not to the digit that of the summary. */
-const STEP_TIME_HERE = "Step time is here the time from one step to the next on the host that sets the pace, without what the recording itself cost where that is known; the mean step of the summary is how long the steps themselves last, each on its slowest host.";
+/** Says why an advice counts another time for a step than the head of the page, where the two can be told apart. */
+function OtherStepTime({ advice, recorded: { mean_ms, between_ms } }: { advice: Advice; recorded: RecordedStep }) {
+  const now = advice.step_time_ms;
+  if (advice.predicted_speedup === null || now === null || Math.abs(now - mean_ms) < LEAST_DIFFERENCE * mean_ms) return null;
+  return (
+    <p class="other-step-time">
+      Advice counts a step as <strong>{duration(now)}</strong>: from its begin to that of the next, without what the recording itself cost, as far as that is known. As recorded, the mean step takes {duration(mean_ms)}
+      {hasSeveralHosts() ? ", each on its slowest host" : ""}
+      {between_ms === null ? "" : `, and ${duration(between_ms)} pass before the next`}.
+    </p>
+  );
+}
 
-function expected({ predicted_speedup_least: least, predicted_speedup_most: most }: Advice): string {
-  if (least === null || most === null) return "";
-  return `${least} to ${most} times as fast is to be expected: the real gain lay between the two in three of four programs where it was measured. `;
+const LEAST_DIFFERENCE = 0.005;
+
+function hasSeveralHosts(): boolean {
+  return (session.value?.hosts.length ?? 1) > 1;
+}
+
+const STEP_TIME_HERE = "Step time is here the time from one step to the next on the host that sets the pace, without what the recording itself cost where that is known.";
+const HOW_OFTEN = "The real gain lay in this range for three of four programs where it was measured.";
+
+function times(factor: number): string {
+  return decimal(factor, factor < 10 ? 2 : 0);
 }
 
 function Gain({ advice }: { advice: Advice }) {
-  const gain = advice.predicted_speedup;
+  const { predicted_speedup: gain, predicted_speedup_least: least, predicted_speedup_most: most } = advice;
   if (gain === null || gain <= 1) return null;
   const [now, then] = [advice.step_time_ms, advice.predicted_step_time_ms];
+  const hasRange = least !== null && most !== null;
   return (
-    <p class="gain" tabIndex={0} {...hint("Predicted step time", `${expected(advice)}${sentence(advice.reasoning)}. ${STEP_TIME_HERE}`, `${gain} times as fast`)}>
+    <p class="gain" tabIndex={0} {...hint("Predicted step time", `${hasRange ? `${HOW_OFTEN} ` : ""}${sentence(advice.reasoning)}. ${STEP_TIME_HERE}`, `${gain} times as fast`)}>
       {now !== null && then !== null && (
         <span class="gain-times">
           {duration(now)} <Icon name="arrow" size={14} /> {duration(then)}
         </span>
       )}
-      <strong>about {decimal(gain, gain < 10 ? 2 : 0)}×</strong>
+      <strong>about {times(gain)}× as fast</strong>
+      {hasRange && (
+        <span class="gain-range">
+          {times(least)} to {times(most)}× to be expected
+        </span>
+      )}
     </p>
   );
 }
@@ -204,9 +237,8 @@ function RowLink({ row }: { row: EvidenceRow }) {
 }
 
 function placeLink(place: EvidenceInterval): string {
-  const several = (session.value?.hosts.length ?? 1) > 1;
   const around = (place.end_ms - place.start_ms) * 0.15;
-  return intervalInTimeline(Math.max(0, place.start_ms - around), place.end_ms + around, several ? place.host : null);
+  return intervalInTimeline(Math.max(0, place.start_ms - around), place.end_ms + around, hasSeveralHosts() ? place.host : null);
 }
 
 function PlaceLink({ place }: { place: EvidenceInterval }) {

@@ -2,7 +2,8 @@
 import { lazy, Suspense } from "preact/compat";
 import type { Report, ToolAnswer } from "../api";
 import { route, setParams } from "../router";
-import { AdviceCard } from "./AdviceCard";
+import { fact, host, steps } from "../session";
+import { AdviceCard, type RecordedStep } from "./AdviceCard";
 import { Findings } from "./Findings";
 import type { Advice } from "./reports";
 import { ToolPage } from "./ToolPage";
@@ -18,13 +19,19 @@ export default function AdvicePage() {
   return <ToolPage<AdviceReport> tool="advice">{(answer) => <All {...answer} />}</ToolPage>;
 }
 
+/** Known of the whole session only, which is what the summary shows first. */
+function recordedStep(): RecordedStep | null {
+  const mean_ms = fact("step_time_ms");
+  return typeof mean_ms !== "number" || fact("steps_source") === "none" || host.value || steps.value ? null : { mean_ms, between_ms: null };
+}
+
 function All({ report }: ToolAnswer<AdviceReport>) {
   const about = route.value.params["about"];
   return (
     <>
       <Findings lines={report.verdict_text ? [report.verdict_text] : []} />
       {report.advice.map((advice, index) => (
-        <AdviceCard key={advice.id} advice={advice} first={index === 0} whole rank={index + 1} />
+        <AdviceCard key={advice.id} advice={advice} first={index === 0} whole rank={index + 1} recorded={index === 0 ? recordedStep() : null} />
       ))}
       {about && (
         <Suspense fallback={null}>

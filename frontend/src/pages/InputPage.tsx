@@ -7,6 +7,7 @@ import { palette } from "../design/theme";
 import { duration, percent, short } from "../format";
 import { findInTimeline } from "../links";
 import { formatHash, route, withParams } from "../router";
+import { chosenPart } from "../session";
 import { Card, Code, FigureRow, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
@@ -154,7 +155,7 @@ function HostSide({ report, sections }: { report: InputReport; sections: readonl
           })}
         </ul>
       ) : (
-        <p class="table-empty">No input op was recorded on a host. TensorFlow records them with host_tracer_level=2, PyTorch with its DataLoader in the same process.</p>
+        <p class="table-empty">No input op was recorded on a host. TensorFlow records them with host_tracer_level=2, PyTorch with its DataLoader in the same process. {chosenPart()}</p>
       )}
     </Card>
   );

@@ -146,7 +146,7 @@ function PeakFigures({ memory, sections }: { memory: Memory; sections: readonly 
             <Figure key={name} field={field(name)} value={value} label={LABELS[name] as string} />
           ))}
       </div>
-      {unknown.length > 0 && <p class="muted not-recorded">Not recorded: {unknown.join(", ")}</p>}
+      {unknown.length > 0 && <p class="muted not-recorded">Not recorded: {unknown.join(" · ")}</p>}
     </>
   );
 }

@@ -8,7 +8,7 @@ import { frameworkName } from "../frame/SessionPicker";
 import { Card, Code, FigureRow, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { useStepLinks } from "./intervals";
-import { AdviceCard } from "./AdviceCard";
+import { AdviceCard, type RecordedStep } from "./AdviceCard";
 import type { OverviewReport } from "./reports";
 import { TableCard } from "./sections";
 import { betweenSteps, StepBar } from "./StepBar";
@@ -61,7 +61,7 @@ function Verdict({ report, sections, steps }: { report: OverviewReport; sections
     <section class="card verdict" aria-label="Verdict">
       <div class="verdict-head">
         <h1>
-          {mean !== null && <span class="verdict-step" {...(report.steps_source === "none" ? hint("Time of the capture", "no step was found in it: from its first event to its last", `${mean} ms`) : hint("Mean step time", "mean duration of the complete steps; a step lasts as long as on its slowest host. Advice counts from one step to the next on the host that sets the pace, without what the recording cost, so its step time may differ a little", `${mean} ms`))}>{`${report.steps_source === "none" ? "The capture" : "Each step"} takes ${duration(mean)}${between === null ? "" : `, and ${duration(between)} pass before the next`}: `}</span>}
+          {mean !== null && <span class="verdict-step" {...(report.steps_source === "none" ? hint("Time of the capture", "no step was found in it: from its first event to its last", `${mean} ms`) : hint("Mean step time", "mean duration of the complete steps; a step lasts as long as on its slowest host", `${mean} ms`))}>{`${report.steps_source === "none" ? "The capture" : "Each step"} takes ${duration(mean)}${between === null ? "" : `, and ${duration(between)} pass before the next`}: `}</span>}
           <span class="verdict-cause">{mean === null ? sentence(head) : head}</span>
         </h1>
         <div class="page-controls">
@@ -110,7 +110,7 @@ function AdviceCards({ report }: { report: OverviewReport }) {
   if (!first) return null;
   return (
     <div class={`advice ${others.length ? "" : "alone"}`} role="region" aria-label="What to do first">
-      <AdviceCard advice={first} first />
+      <AdviceCard advice={first} first recorded={recordedStep(report)} />
       {others.length > 0 && (
         <div class="advice-others">
           {others.slice(0, SHOWN_BESIDE).map((advice) => (
@@ -125,6 +125,11 @@ function AdviceCards({ report }: { report: OverviewReport }) {
       )}
     </div>
   );
+}
+
+function recordedStep(report: OverviewReport): RecordedStep | null {
+  const mean_ms = report.steps_source === "none" ? null : report.step_time_ms.mean;
+  return mean_ms === null ? null : { mean_ms, between_ms: betweenSteps(mean_ms, report.between_steps_percent) };
 }
 
 /** `pytorch` as PyTorch writes itself. */

@@ -1,7 +1,7 @@
 /** What all pages of tools share: the title, what the numbers come from, the states, the warnings. */
 import type { ComponentChildren } from "preact";
 import { toolAddress, address, useResource, type Report, type ToolAnswer } from "../api";
-import { answerAddress, host, session, sessionId, steps, otherId } from "../session";
+import { answerAddress, chosenPart, host, session, sessionId, steps, otherId } from "../session";
 import { toolEntry } from "../tools";
 import { Code, Empty, Failed, Loading, sentence, Warnings } from "../ui/basics";
 import { hint } from "../ui/hint";
@@ -46,10 +46,11 @@ export function ToolPage<R extends Report>({ tool, children, controls, headless 
 
 function Missing({ text }: { text: string }) {
   return (
-    <Empty title="This profile has nothing for this page">
+    <Empty title={chosenPart() ? "Nothing for this page in what is chosen" : "This profile has nothing for this page"}>
       <p>
         <Code text={sentence(text)} />
       </p>
+      {chosenPart() && <p>{chosenPart()}</p>}
     </Empty>
   );
 }

@@ -3,6 +3,7 @@ import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { Cell, Field } from "../api";
 import { columnFormat, exact, fieldLabel, isKnown, unitLabel } from "../format";
 import { route, setParams } from "../router";
+import { chosenPart } from "../session";
 import { termsOf } from "../terms";
 import { LongName } from "../ui/basics";
 import { hint } from "../ui/hint";
@@ -104,7 +105,7 @@ export function Table(props: TableProps) {
         </div>
       )}
       {data.rowCount === 0 ? (
-        <p class="table-empty">{props.empty ? props.empty.charAt(0).toUpperCase() + props.empty.slice(1) : "Nothing to show"}</p>
+        <p class="table-empty">{emptyText(props.empty)}</p>
       ) : (
         <Grid {...props} fields={fields} onFit={mayFit ? setFitting : null} rows={view.rows} sort={sort} onSort={(next) => setParams({ [`${key}sort`]: formatSort(next) })} onOpen={setOpen} />
       )}
@@ -252,9 +253,20 @@ function Grid(props: GridProps) {
   );
 }
 
+/** A chosen host or steps may be why a table is empty, and not the recording. */
+function emptyText(reason = "nothing to show"): string {
+  const part = chosenPart();
+  return `${reason.charAt(0).toUpperCase()}${reason.slice(1)}${part ? `${/[.!?]$/.test(reason) ? "" : "."} ${part}` : ""}`;
+}
+
+/** What is too small to show has a sign of its own. */
+function withPlus(text: string): string {
+  return text.startsWith("<") ? text : `+${text}`;
+}
+
 function formatOf(field: Field, values: readonly Cell[], text: ((text: string) => string) | null, signed = false): (value: Cell) => string {
   const plain = columnFormat(field, values);
-  const usual = signed ? (value: Cell) => (typeof value === "number" && value > 0 ? `+${plain(value)}` : plain(value)) : plain;
+  const usual = signed ? (value: Cell) => (typeof value === "number" && value > 0 ? withPlus(plain(value)) : plain(value)) : plain;
   return text ? (value) => (typeof value === "string" ? text(value) : usual(value)) : usual;
 }
 

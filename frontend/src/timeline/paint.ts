@@ -7,6 +7,7 @@ import type { ArrowPair, Model, Region } from "./model";
 import { brief, cut } from "./names";
 import type { Painter } from "./paint-colours";
 import { firstEndingAfter } from "./slices";
+import { NARROW, stripOf } from "./strip";
 import type { Piece } from "./tiles";
 import { duration, ticksOf } from "./ticks";
 import { toX, type Span } from "./viewport";
@@ -88,6 +89,7 @@ function paintLane(ctx: CanvasRenderingContext2D, scene: Scene, piece: Piece, la
   const least = Math.max(0, toX(span, width, left));
   const most = Math.min(width, toX(span, width, right));
   const lastStart = (right - lane.begin) / lane.unit;
+  const strip = stripOf(width);
   let style = "";
   for (let at = firstEndingAfter(lane, (left - lane.begin) / lane.unit - 1); at < lane.start.length; at += 1) {
     const start = lane.start[at] as number;
@@ -105,6 +107,10 @@ function paintLane(ctx: CanvasRenderingContext2D, scene: Scene, piece: Piece, la
     const paint = painter.of(type, lane.kind[at] as number, busy);
     const isFaint = found !== null && !(((found.types[type >> 3] ?? 0) >> (type & 7)) & 1);
     const fill = isFaint ? faint(paint.fill, scene) : paint.fill;
+    if (wide < NARROW) {
+      strip.add(x0, wide, fill);
+      continue;
+    }
     if (fill !== style) {
       ctx.fillStyle = fill;
       style = fill;
@@ -115,6 +121,7 @@ function paintLane(ctx: CanvasRenderingContext2D, scene: Scene, piece: Piece, la
       style = "";
     }
   }
+  strip.drawTo(ctx, y, ROW - 2);
   return drawn;
 }
 

@@ -3,12 +3,19 @@ import { fromAddress, toAddress } from "./address";
 import { collapsedAtFirst, itemAt, layoutOf, ROW } from "./layout";
 import { brief, cut } from "./names";
 import { sliceAt } from "./slices";
+import { pixelOf } from "./strip";
 import { duration, moment, ticksOf } from "./ticks";
 import { grouped, requestsFor } from "./tiles";
 import { around, clamp, levelFor, pan, toTime, toX, zoomAt } from "./viewport";
 import { decodeWindow, type GroupInfo, type LaneSlices, type TrackInfo } from "./wire";
 
 const WHOLE = { begin: 0, end: 1e12 };
+
+describe("the strip of narrow slices", () => {
+  it("has red first in memory, and is opaque", () => {
+    expect([...new Uint8Array(new Uint32Array([pixelOf("#12ab9f")]).buffer)]).toEqual([0x12, 0xab, 0x9f, 0xff]);
+  });
+});
 
 describe("the window", () => {
   it("keeps the time under the cursor while zooming", () => {

@@ -39,11 +39,11 @@ export function AdviceCard({ advice, first = false, whole = false, rank, recorde
         </div>
         <Gain advice={advice} />
       </header>
-      {recorded && <OtherStepTime advice={advice} recorded={recorded} />}
       {whole && <Badges advice={advice} />}
       <p class="evidence">
         <Code text={sentence(advice.evidence)} />
       </p>
+      {recorded && <OtherStepTime advice={advice} recorded={recorded} />}
       <Actions list={advice.actions} all={first || whole} />
       {whole && advice.reasoning && (
         <p class="reasoning">

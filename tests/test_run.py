@@ -167,6 +167,28 @@ def test_steps_that_the_script_marks_are_captured(tmp_path):
     assert "3 steps captured, number 4 to 6 of the steps that the program marks" in done.stderr
 
 
+def test_the_step_that_is_open_at_the_end_of_a_shorter_job_is_none(tmp_path):
+    script = write(
+        tmp_path,
+        "script.py",
+        """
+        import torch
+        weight = torch.ones(4, requires_grad=True)
+        optimizer = torch.optim.SGD([weight])
+        for _ in range(9):
+            weight.square().sum().backward()
+            optimizer.step()
+        """,
+    )
+
+    done = run_command(["-m", "stepscope", "run", "--steps", "100", script], tmp_path)
+
+    (path,) = profiles_below(tmp_path / "stepscope-logs")
+    assert step_numbers(path) == [5, 6, 7, 8]
+    assert "4 steps captured, number 5 to 8 of the optimizer.step() of PyTorch" in done.stderr
+    assert "4 steps (markers)" in done.stderr
+
+
 def test_stop_after_ends_the_script_there(tmp_path):
     script = write(tmp_path, "script.py", MARKING)
 

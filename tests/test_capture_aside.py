@@ -14,6 +14,7 @@ import aside_jobs
 import pytest
 
 from stepscope.capture import aside, kineto
+from stepscope.capture.tracers.base import Artifact
 from stepscope.capture.tracers.giving_way import Possession
 from stepscope.capture.tracers.torch import TorchRecording
 from stepscope.formats.base import require_format
@@ -155,6 +156,28 @@ def test_what_pytorch_wrote_is_kept_if_it_cannot_be_converted(recording, monkeyp
     assert re.fullmatch(r"\d+\.pt\.trace\.json" + (r"\.gz" if packed else ""), kept.suffix)
     assert op_names(kept) == ["ProfilerStep#7", "aten::mm"]
     assert "could not be converted: it took too long" in str(collected.error)
+
+
+def test_the_last_mark_of_a_step_that_was_open_at_the_end_is_no_step(tmp_path):
+    rows = (
+        ("user_annotation", "ProfilerStep#0", 1, 10.0),
+        ("gpu_user_annotation", "ProfilerStep#0", 7, 15.0),
+        ("user_annotation", "ProfilerStep#1", 1, 20.0),
+        ("user_annotation", "ProfilerStep#0", 1, 30.0),  # of the next epoch, open
+        ("gpu_user_annotation", "ProfilerStep#0", 7, 35.0),
+        ("cpu_op", "aten::mm", 1, 31.0),
+    )
+    events = [
+        {"ph": "X", "cat": category, "name": name, "pid": thread, "tid": thread, "ts": at, "dur": 5.0}
+        for category, name, thread, at in rows
+    ]
+    trace = tmp_path / "trace.json"
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+
+    kineto.main([str(trace), "vm", "ProfilerStep#0"])
+
+    profile = Artifact("xplane.pb", kineto.profile_path(trace))
+    assert op_names(profile) == ["ProfilerStep#0", "ProfilerStep#0", "ProfilerStep#1", "aten::mm"]
 
 
 def test_its_temporary_files_go_with_it(recording):

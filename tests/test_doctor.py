@@ -264,6 +264,16 @@ def test_what_is_the_same_in_many_runs_is_said_once(tmp_path):
     assert {name for name in found if not name.startswith("page ")} == {"d and 3 more", "place"}
 
 
+def test_it_tells_which_run_it_is_reading(tmp_path):
+    for run in ("r1", "r2"):
+        profile(tmp_path / "plugins/profile" / run)
+    told: list[str] = []
+
+    examine_logdir(str(tmp_path), told.append)
+
+    assert {line.partition(": ")[0] for line in told} == {"r1", "r2"}
+
+
 def test_a_problem_is_told_in_full_on_the_terminal(tmp_path):
     folder = profile(tmp_path / "plugins/profile/a")
     whole = (folder / "vm.xplane.pb").read_bytes()

@@ -99,6 +99,20 @@ def test_the_registry_reads_through_it() -> None:
     assert (found.host, found.framework, len(found.events)) == ("node_1", "pytorch", 1)
 
 
+@pytest.mark.parametrize(
+    ("metadata", "framework", "told"),
+    [({"highres-ticks": True}, "jax", ["copy"]), ({}, "", ["not-events"])],
+    ids=["xla", "any"],
+)
+def test_the_copy_that_is_made_of_an_xplane_file_is_told_as_such(metadata, framework, told) -> None:
+    call = {"ph": "X", "pid": 1, "tid": 1, "ts": 1, "dur": 1, "name": "PjitFunction(step)"}
+    written = {"displayTimeUnit": "ns", "metadata": metadata, "traceEvents": [call, {}]}
+
+    trace = read(json.dumps(written).encode(), "vm.trace.json", "vm")
+
+    assert (trace.framework, codes(trace), trace.partial) == (framework, told, False)
+
+
 def test_a_step_on_a_host_thread_and_a_stream() -> None:
     trace = load(
         kineto(

@@ -222,6 +222,31 @@ def test_figures_have_their_units_and_unknown_has_none():
 # -- Python ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        pytest.param({"kernels": None, "gap_ms": None, "busy_percent": None}, False, id="unknown"),
+        pytest.param({"kernels": 0, "gap_ms": 0.0, "busy_percent": None}, False, id="nothing there"),
+        pytest.param({"kernels": 0, "gap_ms": 0.0, "busy_percent": 0.0}, True, id="known to be 0"),
+        pytest.param({"kernels": None, "gap_ms": None, "busy_percent": 0.0}, True, id="one share"),
+        pytest.param({"kernels": 3, "gap_ms": None, "busy_percent": None}, True, id="one count"),
+    ],
+)
+def test_figures_of_which_none_is_known_are_left_out(values: dict[str, Any], shown: bool):
+    fields = Field("kernels", "count", "", "int"), Field("gap_ms", "ms", ""), Field("busy_percent", "percent", "")
+    drawn = report(Figures("Gaps", fields, values), Rows("Kernels", fields, (), "no kernels: record some"))
+
+    for text in ("\n".join(screen(drawn, 80)), document(drawn, 9), page(drawn, 9)):
+        assert ("Gaps" in text) is shown
+        assert "no kernels: record some" in text
+
+
+def test_figures_stay_where_nothing_else_is():
+    drawn = report(Figures("Gaps", (Field("gap_ms", "ms", ""),), {"gap_ms": None}))
+
+    assert "Gaps" in "\n".join(screen(drawn, 80))
+
+
 def test_a_report_shows_itself_as_a_table():
     shown = report(WIDE)
     assert str(shown) == repr(shown) == plain(shown)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from program_runs import profiles_below, run_command, step_numbers
 
+from stepscope.capture import files
 from stepscope.capture.auto.children import with_us
 from stepscope.capture.auto.imports import ImportWatch
 
@@ -165,6 +166,47 @@ def test_steps_that_the_script_marks_are_captured(tmp_path):
     assert step_numbers(path) == [4, 5, 6]
     assert done.stdout == "end\n"
     assert "3 steps captured, number 4 to 6 of the steps that the program marks" in done.stderr
+
+
+def test_the_step_that_is_open_at_the_end_of_a_shorter_job_is_none(tmp_path):
+    script = write(
+        tmp_path,
+        "script.py",
+        """
+        import torch
+        weight = torch.ones(4, requires_grad=True)
+        optimizer = torch.optim.SGD([weight])
+        for _ in range(9):
+            weight.square().sum().backward()
+            optimizer.step()
+        """,
+    )
+
+    done = run_command(["-m", "stepscope", "run", "--steps", "100", script], tmp_path)
+
+    (path,) = profiles_below(tmp_path / "stepscope-logs")
+    assert step_numbers(path) == [5, 6, 7, 8]
+    assert "4 steps captured, number 5 to 8 of the optimizer.step() of PyTorch" in done.stderr
+    assert "4 steps (markers)" in done.stderr
+
+
+def test_a_logdir_that_cannot_be_written_is_told_once_and_before_the_script_runs(tmp_path):
+    script = write(tmp_path, "script.py", MARKING + "    print('end', file=sys.stderr)\n")
+    (tmp_path / "file").touch()
+
+    done = run_command(["-m", "stepscope", "run", "--logdir", "file/logs", script], tmp_path)
+
+    told, end = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, end) == (0, "end\n", "end")
+    assert told.startswith("stepscope: [logdir] ")
+    assert "nothing can be written here: Not a directory; training goes on without a capture" in told
+
+
+def test_looking_whether_a_logdir_can_be_written_makes_none(tmp_path):
+    files.require_writable(tmp_path / "a" / "b")
+    files.require_writable("gs://bucket/logs")
+
+    assert not list(tmp_path.iterdir())
 
 
 def test_stop_after_ends_the_script_there(tmp_path):

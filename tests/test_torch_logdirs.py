@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import stepscope
+from stepscope.errors import UnreadableError
 
 Event = dict[str, Any]
 BASE_US = 1_700_000_000_000_000
@@ -178,3 +179,14 @@ def test_a_trace_of_pytorch_1_9_through_the_tools(tmp_path: Path) -> None:
     assert (kernel["op"], kernel["registers_per_thread"], kernel["occupancy_percent"]) == ("aten::mm", 40, 31)
     assert [(row["calls"], row["total_ms"], row["workers"]) for row in pipeline["loaders"]] == [(1, 0.02, 0)]
     assert [(row["memory"], row["bytes"]) for row in pipeline["copies"]] == [("pageable", 64)]
+
+
+def test_a_newest_trace_that_is_broken_names_the_one_beside_it(tmp_path):
+    write(tmp_path, "w", BASE_US, steps(0, 100, 100))
+    (tmp_path / f"w.{BASE_US + 1}.pt.trace.json").write_text('{"a": 1')
+
+    with pytest.raises(UnreadableError, match=f"take an earlier run with --run: {tmp_path.name}/span_1$"):
+        stepscope.load(tmp_path).overview()
+    assert stepscope.load(tmp_path, run="span_1").overview().step_time_ms["count"] == STEPS
+    with pytest.raises(UnreadableError, match=r"or a JSON array of events$"):
+        stepscope.load(tmp_path, run="span_2").overview()

@@ -119,6 +119,27 @@ def test_open_of_what_is_not_there_fails_in_one_line(tmp_path, capsys):
     assert run_command(["open", str(tmp_path / "text.txt"), "--no-browser"]) == 1
 
 
+@pytest.mark.parametrize("taken", [True, False], ids=["taken", "free"])
+def test_open_tells_that_it_could_not_have_the_port_it_was_asked_for(logdir, capsys, monkeypatch, taken):
+    class Server:
+        def __init__(self, site: Site, bound: socket.socket) -> None:
+            bound.close()
+
+        def run(self) -> None: ...
+
+    monkeypatch.setattr(serving, "Server", Server)
+    with serving.bound_socket("127.0.0.1", 0) as other:
+        port = other.getsockname()[1]
+        if not taken:
+            other.close()
+        assert run_command(["open", str(logdir), "--no-browser", "--port", str(port)]) == 0
+    out, err = capsys.readouterr()
+
+    served = int(out.partition("http://127.0.0.1:")[2].partition("/")[0])
+    told = f"stepscope: port {port} is in use by another program; serving on {served}\n"
+    assert (served != port, err) == (taken, told if taken else "")
+
+
 def test_open_waits_for_a_first_profile(tmp_path, capsys, monkeypatch):
     served: list[Site] = []
 

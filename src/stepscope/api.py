@@ -19,7 +19,7 @@ from stepscope.cache import Cache, cache_key
 from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError
 from stepscope.formats import progress as reading
 from stepscope.formats import store
-from stepscope.formats.session import HostFile, Session, find_session, pick_host
+from stepscope.formats.session import HostFile, Session, find_session, find_sessions, pick_host
 from stepscope.shelf import TraceShelf
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ MEMORY_OF_FILE = 2
 _FOREST = "forest"
 
 _OF_STEPS = "steps"
+_MOST_NAMED = 5  # runs that a message lists
 """Code of what is told because only some steps are looked at; nothing is wrong then."""
 
 # Larger files are decoded while they are read, and are never in memory as a whole.
@@ -76,7 +77,7 @@ def load(
     """
     session = find_session(path, run)
     files = session.files if host is None else (pick_host(session, host),)
-    return LoadedProfile(session, files, cache or Cache(), progress, shelf)
+    return LoadedProfile(session, files, cache or Cache(), progress, shelf, None if run else path)
 
 
 def compare(
@@ -127,8 +128,10 @@ class LoadedProfile:
         cache: Cache,
         progress: Progress | None = None,
         shelf: TraceShelf | None = None,
+        found_below: str | os.PathLike[str] | None = None,
     ) -> None:
         self._session = session
+        self._found_below = found_below
         self._files = tuple(files)
         self._cache = cache
         self._progress = progress or (lambda _: None)
@@ -250,6 +253,8 @@ class LoadedProfile:
                 answers.append(ask(file))
             except InputError as error:
                 if len(files) == 1:
+                    if others := self._other_runs():
+                        raise error.with_hint(others) from error
                     raise
                 problems.append(error.problem)
         if not answers:
@@ -257,6 +262,14 @@ class LoadedProfile:
                 f"none of the {len(files)} hosts can be read", path=self.path, hint="; ".join(map(str, problems))
             )
         return answers, problems
+
+    def _other_runs(self) -> str:
+        """How to get at the runs beside a newest one that cannot be read; empty if there are none."""
+        if self._found_below is None:
+            return ""
+        others = [session.run for session in find_sessions(self._found_below) if session.run != self.run]
+        more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+        return f"or take an earlier run with --run: {', '.join(others[:_MOST_NAMED])}{more}" if others else ""
 
     def _of_steps(self, files: Sequence[HostFile], tool: Tool, wanted: StepRange) -> tuple[list[Any], list[Problem]]:
         """What the hosts contribute to a tool, seen through some steps.  Not cached: there are too many ranges."""

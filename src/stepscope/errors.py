@@ -15,7 +15,8 @@ next.  An error carries one; a trace that was read in part carries the same thin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Self
 
 
 def counted(number: int, noun: str) -> str:
@@ -94,6 +95,11 @@ class StepscopeError(Exception):
             hint=hint,
         )
         super().__init__(str(self.problem))
+
+    def with_hint(self, more: str) -> Self:
+        """The same error with one more thing to do next."""
+        hint = "; ".join(filter(None, (self.problem.hint, more)))
+        return type(self)(**{**asdict(self.problem), "hint": hint})
 
 
 class InputError(StepscopeError):

@@ -123,6 +123,21 @@ def open_target(logdir: str | os.PathLike[str]) -> Target:
         return Target(folder, _claim(folder, wanted))
 
 
+def require_writable(logdir: str | os.PathLike[str]) -> None:
+    """Tries to write where a capture would, and leaves nothing there.
+
+    Raises:
+        CaptureError: nothing can be written to `logdir`.  One on another machine is not tried.
+    """
+    place = os.fspath(logdir).removeprefix("file://")
+    if "://" in place:
+        return
+    folder = Path(place).absolute()
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    with _translated(folder):
+        tempfile.TemporaryFile(dir=existing).close()
+
+
 def _run_folder(logdir: Path, worker: job.Worker) -> Path:
     told = os.environ.get(job.RUN_VARIABLE)
     run = as_name(told) if told else job.agreed_run(logdir / "plugins", worker, run_name)

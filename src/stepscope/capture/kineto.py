@@ -1,6 +1,6 @@
 """Makes the files of a capture of what PyTorch's profiler writes: the trace compressed, and as XSpace.
 
-    python -m stepscope.capture.kineto TRACE HOST
+    python -m stepscope.capture.kineto TRACE HOST [OPEN_STEP...]
 
 does it as a program, which is how the PyTorch tracer asks for it; see `stepscope.capture.aside`.
 """
@@ -12,6 +12,10 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stepscope.model import HostTrace
 
 _FAST = 3  # gzip level: a sixth of the text for a third of the time of the default
 _PIECE = 1 << 20
@@ -35,8 +39,13 @@ def pack(trace: Path) -> None:
     unfinished.replace(packed_path(trace))
 
 
-def convert(trace: Path, host: str) -> None:
+def convert(trace: Path, host: str, open_steps: Sequence[str] = ()) -> None:
     """Converts a trace to XSpace.
+
+    Args:
+        trace: the trace as PyTorch wrote it.
+        host: the host's name.
+        open_steps: names of step marks that had not ended with the recording; the last of each name is left out.
 
     Raises:
         UnreadableError: the trace holds no events.
@@ -45,15 +54,35 @@ def convert(trace: Path, host: str) -> None:
     from stepscope.formats.xspace.writer import write
 
     unfinished = trace.with_name("converting")
-    unfinished.write_bytes(write(read(trace.read_bytes(), f"{host}.pt.trace.json", host)))
+    whole = read(trace.read_bytes(), f"{host}.pt.trace.json", host)
+    unfinished.write_bytes(write(_without_last(whole, open_steps)))
     unfinished.replace(profile_path(trace))
+
+
+def _without_last(trace: HostTrace, names: Sequence[str]) -> HostTrace:
+    """The trace without the last mark of each name, on the host and, where its shadow begins later, on devices."""
+    import numpy as np
+
+    from stepscope.model.kinds import EventKind
+    from stepscope.model.taking import take_events
+
+    events, dropped = trace.events, [np.empty(0, np.int64)]
+    for name in set(names):
+        named = np.flatnonzero(trace.event_names() == trace.strings.find(name))
+        begun_ps = events.start_ps[named[events.kind[named] == EventKind.STEP_MARK]]
+        if len(begun_ps):
+            dropped.append(named[events.start_ps[named] >= begun_ps.max()])
+    kept = np.setdiff1d(np.arange(len(events)), np.concatenate(dropped))
+    if len(kept) in (0, len(events)):
+        return trace
+    return take_events(trace, kept, events.start_ps[kept], events.duration_ps[kept])[0]
 
 
 def main(arguments: Sequence[str]) -> None:
     """Does both; what is needed more comes first."""
-    trace, host = Path(arguments[0]), arguments[1]
+    trace, host, open_steps = Path(arguments[0]), arguments[1], arguments[2:]
     pack(trace)
-    convert(trace, host)
+    convert(trace, host, open_steps)
 
 
 if __name__ == "__main__":

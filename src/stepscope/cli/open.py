@@ -10,6 +10,8 @@ import typer
 
 from stepscope.errors import InputError
 
+_FIRST_OPEN_PORT = 1024  # those below are the administrator's on most systems
+
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
@@ -59,8 +61,16 @@ def serve(
     names = serving.allowed_hosts(host, allowed_hosts)
     options = SiteOptions([Root(logdir)], allowed_hosts=names, opens_newest=True)
     bound = serving.bound_socket(host, port)
+    _tell_of_other_port(port, bound.getsockname()[1])
     address = serving.address_of(bound)
     typer.echo(f"{logdir} is shown at {address}   (Ctrl-C ends)")
     if browser:
         serving.open_browser(address)
     serving.Server(Site(options), bound).run()
+
+
+def _tell_of_other_port(asked: int | None, got: int) -> None:
+    """Who asks for a port by its number may have a tunnel to that port and no other."""
+    if asked and got != asked:
+        why = "is in use by another program" if asked >= _FIRST_OPEN_PORT else "is in use, or not for this user"
+        typer.echo(f"stepscope: port {asked} {why}; serving on {got}", err=True)

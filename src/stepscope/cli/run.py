@@ -11,13 +11,13 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from stepscope.capture import ProfilerOptions
+from stepscope.capture import ProfilerOptions, files
 from stepscope.capture.auto.autostart import Armed, arm, disarm, tell_user
 from stepscope.capture.auto.run import Program, end_process
 from stepscope.capture.auto.settings import Settings
 from stepscope.cli import screen
 from stepscope.cli.levels import level
-from stepscope.errors import UsageError
+from stepscope.errors import CaptureError, UsageError
 
 _RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK")
 
@@ -64,7 +64,7 @@ def run(
 
 
 def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
-    armed = arm(settings, lambda line: None)
+    armed = arm(settings, lambda line: None) if _can_write(settings.logdir) else None
     if armed is None:
         end_process(program.run())
     armed.watcher.watch_from_here(at_once=True)
@@ -73,6 +73,16 @@ def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
     if not quiet:
         _tell_outcome(armed, settings)
     end_process(status)
+
+
+def _can_write(logdir: str) -> bool:
+    """False, once it is told, if no capture could be saved: better known before the training than after it."""
+    try:
+        files.require_writable(logdir)
+    except CaptureError as error:
+        tell_user(str(error))
+        return False
+    return True
 
 
 def _is_first_rank() -> bool:

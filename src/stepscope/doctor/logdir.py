@@ -66,7 +66,11 @@ def _examine_session(session: Session, progress: Callable[[str], None] | None) -
 
 
 def _loaded(session: Session, progress: Callable[[str], None] | None) -> LoadedProfile:
-    return load(session.files[0].path if len(session.files) == 1 else session.path, progress=progress)
+    def tell(work: str) -> None:
+        if progress is not None:
+            progress(f"{session.run}: {work}")  # there may be many, and each takes its time to be read
+
+    return load(session.files[0].path if len(session.files) == 1 else session.path, progress=tell)
 
 
 def _place(session: Session) -> Check:

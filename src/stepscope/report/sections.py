@@ -11,6 +11,8 @@ from dataclasses import dataclass
 TABLE_ROWS, FURTHER_ROWS = 20, 10
 """Rows of a report's first table and of the further ones that people are shown if nobody asked for more or fewer."""
 
+_AMOUNTS = frozenset({"ms", "us", "count"})
+
 Cell = str | int | float | bool | None | list[int]
 
 
@@ -38,6 +40,13 @@ class Figures:
     title: str
     fields: tuple[Field, ...]
     values: dict[str, Cell]
+
+    @property
+    def tell(self) -> bool:
+        """False if nothing is known, or only that no time and no event is what the unknown figures are about."""
+        known = [field for field in self.fields if self.values[field.name] is not None]
+        zeros = [field for field in known if field.unit in _AMOUNTS and not self.values[field.name]]
+        return len(known) == len(self.fields) or len(zeros) < len(known)
 
 
 @dataclass(frozen=True)

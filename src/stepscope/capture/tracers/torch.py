@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -35,6 +36,7 @@ class TorchTracer:
         self._torch: Any = sys.modules["torch"]
         self._native: Any = None
         self._possession = Possession(self._end)
+        self._open_steps: list[str] = []
         self.one_thread = _configuration(trace_only=False) is None
 
     @staticmethod
@@ -116,7 +118,7 @@ class TorchTracer:
         """Ends the recording."""
         self._possession.end()
         native, self._native = self._native, None
-        return TorchRecording(native, self._possession)
+        return TorchRecording(native, self._possession, tuple(self._open_steps))
 
     def discard(self) -> None:
         """Ends the recording and forgets it."""
@@ -125,7 +127,10 @@ class TorchTracer:
     def annotate(self, name: str, metadata: Metadata) -> Span:
         """A range in whatever profiler records.  PyTorch keeps its name only, and knows a step by a name of its own."""
         step = metadata.get("step_num")
-        return _Range(self._torch.profiler.record_function(name if step is None else f"ProfilerStep#{step}"))
+        if step is None:
+            return _Range(self._torch.profiler.record_function(name))
+        mark = f"ProfilerStep#{step}"
+        return _Step(self._torch.profiler.record_function(mark), mark, self._open_steps)
 
 
 def _configuration(trace_only: bool) -> Any:
@@ -169,12 +174,43 @@ class _Range:
         """Nothing: PyTorch fixes a range's facts when it begins."""
 
 
-class TorchRecording:
-    """A profile that PyTorch holds in memory."""
+class _Step(_Range):
+    """A step mark, which is among the open ones until it ends: PyTorch writes a range that was open when the profiler
+    stopped as if it had ended then."""
 
-    def __init__(self, native: Any, possession: Possession) -> None:
+    __slots__ = ("_name", "_open")
+
+    def __init__(self, native: Any, name: str, open_steps: list[str]) -> None:
+        super().__init__(native)
+        self._name = name
+        self._open = open_steps
+
+    def __enter__(self) -> _Step:
+        super().__enter__()
+        self._open.append(self._name)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        with suppress(ValueError):  # it is ended once more
+            self._open.remove(self._name)
+        super().__exit__(kind, error, trace)
+
+
+class TorchRecording:
+    """A profile that PyTorch holds in memory.
+
+    Args:
+        native: PyTorch's profiler, stopped.
+        possession: whether the program took the profiler meanwhile.
+        open_steps: names of the step marks that had not ended; the profile gets none of them.
+    """
+
+    def __init__(self, native: Any, possession: Possession, open_steps: Sequence[str] = ()) -> None:
         self._native = native
         self._possession = possession
+        self._open_steps = open_steps
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def collect(self, host: str) -> Collected:
@@ -184,7 +220,7 @@ class TorchRecording:
         self._native.export_chrome_trace(str(trace))
         self._native = None
         try:
-            _convert(trace, host)
+            _convert(trace, host, self._open_steps)
         except Exception as error:  # a fault of the conversion must not cost the recording
             reason = f"the Kineto trace could not be converted: {error}"
             return Collected(
@@ -199,13 +235,14 @@ class TorchRecording:
             self._folder.cleanup()
 
 
-def _convert(trace: Path, host: str) -> None:
+def _convert(trace: Path, host: str, open_steps: Sequence[str]) -> None:
     """Packs and converts a trace in a process of its own, or here if there is no other way."""
     patience_s = _PATIENCE_S + trace.stat().st_size / _BYTES_PER_S
+    words = [str(trace), host, *open_steps]
     try:
-        aside.run(kineto.__name__, [str(trace), host], kineto.profile_path(trace), patience_s)
+        aside.run(kineto.__name__, words, kineto.profile_path(trace), patience_s)
     except aside.UnableError:
-        kineto.main([str(trace), host])
+        kineto.main(words)
 
 
 def _kept(trace: Path, stamp: str = "") -> Artifact:

@@ -8,6 +8,7 @@ The stages, a module each:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from stepscope.model import (
 from stepscope.model.arrays import I32, I64, number_pairs, offsets_of
 
 _KINETO_KEYS = ("schemaVersion", "deviceProperties", "traceName")
+_METADATA_OF_COPY = {"highres-ticks": True}
 _EPOCH_US = 10**15  # times above this many microseconds are counted from 1970: it was 2001 then
 _LAST_NS = 1 << 62  # the year 2116; a clock that says more is broken
 _KIND_OF_LINE = {
@@ -76,6 +78,7 @@ def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
     events = _events(raw, kept, layout, types, type_of, order)
     lines = _lines(raw, layout, events)
     start_ns = _start_unix_ns(raw, kept, kineto)
+    strings = raw.texts.strings()
     metadata_host = raw.metadata.get("host_name")
     return HostTrace(
         host=host or (metadata_host if isinstance(metadata_host, str) else "") or "localhost",
@@ -86,14 +89,14 @@ def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
         event_stats=_event_stats(raw, kept, extra, order),
         type_stats=type_stats,
         plane_stats=plane_stats,
-        strings=raw.texts.strings(),
+        strings=strings,
         start_unix_ns=start_ns,
         stop_unix_ns=_stop_unix_ns(start_ns, kept),
         source=source,
         problems=_problems(raw, kept, source),
         partial=raw.cut_at is not None or bool(raw.damaged),
         recorder_messages=_messages(raw.metadata),
-        framework="pytorch" if kineto else "",
+        framework="pytorch" if kineto else xspace.framework(strings) if _is_copy(raw) else "",
     )
 
 
@@ -101,6 +104,11 @@ def _is_kineto(raw: Raw, sorts: Sorts) -> bool:
     if any(key in raw.metadata for key in _KINETO_KEYS):
         return True
     return any(is_pytorch(raw.texts[cat]) for cat in np.unique(sorts.cat).tolist())
+
+
+def _is_copy(raw: Raw) -> bool:
+    """True for the JSON that JAX, and TensorFlow's profiler before it, made of an xplane file."""
+    return raw.metadata.get("metadata") == _METADATA_OF_COPY
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
@@ -303,7 +311,21 @@ def _problems(raw: Raw, kept: Kept, source: str) -> tuple[Problem, ...]:
         )
     if not len(kept):
         found.append(Problem("no-events", "the trace holds no events", path=source, hint="record again, for longer"))
-    return (*found, *_oddity_problems(kept.oddities, source))
+    odd = kept.oddities
+    if _is_copy(raw):
+        odd = replace(odd, no_event=max(odd.no_event - 1, 0))  # an empty object ends its list
+        found.append(_copy_problem(source))
+    return (*found, *_oddity_problems(odd, source))
+
+
+def _copy_problem(source: str) -> Problem:
+    return Problem(
+        "copy",
+        "this is the copy in JSON that JAX and TensorFlow make of an xplane file; it holds at most a million events, "
+        "and little of what is known about them",
+        path=source,
+        hint="give the *.xplane.pb that was written with it, if it is still there",
+    )
 
 
 def _cut_problem(raw: Raw, kept: Kept, source: str) -> Problem:

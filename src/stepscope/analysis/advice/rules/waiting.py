@@ -112,7 +112,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         waits += context.part_ms(Activity.PYTHON)
     recorded = events_ms(context, _feed(context).events)
     bounds = _bounds(context, kind, max(waits - recorded, 0.0))
-    gain = without(context, waits, "waiting for input", bounds, parts, competes=True, recorded_ms=recorded)
+    gain = without(context, waits, "waiting for input", bounds, parts, _beside(context, waits), recorded)
     actions = _UNTOLD_ACTIONS if why == _UNTOLD else actions_for(context.framework, _ACTIONS[kind])
     return gain.advice(
         rule=f"input.{kind.removeprefix('input_')}",
@@ -151,6 +151,15 @@ def _competing(context: Context) -> Advice | None:
         rows=(Row("overview", "input", 0.0),),
         intervals=context.intervals(Activity.PROGRAM),
     )
+
+
+def _beside(context: Context, waits: float) -> float:
+    """How much the input takes from what stays, at most.  A DataLoader without workers takes turns with the step: it
+    only takes the caches, the more of them the more of the time it runs."""
+    feed = _feed(context)
+    if feed.loader == "single":
+        return waits * context.percent(waits) / 100
+    return max(waits, context.per_step(feed.produced_ps) / MS)
 
 
 def _places(context: Context, unnamed: float) -> tuple[Interval, ...]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.breakdown import CATEGORIES, MEANING
-from stepscope.analysis.environment import EnvironmentOfHost, Missing, environment_of
+from stepscope.analysis.environment import PYTHON_CALLS_MISSING, EnvironmentOfHost, Missing, environment_of
 from stepscope.analysis.facts import HostFacts, facts_of
 from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, between_shares, breakdown_of, steps_of_host
 from stepscope.analysis.profiling_cost import ProfilingCost, dearest, profiling_cost
@@ -526,4 +526,7 @@ def _context(partials: Sequence[Partial], session: _Session, verdict: Verdict) -
         compute_16bit_percent=narrow if isinstance(narrow, float) else None,
         between_percent=session.gap,
         top_ops=session.top_ops,
+        python_recorded=any(
+            PYTHON_CALLS_MISSING not in [each.what for each in part.environment.missing] for part in partials
+        ),
     )

@@ -329,13 +329,17 @@ class Array:
         Array.now += seconds
 
 
+class Opaque:
+    """An array that does not tell."""
+
+
 @pytest.mark.parametrize(
     ("arrays", "waited"),
     [
         ([], 0),
         ([Array(0), Array(3), Array(1)], 3),
         ([Array(0, deleted=True), Array(1)], 1),
-        ([object()], 0),
+        ([Opaque()], 0),
         ([Array(float("inf"))], jax.LONGEST_WAIT_S),
         ([Array(float("inf")), Array(float("inf"))], jax.LONGEST_WAIT_S),
     ],
@@ -347,3 +351,17 @@ def test_a_capture_of_jax_goes_on_until_what_was_called_has_run_or_has_had_its_t
     jax.await_results(arrays, clock=lambda: Array.now, sleep=Array.sleep)
 
     assert Array.now == pytest.approx(waited, abs=0.01)
+
+
+def test_an_array_that_is_waited_for_may_go_away_meanwhile():
+    """The program lets go of it: a device whose memory is nearly full needs the room."""
+    arrays = [Array(float("inf"))]
+    Array.now = 0.0
+
+    def sleep(seconds: float) -> None:
+        Array.sleep(seconds)
+        arrays.clear()
+
+    jax.await_results(iter(arrays), clock=lambda: Array.now, sleep=sleep)
+
+    assert Array.now < 1

@@ -102,6 +102,21 @@ def test_one_name_alone_needs_a_rhythm() -> None:
     assert irregular is None
 
 
+@pytest.mark.parametrize(
+    ("calls", "steps"),
+    [
+        pytest.param("F--      F-F--F-F-----F-F---", 7, id="at odd times, the first long before"),
+        pytest.param("F-F-F-          F-F-F-          F-", 7, id="with a log every third time"),
+        pytest.param("FFFF                              F", 0, id="without any rhythm"),
+        pytest.param("F-F--------F-F--------", 0, id="too few"),
+    ],
+)
+def test_a_program_that_a_loop_calls_at_odd_times_is_its_step(calls: str, steps: int) -> None:
+    found = steps_of(draw(f"host main | {calls}"))
+
+    assert len(found.start_ps) == steps if steps else found.source == "none"
+
+
 # -- layers are no steps -----------------------------------------------------------------------------------------
 
 

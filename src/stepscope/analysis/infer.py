@@ -23,6 +23,9 @@ from stepscope.model.arrays import I64, Mask
 
 LEAST_STEPS = 3  # fewer repetitions than this prove no cycle
 LEAST_CONFIDENCE = 0.6
+# A program that the user compiled and a loop calls is the loop's step, however long the loop waits, logs or saves
+# between two calls.
+LEAST_RHYTHM_OF_PROGRAM = 0.2
 # Work outside the cycles that amounts to this share of a cycle says that the cycles are parts of something larger;
 # less is what a loop does now and then: it logs, or counts.
 FOREIGN_SHARE = 0.2
@@ -54,12 +57,13 @@ class _Reading:
     confidence: float
 
 
-def find_cycle(names: NDArray[np.integer], start: I64) -> Cycle | None:
+def find_cycle(names: NDArray[np.integer], start: I64, least_rhythm: float = LEAST_CONFIDENCE) -> Cycle | None:
     """The cycle in a sequence of events, or None if there is none to speak of.
 
     Args:
         names: integers of shape (n,), 0 or larger, equal for equal names, in order of time.
         start: int64 of shape (n,), when each event starts, ascending.
+        least_rhythm: 0 to 1, how regular the events have to be where all have one name, so that nothing else can tell.
     """
     if len(names) < LEAST_STEPS:
         return None
@@ -68,7 +72,7 @@ def find_cycle(names: NDArray[np.integer], start: I64) -> Cycle | None:
     head = dense[:_LONGEST]
     readings = [_read(head, start, steps) for steps in _candidates(np.bincount(head))]
     best = max((reading.confidence for reading in readings), default=0.0)
-    if best < LEAST_CONFIDENCE:
+    if best < (LEAST_CONFIDENCE if len(np.unique(head)) > 1 else least_rhythm):
         return None
     chosen = next(reading for reading in readings if reading.confidence >= best - _TIE)
     anchors = np.flatnonzero(dense == chosen.anchor)

@@ -18,7 +18,14 @@ from typing import Literal
 import numpy as np
 
 from stepscope.analysis.grouping import forest, is_device_work, launched_before, spread_labels
-from stepscope.analysis.infer import FOREIGN_SHARE, LEAST_STEPS, Cycle, find_cycle
+from stepscope.analysis.infer import (
+    FOREIGN_SHARE,
+    LEAST_CONFIDENCE,
+    LEAST_RHYTHM_OF_PROGRAM,
+    LEAST_STEPS,
+    Cycle,
+    find_cycle,
+)
 from stepscope.analysis.program_runs import runs_elsewhere
 from stepscope.analysis.spans import spans_of
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, stat_names
@@ -31,6 +38,8 @@ _COMPUTE = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE)
 _WORKS_FOR_STEPS = (EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)
 _SERVES_INPUT = (EventKind.ITERATOR, EventKind.INPUT_HANDOVER, EventKind.INPUT_CALLBACK)
 # Host calls that may enclose the whole of a step's work.
+_PROGRAMS = (EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
+_FEWEST_CALLS = 5  # fewer may be chance where they come at odd times
 _CALLS = (EventKind.OP, EventKind.ANNOTATION, EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
 
 _STEP_NUMBER = re.compile(r"[0-9]{1,18}")  # as many digits as fit into 64 bits, whatever they are
@@ -376,7 +385,7 @@ def _longest_each(trace: HostTrace, rows: I64, label: I32, n_steps: int) -> tupl
 
 def _inferred(trace: HostTrace) -> HostSteps | None:
     for what, rows in _sequences(trace):
-        cycle = find_cycle(trace.event_names()[rows], trace.events.start_ps[rows])
+        cycle = find_cycle(trace.event_names()[rows], trace.events.start_ps[rows], _least_rhythm(trace, rows))
         if cycle is None or _inside_calls(trace, rows, cycle):
             continue
         start = trace.events.start_ps[rows[cycle.anchors]]
@@ -400,6 +409,12 @@ def _inferred(trace: HostTrace) -> HostSteps | None:
             label=label,
         )
     return None
+
+
+def _least_rhythm(trace: HostTrace, rows: I64) -> float:
+    """How regular a sequence of one name has to be."""
+    programs = np.isin(trace.events.kind[rows], _PROGRAMS)
+    return LEAST_RHYTHM_OF_PROGRAM if len(rows) >= _FEWEST_CALLS and programs.all() else LEAST_CONFIDENCE
 
 
 def _follow_runs(trace: HostTrace, label: I32, runs: Mask, calls: I64, start: I64, end: I64) -> tuple[I64, I64]:

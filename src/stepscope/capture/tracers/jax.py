@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -109,8 +110,10 @@ def await_results(
     """Waits until arrays have been computed, at most `LONGEST_WAIT_S`.  Asks them only: nothing that failed is raised
     here, and what the program deletes or donates meanwhile is waited for no longer."""
     end = clock() + LONGEST_WAIT_S
-    for array in arrays:
-        while not _is_there(array):
+    waited_for = [weakref.ref(array) for array in arrays]
+    del arrays  # to keep them alive meanwhile could fill the memory of a device
+    for reference in waited_for:
+        while not _is_there(reference()):
             if clock() >= end:
                 return
             sleep(_LOOK_EVERY_S)
@@ -118,6 +121,6 @@ def await_results(
 
 def _is_there(array: Any) -> bool:
     try:
-        return bool(array.is_ready())
+        return array is None or bool(array.is_ready())
     except Exception:  # deleted, or of a type that does not tell
         return True

@@ -267,6 +267,30 @@ def test_ops_of_the_input_have_to_run_anyway() -> None:
     assert "input_python" not in [kind for kind, _ in advice_of(busy_input("q"))]
 
 
+# -- a first compilation -------------------------------------------------------------------------------------------
+
+COMPILED = {"x": Sort(K.COMPILE, "backend_compile")}
+FOUR_STEPS = "host main | M0--------M1--------M2--------M3--------\n"
+
+
+@pytest.mark.parametrize(
+    ("compiles", "warned", "kind"),
+    [
+        ("x------   a---------a---------a---------", True, "none"),
+        ("x------   a---------x------   a---------", False, "recompilation"),
+        ("x------   x------   a---------a---------", False, "recompilation"),
+        ("a---------a---------x------   a---------", False, "recompilation"),
+    ],
+    ids=["first step only", "again", "half of the steps", "later"],
+)
+def test_a_first_compilation_is_warm_up_and_one_that_comes_again_is_not(compiles: str, warned: bool, kind: str) -> None:
+    report = overview.merge([overview.partial(draw(f"{FOUR_STEPS}host main | {compiles}", COMPILED))])
+
+    assert report.advice[0].kind == kind
+    assert any("that is warm-up" in warning for warning in report.warnings) == warned
+    assert report.step_time_ms["count"] == 4
+
+
 # -- how sure a gain is --------------------------------------------------------------------------------------------
 
 

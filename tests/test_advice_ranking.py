@@ -166,13 +166,14 @@ def test_a_profile_without_steps_gets_no_advice() -> None:
 # -- every rule ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("framework", ["tensorflow", "jax", "pytorch", ""])
+@pytest.mark.parametrize("framework", ["tensorflow", "jax", "pytorch", "python", ""])
 @pytest.mark.parametrize("host", ["I---a-----", "X---a-----", "V---a-----", "a---p-----", "a---c-----", "a---G-----"])
 def test_actions_are_those_of_the_framework(framework: str, host: str) -> None:
     foreign = {
         "tensorflow": r"\b(?:torch|jax|DataLoader|jnp)\b",
         "jax": r"\b(?:torch|DataLoader|keras|tf\.(?!data))",
         "pytorch": r"\b(?:jax|jnp|keras|tf)\b",
+        "python": r"\b(?:torch|jax|jnp|grain|DataLoader|keras|tf)\b",
         "": r"\b(?:torch|DataLoader|keras)\b",
     }[framework]
     context = context_of(draw(f"host main | M0--------M1--------\nhost main | {host * 2}", SORTS))
@@ -181,6 +182,27 @@ def test_actions_are_those_of_the_framework(framework: str, host: str) -> None:
     assert items[0].kind != "none"
     assert [action for item in items for action in item.actions if re.search(foreign, action)] == []
     assert all(item.actions and 0 < item.confidence <= 1 for item in items)
+
+
+def test_slow_python_without_a_framework_is_told_in_its_own_words_and_promises_nothing() -> None:
+    context = context_of(draw("host main | M0--------M1--------\nhost main | p-------- p--------", SORTS))
+    first = advise(replace(context, framework="python")).items[0]
+
+    assert (first.id, first.predicted_speedup) == ("python.plain", None)
+    assert "NumPy" in first.actions[0]
+    assert "report.py:7 rank" in first.actions[0]
+
+
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [("         ", "record with ProfilerOptions"), ("p        ", "look at report.py:7 rank")],
+    ids=["not recorded", "recorded"],
+)
+def test_python_calls_are_to_be_recorded_only_where_they_were_not(calls: str, told: str) -> None:
+    context = context_of(draw(f"host main | M0--------\nhost main | {calls}", SORTS))
+    bound = replace(context, verdict="host_bound", besides="")
+
+    assert told in advise(bound, rules=()).items[0].actions[0]
 
 
 def test_every_class_can_be_said_and_leads_into_the_documentation() -> None:

@@ -20,6 +20,8 @@ _NVIDIA = (
 
 _COMPUTE = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE, EventKind.GRAPH_LAUNCH)
 
+PYTHON_CALLS_MISSING = "Python calls"
+
 
 @dataclass(frozen=True)
 class Missing:
@@ -96,7 +98,7 @@ def _missing(trace: HostTrace, steps_source: str, has_device: bool, device_worke
     if has_device and not device_worked:
         found.append(Missing("device activity", remedy(DEVICE_ACTIVITY, trace.framework)))
     if int(EventKind.PYTHON_CALL) not in kinds:
-        found.append(Missing("Python calls", remedy(PYTHON_CALLS, trace.framework)))
+        found.append(Missing(PYTHON_CALLS_MISSING, remedy(PYTHON_CALLS, trace.framework)))
     if int(EventKind.ALLOCATION) not in kinds:
         found.append(Missing("memory allocations", remedy(ALLOCATIONS, trace.framework)))
     return found

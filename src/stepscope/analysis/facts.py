@@ -10,7 +10,7 @@ from stepscope.analysis.device_facts import DeviceFacts, device_facts_of
 from stepscope.analysis.feeding import FeedFacts, feed_of
 from stepscope.analysis.hosts import breakdown_of
 from stepscope.analysis.loop import LoopFacts, loop_of
-from stepscope.analysis.stepping import steps_of
+from stepscope.analysis.stepping import steps_of, warm_up_of
 from stepscope.analysis.work import WorkFacts, work_of
 from stepscope.model import HostTrace
 
@@ -23,6 +23,7 @@ class HostFacts:
         loop: how the loop's thread spends its time; None where no steps or no such thread were found.
         device: what its devices do, None where none works.
         compiles: what is traced and compiled in the steps, None for nothing.
+        warm_up: how many first steps are left out of all this, since they compile what the others only run.
         copies_in_ps: time of all steps in which data is copied to a device and nothing more important happens.
     """
 
@@ -33,6 +34,7 @@ class HostFacts:
     device: DeviceFacts | None
     compiles: CompileFacts | None
     copies_in_ps: int
+    warm_up: int = 0
 
 
 def facts_of(trace: HostTrace) -> HostFacts:
@@ -45,9 +47,11 @@ def facts_of(trace: HostTrace) -> HostFacts:
         device=device_facts_of(trace),
         compiles=compiles_of(trace),
         copies_in_ps=_copies_in(trace),
+        warm_up=warm_up_of(trace),
     )
 
 
 def _copies_in(trace: HostTrace) -> int:
     steps, copies = steps_of(trace), breakdown_of(trace).per_step_ps[:, Rank.COPY_TO_DEVICE]
-    return int((copies[steps.complete] if steps.complete.any() else copies).sum())
+    whole = copies[steps.complete] if steps.complete.any() else copies
+    return int(whole[warm_up_of(trace) :].sum())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.breakdown import CATEGORIES, MEANING
-from stepscope.analysis.environment import EnvironmentOfHost, Missing, environment_of
+from stepscope.analysis.environment import PYTHON_CALLS_MISSING, EnvironmentOfHost, Missing, environment_of
 from stepscope.analysis.facts import HostFacts, facts_of
 from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, between_shares, breakdown_of, steps_of_host
 from stepscope.analysis.profiling_cost import ProfilingCost, dearest, profiling_cost
@@ -324,8 +324,9 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     session = _Session.of(partials)
     hosts, aligned = session.hosts, session.aligned
     first = (session.taking or hosts)[0]
-    limit = judge(session.shares, session.has_device, session.between)
-    otherwise = unexplained(limit, session.shares, session.has_device, session.between)
+    shares = session.steady_shares
+    limit = judge(shares, session.has_device, session.between)
+    otherwise = unexplained(limit, shares, session.has_device, session.between)
     context = _context(partials, session, otherwise)
     if otherwise.name != limit.name:
         context = replace(context, besides=limit.name)
@@ -333,7 +334,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     kind, gain = (advised.items[0].kind, advised.items[0].gain_percent) if advised.items else (None, None)
     return OverviewReport(
         hosts=tuple(part.host for part in hosts),
-        warnings=(*step_warnings(hosts, aligned), *advised.warnings),
+        warnings=(*step_warnings(hosts, aligned), *_warm_up_warning(session), *advised.warnings),
         partial=any(part.partial for part in hosts),
         step_time_ms={**session.step_time, "between_steps_percent": session.gap},
         steps_source=first.source,
@@ -361,15 +362,20 @@ class _Session:
     Attributes:
         taking: the hosts whose steps count.
         counted: the steps that count, each as on its slowest host: the complete ones, all if the capture cuts each.
+        warm_up, steady: the first of them, which compile what the others only run, and the others.
         shares, between: percent of the step time by category, and of the time from the first step to the last that lies
             between steps; `gap` is the sum of the latter, None where nothing lies between steps.
+        steady_shares: the former without the steps of a warm-up.
     """
 
     hosts: Sequence[StepsOfHost]
     aligned: Aligned
     taking: Sequence[StepsOfHost]
     counted: Sequence[StepRow]
+    warm_up: Sequence[StepRow]
+    steady: Sequence[StepRow]
     shares: dict[str, float]
+    steady_shares: dict[str, float]
     between: dict[str, float]
     gap: float | None
     has_device: bool
@@ -389,12 +395,16 @@ class _Session:
         counted, between = complete or slowest, between_shares(taking)
         on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
         has_device = on_device.total_calls > 0
+        first = min(max((part.facts.warm_up for part in partials), default=0), max(len(counted) - 1, 0))
         return cls(
             hosts=hosts,
             aligned=aligned,
             taking=taking,
             counted=counted,
+            warm_up=counted[:first],
+            steady=counted[first:],
             shares=_shares(counted),
+            steady_shares=_shares(counted[first:]),
             between=between,
             gap=round(sum(between.values()), 4) if between else None,
             has_device=has_device,
@@ -441,6 +451,18 @@ def _mean_breakdown(rows: Sequence[StepRow]) -> dict[str, float]:
     """Mean time by category over the steps, each as on its slowest host, so that the parts add up to the mean step."""
     n = max(len(rows), 1)
     return {key: round_ms(sum(row.parts_ps[at] for row in rows) / n) for at, key in enumerate(CATEGORIES)}
+
+
+def _warm_up_warning(session: _Session) -> Iterator[str]:
+    """What verdict and advice leave out, where that is anything."""
+    if session.warm_up:
+        longest, usual = (_statistics([row.duration_ps for row in rows]) for rows in (session.warm_up, session.steady))
+        steps = "the first step" if len(session.warm_up) == 1 else f"the first {len(session.warm_up)} steps"
+        yield (
+            f"{steps} of the capture, up to {number_text(_number(longest['max']))} ms, traces and compiles what"
+            f" the others, {number_text(_number(usual['mean']))} ms on average, only run: that is warm-up, which"
+            " verdict and advice leave out; capture after it (skip=..., or wait= and warmup= of a schedule)"
+        )
 
 
 def _shares(rows: Sequence[StepRow]) -> dict[str, float]:
@@ -516,8 +538,8 @@ def _context(partials: Sequence[Partial], session: _Session, verdict: Verdict) -
     eager, narrow = session.placement["host_eager_percent"], session.placement["compute_16bit_percent"]
     return Context(
         hosts=tuple(part.facts for part in partials),
-        shares=session.shares,
-        step_ms=_number(session.step_time["mean"]),
+        shares=session.steady_shares,
+        step_ms=_number(_statistics([row.duration_ps for row in session.steady])["mean"]),
         verdict=verdict.name,
         verdict_text=verdict.sentence,
         has_device=session.has_device,
@@ -526,4 +548,7 @@ def _context(partials: Sequence[Partial], session: _Session, verdict: Verdict) -
         compute_16bit_percent=narrow if isinstance(narrow, float) else None,
         between_percent=session.gap,
         top_ops=session.top_ops,
+        python_recorded=any(
+            PYTHON_CALLS_MISSING not in [each.what for each in part.environment.missing] for part in partials
+        ),
     )

@@ -27,6 +27,7 @@ from stepscope.analysis.infer import (
     find_cycle,
 )
 from stepscope.analysis.program_runs import runs_elsewhere
+from stepscope.analysis.spans import spans_of
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, stat_names
 from stepscope.model.arrays import I32, I64, Mask
 
@@ -46,6 +47,10 @@ _STEP_NUMBER = re.compile(r"[0-9]{1,18}")  # as many digits as fit into 64 bits,
 # A step at the capture's edge with less than this share of the usual device work was cut by the edge; the last of
 # inferred steps, whose end nothing marks, also if it is this much shorter or longer than the others.
 WHOLE_STEP_SHARE = 0.8
+
+
+_STEPS_A_WARM_UP = 4  # whole steps to each first one that may be a warm-up
+_COMPILES = 0.1  # of a step: what compiles for less is usual
 
 
 @dataclass(frozen=True)
@@ -95,16 +100,42 @@ def steps_of_events(trace: HostTrace, rows: I64) -> I64:
 
 
 def whole_steps(trace: HostTrace) -> HostSteps:
-    """The steps that the capture's edges do not cut, from which averages are taken; all if it cuts each of them."""
+    """The steps that advice is about: those that the capture's edges do not cut, all if it cuts each of them, without
+    the first ones that compile what all others only run."""
     return trace.derived("whole steps", _whole_ones)
+
+
+def warm_up_of(trace: HostTrace) -> int:
+    """How many of the first whole steps trace and compile, where the many that follow do not."""
+    return trace.derived("warm-up", _warm_up)
+
+
+def _warm_up(trace: HostTrace) -> int:
+    steps = steps_of(trace)
+    kept = _kept(steps)
+    start, end = steps.start_ps[kept], steps.end_ps[kept]
+    most = len(start) // _STEPS_A_WARM_UP
+    compiling = spans_of(trace, np.flatnonzero(trace.events.kind == EventKind.COMPILE)) if most else None
+    if compiling is None or not len(compiling.start):
+        return 0
+    compiled = np.flatnonzero(compiling.covered(start, end) >= _COMPILES * (end - start))
+    first = len(compiled)
+    rest = compiling.covered(start[first:], end[first:]).sum() if first <= most else 0
+    return first if 0 < first <= most and compiled[-1] == first - 1 and not rest else 0
+
+
+def _kept(steps: HostSteps) -> slice:
+    """The steps that no edge cuts, all if each is cut; only the first and the last can be."""
+    kept = np.flatnonzero(steps.complete)
+    return slice(int(kept[0]), int(kept[-1]) + 1) if len(kept) else slice(0, len(steps.complete))
 
 
 def _whole_ones(trace: HostTrace) -> HostSteps:
     steps = steps_of(trace)
-    kept = np.flatnonzero(steps.complete)
-    if len(kept) in (0, len(steps.complete)):
+    kept = _kept(steps)
+    inside = slice(kept.start + warm_up_of(trace), kept.stop)
+    if inside.stop - inside.start == len(steps.complete):
         return steps
-    inside = slice(int(kept[0]), int(kept[-1]) + 1)  # only the first and the last can be cut
     ours = (steps.label >= inside.start) & (steps.label < inside.stop)
     return replace(
         steps,

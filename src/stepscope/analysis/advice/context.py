@@ -37,6 +37,7 @@ class Context:
         besides: the name of the limit that the shares alone tell, where it is another one.
         has_device: an accelerator took part.
         top_ops: the overview's list.
+        python_recorded: a host recorded its calls of Python functions.
         read: gives another tool's merged result as in JSON, None where that is not to be had.
     """
 
@@ -52,6 +53,7 @@ class Context:
     between_percent: float | None
     top_ops: Sequence[Mapping[str, Any]] = ()
     besides: str = ""
+    python_recorded: bool = False
     read: Callable[[str], Mapping[str, Any] | None] = field(default=lambda _: None)
 
     @cached_property
@@ -75,6 +77,12 @@ class Context:
         """What the devices do on the host that sets the pace; on the first host with devices if that one has none."""
         paced = (self.pace,) if self.pace else ()
         return next((host.device for host in (*paced, *self.hosts) if host.device is not None), None)
+
+    @property
+    def hottest_python(self) -> str:
+        """The Python function that takes most time by itself, empty where none was recorded."""
+        functions = (op for op in self.top_ops if op["category"] == "Python" and op["self_percent"] is not None)
+        return str(max(functions, key=lambda op: op["self_percent"], default={"name": ""})["name"])
 
     @property
     def period_ms(self) -> float:

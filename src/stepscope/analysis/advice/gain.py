@@ -134,6 +134,13 @@ def calm(context: Context) -> float:
     return 1.0 - max(work.disturbed_ps / work.compute_ps - _NOISE, 0.0)
 
 
+def _eased(context: Context, left_ms: float, competes_ms: float) -> float:
+    """The share of its time that what stays takes without what competes with it.  That can take no more from the rest
+    than it runs itself: what the ops lose beyond that, other programs on the machine take."""
+    most = min(competes_ms / left_ms, 1.0) if left_ms > 0 else 0.0
+    return max(calm(context), 1.0 - most)
+
+
 def most_recording_ms(recorded_ms: float, part_ms: float) -> float:
     """What recording cost in a part of a step: never so much that hardly anything would be left of the part."""
     return min(recorded_ms, _MOST_RECORDING * part_ms)
@@ -162,7 +169,7 @@ def without(
     what: str,
     bounds: Sequence[Bound] = (),
     parts: Sequence[Activity] = (),
-    competes: bool = False,
+    competes_ms: float = 0.0,
     recorded_ms: float = 0.0,
     computes: bool = False,
 ) -> Gain:
@@ -173,13 +180,14 @@ def without(
         what: the part, in words.
         bounds: what may become critical then.
         parts: the activities that the part consists of; what recording them cost goes with them.
-        competes: the part takes cores, memory or caches from what stays, which is faster without it.
+        competes_ms: how long in a step the part, or what makes it, takes cores, memory or caches from what stays, which
+            is faster without it.
         recorded_ms: what recording cost threads that the part waits for.
         computes: the part is computation itself, or `bounds` say how much of that stays.
     """
     period = context.period_ms
     left = max(period - removed_ms, 0.0)
-    eased = calm(context) if competes else 1.0
+    eased = _eased(context, left, competes_ms)
     hidden = Bound(0.0 if computes else _elsewhere_ms(context) * eased, "the computation on other threads")
     critical = max((Bound(left * eased, ""), _others(context, parts), hidden, *bounds), key=lambda bound: bound.ms)
     critical = Bound(min(critical.ms, period), critical.why)

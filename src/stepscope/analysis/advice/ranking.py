@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.remedies import PYTHON_CALLS, remedy
 
 LEAST_PERCENT = 3.0  # what takes less of a step is no bottleneck
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
@@ -79,11 +80,22 @@ def _place(advice: Advice) -> tuple[float, float, str]:
 _NEXT = {
     "input_bound": "keep an eye on the input: it is not far from holding the step up (stepscope input-pipeline)",
     "launch_bound": "larger batches give each launch more to compute (stepscope idle)",
-    "host_bound": "record Python calls to see what the host does meanwhile: ProfilerOptions(python_tracer_level=1)",
     "communication_bound": "what is left is the network: overlap it with more computation, or use a faster one",
     "compile_bound": "record a later part of the run, after everything is compiled",
 }
 _CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
+
+
+def _next(context: Context, limit: str) -> str:
+    """What to do next where a limit has no single cause."""
+    if limit != "host_bound":
+        return _NEXT.get(limit, _CHEAPER)
+    if not context.python_recorded:
+        return f"to see what the host does meanwhile, {remedy(PYTHON_CALLS, context.framework)}"
+    name = context.hottest_python
+    if not name:
+        return "see which Python functions run meanwhile (stepscope op-stats)"
+    return f"look at {name}, the Python function that takes most time by itself (stepscope op-stats)"
 
 
 def _nothing(context: Context) -> Advice:
@@ -97,7 +109,7 @@ def _nothing(context: Context) -> Advice:
         title="Nothing stands out" if context.verdict == "compute_bound" else "No single cause stands out",
         evidence=f"{context.verdict_text}{largest}",
         predicted_speedup=None,
-        actions=tuple(_NEXT.get(limit, _CHEAPER) for limit in (context.verdict, context.besides) if limit),
+        actions=tuple(_next(context, limit) for limit in (context.verdict, context.besides) if limit),
         tool="op-stats",
         confidence=0.8 if context.verdict == "compute_bound" else 0.5,
         step_time_ms=round(context.period_ms, 3),

@@ -24,6 +24,7 @@ RULES = (
     checkpoint.RULE,
     python_overhead.RULE,
     python_overhead.ON_DEVICE,
+    python_overhead.PLAIN,
     dispatch.RULE,
     device_idle.LAUNCHES,
     device_idle.WAITS,

@@ -31,7 +31,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         return None
     where = context.intervals(Activity.CHECKPOINT)
     name = next((place.name for place in where if place.name), "")
-    return without(context, saving, "saving", parts=(Activity.CHECKPOINT,), competes=True).advice(
+    return without(context, saving, "saving", parts=(Activity.CHECKPOINT,), competes_ms=saving).advice(
         rule="checkpoint.stall",
         kind="checkpoint_stall",
         title="Save less often, or in the background",

@@ -36,7 +36,10 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(exposed) < (threshold if many or context.has_device else _FEW_MESSAGES_PERCENT):
         return None
     count = f" in {messages:.0f} messages a step" if messages else ""
-    gain = without(context, exposed, "communication that nothing hides", parts=(Activity.COLLECTIVE,), competes=many)
+    competes = exposed if many else 0.0
+    gain = without(
+        context, exposed, "communication that nothing hides", parts=(Activity.COLLECTIVE,), competes_ms=competes
+    )
     return gain.advice(
         rule="communication.exposed",
         kind="communication_bound",

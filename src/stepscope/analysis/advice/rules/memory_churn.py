@@ -40,7 +40,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         return None
     top = work.moves[0]
     rows = tuple(Row("op-stats", op.name, round(op.self_ps / work.steps / MS, 3)) for op in work.moves[:3])
-    return without(context, moves, "moving data and giving memory back", competes=True, computes=True).advice(
+    return without(context, moves, "moving data and giving memory back", competes_ms=moves, computes=True).advice(
         rule="memory.churn",
         kind="memory_churn",
         title="Write in place instead of copying",

@@ -6,6 +6,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
 from stepscope.analysis.loop import Activity, LoopFacts
+from stepscope.analysis.remedies import PYTHON_CALLS, remedy
 
 _SEVERAL = 5  # steps
 
@@ -14,16 +15,18 @@ _ACTIONS = (
     "compute metrics inside the compiled step, or with NumPy instead of loops over Python numbers",
     "move what need not wait to another thread",
 )
-_TRACE_PYTHON = {
-    "tensorflow": "record Python calls to see what runs there: ProfilerOptions(python_tracer_level=1)",
-    "pytorch": "record Python calls to see what runs there: torch.profiler.profile(with_stack=True)",
-}
+_FASTER = (
+    "move what is the same in every step out of the loop",
+    "log and evaluate metrics every N steps, not in every step",
+)
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.loop is None:
         return _between(context, threshold)
-    return None if context.has_device else _gaps(context, context.loop, threshold, "python.gaps")
+    if context.has_device or context.framework == "python":
+        return None
+    return _gaps(context, context.loop, threshold, "python.gaps")
 
 
 def _evaluate_on_device(context: Context, threshold: float) -> Advice | None:
@@ -32,13 +35,39 @@ def _evaluate_on_device(context: Context, threshold: float) -> Advice | None:
     return _gaps(context, context.loop, threshold, "python.device-idle")
 
 
+def _evaluate_plain(context: Context, threshold: float) -> Advice | None:
+    """A program without a framework computes in Python itself.  How much faster that can be no trace tells."""
+    if context.framework != "python" or context.loop is None:
+        return None
+    running = context.percent(context.part_ms(Activity.PYTHON, Activity.DISPATCH))
+    name = context.hottest_python or next((gap.name.lstrip("$") for gap in context.loop.gaps if gap.name), "")
+    if running < threshold or not name:
+        return None
+    return Advice(
+        id="python.plain",
+        kind="python_overhead",
+        title="Make the Python of the step faster",
+        evidence=f"in {running:.1f} % of the time of a step plain Python runs; most time by itself takes {name}",
+        predicted_speedup=None,
+        actions=(
+            f"look at {name}: replace its loops over numbers by NumPy on whole arrays, or compile it with numba.njit",
+            *_FASTER,
+        ),
+        tool="op-stats",
+        confidence=0.7,
+        step_time_ms=round(context.period_ms, 3),
+        reasoning="how much less time the same work takes without loops in Python, no trace tells",
+        intervals=tuple(_named(context.intervals(Activity.PYTHON))),
+    )
+
+
 def _gaps(context: Context, loop: LoopFacts, threshold: float, rule: str) -> Advice | None:
     idle = context.part_ms(Activity.PYTHON) - context.per_step(loop.after_moves_ps + _only_once(loop)) / MS
     if context.percent(idle) < threshold:
         return None
     named = [gap for gap in loop.gaps if gap.name]
     where = f", most of it in {named[0].name.lstrip('$')}" if named else ""
-    hint = () if named else tuple(filter(None, (_TRACE_PYTHON.get(context.framework),)))
+    hint = () if named or context.python_recorded else (_to_see(context),)
     rows = [Row("op-stats", gap.name, round(context.per_step(gap.total_ps) / MS, 3)) for gap in named[:3]]
     return without(context, idle, "Python while nothing computes", parts=(Activity.PYTHON,)).advice(
         rule=rule,
@@ -51,6 +80,10 @@ def _gaps(context: Context, loop: LoopFacts, threshold: float, rule: str) -> Adv
         rows=tuple(rows),
         intervals=tuple(_named(context.intervals(Activity.PYTHON))),
     )
+
+
+def _to_see(context: Context) -> str:
+    return f"to see what runs there, {remedy(PYTHON_CALLS, context.framework)}"
 
 
 def _only_once(loop: LoopFacts) -> int:
@@ -103,3 +136,4 @@ RULE = Rule(
 )
 # Where a device works, its collectives and copies are not what fills a gap on the host.
 ON_DEVICE = Rule(id="python.device-idle", threshold_percent=10.0, evaluate=_evaluate_on_device, yields_to=_EXPLAINED_BY)
+PLAIN = Rule(id="python.plain", threshold_percent=10.0, evaluate=_evaluate_plain)

@@ -48,7 +48,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     return without(
         context, removed, "tracing, compiling and starting new programs",
         [Bound(min(computing, context.period_ms - compiling) * calm(context), "the computation")],
-        (Activity.COMPILE, Activity.PROGRAM, Activity.RUNTIME), competes=True, computes=True,
+        (Activity.COMPILE, Activity.PROGRAM, Activity.RUNTIME), competes_ms=removed, computes=True,
     ).advice(
         rule="compile.again",
         kind="recompilation",

@@ -34,7 +34,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if share < context.least_of_input(threshold) or (share < threshold and _are_pageable(context, copies)):
         return None
     what = "copies data in" if copies >= casts else "converts data to another type or device"
-    gain = without(context, copies + casts, "copying data in", parts=(Activity.TRANSFER,), competes=True)
+    gain = without(context, copies + casts, "copying data in", parts=(Activity.TRANSFER,), competes_ms=copies + casts)
     return gain.advice(
         rule="input.transfer",
         kind="input_transfer",

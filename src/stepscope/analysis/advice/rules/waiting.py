@@ -40,6 +40,10 @@ _ACTIONS: dict[str, Actions] = {
             "pack the samples into few large files and read them in large pieces",
             "read ahead in other threads (grain, tf.data, concurrent.futures)",
         ),
+        "python": (
+            "pack the samples into few large files, and map them: numpy.load(path, mmap_mode='r')",
+            "read ahead in other threads (concurrent.futures.ThreadPoolExecutor)",
+        ),
     },
     "input_no_prefetch": {
         "tensorflow": (
@@ -48,6 +52,7 @@ _ACTIONS: dict[str, Actions] = {
         ),
         "pytorch": ("DataLoader(num_workers=4 or more, persistent_workers=True, prefetch_factor=2)",),
         "": ("make the next batch in another thread while the step runs, and jax.device_put it there",),
+        "python": ("make the next batch in another thread while the step runs (concurrent.futures)",),
     },
     "input_python": {
         "tensorflow": (
@@ -64,6 +69,11 @@ _ACTIONS: dict[str, Actions] = {
             "do the work once, before training, and keep arrays",
             "or spread it over processes (grain.DataLoader(worker_count=...), multiprocessing)",
         ),
+        "python": (
+            "do the work once, before training, and keep arrays",
+            "or work on whole arrays with NumPy instead of loops over numbers, or compile the loop with numba.njit",
+            "or spread it over processes (multiprocessing)",
+        ),
     },
     "input_preprocessing": {
         "tensorflow": (
@@ -79,6 +89,11 @@ _ACTIONS: dict[str, Actions] = {
         "": (
             "prepare batches in other threads or processes while the step runs",
             "transform inside the compiled step (jax.jit), where it can run on the device",
+            "prepare what does not change offline",
+        ),
+        "python": (
+            "prepare batches in other threads or processes while the step runs (concurrent.futures)",
+            "work on whole batches with NumPy instead of loops over samples",
             "prepare what does not change offline",
         ),
     },
@@ -112,7 +127,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         waits += context.part_ms(Activity.PYTHON)
     recorded = events_ms(context, _feed(context).events)
     bounds = _bounds(context, kind, max(waits - recorded, 0.0))
-    gain = without(context, waits, "waiting for input", bounds, parts, competes=True, recorded_ms=recorded)
+    gain = without(context, waits, "waiting for input", bounds, parts, _beside(context, waits), recorded)
     actions = _UNTOLD_ACTIONS if why == _UNTOLD else actions_for(context.framework, _ACTIONS[kind])
     return gain.advice(
         rule=f"input.{kind.removeprefix('input_')}",
@@ -151,6 +166,15 @@ def _competing(context: Context) -> Advice | None:
         rows=(Row("overview", "input", 0.0),),
         intervals=context.intervals(Activity.PROGRAM),
     )
+
+
+def _beside(context: Context, waits: float) -> float:
+    """How much the input takes from what stays, at most.  A DataLoader without workers takes turns with the step: it
+    only takes the caches, the more of them the more of the time it runs."""
+    feed = _feed(context)
+    if feed.loader == "single":
+        return waits * context.percent(waits) / 100
+    return max(waits, context.per_step(feed.produced_ps) / MS)
 
 
 def _places(context: Context, unnamed: float) -> tuple[Interval, ...]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bench import encode, wire
 from bench.base import Base, Line, Plane, parse
+from stepscope.formats.xspace.encode import delimited_head
 
 KNOTS = 64
 UNEVEN = 0.15
@@ -129,10 +130,10 @@ def _write_plane(plane: Plane, names: _Names, clock: _Clock, origins: dict[int, 
         for line, (before, after) in zip(plane.lines, headers, strict=True)
     ]
     metadata = b"".join(names.metadata())
-    lines_size = sum(len(wire.head(3, size)) + size for size in sizes)
-    out.write(wire.head(1, len(plane.head) + lines_size + len(metadata) + len(plane.tail)) + plane.head)
+    lines_size = sum(len(delimited_head(3, size)) + size for size in sizes)
+    out.write(delimited_head(1, len(plane.head) + lines_size + len(metadata) + len(plane.tail)) + plane.head)
     for line, size, (before, after) in zip(plane.lines, sizes, headers, strict=True):
-        out.write(wire.head(3, size) + before)
+        out.write(delimited_head(3, size) + before)
         for part in _events(line, names, clock, origins[id(line)]):
             out.write(part.data)
         out.write(after)

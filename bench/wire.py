@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stepscope.formats.xspace.encode import delimited_head, varint
+
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 MASK_64 = (1 << 64) - 1
 
@@ -43,30 +45,14 @@ def fields(data: bytes) -> Iterator[Field]:
             raise ValueError(f"wire type {wire_type} at byte {pos} of a message of {len(data)}")
 
 
-def varint(value: int) -> bytes:
-    """A number as protobuf writes it; negative ones as 64-bit two's complement."""
-    value &= MASK_64
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def number(field: int, value: int) -> bytes:
     """A varint field."""
     return varint(field << 3 | VARINT) + varint(value)
 
 
-def head(field: int, length: int) -> bytes:
-    """The start of a string or message field of `length` bytes."""
-    return varint(field << 3 | LENGTH) + varint(length)
-
-
 def text(field: int, value: bytes) -> bytes:
     """A string, bytes or message field."""
-    return head(field, len(value)) + value
+    return delimited_head(field, len(value)) + value
 
 
 def raw(field: Field) -> bytes:

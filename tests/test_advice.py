@@ -240,13 +240,13 @@ def test_python_that_was_recorded_tells_where_samples_come_from(call: str, kind:
 # -- input that is ready and still costs time ----------------------------------------------------------------------
 
 
-def busy_input(made_by: str) -> HostTrace:
+def busy_input(made_by: str, late: str = " ") -> HostTrace:
     """Steps that wait for nothing; in three of five the input's thread works, and the ops take four times as long."""
     sorts = SORTS | {"y": Sort(K.ITERATOR, "Iterator::Root::Prefetch::Map"), "q": Sort(K.OP, "decode:DecodePng")}
     return draw(
         f"""
         host main         | M0--------M1--------M2--------M3--------M4--------
-        host main         | Fm-       Fm-       Fm------- Fm------- Fm-------
+        host main         | Fm-  {late}    Fm-       Fm------- Fm------- Fm-------
         host tf_data_pool |                     y-------- y-------- y--------
         host tf_data_pool |                     {made_by}-------  {made_by}-------  {made_by}-------
         """,
@@ -261,6 +261,13 @@ def test_python_of_the_input_that_takes_cores_from_the_step_is_told() -> None:
     assert first.kind == "input_python"
     assert "the step does not wait for its input, but Python makes it on other threads for 54 %" in first.evidence
     assert first.reasoning.startswith("10.00 ms a step, less 3.21 ms of what the threads of the input take")
+
+
+@pytest.mark.parametrize(("late", "waits_ms"), [(" ", 0.0), ("I", 0.2)])
+def test_input_that_takes_cores_tells_how_long_steps_wait_for_it(late: str, waits_ms: float) -> None:
+    (row,) = advise(context_of(busy_input("e", late))).items[0].rows
+
+    assert (row.tool, row.key, row.value_ms) == ("overview", "input", waits_ms)
 
 
 def test_ops_of_the_input_have_to_run_anyway() -> None:

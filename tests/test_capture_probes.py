@@ -104,29 +104,26 @@ def test_a_call_that_raises_is_recorded():
     assert python_calls_of(fails) == ["inner", "fails"]
 
 
-def test_threads_that_begin_later_are_recorded_on_lines_of_their_own():
+def recorded_beside(thread_name):
+    """What the tracer has of `outer` on a thread that begins after it."""
     tracer = python_calls.PythonTracer()
     tracer.start(ProfilerOptions(), Clock())
-    thread = threading.Thread(target=outer, name="loader")
+    thread = threading.Thread(target=outer, name=thread_name)
     thread.start()
     thread.join()
     tracer.stop()
+    return tracer.drain()
 
-    (chunk,) = [chunk for chunk in tracer.drain() if chunk.line == "loader"]
+
+def test_threads_that_begin_later_are_recorded_on_lines_of_their_own():
+    (chunk,) = [chunk for chunk in recorded_beside("loader") if chunk.line == "loader"]
     trace = trace_of([chunk])
     assert {EventKind(kind) for kind in trace.events.kind} == {EventKind.PYTHON_CALL}
     assert f"$test_capture_probes.py:{outer.__code__.co_firstlineno} outer" in {name for name, *_ in ranges(trace)}
 
 
 def test_stepscopes_own_threads_are_left_out():
-    tracer = python_calls.PythonTracer()
-    tracer.start(ProfilerOptions(), Clock())
-    thread = threading.Thread(target=outer, name="stepscope-flush")
-    thread.start()
-    thread.join()
-    tracer.stop()
-
-    assert not [name for chunk in tracer.drain() for name in chunk.names if name.endswith(" outer")]
+    assert not [name for chunk in recorded_beside("stepscope-flush") for name in chunk.names if name.endswith(" outer")]
 
 
 def test_functions_of_one_name_and_place_share_a_row():

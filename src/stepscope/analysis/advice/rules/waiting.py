@@ -118,7 +118,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     unnamed = _before_the_step(context)
     waits += unnamed
     if context.percent(waits) < context.least_of_input(threshold):
-        return _competing(context)
+        return _competing(context, waits)
     kind, why, confidence = _cause(context, waits, unnamed)
     parts: tuple[Activity, ...] = (Activity.PYTHON if unnamed else Activity.INPUT,)
     if kind == "input_python" and _feed(context).has_iterators:
@@ -142,7 +142,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     )
 
 
-def _competing(context: Context) -> Advice | None:
+def _competing(context: Context, waits: float) -> Advice | None:
     """Input that is ready in time, but whose Python takes cores and locks from the step.  TensorFlow ops that do so
     have to run anyway; Python can be replaced."""
     feed = _feed(context)
@@ -163,7 +163,7 @@ def _competing(context: Context) -> Advice | None:
         actions=(*_from_tf_data(context), *actions_for(context.framework, _ACTIONS["input_python"]))[:4],
         tool="tf-data",
         confidence=0.6,
-        rows=(Row("overview", "input", 0.0),),
+        rows=(Row("overview", "input", round(waits, 3)),),
         intervals=context.intervals(Activity.PROGRAM),
     )
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Field } from "../src/api";
 import { fromRows, nextSort, parseSort, shownFields, toCsv, toTsv, viewOf } from "../src/table/model";
 import { fittingIn, roomFor, share, wishes } from "../src/table/widths";
-import { sentence, tailOf } from "../src/ui/basics";
+import { piecesOf, sentence, tailOf } from "../src/ui/basics";
 import { cellText } from "../src/format";
 
 const FIELDS: Field[] = [
@@ -96,6 +96,16 @@ describe("widths", () => {
     ["a name of more than two dozen letters", undefined, 12],
     ["short", undefined, 0],
   ])("of %s keeps with room for %s the last %i signs", (text, room, kept) => expect(tailOf(text, room)).toBe(kept));
+});
+
+describe("code in a sentence", () => {
+  it.each([
+    ["use `stepscope op-stats` or stepscope tf-data", ["stepscope op-stats", "stepscope tf-data"]],
+    ["compile it: tf.function(jit_compile=True), which fuses", ["tf.function(jit_compile=True)"]],
+    ["the largest op is jit(loss_fn)/transpose(jvp())/te_fused_attn_backward_ffi with 38.3 %", ["jit(loss_fn)/transpose(jvp())/te_fused_attn_backward_ffi"]],
+    ["jit(f)/jvp(bsd,de->bse)/dot_general; the rest", ["jit(f)/jvp(bsd,de->bse)/dot_general"]],
+    ["replace f(x) by g(h(x)); 40 % of it (threshold 5 %)", ["f(x)", "g(h(x))"]],
+  ])("%s", (text, code) => expect(piecesOf(text).filter((_, index) => index % 2)).toEqual(code));
 });
 
 describe("sentences of a report", () => {

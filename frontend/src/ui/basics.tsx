@@ -167,19 +167,26 @@ export function Warnings({ items }: { items: readonly string[] }) {
   );
 }
 
-/** Text in which calls and options stand in a fixed-width face, and a tool's command leads to its page. */
+// In this order: a tool's command, what is quoted, an op's whole path (`jit(f)/transpose(jvp())/dot`), a call, an option.
+const PIECES = /(`[^`]+`|\bstepscope [a-z][a-z-]+|[\w.:]+\([^\s/]*\)(?:\/[^\s/]+)*\/[^\s/]*[^\s/,;:.]|(?:\.?[A-Za-z_][\w.]*)\((?:[^()]|\([^()]*\))*\)|--[a-z][\w-]*(?:[= ]\S+)?)/g;
+
+/** A sentence in turns: text at even places, what stands in a fixed-width face or leads to a page at odd ones. */
+export function piecesOf(text: string): readonly string[] {
+  return text.split(PIECES).map((part, index) => (index % 2 ? part.replace(/^`|`$/g, "") : part));
+}
+
+/** Text in which calls, options and ops stand in a fixed-width face, and a tool's command leads to its page. */
 export function Code({ text }: { text: string }) {
-  const parts = text.split(/(\bstepscope [a-z][a-z-]+|`[^`]+`|(?:\.?[A-Za-z_][\w.]*)\((?:[^()]|\([^()]*\))*\)|--[a-z][\w-]*(?:[= ]\S+)?)/g);
   return (
     <>
-      {parts.map((part, index) => (index % 2 ? <Piece key={index} text={part} /> : part))}
+      {piecesOf(text).map((part, index) => (index % 2 ? <Piece key={index} text={part} /> : part))}
     </>
   );
 }
 
 function Piece({ text }: { text: string }) {
   const tool = text.startsWith("stepscope ") ? toolEntry(text.slice("stepscope ".length)) : null;
-  return tool ? <a href={linkTo(tool.name)}>{tool.heading}</a> : <code>{text.replace(/^`|`$/g, "")}</code>;
+  return tool ? <a href={linkTo(tool.name)}>{tool.heading}</a> : <code>{text}</code>;
 }
 
 interface SegmentedProps<T extends string> {

@@ -28,8 +28,8 @@ ALLOCATIONS: Mapping[str, str] = {
     "": "TensorFlow and JAX record them with host_tracer_level=2 or more, PyTorch with profile_memory=True",
 }
 MODULES: Mapping[str, str] = {
-    "tensorflow": "TensorFlow records none; the names of ops tell their layers, see op-stats",
-    "jax": "JAX records none; the names of ops tell where in the program they come from, see op-stats",
+    "tensorflow": "TensorFlow records none; the names of ops tell their layers, see `stepscope op-stats`",
+    "jax": "JAX records none; the names of ops tell where in the program they come from, see `stepscope op-stats`",
     "": "record with torch.profiler.profile(with_stack=True)",
 }
 SHAPES: Mapping[str, str] = {

@@ -70,7 +70,7 @@ describe("widths", () => {
     [310, 3],
     [100, 3],
   ])("in %i pixels fit %i columns of at least 100", (available, count) => {
-    expect(fittingIn(Array(5).fill({ least: 100, most: 300 }), available)).toBe(count);
+    expect(fittingIn(Array(5).fill({ tight: 100, least: 100, most: 300 }), available)).toBe(count);
   });
 
   it("fill what is available, and give numbers what they need", () => {
@@ -79,7 +79,20 @@ describe("widths", () => {
     const widths = share(wanted, 900);
     expect(widths.reduce((sum, width) => sum + width, 0)).toBe(900);
     widths.forEach((width, index) => expect(width).toBeGreaterThanOrEqual(wanted[index]?.least ?? 0));
-    expect(share(wanted, 100)).toEqual(wanted.map((wish) => wish.least));
+    expect(share(wanted, 100)).toEqual(wanted.map((wish) => wish.tight));
+  });
+
+  //  A kernel, its op, and ten numbers of 70 pixels.
+  const KERNELS = [...Array(2).fill({ tight: 150, least: 280, most: 900 }), ...Array(10).fill({ tight: 70, least: 70, most: 70 })];
+
+  it.each([
+    [780, 8, "names give way to the numbers behind them"],
+    [650, 7, "but no further than they can be read"],
+    [1000, 8, "and only so far that the main columns stay"],
+    [1190, 11, "where those fit, names keep their room"],
+  ])("in %i pixels of kernels %i columns fit: %s", (available, count) => {
+    expect(fittingIn(KERNELS, available)).toBe(count);
+    expect(share(KERNELS.slice(0, count), available).reduce((sum, width) => sum + width, 0)).toBe(available);
   });
 
   it("leave space for the dots of a name that is cut", () => {

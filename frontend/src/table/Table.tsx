@@ -277,7 +277,7 @@ function deepest(data: TableData, indent?: (row: number) => number): number {
 }
 
 function indented(list: readonly Wish[], column: number, depth: number): Wish[] {
-  return list.map((wish, index) => (index === column ? { least: wish.least + depth * INDENT, most: wish.most + depth * INDENT } : wish));
+  return list.map((wish, index) => (index === column ? { tight: wish.tight + depth * INDENT, least: wish.least + depth * INDENT, most: wish.most + depth * INDENT } : wish));
 }
 
 /** The column that names a row: there the mark stands. */

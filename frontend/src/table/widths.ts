@@ -13,9 +13,14 @@ const SPARE = 3;
 const SHORT_TEXT = 30;
 /** Of the names that rows are found by. */
 const NAME_TEXT = 40;
+/** Both where a table would else lose the numbers that it is read for. */
+const TIGHT_TEXT = 14;
+const TIGHT_NAME = 20;
 
 export interface Wish {
-  /** What the column needs in any case. */
+  /** What the column needs in any case, where there is little room. */
+  readonly tight: number;
+  /** What lets texts be told apart. */
   readonly least: number;
   /** What would show all of it. */
   readonly most: number;
@@ -29,26 +34,39 @@ export function wishes(data: TableData, fields: readonly Field[], formats: reado
     const head = measure(labels[field.name] ?? fieldLabel(field), true) + (unit ? measure(` ${unit}`) : 0) + SORT_MARK;
     const body = widest(data, field, formats[index] as (value: Cell) => string, measure);
     const all = Math.ceil(Math.max(head, body) + PADDING);
-    if (field.kind !== "str") return { least: all, most: all };
-    const short = usual * (/^(name|kernel|op)$/.test(field.name) ? NAME_TEXT : SHORT_TEXT);
-    return { least: Math.ceil(Math.max(head, Math.min(body, short)) + PADDING + SPARE), most: all + SPARE };
+    if (field.kind !== "str") return { tight: all, least: all, most: all };
+    const isName = /^(name|kernel|op)$/.test(field.name);
+    const upTo = (signs: number) => Math.ceil(Math.max(head, Math.min(body, usual * signs)) + PADDING + SPARE);
+    return { tight: upTo(isName ? TIGHT_NAME : TIGHT_TEXT), least: upTo(isName ? NAME_TEXT : SHORT_TEXT), most: all + SPARE };
   });
 }
 
-/** How many columns, from the first on, there is room for; a few in any case. */
+/**
+ * How many columns, from the first on, there is room for; a few in any case.
+ *
+ * Texts give way until MANY columns fit: the number by which a table is sorted says more than the middle of a name.
+ */
 export function fittingIn(list: readonly Wish[], available: number): number {
-  let left = available;
-  const over = list.findIndex((wish) => (left -= wish.least) < 0);
-  return over < 0 ? list.length : Math.min(list.length, Math.max(FEW, over));
+  const roomy = upTo(available, list, "least");
+  return roomy >= MANY ? roomy : Math.max(roomy, Math.min(MANY, upTo(available, list, "tight")), Math.min(FEW, list.length));
 }
 
+const MANY = 8;
 const FEW = 3;
+
+function upTo(available: number, list: readonly Wish[], need: "least" | "tight"): number {
+  let left = available;
+  const over = list.findIndex((wish) => (left -= wish[need]) < 0);
+  return over < 0 ? list.length : over;
+}
 
 /** Widths that fill what is available; columns of text give way to one another, never to numbers. */
 export function share(list: readonly Wish[], available: number): number[] {
-  const widths = list.map((wish) => wish.least);
+  const isTight = list.reduce((sum, wish) => sum + wish.least, 0) > available;
+  const [from, to] = isTight ? (["tight", "least"] as const) : (["least", "most"] as const);
+  const widths = list.map((wish) => wish[from]);
   let left = available - widths.reduce((sum, width) => sum + width, 0);
-  const wanting = list.map((wish) => wish.most - wish.least);
+  const wanting = list.map((wish) => wish[to] - wish[from]);
   const wanted = wanting.reduce((sum, want) => sum + want, 0);
   if (left > 0 && wanted > 0) {
     const part = Math.min(1, left / wanted);

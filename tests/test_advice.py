@@ -699,6 +699,14 @@ def test_the_first_advice_is_the_bottleneck_and_once_fixed_there_is_none(bottlen
     assert [item["class"] for item in fixed.to_dict()["advice"]] == ["none"]
 
 
+def test_an_advice_that_counts_more_than_the_breakdown_s_input_says_so(bottleneck_captures: Path) -> None:
+    overview = stepscope.load(bottleneck_captures / "jax_table_argument" / "slow").overview().to_dict()
+
+    evidence = overview["advice"][0]["evidence"]
+    assert evidence.startswith("71.1 % of the time of a step copies data in; ")
+    assert f"the breakdown counts {overview['input_bound_percent']:.1f} % as input" in evidence
+
+
 def test_what_if_through_the_api(bottleneck_captures: Path) -> None:
     profile = stepscope.load(bottleneck_captures / "torch_memory_bank" / "slow")
 

@@ -8,6 +8,8 @@ from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop import Activity
 
+_MEASURABLE_PERCENT = 1.0  # less than that is nobody's question
+
 _ACTIONS: Actions = {
     "tensorflow": (
         "make a tf.constant or tf.Variable of it once, before the loop, and pass that",
@@ -39,7 +41,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rule="input.transfer",
         kind="input_transfer",
         title="Copy data in once, not in every step",
-        evidence=f"{context.percent(copies + casts):.1f} % of the time of a step {what}",
+        evidence=f"{share:.1f} % of the time of a step {what}{_besides_input(context, share)}",
         actions=actions_for(context.framework, _ACTIONS),
         tool="op-stats",
         confidence=0.8,
@@ -52,6 +54,17 @@ def _are_pageable(context: Context, copies: float) -> bool:
     """Whether copies out of memory that is not pinned are most of it; there is a rule for these."""
     device = context.device
     return device is not None and 2 * device.exposed_pageable_ps / device.steps / MS >= copies
+
+
+def _besides_input(context: Context, share: float) -> str:
+    """Why the breakdown of the steps has less input, where it does: it goes by the calls that copy."""
+    counted = context.shares.get("input", 0.0)
+    if context.has_device or context.loop is None or counted >= share - _MEASURABLE_PERCENT:
+        return ""
+    return (
+        f"; the breakdown counts {counted:.1f} % as input, the copies themselves, and as host compute the rest: "
+        "making what is copied and giving its memory back"
+    )
 
 
 def _casts(context: Context) -> float:

@@ -1,11 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { fieldLabel } from "../src/format";
+import { isWithoutDevice, otherInput, toExplain } from "../src/pages/differences";
 import { evidenceLink } from "../src/pages/evidence";
 import { closestStep, longestOps } from "../src/pages/examples";
 import { icicle, pathTo, type ModuleRow } from "../src/pages/icicle";
 import { shapesText, shortKernel, shortPath } from "../src/pages/names";
 import { whole } from "../src/pages/sections";
 import { betweenSteps } from "../src/pages/StepBar";
+import type { Advice } from "../src/pages/reports";
 import { parseHash } from "../src/router";
 
 const module = (id: number, parent: number | null, name: string, device_us: number, device_self_us = device_us): ModuleRow => ({ id, parent, module: name, calls: 1, host_us: 1, host_self_us: 1, device_us, device_self_us });
@@ -131,5 +133,33 @@ describe("the time between steps", () => {
     const found = betweenSteps(mean, share);
     if (expected === null) expect(found).toBeNull();
     else expect(found).toBeCloseTo(expected, 2);
+  });
+});
+
+describe("numbers that differ from those of another page", () => {
+  const advice = (step_time_ms: number | null, predicted_speedup: number | null = 2) => ({ step_time_ms, predicted_speedup }) as Advice;
+  const explained = (mean_ms: number, ...times: (number | null)[]) => toExplain(times.map((ms) => advice(ms)), { mean_ms, between_ms: null }).map((step) => step !== null);
+
+  it("explain the step time of an advice once, at the first that counts another", () => {
+    expect(explained(21.31, 21.31, 20.66, 20.66)).toEqual([false, true, false]);
+    expect(explained(37.8, 34.8, 37.8, 34.9)).toEqual([true, false, false]);
+    expect(explained(37.8, null)).toEqual([false]);
+    expect(toExplain([advice(30, null)], { mean_ms: 37.8, between_ms: null })).toEqual([null]);
+    expect(toExplain([advice(30)], null)).toEqual([null]);
+  });
+
+  const step = (input_ms: number, waiting_most = "h /device:GPU:0", complete = true) => ({ input_ms, waiting_most, complete });
+
+  it("tell what the breakdown counts where devices wait longer", () => {
+    expect(otherInput([step(59), step(60)], 61.2)).toBe(59.5);
+    expect(otherInput([step(59.5), step(1, "h host", false)], 59.6)).toBeNull();
+    expect(otherInput([], 3)).toBeNull();
+    expect(otherInput([step(2)], null)).toBeNull();
+  });
+
+  it("speak of devices only where one took part", () => {
+    expect(isWithoutDevice([step(1, "vm host"), step(2, "vm host")])).toBe(true);
+    expect(isWithoutDevice([step(1), step(2, "vm host")])).toBe(false);
+    expect(isWithoutDevice([])).toBe(false);
   });
 });

@@ -8,6 +8,7 @@ import { toolEntry } from "../tools";
 import { Code, LongName, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
+import type { RecordedStep } from "./differences";
 import { evidenceLink, evidenceName } from "./evidence";
 import type { Advice, EvidenceInterval, EvidenceRow } from "./reports";
 
@@ -19,12 +20,6 @@ interface AdviceCardProps {
   rank?: number;
   /** The step as the page's head gives it, for an advice that counts another time. */
   recorded?: RecordedStep | null;
-}
-
-/** Of the complete steps as they were recorded. */
-export interface RecordedStep {
-  readonly mean_ms: number;
-  readonly between_ms: number | null;
 }
 
 export function AdviceCard({ advice, first = false, whole = false, rank, recorded = null }: AdviceCardProps) {
@@ -56,20 +51,16 @@ export function AdviceCard({ advice, first = false, whole = false, rank, recorde
   );
 }
 
-/** Says why an advice counts another time for a step than the head of the page, where the two can be told apart. */
+/** Says why an advice counts another time for a step than the head of the page. */
 function OtherStepTime({ advice, recorded: { mean_ms, between_ms } }: { advice: Advice; recorded: RecordedStep }) {
-  const now = advice.step_time_ms;
-  if (advice.predicted_speedup === null || now === null || Math.abs(now - mean_ms) < LEAST_DIFFERENCE * mean_ms) return null;
   return (
     <p class="other-step-time">
-      Advice counts a step as <strong>{duration(now)}</strong>: from its begin to that of the next, without what the recording itself cost, as far as that is known. As recorded, the mean step takes {duration(mean_ms)}
+      This advice counts a step as <strong>{duration(advice.step_time_ms ?? mean_ms)}</strong>: from its begin to that of the next, without what the recording itself cost, as far as that is known. As recorded, the mean step takes {duration(mean_ms)}
       {hasSeveralHosts() ? ", each on its slowest host" : ""}
       {between_ms === null ? "" : `, and ${duration(between_ms)} pass before the next`}.
     </p>
   );
 }
-
-const LEAST_DIFFERENCE = 0.005;
 
 function hasSeveralHosts(): boolean {
   return (session.value?.hosts.length ?? 1) > 1;

@@ -3,7 +3,8 @@ import { lazy, Suspense } from "preact/compat";
 import type { Report, ToolAnswer } from "../api";
 import { route, setParams } from "../router";
 import { fact, host, steps } from "../session";
-import { AdviceCard, type RecordedStep } from "./AdviceCard";
+import { AdviceCard } from "./AdviceCard";
+import { toExplain, type RecordedStep } from "./differences";
 import { Findings } from "./Findings";
 import type { Advice } from "./reports";
 import { ToolPage } from "./ToolPage";
@@ -27,11 +28,12 @@ function recordedStep(): RecordedStep | null {
 
 function All({ report }: ToolAnswer<AdviceReport>) {
   const about = route.value.params["about"];
+  const explained = toExplain(report.advice, recordedStep());
   return (
     <>
       <Findings lines={report.verdict_text ? [report.verdict_text] : []} />
       {report.advice.map((advice, index) => (
-        <AdviceCard key={advice.id} advice={advice} first={index === 0} whole rank={index + 1} recorded={index === 0 ? recordedStep() : null} />
+        <AdviceCard key={advice.id} advice={advice} first={index === 0} whole rank={index + 1} recorded={explained[index] ?? null} />
       ))}
       {about && (
         <Suspense fallback={null}>

@@ -12,6 +12,7 @@ import { Card, Code, FigureRow, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import type { Row } from "./reports";
+import { isWithoutDevice, otherInput } from "./differences";
 import { ColumnGraph } from "./ColumnGraph";
 import { longestOps } from "./examples";
 import { useStepLinks, type StepLink } from "./intervals";
@@ -36,6 +37,8 @@ export default function InputPage() {
 }
 
 function Input({ report, sections }: ToolAnswer<InputReport>) {
+  const waiting = figuresTitled(sections, "Device side: waiting for input");
+  const other = otherInput(report.steps ?? [], waiting?.values["mean"]);
   return (
     <>
       <Summary report={report} sections={sections} />
@@ -43,11 +46,14 @@ function Input({ report, sections }: ToolAnswer<InputReport>) {
         <DeviceSide report={report} />
         <div class="stack">
           <HostSide report={report} sections={sections} />
-          <Card title="Device times" class="fills">
+          <Card title={isWithoutDevice(report.steps ?? []) ? "Times" : "Device times"} class="fills">
             <h3>Step time</h3>
             <FigureRow section={figuresTitled(sections, "Device side: step time")} labels={TIME_LABELS} />
             <h3>Waiting for input, per step</h3>
-            <FigureRow section={figuresTitled(sections, "Device side: waiting for input")} labels={TIME_LABELS} />
+            <FigureRow section={waiting} labels={TIME_LABELS} {...(isWithoutDevice(report.steps ?? []) ? { names: ["mean", "std", "min", "max"] } : {})} />
+            {other !== null && (
+              <p class="muted">The breakdown of the step counts {duration(other)} as input: a moment in which another device works, or in which the host launches work while data is copied, counts there for that.</p>
+            )}
           </Card>
         </div>
       </div>
@@ -92,7 +98,7 @@ function DeviceSide({ report }: { report: InputReport }) {
   const link = useStepLinks();
   const columns = useMemo(() => (report.steps ?? []).map((row) => toColumn(row, link)), [report, link]);
   return (
-    <Card title="Device side" note="the time of each step, and what the devices waited for" class="grows">
+    <Card {...(isWithoutDevice(report.steps ?? []) ? { title: "Steps", note: "the time of each step, and what it waited for" } : { title: "Device side", note: "the time of each step, and what the devices waited for" })} class="grows">
       {columns.length > 0 && <ColumnGraph label={`Time of ${columns.length} steps by category`} columns={columns} height={340} />}
     </Card>
   );

@@ -8,7 +8,8 @@ import { frameworkName } from "../frame/SessionPicker";
 import { Card, Code, FigureRow, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { useStepLinks } from "./intervals";
-import { AdviceCard, type RecordedStep } from "./AdviceCard";
+import { AdviceCard } from "./AdviceCard";
+import { toExplain, type RecordedStep } from "./differences";
 import type { OverviewReport } from "./reports";
 import { TableCard } from "./sections";
 import { betweenSteps, StepBar } from "./StepBar";
@@ -108,13 +109,14 @@ const SHOWN_BESIDE = 2;
 function AdviceCards({ report }: { report: OverviewReport }) {
   const [first, ...others] = report.advice;
   if (!first) return null;
+  const [recorded = null, ...ofOthers] = toExplain(report.advice, recordedStep(report));
   return (
     <div class={`advice ${others.length ? "" : "alone"}`} role="region" aria-label="What to do first">
-      <AdviceCard advice={first} first recorded={recordedStep(report)} />
+      <AdviceCard advice={first} first recorded={recorded} />
       {others.length > 0 && (
         <div class="advice-others">
-          {others.slice(0, SHOWN_BESIDE).map((advice) => (
-            <AdviceCard key={advice.id} advice={advice} />
+          {others.slice(0, SHOWN_BESIDE).map((advice, index) => (
+            <AdviceCard key={advice.id} advice={advice} recorded={ofOthers[index] ?? null} />
           ))}
           {others.length > SHOWN_BESIDE && (
             <a class="more" href={linkTo("advice")}>

@@ -16,6 +16,7 @@ from stepscope.analysis.stepping import steps_of
 from stepscope.model import EventKind, HostTrace
 
 SYNC = {"S": Sort(EventKind.SYNC, "cudaStreamSynchronize")}
+OF_JAX = {"S": Sort(EventKind.PYTHON_CALL, "$api.py:3105 block_until_ready")}
 Q = Sort(EventKind.PYTHON_CALL, "net.py(3): forward")
 
 
@@ -55,13 +56,14 @@ def test_a_host_that_launches_late_is_the_path():
     assert parts(found) == {"host_compute": 4 + 3, "kernel_launch": 2 + 1, "other": 5, "device_compute": 5}
 
 
-def test_a_wait_leads_to_what_was_waited_for():
+@pytest.mark.parametrize("sorts", [SYNC, OF_JAX], ids=["runtime", "jax"])
+def test_a_wait_leads_to_what_was_waited_for(sorts: dict[str, Sort]):
     found = report(
         draw("""
             host main | M0-----------------
             host main | L1 S--------- a----
             gpu0 s    |  K1-------
-        """, SYNC)
+        """, sorts)
     )  # fmt: skip
     #              L kkkkkkkkk SS . aaaaa
 
@@ -173,6 +175,15 @@ def test_every_moment_of_a_step_is_given_to_one_part(trace: HostTrace) -> None:
     lengths = (steps.end_ps - steps.start_ps).tolist()
     assert [sum(step.parts_ps) for step in found.steps] == lengths
     assert all(part >= 0 for step in found.steps for part in step.parts_ps)
+
+
+def test_the_path_of_a_job_that_waits_in_python_is_its_device(corpus: Path) -> None:
+    """JAX on ROCm records no wait but `block_until_ready`; the device works for 94 % of a step."""
+    found = stepscope.load(corpus / "jax-mi300x-attention").report("critical-path")
+
+    assert isinstance(found, critical_path.CriticalPathReport)
+    assert found.parts[0]["part"] == "device_compute"
+    assert float(found.parts[0]["percent"] or 0) > 85
 
 
 def test_paths_of_real_jobs(corpus: Path) -> None:

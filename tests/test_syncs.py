@@ -159,3 +159,37 @@ def test_waits_of_a_real_job(corpus: Path) -> None:
     assert isinstance(found, syncs.SyncsReport)
     assert sum(int(str(row["count"])) for row in found.rows) > 0
     assert any(row["call_site"] for row in found.rows)
+
+
+JAX = {
+    "Y": Sort(K.PYTHON_CALL, "$train.py:12 loop"),
+    "B": Sort(K.PYTHON_CALL, "$api.py:3105 block_until_ready"),
+    "S": Sort(K.SYNC, "hipEventSynchronize"),
+}
+
+
+def test_a_wait_of_jax_is_a_python_call_unless_the_runtime_recorded_its_own():
+    found = report(
+        draw("""
+            host main | Y-------------------
+            host main |  L1 B---   L2 B-----
+            host main |                S--
+            gpu0 s    |   K1----    K2----
+        """, JAX)
+    )  # fmt: skip
+
+    assert table(found, "call", "call_site", "count", "total_us") == [
+        ("$api.py:3105 block_until_ready", "train.py:12 loop", 1, 4000),
+        ("hipEventSynchronize", "train.py:12 loop", 1, 3000),
+    ]
+
+
+def test_on_a_host_alone_nobody_waits_for_a_device():
+    found = report(
+        draw("""
+            host main | Y-----------
+            host main |  a-- B---
+        """, JAX)
+    )  # fmt: skip
+
+    assert found.rows == ()

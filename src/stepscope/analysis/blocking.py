@@ -7,11 +7,15 @@ import re
 import numpy as np
 
 from stepscope.analysis.columns import named, on_threads
+from stepscope.analysis.grouping import enclosing
 from stepscope.analysis.spans import spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
 
 BLOCKING_COPY = re.compile(r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$")
+
+# JAX waits for a device inside its runtime, which records nothing of it: the Python call is all there is.
+BLOCKING_PYTHON = re.compile(r"\$\S*\.py:\d+ block_until_ready$")
 
 
 def blocking_calls(trace: HostTrace) -> I64:
@@ -23,7 +27,19 @@ def _blocking_calls(trace: HostTrace) -> I64:
     threads, kind = on_threads(trace), trace.events.kind
     calls = np.flatnonzero(threads & (kind == EventKind.RUNTIME_CALL))
     copies = calls[named(trace, trace.events.type[calls], BLOCKING_COPY.match)]
-    return np.union1d(np.flatnonzero(threads & (kind == EventKind.SYNC)), copies)
+    found = np.union1d(np.flatnonzero(threads & (kind == EventKind.SYNC)), copies)
+    return np.union1d(found, _blocking_python(trace, found)) if trace.device_planes() else found
+
+
+def _blocking_python(trace: HostTrace, recorded: I64) -> I64:
+    """Python calls that wait, but for those in which the runtime recorded its own waiting."""
+    python = np.flatnonzero(on_threads(trace) & (trace.events.kind == EventKind.PYTHON_CALL))
+    calls = python[named(trace, trace.events.type[python], BLOCKING_PYTHON.match)]
+    if not len(calls):
+        return calls
+    waits = np.zeros(len(trace.events), np.bool_)
+    waits[calls] = True
+    return np.setdiff1d(calls, enclosing(trace, waits)[recorded])
 
 
 def without_waits(trace: HostTrace, rows: I64, start: I64, end: I64) -> tuple[I64, I64, I64]:

@@ -15,8 +15,8 @@ from stepscope.model.arrays import I64
 _FRAME = re.compile(r"\$?[^<>]*\.py[(:]\d+")
 _LIBRARY = re.compile(
     r"\$?(?:.*[/\\](?:site|dist)-packages[/\\]|(?:.*[/\\])?(?:torch|tensorflow|jax|keras|numpy|importlib|_?contextlib)[/\\.]"
-    r"|.*[/\\]lib[/\\]python3\.\d+[/\\]|<)"
-)
+    r"|.*[/\\]lib[/\\]python3\.\d+[/\\]|<|\$api\.py:\d+ (?:block_until_ready|try_to_block)$)"
+)  # of JAX's own files a trace has no folder
 _STACK_END = ";"
 
 

@@ -227,8 +227,8 @@ def _parts(trace: HostTrace) -> U8:
     part = np.where(device, by_kind[1][kind], np.where(threads, by_kind[0][kind], 0)).astype(np.uint8)
     # Whatever happens inside a wait for input is part of it.
     part[enclosing(trace, threads & (kind == K.INPUT_WAIT)) >= 0] = Part.INPUT
-    waits = blocking_calls(trace)  # copies that block among them
-    part[waits[part[waits] == Part.KERNEL_LAUNCH]] = Part.DEVICE_WAIT
+    waits = blocking_calls(trace)  # copies and Python calls that block among them
+    part[waits[part[waits] != Part.INPUT]] = Part.DEVICE_WAIT
     part[trace.events.duration_ps <= 0] = Part.NONE
     return part
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.attribution import names_of
-from stepscope.analysis.blocking import blocking_calls
+from stepscope.analysis.blocking import BLOCKING_PYTHON, blocking_calls
 from stepscope.analysis.call_sites import call_sites, site_text
 from stepscope.analysis.grouping import enclosing, is_device_work
 from stepscope.analysis.origin import Origin, framework_of, header, origin_of
@@ -293,7 +293,7 @@ def _warnings(partials: Sequence[Partial], rows: Sequence[SyncRow]) -> list[str]
     ]
     if not any(part.has_device for part in partials):
         found.append("no device works in this profile, so there is nothing to wait for")
-    elif rows and not any(row.site for row in rows):
+    elif rows and not any(row.site or BLOCKING_PYTHON.match(row.call) for row in rows):
         how = remedy(CALL_SITES, framework_of([part.origin for part in partials]))
         found.append(f"no Python calls were recorded: {how}")
     return found

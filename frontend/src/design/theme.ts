@@ -11,9 +11,19 @@ dark.addEventListener("change", (event) => {
   system.value = event.matches ? "dark" : "light";
 });
 
+/** Paper is light, and the page keeps the width that its tables and charts were laid out for. */
+const printed = signal(false);
+window.addEventListener("beforeprint", () => {
+  document.documentElement.style.setProperty("--printed", `${document.getElementById("main")?.clientWidth ?? 0}px`);
+  printed.value = true;
+});
+window.addEventListener("afterprint", () => {
+  printed.value = false;
+});
+
 const chosen = signal<Theme | null>(asTheme(remembered("theme")));
 
-export const theme = computed<Theme>(() => chosen.value ?? system.value);
+export const theme = computed<Theme>(() => (printed.value ? "light" : (chosen.value ?? system.value)));
 export const palette = computed(() => PALETTES[theme.value]);
 
 effect(() => {

@@ -407,12 +407,12 @@ def test_hostile_names_are_text(page, page_server):
 
 def test_what_is_not_there_is_answered_with_what_there_is(page, page_server, page_problems):
     page.goto(f"{page_server.address}#/overview?session=nothing")
-    page.get_by_role("alert").get_by_role("link", name=page_server.session("drawn")).click()
+    page.get_by_role("alert").get_by_role("link", name="drawn", exact=True).click()
     expect(page.locator(".verdict")).to_have_count(1)
 
     show(page, page_server, "nonsense", "drawn")
     expect(page.get_by_role("alert")).to_contain_text("There is no tool named")
-    page.get_by_role("alert").get_by_role("link", name="op-stats").click()
+    page.get_by_role("alert").get_by_role("link", name="Ops", exact=True).click()
     await_address(page, "#/op-stats?")
 
     assert all("404" in problem for problem in page_problems)
@@ -515,3 +515,20 @@ def test_a_capture_shows_its_workers_can_be_cancelled_and_says_what_went_wrong(p
     page.get_by_role("button", name="Change the settings").click()
     page.get_by_role("button", name="Capture 2 s").click()
     page.get_by_text("nobody listens there").wait_for()
+
+
+def test_a_printed_page_is_whole_and_light_and_the_screen_stays_as_it_was(page, page_server, corpus):
+    page.emulate_media(color_scheme="dark")
+    show(page, page_server, "overview", TORCH)
+    page.evaluate(
+        "window.addEventListener('beforeprint', () => { window.printed = document.documentElement.dataset.theme; })"
+    )
+
+    paper = page.pdf()
+
+    assert len(re.findall(rb"/Type\s*/Page\b", paper)) > 1, "what is below the fold is on no sheet"
+    assert page.evaluate("window.printed") == "light"
+    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    page.emulate_media(media="print", color_scheme="dark")
+    expect(page.locator(".rail")).to_be_hidden()
+    expect(page.locator(".topbar-end")).to_be_hidden()

@@ -35,14 +35,14 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
 };
 
 export function PageOf({ tool }: { tool: string }) {
-  if (sessionError.value) return <Failed error={sessionError.value} link={(id) => linkTo(tool, { session: id, host: null, steps: null })} />;
+  if (sessionError.value) return <Failed error={sessionError.value} link={(id) => linkTo(tool, { session: id, host: null, steps: null })} name={(id) => sessions.value?.sessions.find((each) => each.id === id)?.run ?? id} />;
   if (!sessionId.value) return sessions.value ? <NoSessions sessions={sessions.value} /> : <Loading />;
   const state = session.value;
   if (!state) return <Loading what="Opening the session" />;
   if (state.state === "failed") return <Failed error={new ApiError(state.error?.error ?? "this session cannot be read", state.error?.hint ?? "", state.error?.choices ?? [], 409)} />;
   if (!isReady.value) return <Opening state={state} />;
   const entry = toolEntry(tool);
-  if (!entry) return <Failed error={new ApiError(`there is no tool named “${tool}”`, "choose one at the left", tools.value.map((each) => each.name), 404)} link={(name) => linkTo(name)} />;
+  if (!entry) return <Failed error={new ApiError(`there is no tool named “${tool}”`, "choose one at the left", tools.value.map((each) => each.name), 404)} link={(name) => linkTo(name)} name={(name) => toolEntry(name)?.heading ?? name} />;
   if (tool === "timeline") {
     return (
       <Suspense fallback={<Loading what="Loading the timeline" />}>

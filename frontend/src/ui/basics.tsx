@@ -104,9 +104,11 @@ interface FailedProps {
   retry?: () => void;
   /** Where each of the error's choices leads. */
   link?: (choice: string) => string;
+  /** What the page calls a choice. */
+  name?: (choice: string) => string;
 }
 
-export function Failed({ error, retry, link }: FailedProps) {
+export function Failed({ error, retry, link, name = (choice) => choice }: FailedProps) {
   return (
     <div class="state failed" role="alert">
       <Icon name="warning" />
@@ -116,7 +118,7 @@ export function Failed({ error, retry, link }: FailedProps) {
         {error.choices.length > 0 && (
           <ul class="choices-inline">
             {error.choices.slice(0, MOST_CHOICES).map((choice) => (
-              <li key={choice}>{link ? <a href={link(choice)}>{choice}</a> : choice}</li>
+              <li key={choice}>{link ? <a href={link(choice)}>{name(choice)}</a> : name(choice)}</li>
             ))}
           </ul>
         )}

@@ -291,7 +291,7 @@ def merge(partials: Sequence[Partial]) -> CriticalPathReport:
     parts = tuple(_part_row(part, sums, len(whole)) for part in sorted(_PARTS, key=lambda part: -sums[part]))
     left_out = sum(part.left_out for part in partials)
     return CriticalPathReport(
-        **header([part.origin for part in partials], [f"{left_out} names are not listed"] if left_out else []),
+        **header([part.origin for part in partials], [f"{left_out:,} names are not listed"] if left_out else []),
         findings=tuple(_findings(parts)),
         parts=parts if whole else (),
         rows=tuple(_path_row(row, len(steps), everything) for row in _added_up(partials)),

@@ -358,7 +358,7 @@ def _warnings(partials: Sequence[Partial], any_kernels: bool) -> list[str]:
     found += launches.warning([stream for part in partials for stream in part.streams])
     left_out = sum(part.left_out for part in partials)
     if left_out:
-        found.append(f"{left_out} rows with the least time are not listed; their time is in all shares")
+        found.append(f"{left_out:,} rows with the least time are not listed; their time is in all shares")
     return found
 
 

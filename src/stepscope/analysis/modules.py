@@ -235,7 +235,7 @@ def merge(partials: Sequence[Partial]) -> ModulesReport:
     left_out = sum(part.left_out for part in partials)
     framework = framework_of([part.origin for part in partials])
     warnings = [] if own else [_empty(framework)]
-    warnings += [f"{left_out} modules are not listed"] if left_out else []
+    warnings += [f"{left_out:,} modules are not listed"] if left_out else []
     return ModulesReport(
         **header([part.origin for part in partials], warnings),
         rows=tuple(_rows(own, whole)),

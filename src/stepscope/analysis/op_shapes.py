@@ -234,4 +234,4 @@ def _warnings(partials: Sequence[Partial], shapes: Sequence[OpGroup], sites: Seq
     if shapes and not sites:
         found.append(f"no Python calls were recorded: {remedy(CALL_SITES, framework)}")
     left_out = sum(part.left_out for part in partials)
-    return [*found, *([f"{left_out} ops with least time are not listed"] if left_out else [])]
+    return [*found, *([f"{left_out:,} ops with least time are not listed"] if left_out else [])]

@@ -558,5 +558,5 @@ def _warnings(partials: Sequence[Partial], sides: dict[str, Side]) -> list[str]:
     for name, side in sides.items():
         if side.left_out:
             share = percent(side.left_out_ps, _self_ps(side)) or 0.0
-            found.append(f"{side.left_out} ops on the {name} with {share:.2g} % of its self time are not listed")
+            found.append(f"{side.left_out:,} ops on the {name} with {share:.2g} % of its self time are not listed")
     return found

@@ -427,6 +427,16 @@ def test_without_a_session_in_the_address_the_newest_is_shown(page, page_server)
     settle(page)
 
 
+def test_the_list_of_sessions_opens_at_the_one_that_is_shown(page, page_server):
+    last = page_server.get("api/sessions")["sessions"][-1]
+    page.set_viewport_size({"width": 1280, "height": 420})
+    page.goto(f"{page_server.address}#/overview?session={last['id']}")
+
+    page.get_by_role("button", name="Choose a session").click()
+
+    expect(page.locator(".choice", has_text=last["run"]).and_(page.locator("[aria-pressed=true]"))).to_be_in_viewport()
+
+
 def test_another_session_is_found_by_its_name(page, page_server):
     show(page, page_server, "op-stats", "drawn", **{"ops.filter": "x"})
     page.get_by_role("button", name="Choose a session").click()

@@ -65,6 +65,11 @@ interface SessionListProps {
   onPick: (id: string) => void;
 }
 
+/** The same function each time, so that a list scrolls when it opens and not with every letter of a search. */
+function intoView(button: HTMLButtonElement | null): void {
+  button?.scrollIntoView({ block: "nearest" });
+}
+
 export function SessionList({ chosen, onPick }: SessionListProps) {
   const [text, setText] = useState("");
   const found = useMemo(() => matching(sessions.value?.sessions ?? [], text), [sessions.value, text]);
@@ -85,6 +90,7 @@ export function SessionList({ chosen, onPick }: SessionListProps) {
               type="button"
               class="choice"
               aria-pressed={each.id === chosen}
+              ref={each.id === chosen ? intoView : null}
               onClick={() => onPick(each.id)}
             >
               <span class="choice-main">{each.run}</span>

@@ -61,7 +61,7 @@ def test_a_profile_that_is_deleted_while_open_leads_to_the_others(page, server, 
     alert.wait_for()
     assert "first" in alert.inner_text()
 
-    alert.get_by_role("link", name=server.session("second")).click()
+    alert.get_by_role("link", name="second", exact=True).click()
     page.locator(".verdict").wait_for()
     assert all("404" in problem or "410" in problem for problem in page_problems)
     page_problems.clear()

@@ -55,9 +55,7 @@ export function AdviceCard({ advice, first = false, whole = false, rank, recorde
 function OtherStepTime({ advice, recorded: { mean_ms, between_ms } }: { advice: Advice; recorded: RecordedStep }) {
   return (
     <p class="other-step-time">
-      This advice counts a step as <strong>{duration(advice.step_time_ms ?? mean_ms)}</strong>: from its begin to that of the next, without what the recording itself cost, as far as that is known. As recorded, the mean step takes {duration(mean_ms)}
-      {hasSeveralHosts() ? ", each on its slowest host" : ""}
-      {between_ms === null ? "" : `, and ${duration(between_ms)} pass before the next`}.
+      {`This advice counts a step as ${duration(advice.step_time_ms ?? mean_ms)}: from its begin to that of the next, without what the recording itself cost, as far as that is known. As recorded, the mean step takes ${duration(mean_ms)}${hasSeveralHosts() ? ", each on its slowest host" : ""}${between_ms === null ? "" : `, and ${duration(between_ms)} pass before the next`}.`}
     </p>
   );
 }

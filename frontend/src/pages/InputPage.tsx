@@ -52,7 +52,7 @@ function Input({ report, sections }: ToolAnswer<InputReport>) {
             <h3>Waiting for input, per step</h3>
             <FigureRow section={waiting} labels={TIME_LABELS} {...(isWithoutDevice(report.steps ?? []) ? { names: ["mean", "std", "min", "max"] } : {})} />
             {other !== null && (
-              <p class="muted">The breakdown of the step counts {duration(other)} as input: a moment in which another device works, or in which the host launches work while data is copied, counts there for that.</p>
+              <p class="muted">{`The breakdown of the step counts ${duration(other)} as input: a moment in which another device works, or in which the host launches work while data is copied, counts there for that.`}</p>
             )}
           </Card>
         </div>

@@ -112,6 +112,7 @@ class OverviewReport(Report):
     """The overview of a session; see the FIELDS tables of this module for the meaning of its parts."""
 
     TOOL: ClassVar[str] = "overview"
+    MAIN_LIST: ClassVar[str] = "top_ops"
 
     step_time_ms: dict[str, Cell]
     steps_source: str

@@ -71,10 +71,11 @@ def launches_of_streams(trace: HostTrace) -> list[StreamLaunches]:
     found = attribute(trace)
     on_stream = (trace.lines.kind == LineKind.STREAM)[trace.events.line[found.rows]]
     rows, call = found.rows[on_stream], found.call[on_stream]
-    # The first work of each call, and how many pieces each call has.
-    first = np.full(len(trace.events), np.iinfo(np.int64).max, np.int64)
-    known = call >= 0
-    np.minimum.at(first, call[known], trace.events.start_ps[rows[known]])
+    # The first work of each call, one of those that begin together, and how many pieces each call has.
+    known = np.flatnonzero(call >= 0)
+    latest_first = known[np.argsort(trace.events.start_ps[rows[known]], kind="stable")[::-1]]
+    first = np.full(len(trace.events), -1, np.int64)
+    first[call[latest_first]] = rows[latest_first]  # of several the last assignment, the first work, stays
     pieces = np.bincount(call[known], minlength=len(trace.events))
     bounds = np.searchsorted(rows, np.append(trace.lines.event_begin, len(trace.events)))
     streams = []
@@ -98,7 +99,7 @@ def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, piece
     kernel = np.isin(events.kind[rows], _KERNELS)
     short = kernel & (duration < SHORT_US * 1e6)
     alone = kernel & known & (pieces[call] == 1)
-    opening = known & (start == first[call])
+    opening = known & (rows == first[call])
     delay = (start - call_start)[opening]
     backwards = delay < 0
     delay = np.maximum(delay, 0)

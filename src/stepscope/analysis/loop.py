@@ -526,20 +526,17 @@ def _whole_saves(loop: _Loop, found: Spans, rest: Spans) -> Spans:
         return found
     before = np.maximum(_last_at_or_before(work.end, found.start), _last_at_or_before(marks.start, found.start))
     after = np.minimum(_first_at_or_after(work.start, found.end), _first_at_or_after(marks.end, found.end))
-    return Spans.of(np.where(before > 0, before, found.start), np.where(after < NEVER, after, found.end)) & rest
+    return Spans.of(np.where(before > -NEVER, before, found.start), np.where(after < NEVER, after, found.end)) & rest
 
 
 def _last_at_or_before(values: I64, limit: I64) -> I64:
-    at = np.searchsorted(values, limit, side="right") - 1
-    return np.where(at >= 0, values[np.maximum(at, 0)], 0) if len(values) else np.zeros_like(limit)
+    """The last of some ascending times that is not after each limit, -NEVER where there is none."""
+    return np.append(-NEVER, values)[np.searchsorted(values, limit, side="right")]
 
 
 def _first_at_or_after(values: I64, limit: I64) -> I64:
-    at = np.searchsorted(values, limit, side="left")
-    inside = at < len(values)
-    return (
-        np.where(inside, values[np.minimum(at, len(values) - 1)], NEVER) if len(values) else np.full_like(limit, NEVER)
-    )
+    """The first of some ascending times that is not before each limit, NEVER where there is none."""
+    return np.append(values, NEVER)[np.searchsorted(values, limit, side="left")]
 
 
 def _saves_without_ops(loop: _Loop, rest: Spans) -> Spans:

@@ -120,7 +120,7 @@ def test_each_device_waits_while_it_does_nothing_and_the_step_has_no_batch() -> 
     assert [
         (row["step"], row["waiting_min_ms"], row["waiting_mean_ms"], row["waiting_max_ms"], row["waiting_most"])
         for row in found.steps
-    ] == [(1, 4, 5, 6, "host /device:GPU:1"), (2, 0, 1, 2, "host /device:GPU:0")]
+    ] == [(1, 4, 5, 6, "host GPU:1"), (2, 0, 1, 2, "host GPU:0")]
     assert found.waiting_ms == {"mean": 3, "std": pytest.approx(8**0.5, abs=1e-6), "min": 0, "max": 6, "cores": 2}
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepscope.analysis.attribution import attribute
+from stepscope.analysis.device_steps import device_name
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64
 from stepscope.report import Cell, Field, percent, round_us
@@ -26,7 +27,7 @@ class StreamLaunches:
     """The launches of one stream; times in ps.
 
     Attributes:
-        device, stream: the names of the plane and the line.
+        device, stream: the names of the device and the line.
         kernels, kernels_ps: kernels and collectives, and their time.
         short, short_ps: those that last less than SHORT_US.
         compared, cheap: kernels whose call launched nothing else and is known, and those of them shorter than the call.
@@ -106,7 +107,7 @@ def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, piece
     gap, late = _gaps(start, start + duration, np.where(known, call_start, np.iinfo(np.int64).min))
     ends = start + duration
     return StreamLaunches(
-        device=trace.plane_name(int(trace.lines.plane[line])),
+        device=device_name(trace, int(trace.lines.plane[line])),
         stream=stream_name(trace, line),
         kernels=int(kernel.sum()),
         kernels_ps=int(duration[kernel].sum()),

@@ -344,6 +344,17 @@ def test_ops_beyond_the_limit_are_counted_and_said(monkeypatch: pytest.MonkeyPat
     assert found.warnings == ("1 ops on the host with 10 % of its self time are not listed",)
 
 
+def test_how_many_ops_there_are_is_unknown_where_hosts_may_have_left_out_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(op_stats, "MOST_OPS", 1)
+    one, two = draw("host main | a--------b"), draw("host main | a--------b", host="two")
+
+    assert report(one, two).totals["host_ops"] is None
+    monkeypatch.setattr(op_stats, "MOST_OPS", 2)
+    assert report(one, two).totals["host_ops"] == 2
+
+
 @pytest.mark.parametrize(
     ("picture", "name", "who"),
     [

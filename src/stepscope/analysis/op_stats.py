@@ -122,7 +122,12 @@ TOTAL_FIELDS: tuple[Field, ...] = tuple(
         ("host", "ops on all threads together", "each thread's first and last op"),
     )
     for field in (
-        Field(f"{side}_ops", "count", f"different ops that ran on the {side}", "int"),
+        Field(
+            f"{side}_ops",
+            "count",
+            f"different ops that ran on the {side}; unknown where one of several hosts has more than are kept",
+            "int",
+        ),
         Field(f"{side}_self_us", "us", f"self time of {busy}"),
         Field(f"{side}_idle_us", "us", f"time without any between {idle}, added up"),
     )
@@ -402,7 +407,9 @@ def merge(partials: Sequence[Partial]) -> OpStatsReport:
     return OpStatsReport(
         **header([part.origin for part in partials], _warnings(partials, sides)),
         rows=tuple(rows),
-        totals={key: value for name, side in sides.items() for key, value in _totals(name, side).items()},
+        totals={
+            key: value for name, side in sides.items() for key, value in _totals(name, side, len(partials)).items()
+        },
         distributions=tuple(row for name, side in sides.items() for row in _distributions(name, side)),
         attribution=dict(attribution.figures([part.attributed for part in partials])),
     )
@@ -514,9 +521,11 @@ def _bound_by(row: OpRow, peaks: Peaks) -> str | None:
     return None if not compute and not memory else "compute" if compute >= memory else "memory"
 
 
-def _totals(where: str, side: Side) -> dict[str, Cell]:
+def _totals(where: str, side: Side, hosts: int) -> dict[str, Cell]:
+    # What one host left out another may have, in its list or left out as well.
+    ops = None if side.left_out and hosts > 1 else len(side.ops) + side.left_out
     return {
-        f"{where}_ops": len(side.ops) + side.left_out,
+        f"{where}_ops": ops,
         f"{where}_self_us": round_us(_self_ps(side)),
         f"{where}_idle_us": round_us(side.idle_ps),
     }

@@ -6,7 +6,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
-from stepscope.analysis.loop import Activity
+from stepscope.analysis.loop_events import Activity
 
 _MANY_MESSAGES = 8.0  # a step; from here on it is their number that costs, not only what they carry
 _TINY_PS = 200_000_000  # of a collective on a device: then it is latency that it costs, not what it carries

@@ -195,6 +195,15 @@ def test_ops_on_a_tpu_nest_and_state_operations_and_bytes() -> None:
     assert found.rows[0]["flop_per_byte"] == pytest.approx(4 * 10**9 / 2**30)
 
 
+def test_a_rate_is_unknown_where_some_of_the_work_tells_no_operations() -> None:
+    sorts = {"d": Sort(K.DEVICE_OP, "dot.2", stats={"flops": 4 * 10**9}), "q": Sort(K.DEVICE_OP, "dot.2")}
+    told, silent, both = (draw(f"tpu0 ops | {ops}", sorts, host=ops) for ops in ("d--", "q-----", "d-- q--"))
+
+    assert table(report(told), "name", "gflop_per_s") == [("dot.2", pytest.approx(4000 / 3))]
+    for hosts in ([told, silent], [both]):
+        assert table(report(*hosts), "name", "gflop_per_s") == [("dot.2", None)]
+
+
 def test_halves_of_an_asynchronous_copy_have_no_rate() -> None:
     """Each states all the bytes; the copy runs between them."""
     copy = {"bytes_accessed": 2**30}

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from stepscope.model.arrays import I32, I64, Mask, number_pairs
 from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_6, round_us
 
 K = EventKind
+T = TypeVar("T", int, float)
 _HALF = re.compile(r"-(?:start|done)(?:\.\d+)?$")
 MOST_OPS = 2000  # kept per host and side
 TOP = 10  # of a distribution
@@ -339,12 +340,12 @@ def _is_half(work: OpWork) -> Mask:
 
 
 def _sums(op: I32, values: I64 | None, size: int) -> list[float | None]:
+    """The sum of each op's values, None where one of them is not stated: it would be too small for the op's time."""
     if values is None:
         return [None] * size
-    stated = values >= 0
-    sums = np.bincount(op[stated], weights=values[stated], minlength=size).tolist()
-    any_stated = np.bincount(op[stated], minlength=size).tolist()
-    return [value if known else None for value, known in zip(sums, any_stated, strict=True)]
+    sums = np.bincount(op, weights=values, minlength=size).tolist()
+    unstated = np.bincount(op[values < 0], minlength=size).tolist()
+    return [None if lacking else value for value, lacking in zip(sums, unstated, strict=True)]
 
 
 def _peaks(trace: HostTrace) -> Peaks | None:
@@ -435,14 +436,15 @@ def _added_up(sides: Sequence[Side]) -> list[OpRow]:
 
 
 def _sum(one: OpRow, other: OpRow) -> OpRow:
-    def plus(a: float | None, b: float | None) -> float | None:
-        return a + b if a is not None and b is not None else a if b is None else b
+    """Both rows as one.  What a host does not tell is unknown of both: the sum would be too small for their time."""
 
-    tensor = None if one.tensor_ps is None or other.tensor_ps is None else one.tensor_ps + other.tensor_ps
+    def plus(mine: T | None, its: T | None) -> T | None:
+        return None if mine is None or its is None else mine + its
+
     return OpRow(
         one.name, one.type, one.calls + other.calls, one.total_ps + other.total_ps, one.self_ps + other.self_ps,
-        plus(one.flops, other.flops), plus(one.bytes, other.bytes), tensor, one.kernel_ps + other.kernel_ps,
-        None if one.eager_ps is None or other.eager_ps is None else one.eager_ps + other.eager_ps,
+        plus(one.flops, other.flops), plus(one.bytes, other.bytes), plus(one.tensor_ps, other.tensor_ps),
+        one.kernel_ps + other.kernel_ps, plus(one.eager_ps, other.eager_ps),
     )  # fmt: skip
 
 

@@ -171,6 +171,9 @@ def test_environment_of_several_hosts() -> None:
     assert [report.environment[key] for key in keys] == [3, "GPU", 4, 4]
     assert report.environment["capture_ms"] == 10.0
 
+    tpu = draw("tpu0 ops | w-", host="d")
+    assert report_of(draw(gpu, host="b"), tpu, draw(gpu, host="c")).environment["device_type"] == "GPU, TPU"
+
 
 # -- what is missing ---------------------------------------------------------------------------------------------
 

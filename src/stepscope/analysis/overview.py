@@ -67,7 +67,7 @@ TOP_OP_FIELDS: tuple[Field, ...] = (
 )
 ENVIRONMENT_FIELDS: tuple[Field, ...] = (
     Field("host_count", "count", "hosts whose traces are in the session", "int"),
-    Field("device_type", "text", "model of the devices; CPU if none took part", "str"),
+    Field("device_type", "text", "model of the devices, each once; CPU if none took part", "str"),
     Field("device_count", "count", "devices that the profiler saw, over all hosts", "int"),
     Field("devices_used", "count", "devices that ran a kernel or an op during the capture, over all hosts", "int"),
     Field(
@@ -522,7 +522,7 @@ def _environment(parts: Sequence[EnvironmentOfHost]) -> dict[str, Cell]:
     with_device = [part for part in parts if part.device_count]
     return {
         "host_count": len(parts),
-        "device_type": (with_device or list(parts))[0].device_type,
+        "device_type": ", ".join(dict.fromkeys(part.device_type for part in with_device or parts)),
         "device_count": sum(part.device_count for part in parts),
         "devices_used": sum(part.devices_used for part in parts),
         "framework": next((part.framework for part in parts if part.framework), None),

@@ -22,7 +22,7 @@ import numpy as np
 
 from stepscope.analysis.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I32, I64, Mask, last_below
+from stepscope.model.arrays import I32, I64, Mask, last_below, run_rows
 
 MOST_PARTS = 100  # of a long name; deeper calls stay without a parent
 _UNKNOWN = -1
@@ -275,8 +275,7 @@ def _beside(calls: I64, ids: I64, above: I64, start: I64, end: I64) -> tuple[I64
     ended = last_below(end[calls], low, high, start[served] + 1)
     first = np.where(ended >= 0, ended + 1, low)
     count = np.maximum(last_below(start[calls], low, high, end[served]) + 1 - first, 0)
-    at = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
-    return calls[at], np.repeat(served, count)
+    return calls[run_rows(first, count)], np.repeat(served, count)
 
 
 def _self_times(

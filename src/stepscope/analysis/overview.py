@@ -396,7 +396,8 @@ class _Session:
         counted, between = complete or slowest, between_shares(taking)
         on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
         has_device = on_device.total_calls > 0
-        first = min(max((part.facts.warm_up for part in partials), default=0), max(len(counted) - 1, 0))
+        warm_ups = [part.facts.warm_up for part in partials if part.steps.host in aligned.hosts]
+        first = min(max(warm_ups, default=0), max(len(counted) - 1, 0))
         return cls(
             hosts=hosts,
             aligned=aligned,

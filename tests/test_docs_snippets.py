@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -147,6 +150,21 @@ def test_the_python_of_a_page_runs_and_records_what_it_says(page, folder):
 
     assert done.returncode == 0, done.stderr
     assert len(list(folder.rglob("*.xplane.pb"))) - len(RUNS) == RECORDED.get(page, 0)
+
+
+def test_the_script_for_continuous_integration_runs(folder):
+    script = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs/compare.md").read_text(), re.DOTALL | re.MULTILINE)[0]
+    (folder / "logs").rename(folder / "baseline")
+    tolerant = script.replace("--steps 30", "--steps 10").replace("--fail-above 10", "--fail-above 1e9")
+    shell = f'stepscope() {{ "$PYTHON" -m stepscope "$@"; }}\n{tolerant}'
+
+    done = subprocess.run(
+        ["bash", "-c", shell], env=os.environ | {"PYTHON": sys.executable}, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "To keep in mind" in done.stdout
+    assert (folder / "comparison.html").read_text().startswith("<!doctype html>")
 
 
 def example(page: str, command: str) -> list[str]:

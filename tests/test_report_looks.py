@@ -315,9 +315,22 @@ def test_markdown_shows_names_as_they_are():
 def test_a_page_needs_nothing_else():
     html = page(report(WIDE, Prose("P", ("<script>",))), 2)
     assert html.startswith("<!doctype html>")
-    assert "and 1 more rows</p>" in html
+    assert "and 1 more row</p>" in html
     assert "<script" not in html
     assert not re.search(r"(src|href|url)\s*[=(]", html)
+
+
+def test_a_page_says_at_the_top_whose_profile_it_is():
+    assert "<title>drawn: a, &lt;b&gt;</title>" in page(report(WIDE, hosts=("a", "<b>")), 2)
+    assert "<h3>drawn: a, &lt;b&gt;</h3>" in page(report(WIDE, hosts=("a", "<b>")), 2)
+    assert "<h3>drawn</h3>" in fragment(report(WIDE, hosts=("a", "<b>")), 2)
+
+
+def test_on_a_page_words_stay_whole_and_long_names_break_after_their_parts():
+    rows = ({"name": "removed"}, {"name": "StatefulPartitionedCall/adam::update/Mul"})
+    html = fragment(report(Rows("Ops", (NAME,), rows)), 20)
+    assert '<td style="text-align:left;white-space:nowrap">removed</td>' in html
+    assert ">StatefulPartitionedCall/<wbr>adam::<wbr>update/<wbr>Mul</td>" in html
 
 
 # -- arranged --------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ RunName = Annotated[str | None, typer.Option("--run", help="The session to look 
 HostName = Annotated[str | None, typer.Option("--host", help="The host to look at; all hosts if not given.")]
 Steps = Annotated[str | None, typer.Option("--steps", help="The steps to look at, such as 3-9; all if not given.")]
 Format = Annotated[
-    OutputFormat, typer.Option("--format", help="How to write the result; all but table hold every row.")
+    OutputFormat, typer.Option("--format", help="How to write the result; json, csv and parquet hold every row.")
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; stdout if not given.")]
 Sort = Annotated[

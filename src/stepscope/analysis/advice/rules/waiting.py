@@ -48,7 +48,7 @@ _ACTIONS: dict[str, Actions] = {
     "input_no_prefetch": {
         "tensorflow": (
             ".prefetch(tf.data.AUTOTUNE) at the end of the dataset: what comes after it runs while the step waits",
-            "map(..., num_parallel_calls=tf.data.AUTOTUNE)",
+            "map(..., num_parallel_calls=tf.data.AUTOTUNE), where it is not parallel yet",
         ),
         "pytorch": ("DataLoader(num_workers=4 or more, persistent_workers=True, prefetch_factor=2)",),
         "": ("make the next batch in another thread while the step runs, and jax.device_put it there",),
@@ -78,7 +78,7 @@ _ACTIONS: dict[str, Actions] = {
     "input_preprocessing": {
         "tensorflow": (
             "batch first and map over whole batches: .batch(n).map(fn, num_parallel_calls=tf.data.AUTOTUNE)",
-            "map(..., num_parallel_calls=tf.data.AUTOTUNE)",
+            "map(..., num_parallel_calls=tf.data.AUTOTUNE), where it is not parallel yet",
             ".cache() what does not change, or prepare it offline",
         ),
         "pytorch": (

@@ -246,6 +246,47 @@ def test_processes_that_a_script_starts_write_files_of_their_own(tmp_path):
     assert done.returncode == 0, done.stderr
     captured = [path for path in profiles_below(tmp_path / "logs") if step_numbers(path)]
     assert [step_numbers(path) for path in captured] == [[5, 6, 7]] * 4, done.stderr
+    assert "3 steps captured, number 5 to 7 of the steps that the program marks (in 4 processes" in done.stderr
+    assert "4 processes wrote profiles: " in done.stderr
+
+
+LAUNCHER = """
+    import os, subprocess, sys
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "rank.py"],
+            env=os.environ | {"RANK": str(rank), "WORLD_SIZE": "3", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"},
+        )
+        for rank in range(3)
+    ]
+    sys.exit(max(rank.wait() for rank in ranks))
+"""
+
+
+def test_the_summary_of_a_launcher_is_that_of_the_session_its_ranks_wrote(tmp_path):
+    write(tmp_path, "rank.py", MARKING)
+    script = write(tmp_path, "launch.py", LAUNCHER)
+
+    # The launcher's own window is over before its ranks have begun.
+    done = run_command(["-m", "stepscope", "run", "--steps", "3", "--seconds", "0.01", script], tmp_path)
+
+    (session,) = {path.parent for path in profiles_below(tmp_path / "stepscope-logs")}
+    told = [line for line in done.stderr.splitlines() if "captured, " not in line or "in 3 processes" in line]
+    assert told[0].startswith("stepscope: 3 steps captured, number 5 to 7 of ")
+    assert "3 steps (markers)" in done.stderr
+    assert "3 hosts" in done.stderr
+    assert told[-1].startswith("stepscope: 3 processes wrote profiles: ")
+    assert f"_rank2; the session is {session}; more: stepscope overview stepscope-logs" in told[-1]
+    assert not list((tmp_path / "stepscope-logs" / "plugins" / ".stepscope").glob("children-*"))
+
+
+def test_ranks_with_too_few_steps_tell_so_through_their_launcher(tmp_path):
+    write(tmp_path, "rank.py", MARKING)
+    script = write(tmp_path, "launch.py", LAUNCHER)
+
+    done = run_command(["-m", "stepscope", "run", "--skip", "50", script], tmp_path)
+
+    assert "and the first 50 are skipped; skip fewer (in 3 processes that the program started)" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import gc
 import os
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -13,13 +15,15 @@ import typer
 
 from stepscope.capture import ProfilerOptions, files
 from stepscope.capture.auto.autostart import Armed, arm, disarm, tell_user
+from stepscope.capture.auto.ledger import Entry
 from stepscope.capture.auto.run import Program, end_process
 from stepscope.capture.auto.settings import Settings
 from stepscope.cli import screen
 from stepscope.cli.levels import level
-from stepscope.errors import CaptureError, UsageError
+from stepscope.errors import CaptureError, UsageError, counted
 
 _RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK")
+_MOST_NAMED = 8
 
 
 def register(app: typer.Typer) -> None:
@@ -69,9 +73,11 @@ def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
         end_process(program.run())
     armed.watcher.watch_from_here(at_once=True)
     status = program.run(armed.watcher.finish)
+    children = armed.ledger.entries()
+    armed.watcher.remove_window()
     disarm()
     if not quiet:
-        _tell_outcome(armed, settings)
+        _tell_outcome(armed, settings, children)
     end_process(status)
 
 
@@ -89,13 +95,41 @@ def _is_first_rank() -> bool:
     return all(os.environ.get(name, "0") in ("", "0") for name in _RANKS)
 
 
-def _tell_outcome(armed: Armed, settings: Settings) -> None:
+def _tell_outcome(armed: Armed, settings: Settings, children: Sequence[Entry]) -> None:
     watcher = armed.watcher
+    if children and not watcher.has_steps:  # a launcher: its ranks do the work
+        _tell_of_children(children, settings)
+        return
     if watcher.outcome:  # empty where the program ended before there was anything to watch
         tell_user(watcher.outcome)
     if watcher.paths:
         _show_summary(watcher.paths[-1])
         tell_user(f"the profile is {watcher.paths[-1]}; more: stepscope overview {settings.logdir}")
+
+
+def _tell_of_children(children: Sequence[Entry], settings: Settings) -> None:
+    """What the processes captured that the program started, each outcome once, and their session as a whole."""
+    for outcome, count in Counter(entry.outcome for entry in children).items():
+        tell_user(f"{outcome} (in {_processes(count)} that the program started)")
+    profiles = [entry.profile for entry in children if entry.profile is not None]
+    if not profiles:
+        return
+    session = profiles[-1].parent
+    _show_summary(session)
+    told = f"{_processes(len(profiles))} wrote {'a profile' if len(profiles) == 1 else 'profiles'}: {_named(profiles)}"
+    others = len({path.parent for path in profiles}) - 1
+    more = f", the last of {counted(others + 1, 'session')}" if others else ""
+    tell_user(f"{told}; the session is {session}{more}; more: stepscope overview {settings.logdir}")
+
+
+def _processes(count: int) -> str:
+    return "1 process" if count == 1 else f"{count:,} processes"
+
+
+def _named(profiles: Sequence[Path]) -> str:
+    names = sorted(path.name.removesuffix(".xplane.pb") for path in profiles)
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def _show_summary(path: Path) -> None:

@@ -18,6 +18,7 @@ from stepscope.capture import ranges, report
 from stepscope.capture.auto import children
 from stepscope.capture.auto.finders import FINDERS, Undo, finder
 from stepscope.capture.auto.imports import ImportWatch
+from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import CHILD, Settings
 from stepscope.capture.auto.watcher import Watcher
 
@@ -32,14 +33,19 @@ class Armed:
     Args:
         settings: what to capture.
         tell: called with a line for the user, now and then.
+        parent: where the program that started this process reads what it captured; None if nobody did.
 
     Attributes:
         watcher: what has been captured.
         takes_signal: True if the signal asks for a capture, since nobody else wanted it.
+        ledger: what the processes that this one starts have captured.
+        is_child: another process started this one.
     """
 
-    def __init__(self, settings: Settings, tell: Callable[[str], object]) -> None:
-        self.watcher = Watcher(settings, ask_main=self._ask_main, tell=tell)
+    def __init__(self, settings: Settings, tell: Callable[[str], object], parent: Ledger | None = None) -> None:
+        self.ledger = parent or Ledger.of_program(settings.logdir)
+        self.watcher = Watcher(settings, self._ask_main, tell, self.ledger, is_child=parent is not None)
+        self.is_child = parent is not None
         self.takes_signal = False
         self._undo: list[Undo] = []
 
@@ -95,15 +101,15 @@ class Armed:
         self.watcher.forget_parent()
 
 
-def arm(settings: Settings, tell: Callable[[str], object]) -> Armed | None:
-    """Watches this process from now on; None if it is watched already."""
+def arm(settings: Settings, tell: Callable[[str], object], parent: Ledger | None = None) -> Armed | None:
+    """Watches this process from now on; None if it is watched already.  Arguments as of `Armed`."""
     global _armed
     if _armed is not None:
         return None
-    armed = Armed(settings, tell)
+    armed = Armed(settings, tell, parent)
     with report.Wall("arming Stepscope", strict=False):
         armed.install()
-        children.inherit(settings)
+        children.inherit(settings, armed.ledger)
         _armed = armed
     return armed
 
@@ -115,17 +121,19 @@ def disarm() -> None:
     if armed is not None:
         children.disinherit()
         armed.remove()
+        if not armed.is_child:
+            armed.ledger.remove()
 
 
 def arm_from_environment() -> None:
     """What `import stepscope` does where STEPSCOPE_LOGDIR is set."""
-    is_child = bool(os.environ.get(CHILD))
+    parent = Ledger.of_text(os.environ[CHILD]) if os.environ.get(CHILD) else None
     settings = Settings.of_environment()
-    armed = settings and arm(settings, tell_user)
+    armed = settings and arm(settings, tell_user, parent)
     if not settings or not armed:
         return
     armed.watcher.watch_from_here(at_once=False)
-    if SIGNAL is not None and not is_child:
+    if SIGNAL is not None and parent is None:
         request = f"`kill -USR2 {os.getpid()}` asks for one" if armed.takes_signal else "SIGUSR2 is the program's own"
         tell_user(f"captures go to {settings.logdir}; {request}")
 

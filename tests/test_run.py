@@ -289,6 +289,16 @@ def test_ranks_with_too_few_steps_tell_so_through_their_launcher(tmp_path):
     assert "and the first 50 are skipped; skip fewer (in 3 processes that the program started)" in done.stderr
 
 
+def test_a_script_that_ends_by_os_exit_keeps_its_profile_and_is_told_where_it_is(tmp_path):
+    script = write(tmp_path, "script.py", "import os\n" + textwrap.dedent(MARKING) + "os._exit(4)\n")
+
+    done = run_command(["-m", "stepscope", "run", "--steps", "3", script], tmp_path)
+
+    (path,) = profiles_below(tmp_path / "stepscope-logs")
+    assert (done.returncode, step_numbers(path)) == (4, [5, 6, 7])
+    assert f"{path}; more: stepscope summary stepscope-logs" in done.stderr.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -32,6 +32,7 @@ class Capture:
 
     Attributes:
         name: of the framework, `host` for none.
+        needs_framework: True if a framework's profiler takes part.
         path: the profile, once it is written, if it is on this machine; url: if it is on another.
         is_written: True once the files are stored.
         released: set when the framework's profiler has stopped.
@@ -43,6 +44,7 @@ class Capture:
         self.name = entry.name
         self.target = target
         self.options = options
+        self.needs_framework = entry.needs_framework
         self.path: Path | None = None
         self.url: str | None = None
         self.is_written = False
@@ -242,6 +244,12 @@ class Capture:
                 self._recording.close()
             except Exception as error:
                 report.report(error, "cleaning up")
+
+    def cut_short(self, by: str) -> None:
+        """The program ends this moment: flushes what Stepscope's own tracers have, for the framework's takes time."""
+        self._flush()
+        assert self._spool is not None
+        self._spool.cut(by)
 
     def leave_partial(self) -> None:
         """Lets go of what was recorded and leaves what was flushed where it is."""

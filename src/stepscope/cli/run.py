@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import subprocess
@@ -13,7 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from stepscope.capture import ProfilerOptions, files
+from stepscope.capture import ProfilerOptions, files, hard_end
 from stepscope.capture.auto.autostart import Armed, arm, disarm, tell_user
 from stepscope.capture.auto.ledger import Entry
 from stepscope.capture.auto.run import Program, end_process
@@ -71,14 +72,29 @@ def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
     armed = arm(settings, lambda line: None) if _can_write(settings.logdir) else None
     if armed is None:
         end_process(program.run())
+    tell = functools.partial(_tell_of_hard_end, armed, settings, quiet)
+    hard_end.listen(tell)
     armed.watcher.watch_from_here(at_once=True)
     status = program.run(armed.watcher.finish)
     children = armed.ledger.entries()
     armed.watcher.remove_window()
+    hard_end.forget(tell)
     disarm()
     if not quiet:
         _tell_outcome(armed, settings, children)
     end_process(status)
+
+
+def _tell_of_hard_end(armed: Armed, settings: Settings, quiet: bool, how: str) -> None:
+    """One line before the process ends without Python's end: there is no time for a summary.  A forked child, which
+    inherits this, is silent."""
+    if quiet or os.getpid() != armed.pid:
+        return
+    if armed.watcher.paths:
+        tell_user(f"{armed.watcher.outcome}: {armed.watcher.paths[-1]}; more: stepscope summary {settings.logdir}")
+    else:
+        why = f"the program ended itself by {how} before a capture was complete"
+        tell_user(f"{why}; what is left: stepscope doctor {settings.logdir}")
 
 
 def _can_write(logdir: str) -> bool:

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from types import FrameType, ModuleType
 
-from stepscope.capture import ranges, report
+from stepscope.capture import hard_end, ranges, report
 from stepscope.capture.auto import children
 from stepscope.capture.auto.finders import FINDERS, Undo, finder
 from stepscope.capture.auto.imports import ImportWatch
@@ -40,12 +40,14 @@ class Armed:
         takes_signal: True if the signal asks for a capture, since nobody else wanted it.
         ledger: what the processes that this one starts have captured.
         is_child: another process started this one.
+        pid: of the process that was armed, which a forked child is not.
     """
 
     def __init__(self, settings: Settings, tell: Callable[[str], object], parent: Ledger | None = None) -> None:
         self.ledger = parent or Ledger.of_program(settings.logdir)
         self.watcher = Watcher(settings, self._ask_main, tell, self.ledger, is_child=parent is not None)
         self.is_child = parent is not None
+        self.pid = os.getpid()
         self.takes_signal = False
         self._undo: list[Undo] = []
 
@@ -57,12 +59,14 @@ class Armed:
         self._undo += [imports.remove, ranges.watch_steps(self.watcher.marked)]
         self.takes_signal = self._take_signal()
         atexit.register(self.watcher.finish)
+        hard_end.listen(self.watcher.before_hard_end)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget_parent)
 
     def remove(self) -> None:
         """Leaves the process as it was."""
         atexit.unregister(self.watcher.finish)
+        hard_end.forget(self.watcher.before_hard_end)
         self.watcher.active = False
         while self._undo:
             self._undo.pop()()

@@ -36,6 +36,7 @@ from stepscope.capture.tracers.ticker import THREAD_PREFIX
 _REQUEST_PATIENCE_S = 2.0  # after a request, where steps have been seen before
 _ONE_TIME, _STALE_STEPS = 2, 50  # a source that came twice, and then another came so often, is not the loop's
 _LEAST_CALL_US = 10.0  # of Python calls in such a window: the small ones are many, and tell least
+_TELL_PATIENCE_S = 1.0  # at a hard end, for telling of a profile that is written
 _DEFAULT_STEPS = 10  # of a request, where the settings want none by themselves
 
 Work = Callable[[], object]
@@ -166,6 +167,15 @@ class Watcher:
         self._settings = self._settings.continuing()
         self._cancel_timer()
         self._enter(self._finish)
+
+    def before_hard_end(self, how: str) -> None:
+        """The program ends without Python's end: what is being written is waited for, though not for ever."""
+        if session.can_end_at_once():
+            self._settings = self._settings.continuing()
+            self._cancel_timer()
+            self._enter(self._finish_running)
+        session.before_hard_end(how)
+        self._conductor.wait(_TELL_PATIENCE_S)
 
     def remove_window(self) -> None:
         """Removes the time window that was captured before this program turned out to be a launcher: it shows how that
@@ -379,9 +389,12 @@ class Watcher:
             self._plan(self._conductor.number + 1)
             self._after(_REQUEST_PATIENCE_S, self._open_window)
 
-    def _finish(self) -> None:
+    def _finish_running(self) -> None:
         self._conductor.finish()
         self._close_window()
+
+    def _finish(self) -> None:
+        self._finish_running()
         self._conductor.wait()
         if self.outcome or self._first is None:
             return

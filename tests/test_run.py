@@ -202,6 +202,16 @@ def test_a_logdir_that_cannot_be_written_is_told_once_and_before_the_script_runs
     assert "nothing can be written here: Not a directory; training goes on without a capture" in told
 
 
+def test_a_logdir_of_the_environment_that_cannot_be_written_is_told_when_it_is_read(tmp_path):
+    (tmp_path / "file").touch()
+
+    done = run_command(["-c", "import stepscope; print('trained')"], tmp_path, {"STEPSCOPE_LOGDIR": "file/logs"})
+
+    assert (done.returncode, done.stdout) == (0, "trained\n")
+    assert done.stderr.count("\n") == 1
+    assert "nothing can be written here: Not a directory; training goes on without a capture" in done.stderr
+
+
 def test_looking_whether_a_logdir_can_be_written_makes_none(tmp_path):
     files.require_writable(tmp_path / "a" / "b")
     files.require_writable("gs://bucket/logs")

@@ -133,8 +133,8 @@ def require_writable(logdir: str | os.PathLike[str]) -> None:
     if "://" in place:
         return
     folder = Path(place).absolute()
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
     with _translated(folder):
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
         tempfile.TemporaryFile(dir=existing).close()
 
 

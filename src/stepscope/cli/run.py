@@ -14,14 +14,14 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from stepscope.capture import ProfilerOptions, files, hard_end
-from stepscope.capture.auto.autostart import Armed, arm, disarm, tell_user
+from stepscope.capture import ProfilerOptions, hard_end
+from stepscope.capture.auto.autostart import Armed, arm, can_write, disarm, tell_user
 from stepscope.capture.auto.ledger import Entry
 from stepscope.capture.auto.run import Program, end_process
 from stepscope.capture.auto.settings import Settings
 from stepscope.cli import screen
 from stepscope.cli.levels import level
-from stepscope.errors import CaptureError, UsageError, counted
+from stepscope.errors import UsageError, counted
 
 _RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK")
 _MOST_NAMED = 8
@@ -69,7 +69,7 @@ def run(
 
 
 def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
-    armed = arm(settings, lambda line: None) if _can_write(settings.logdir) else None
+    armed = arm(settings, lambda line: None) if can_write(settings.logdir) else None
     if armed is None:
         end_process(program.run())
     tell = functools.partial(_tell_of_hard_end, armed, settings, quiet)
@@ -95,16 +95,6 @@ def _tell_of_hard_end(armed: Armed, settings: Settings, quiet: bool, how: str) -
     else:
         why = f"the program ended itself by {how} before a capture was complete"
         tell_user(f"{why}; what is left: stepscope doctor {settings.logdir}")
-
-
-def _can_write(logdir: str) -> bool:
-    """False, once it is told, if no capture could be saved: better known before the training than after it."""
-    try:
-        files.require_writable(logdir)
-    except CaptureError as error:
-        tell_user(str(error))
-        return False
-    return True
 
 
 def _is_first_rank() -> bool:

@@ -14,13 +14,14 @@ import threading
 from collections.abc import Callable
 from types import FrameType, ModuleType
 
-from stepscope.capture import hard_end, ranges, report
+from stepscope.capture import files, hard_end, ranges, report
 from stepscope.capture.auto import children
 from stepscope.capture.auto.finders import FINDERS, Undo, finder
 from stepscope.capture.auto.imports import ImportWatch
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import CHILD, Settings
 from stepscope.capture.auto.watcher import Watcher
+from stepscope.errors import CaptureError
 
 SIGNAL = getattr(signal, "SIGUSR2", None)  # Windows has none
 
@@ -137,9 +138,21 @@ def arm_from_environment() -> None:
     if not settings or not armed:
         return
     armed.watcher.watch_from_here(at_once=False)
-    if SIGNAL is not None and parent is None:
+    if parent is not None or not can_write(settings.logdir):
+        return
+    if SIGNAL is not None:
         request = f"`kill -USR2 {os.getpid()}` asks for one" if armed.takes_signal else "SIGUSR2 is the program's own"
         tell_user(f"captures go to {settings.logdir}; {request}")
+
+
+def can_write(logdir: str) -> bool:
+    """False, once it is told, if no capture could be saved: better known before the training than after it."""
+    try:
+        files.require_writable(logdir)
+    except CaptureError as error:
+        tell_user(str(error))
+        return False
+    return True
 
 
 def tell_user(line: str) -> None:

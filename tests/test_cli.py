@@ -16,7 +16,7 @@ import pytest
 from stepscope import __version__
 from stepscope.analysis.registry import TOOLS
 from stepscope.cli.main import run
-from stepscope.cli.show import OutputFormat
+from stepscope.cli.show import OutputFormat, size_text
 from stepscope.doctor import Check
 from stepscope.doctor.report import worst_first
 from stepscope.formats.xspace.writer import write
@@ -113,6 +113,37 @@ def test_a_link_stays_and_its_file_is_written(logdir: Path, tmp_path: Path) -> N
     assert link.is_symlink()
     assert file.read_text().startswith("step,name,host")
     assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_dash_is_stdout(logdir: Path, capfdbinary, monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
+    for command in (["steps", "--format", "csv"], ["trace", "--format", "chrome"]):
+        assert run([*command, str(logdir), "--output", "-"]) == 0
+    out, err = capfdbinary.readouterr()
+
+    trace = out[out.index(b'{"displayTimeUnit"') :]
+    assert out.startswith(b"step,name,host")
+    assert err.decode() == f"stdout ({size_text(len(trace))})\n"
+    assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "text"),
+    [(1, "1 byte"), (999, "999 bytes"), (1000, "1.0 kB"), (999_949, "999.9 kB"), (999_950, "1.0 MB")],
+)
+def test_sizes_are_readable(nbytes: int, text: str) -> None:
+    assert size_text(nbytes) == text
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_the_size_of_what_went_into_a_pipe_is_told(logdir: Path, tmp_path: Path, capsys) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as other_end:
+        read = other_end.submit(pipe.read_bytes)
+        assert run(["trace", str(logdir), "--output", str(pipe)]) == 0
+        assert capsys.readouterr().err == f"{pipe} ({size_text(len(read.result()))})\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepscope.errors import counted
 from stepscope.report import Report, clean
 from stepscope.report.export import EXPORTS, SHEETS, write_file
 from stepscope.report.sections import TABLE_ROWS
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 PATIENCE_SECONDS = 1.0
+STDOUT = Path("-")  # as an --output
 WIDE = 200  # columns of a table that goes to a file or a pipe
 
 
@@ -31,6 +33,23 @@ class OutputFormat(StrEnum):
     PARQUET = "parquet"
     HTML = "html"
     MARKDOWN = "markdown"
+
+
+def size_text(nbytes: int) -> str:
+    """A file's size as a person reads it.
+
+    >>> size_text(812), size_text(81_234), size_text(17_900_000)
+    ('812 bytes', '81.2 kB', '17.9 MB')
+    """
+    if nbytes < 1000:
+        return counted(nbytes, "byte")
+    unit, divisor = ("kB", 1e3) if nbytes < 999_950 else ("MB", 1e6)
+    return f"{nbytes / divisor:,.1f} {unit}"
+
+
+def stdout_if_dash(output: Path | None) -> Path | None:
+    """The file of an --output; None, which is stdout, for a dash."""
+    return None if output == STDOUT else output
 
 
 def show_report(report: Report, form: OutputFormat, output: Path | None, top: int | None) -> None:

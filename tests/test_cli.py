@@ -9,6 +9,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet
 import pytest
@@ -16,10 +17,11 @@ import pytest
 from stepscope import __version__
 from stepscope.analysis.registry import TOOLS
 from stepscope.cli.main import run
-from stepscope.cli.show import OutputFormat, size_text
+from stepscope.cli.show import OutputFormat, size_text, working
 from stepscope.doctor import Check
 from stepscope.doctor.report import worst_first
 from stepscope.formats.xspace.writer import write
+from stepscope.kernels import compiling, waiting
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 
 MS = 10**9
@@ -467,6 +469,46 @@ def test_a_profile_without_steps_leads_to_how_they_are_recorded(tmp_path: Path, 
     assert "do first   record again, with what is missing here" in lines
     assert "           - step marks: put `with stepscope.step(i):` around the body of the training loop" in lines
     assert len(lines) <= 10
+
+
+@pytest.fixture
+def seconds(monkeypatch) -> list[float]:
+    """What the clock of the compiler shows; nothing has been compiled yet."""
+    shown = [0.0]
+    monkeypatch.setattr(waiting, "_spent_s", 0.0)
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: shown[0]))
+    return shown
+
+
+def compile_for(seconds: list[float], *durations: float) -> None:
+    for duration in durations:
+        waiting.began()
+        waiting.began()  # of a function that the first one calls
+        waiting.ended()
+        seconds[0] += duration
+        waiting.ended()
+        seconds[0] += 100.0  # which is no compiling
+
+
+@pytest.mark.parametrize(
+    ("durations", "lines"), [((0.9,), 0), ((0.3, 0.3), 0), ((1.5, 1.5, 1.5), 1), ((0.5, 0.5, 0.1), 1)]
+)
+def test_compiling_for_long_is_told_in_one_line_where_stderr_is_no_terminal(seconds, capsys, durations, lines) -> None:
+    with working():
+        compile_for(seconds, *durations)
+    out, err = capsys.readouterr()
+
+    assert (out, err.count("stepscope: compiling, as the first use")) == ("", lines)
+
+
+def test_what_numba_compiles_is_noted(seconds, capsys) -> None:
+    with working():
+        for number in range(2):
+            seconds[0] += 1.0
+            compiling.njit(eval(f"lambda x: x + {number}"))(1)
+            waiting._spent_s = waiting.LONG_S
+
+    assert "compiling" in capsys.readouterr().err
 
 
 def test_a_demo_that_does_not_exist_begins_nothing(tmp_path: Path, capsys) -> None:

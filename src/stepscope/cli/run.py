@@ -142,5 +142,5 @@ def _show_summary(path: Path) -> None:
     """The ten lines, made by another process: this one is still the program's, with its memory and its settings."""
     sys.stdout.flush()
     command = [sys.executable, "-m", "stepscope", "summary", str(path)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout, end="", file=sys.stderr, flush=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.errors import counted
+from stepscope.kernels import waiting
 from stepscope.report import Report, clean
 from stepscope.report.export import EXPORTS, SHEETS, write_file
 from stepscope.report.sections import TABLE_ROWS
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 1.0
 STDOUT = Path("-")  # as an --output
+_COMPILES = "compiling, as the first use of an installation does; it takes some ten seconds, once"
 WIDE = 200  # columns of a table that goes to a file or a pipe
 
 
@@ -112,9 +114,11 @@ def show_summary(report: Report, output: Path | None = None) -> None:
 
 @contextmanager
 def working() -> Iterator[Callable[[str], None]]:
-    """Shows on stderr what is going on once it takes longer than a second; nothing where stderr is no terminal."""
+    """Shows on stderr what is going on once it takes longer than a second; where stderr is no terminal, one line if the
+    first use of an installation compiles."""
     if not sys.stderr.isatty():
-        yield lambda _: None
+        with waiting.told_of(lambda: print(f"stepscope: {_COMPILES}", file=sys.stderr, flush=True)):
+            yield lambda _: None
         return
     from rich.console import Console
 
@@ -123,7 +127,8 @@ def working() -> Iterator[Callable[[str], None]]:
     timer.daemon = True
     timer.start()
     try:
-        yield lambda text: status.update(text)
+        with waiting.told_of(lambda: status.update(_COMPILES)):
+            yield lambda text: status.update(text)
     finally:
         timer.cancel()
         timer.join()

@@ -458,7 +458,16 @@ def test_the_help_begins_with_what_people_need_first(capsys) -> None:
 
 def test_a_mistyped_option_of_run_is_no_script(capsys) -> None:
     assert run(["run", "--stpes", "3", "train.py"]) == 2
-    assert "there is no option --stpes" in capsys.readouterr().err
+    assert "there is no option --stpes; did you mean --steps?; options of the script" in capsys.readouterr().err
+
+
+def test_help_is_a_command_as_well(capsys) -> None:
+    for words, same in ((["help"], ["--help"]), (["help", "steps"], ["steps", "--help"])):
+        assert run(words) == 0
+        told = capsys.readouterr().out
+        assert run(same) == 0
+        assert told.split() == capsys.readouterr().out.split() != []
+    assert run(["help", "stpes"]) == 2
 
 
 def test_a_profile_without_steps_leads_to_how_they_are_recorded(tmp_path: Path, capsys) -> None:

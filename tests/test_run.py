@@ -296,7 +296,7 @@ def test_ranks_with_too_few_steps_tell_so_through_their_launcher(tmp_path):
 
     done = run_command(["-m", "stepscope", "run", "--skip", "50", script], tmp_path)
 
-    assert "and the first 50 are skipped; skip fewer (in 3 processes that the program started)" in done.stderr
+    assert "and the first 50 are skipped; skip fewer (--skip) (in 3 processes that the program started)" in done.stderr
 
 
 def test_a_script_that_ends_by_os_exit_keeps_its_profile_and_is_told_where_it_is(tmp_path):

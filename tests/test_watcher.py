@@ -132,7 +132,8 @@ def test_a_program_with_too_few_steps_is_told_so(watch, fake_session):
     watcher.finish()
 
     assert watcher.outcome == (
-        "nothing was captured: the program took 3 steps (optimizer.step()) and the first 5 are skipped; skip fewer"
+        "nothing was captured: the program took 3 steps (optimizer.step()) and the first 5 are skipped; "
+        "skip fewer (--skip)"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import gc
 import os
@@ -34,6 +35,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
+    context: typer.Context,
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="The script to run, or with -m the module.")],
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[ARGS]...", help="What the script is given.")
@@ -60,7 +62,8 @@ def run(
     tracebacks are its own; what Stepscope says goes to stderr.
     """
     if script.startswith("-"):
-        raise UsageError(f"there is no option {script}", hint="options of the script follow its name")
+        likely = _likely_option(script, context)
+        raise UsageError(f"there is no option {script}", hint=f"{likely}options of the script follow its name")
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
     screen.give_back()
     options = ProfilerOptions(host_tracer_level, python_tracer_level, device_tracer_level)
@@ -95,6 +98,13 @@ def _tell_of_hard_end(armed: Armed, settings: Settings, quiet: bool, how: str) -
     else:
         why = f"the program ended itself by {how} before a capture was complete"
         tell_user(f"{why}; what is left: stepscope doctor {settings.logdir}")
+
+
+def _likely_option(word: str, context: typer.Context) -> str:
+    """`did you mean --steps?; ` for `--step`; empty if nothing is like it."""
+    known = [option for each in context.command.params for option in each.opts]
+    near = difflib.get_close_matches(word.partition("=")[0], known, n=1)
+    return f"did you mean {near[0]}?; " if near else ""
 
 
 def _is_first_rank() -> bool:

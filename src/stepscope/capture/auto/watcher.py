@@ -406,7 +406,7 @@ class Watcher:
     def _tell_too_few_steps(self) -> None:
         assert self._best is not None
         steps = f"the program took {self._counts[self._best]} steps ({self._best.name})"
-        self.outcome = f"nothing was captured: {steps} and the first {self._first} are skipped; skip fewer"
+        self.outcome = f"nothing was captured: {steps} and the first {self._first} are skipped; skip fewer (--skip)"
         if self._is_child:
             self._ledger.add(self.outcome)
 

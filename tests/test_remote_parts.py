@@ -111,6 +111,7 @@ def test_a_profile_with_events_is_told_from_an_empty_one(name):
     [
         ("localhost:6009", ["localhost:6009"]),
         ("grpc://10.0.0.2:8466,grpc://10.0.0.3:8466", ["10.0.0.2:8466", "10.0.0.3:8466"]),
+        ("http://localhost:6009/", ["localhost:6009"]),
         ("[::1]:6009, worker-1.example:1", ["[::1]:6009", "worker-1.example:1"]),
     ],
 )
@@ -120,7 +121,7 @@ def test_addresses(text, expected):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "localhost", "localhost:", ":6009", "localhost:0", "localhost:65536", "a:1:2", "http://a:1", "a:1,", "a/b:1"],
+    ["", "localhost", "localhost:", ":6009", "localhost:0", "localhost:65536", "a:1:2", "ftp://a:1", "a:1,", "a/b:1"],
 )
 def test_wrong_addresses(text):
     with pytest.raises(UsageError, match="is no address of a worker"):

@@ -212,6 +212,21 @@ def test_a_logdir_of_the_environment_that_cannot_be_written_is_told_when_it_is_r
     assert "nothing can be written here: Not a directory; training goes on without a capture" in done.stderr
 
 
+def test_the_environment_of_a_job_does_not_concern_the_command_line(tmp_path):
+    done = run_command(["-m", "stepscope", "--version"], tmp_path, {"STEPSCOPE_LOGDIR": "logs"})
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_autostart_without_a_logdir_says_that_nothing_is_captured(tmp_path):
+    script = write(tmp_path, "script.py", "print('trained')")
+
+    done = run_command(["-m", "stepscope.autostart", script], tmp_path)
+
+    assert (done.returncode, done.stdout) == (0, "trained\n")
+    assert done.stderr == "stepscope: nothing is captured, for STEPSCOPE_LOGDIR is not set\n"
+
+
 def test_looking_whether_a_logdir_can_be_written_makes_none(tmp_path):
     files.require_writable(tmp_path / "a" / "b")
     files.require_writable("gs://bucket/logs")

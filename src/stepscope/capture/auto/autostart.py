@@ -12,6 +12,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
 from types import FrameType, ModuleType
 
 from stepscope.capture import files, hard_end, ranges, report
@@ -131,7 +133,9 @@ def disarm() -> None:
 
 
 def arm_from_environment() -> None:
-    """What `import stepscope` does where STEPSCOPE_LOGDIR is set."""
+    """What `import stepscope` does where STEPSCOPE_LOGDIR is set, but for Stepscope's own command line."""
+    if _is_own_command():
+        return
     parent = Ledger.of_text(os.environ[CHILD]) if os.environ.get(CHILD) else None
     settings = Settings.of_environment()
     armed = settings and arm(settings, tell_user, parent)
@@ -143,6 +147,14 @@ def arm_from_environment() -> None:
     if SIGNAL is not None:
         request = f"`kill -USR2 {os.getpid()}` asks for one" if armed.takes_signal else "SIGUSR2 is the program's own"
         tell_user(f"captures go to {settings.logdir}; {request}")
+
+
+def _is_own_command() -> bool:
+    """True in `stepscope ...` and `python -m stepscope ...`, which import this package before they can say so."""
+    started = (getattr(sys, "argv", None) or [""])[0]
+    if started == "-m":  # as long as the module is being looked for
+        return ("-m", "stepscope") in pairwise(sys.orig_argv)
+    return Path(started).name in ("stepscope", "stepscope.exe")
 
 
 def can_write(logdir: str) -> bool:

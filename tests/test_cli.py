@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -10,16 +11,19 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NoReturn
 
 import pyarrow.parquet
 import pytest
 
 from stepscope import __version__
 from stepscope.analysis.registry import TOOLS
+from stepscope.cli import screen
 from stepscope.cli.main import run
 from stepscope.cli.show import OutputFormat, size_text, working
 from stepscope.doctor import Check
 from stepscope.doctor.report import worst_first
+from stepscope.errors import AccessError
 from stepscope.formats.xspace.writer import write
 from stepscope.kernels import compiling, waiting
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
@@ -459,6 +463,24 @@ def test_the_help_begins_with_what_people_need_first(capsys) -> None:
 def test_a_mistyped_option_of_run_is_no_script(capsys) -> None:
     assert run(["run", "--stpes", "3", "train.py"]) == 2
     assert "there is no option --stpes; did you mean --steps?; options of the script" in capsys.readouterr().err
+
+
+def test_what_libraries_of_object_stores_log_is_told_in_our_words_only(capsys, monkeypatch) -> None:
+    def fails(*_: object, **named: object) -> NoReturn:
+        logging.getLogger("gcsfs").exception("refused")
+        raise AccessError("the store refused")
+
+    monkeypatch.setattr("stepscope.api.load", fails)
+    monkeypatch.setattr(logging.getLogger("gcsfs"), "propagate", False)  # to the handlers of the tests
+    monkeypatch.setattr(logging, "lastResort", logging.StreamHandler())
+    screen.adapt()
+    try:
+        assert run(["summary", "gs://bucket"]) == 1
+    finally:
+        screen.give_back()
+
+    assert capsys.readouterr().err == "stepscope: [no-access] the store refused\n"
+    assert logging.getLogger("gcsfs").handlers == []
 
 
 def test_help_is_a_command_as_well(capsys) -> None:

@@ -18,7 +18,7 @@ from stepscope.report.export import EXPORTS, SHEETS, write_file
 from stepscope.report.sections import TABLE_ROWS
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import RenderableType
 
 PATIENCE_SECONDS = 1.0
 STDOUT = Path("-")  # as an --output
@@ -84,10 +84,15 @@ def _show_table(report: Report, output: Path | None, top: int | None) -> None:
     elif sys.stdout.isatty():
         Console().print(picture)
     else:
-        print(_wide(picture), end="")
+        print_wide(picture)
 
 
-def _wide(picture: Group) -> str:
+def print_wide(picture: RenderableType) -> None:
+    """Writes to a stdout that is no terminal, and so has no width."""
+    print(_wide(picture), end="")
+
+
+def _wide(picture: RenderableType) -> str:
     """As text of many columns: a pipe and a file have no width."""
     from rich.console import Console
 

@@ -322,6 +322,25 @@ def test_many_short_collectives_are_to_be_joined() -> None:
     assert "20.0 %" in item.evidence and "in 20 messages a step" in item.evidence
 
 
+def test_slow_collectives_of_which_few_ranks_are_recorded_may_be_waiting_for_the_others() -> None:
+    row = {"operation": "all_reduce", "ranks": 8, "bytes": 16 << 20, "bus_gb_per_s": 3.454}
+    ranks = {"rows": [{"rank": 0}], "collectives": [{**row, "bus_gb_per_s": None}, row]}
+    (item, *_) = said(worker("a", "kkkkkkNNNN"), read={"distributed": ranks})
+
+    assert "; all_reduce of 16 MiB runs at a bus bandwidth of 3.45 GB/s" in item.evidence
+    assert item.tool == "distributed"
+    assert item.actions[0].startswith("record all 8 ranks (1 is here): ")
+
+
+def test_with_all_ranks_recorded_none_is_asked_for() -> None:
+    row = {"operation": "all_reduce", "ranks": 2, "bytes": None, "bus_gb_per_s": None}
+    ranks = {"rows": [{"rank": 0}, {"rank": 1}], "collectives": [row]}
+    hosts = worker("a", "kkkkkkNNNN"), worker("b", "kkkkkkNNNN")
+    (item, *_) = said(*hosts, read={"distributed": ranks})
+
+    assert item.actions == said(*hosts)[0].actions and "bandwidth" not in item.evidence
+
+
 def test_collectives_beside_kernels_cost_nothing() -> None:
     trace = two_steps("a" * 10, "kkkkkkkkkk", gpu0_comm="NNNNNNNNNN")
 

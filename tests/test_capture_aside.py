@@ -14,9 +14,10 @@ import aside_jobs
 import pytest
 
 from stepscope.capture import aside, kineto
+from stepscope.capture.tracers import torch as torch_tracer
 from stepscope.capture.tracers.base import Artifact
 from stepscope.capture.tracers.giving_way import Possession
-from stepscope.capture.tracers.torch import TorchRecording
+from stepscope.capture.tracers.torch import TorchRecording, TorchTracer
 from stepscope.formats.base import require_format
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="what a process inherits is a matter of POSIX systems")
@@ -140,6 +141,26 @@ def test_both_files_come_from_another_process_or_from_this_one(recording, monkey
     assert [artifact.suffix for artifact in collected.artifacts] == ["xplane.pb", "pt.trace.json.gz"]
     assert [op_names(artifact) for artifact in collected.artifacts] == [["ProfilerStep#7", "aten::mm"]] * 2
     assert bool(done_here) == frozen
+
+
+@pytest.mark.parametrize(
+    ("stopping_s", "writing_s", "told"),
+    [(0.02, 0.01, None), (0.4, 0.5, None), (3.8, 2.2, "held the program up for 6.0 s")],
+    ids=["short", "just short", "long"],
+)
+def test_a_profile_tells_how_long_pytorch_held_the_program_up(monkeypatch, stopping_s, writing_s, told):
+    readings = iter([10.0, 10.0 + stopping_s, 20.0, 20.0 + writing_s])
+    monkeypatch.setattr(torch_tracer, "time", SimpleNamespace(monotonic=lambda: next(readings), time_ns=lambda: 0))
+    monkeypatch.setattr(torch_tracer, "_convert", lambda trace, host, open_steps: None)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace())
+    tracer = TorchTracer()
+    tracer._native = SimpleNamespace(stop=lambda: None, export_chrome_trace=lambda path: Path(path).write_text("{}"))
+    recording = tracer.stop()
+    notes = recording.collect("vm").notes
+    recording.close()
+
+    assert len(notes) == (told is not None)
+    assert told is None or told in notes[0]
 
 
 @pytest.mark.parametrize("packed", [True, False], ids=["packed", "as it was"])

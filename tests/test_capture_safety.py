@@ -532,6 +532,20 @@ print(profiler.stop().name)
     assert trace.recorder_messages == ("20,000 events of Stepscope's own tracers were lost: the disk took no more",)
 
 
+def test_a_profile_of_pytorch_tells_that_its_end_held_the_program_up(logdir):
+    script = """
+from stepscope.capture.tracers import torch as tracer
+tracer._LONG_S = 0.0
+with profiler.Profile(logdir):
+    train()
+"""
+    status, _, complaints = run("torch", script, logdir)
+
+    assert status == 0, complaints
+    (message,) = the_profile(logdir).recorder_messages
+    assert message.startswith("ending this capture held the program up for 0."), message
+
+
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_full_disk_costs_the_profile_and_nothing_else(framework, logdir):
     script = (

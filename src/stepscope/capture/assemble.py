@@ -36,6 +36,7 @@ def assembled(spooled: bytes, framework: Collected | None, host: str) -> Collect
     if first.suffix != PROFILE:  # the profile could not be made, another file could
         spool.notes.append(f"{framework.error}; {host}.{first.suffix} beside this file holds it")
         return replace(framework, artifacts=(Artifact(PROFILE, _alone(spool, host)), *framework.artifacts))
+    spool.notes.extend(framework.notes)
     if framework.error is not None:
         spool.notes.append(str(framework.error))
     try:

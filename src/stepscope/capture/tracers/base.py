@@ -55,10 +55,12 @@ class Collected:
     Attributes:
         artifacts: the files to store, the profile itself first.
         error: what could not be had, though something else could.
+        notes: sentences for whoever reads the profile.
     """
 
     artifacts: tuple[Artifact, ...]
     error: CaptureError | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Recording(Protocol):

@@ -22,6 +22,7 @@ from stepscope.errors import CaptureError
 _PATIENCE_S = 90.0
 _BYTES_PER_S = 1e6
 _COMPILER = "torch._inductor"
+_LONG_S = 1.0  # that ending a capture may hold the program up without a word
 
 
 class TorchTracer:
@@ -116,9 +117,11 @@ class TorchTracer:
 
     def stop(self) -> TorchRecording:
         """Ends the recording."""
+        begin = time.monotonic()
         self._possession.end()
+        held_s = time.monotonic() - begin
         native, self._native = self._native, None
-        return TorchRecording(native, self._possession, tuple(self._open_steps))
+        return TorchRecording(native, self._possession, tuple(self._open_steps), held_s)
 
     def discard(self) -> None:
         """Ends the recording and forgets it."""
@@ -205,19 +208,25 @@ class TorchRecording:
         native: PyTorch's profiler, stopped.
         possession: whether the program took the profiler meanwhile.
         open_steps: names of the step marks that had not ended; the profile gets none of them.
+        held_s: for how long PyTorch let no Python run when it stopped.
     """
 
-    def __init__(self, native: Any, possession: Possession, open_steps: Sequence[str] = ()) -> None:
+    def __init__(
+        self, native: Any, possession: Possession, open_steps: Sequence[str] = (), held_s: float = 0.0
+    ) -> None:
         self._native = native
         self._possession = possession
         self._open_steps = open_steps
+        self._held_s = held_s
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def collect(self, host: str) -> Collected:
         """The profile as XSpace, and as the Kineto JSON that PyTorch writes; that alone if it cannot be converted."""
         self._folder = tempfile.TemporaryDirectory(prefix="stepscope-", ignore_cleanup_errors=True)
         trace = Path(self._folder.name) / "trace.json"
+        begin = time.monotonic()
         self._native.export_chrome_trace(str(trace))
+        self._held_s += time.monotonic() - begin
         self._native = None
         try:
             _convert(trace, host, self._open_steps)
@@ -226,7 +235,16 @@ class TorchRecording:
             return Collected(
                 (_kept(trace, f"{time.time_ns()}."),), CaptureError(reason, kept="the trace as PyTorch wrote it")
             )
-        return self._possession.told(Collected((Artifact("xplane.pb", kineto.profile_path(trace)), _kept(trace))))
+        artifacts = Artifact("xplane.pb", kineto.profile_path(trace)), _kept(trace)
+        return self._possession.told(Collected(artifacts, notes=self._notes()))
+
+    def _notes(self) -> tuple[str, ...]:
+        if self._held_s < _LONG_S:
+            return ()
+        return (
+            f"ending this capture held the program up for {self._held_s:.1f} s: PyTorch lets no Python run while it"
+            " collects its events and writes them; record fewer steps to keep that short",
+        )
 
     def close(self) -> None:
         """Lets go of the profile, and of the files."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop import Activity
+from stepscope.report import number_text, size_text
 
 _MANY_MESSAGES = 8.0  # a step; from here on it is their number that costs, not only what they carry
 _TINY_PS = 200_000_000  # of a collective on a device: then it is latency that it costs, not what it carries
@@ -36,6 +40,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(exposed) < (threshold if many or context.has_device else _FEW_MESSAGES_PERCENT):
         return None
     count = f" in {messages:.0f} messages a step" if messages else ""
+    compared = context.read("distributed") or {}
     competes = exposed if many else 0.0
     gain = without(
         context, exposed, "communication that nothing hides", parts=(Activity.COLLECTIVE,), competes_ms=competes
@@ -45,9 +50,9 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         kind="communication_bound",
         title="Communicate in fewer, larger messages" if many else "Hide or shrink the communication",
         evidence=f"{context.percent(exposed):.1f} % of the time of a step is collectives that no computation"
-        f" hides{count}",
-        actions=actions_for(context.framework, _ACTIONS),
-        tool="pod-viewer",
+        f" hides{count}{_pace(compared.get('collectives') or ())}",
+        actions=(*_unrecorded(compared), *actions_for(context.framework, _ACTIONS)),
+        tool="distributed" if compared.get("collectives") else "pod-viewer",
         confidence=0.9 if many else 0.7,
         rows=(Row("steps", "device_collectives", round(exposed, 3)),),
         intervals=_places(context),
@@ -58,6 +63,27 @@ def _places(context: Context) -> tuple[Interval, ...]:
     """The longest collectives: on the devices, if they communicate at all, else on the host."""
     device = context.device
     return (device and context.work_places(device.communicating)) or context.intervals(Activity.COLLECTIVE)
+
+
+def _pace(collectives: Sequence[Mapping[str, Any]]) -> str:
+    """How fast the largest collectives move their data: far less than the link can means waiting, not moving."""
+    largest = next((each for each in collectives if each["bus_gb_per_s"]), None)
+    if largest is None:
+        return ""
+    size, speed = size_text(largest["bytes"]), number_text(largest["bus_gb_per_s"])
+    return f"; {largest['operation']} of {size} runs at a bus bandwidth of {speed} GB/s"
+
+
+def _unrecorded(compared: Mapping[str, Any]) -> Sequence[str]:
+    """What to do first where the ranks that may be late are not recorded."""
+    here = len(compared.get("rows") or ())
+    world = max((each["ranks"] or 0 for each in compared.get("collectives") or ()), default=0)
+    if not 0 < here < world:
+        return ()
+    return (
+        f"record all {world} ranks ({here} {'is' if here == 1 else 'are'} here): a collective lasts until the last rank"
+        " has come, and what looks like slow communication may be waiting for a slow rank",
+    )
 
 
 def _messages(context: Context) -> tuple[float, bool]:
@@ -81,4 +107,10 @@ def _exposed(context: Context) -> float:
     return min(loop.activity_ps.get("collective", 0) / loop.steps / MS for loop in looped)
 
 
-RULE = Rule(id="communication.exposed", threshold_percent=15.0, evaluate=_evaluate, yields_to=("straggler",))
+RULE = Rule(
+    id="communication.exposed",
+    threshold_percent=15.0,
+    evaluate=_evaluate,
+    needs=("distributed",),
+    yields_to=("straggler",),
+)

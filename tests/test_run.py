@@ -305,6 +305,16 @@ def test_the_summary_of_a_launcher_is_that_of_the_session_its_ranks_wrote(tmp_pa
     assert not list((tmp_path / "stepscope-logs" / "plugins" / ".stepscope").glob("children-*"))
 
 
+def test_a_launcher_that_is_armed_by_the_environment_leaves_nothing_but_profiles(tmp_path):
+    write(tmp_path, "rank.py", MARKING)
+    script = write(tmp_path, "launch.py", LAUNCHER)
+
+    run_command(["-m", "stepscope.autostart", script], tmp_path, {"STEPSCOPE_LOGDIR": "logs", "STEPSCOPE_STEPS": "3"})
+
+    assert [step_numbers(path) for path in profiles_below(tmp_path / "logs")] == [[5, 6, 7]] * 3
+    assert not list((tmp_path / "logs" / "plugins" / ".stepscope").glob("children-*"))
+
+
 def test_ranks_with_too_few_steps_tell_so_through_their_launcher(tmp_path):
     write(tmp_path, "rank.py", MARKING)
     script = write(tmp_path, "launch.py", LAUNCHER)

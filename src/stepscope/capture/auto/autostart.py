@@ -42,14 +42,13 @@ class Armed:
         watcher: what has been captured.
         takes_signal: True if the signal asks for a capture, since nobody else wanted it.
         ledger: what the processes that this one starts have captured.
-        is_child: another process started this one.
         pid: of the process that was armed, which a forked child is not.
     """
 
     def __init__(self, settings: Settings, tell: Callable[[str], object], parent: Ledger | None = None) -> None:
         self.ledger = parent or Ledger.of_program(settings.logdir)
         self.watcher = Watcher(settings, self._ask_main, tell, self.ledger, is_child=parent is not None)
-        self.is_child = parent is not None
+        self._is_child = parent is not None
         self.pid = os.getpid()
         self.takes_signal = False
         self._undo: list[Undo] = []
@@ -61,6 +60,7 @@ class Armed:
         imports.install()
         self._undo += [imports.remove, ranges.watch_steps(self.watcher.marked)]
         self.takes_signal = self._take_signal()
+        atexit.register(self._remove_ledger)
         atexit.register(self.watcher.finish)
         hard_end.listen(self.watcher.before_hard_end)
         if hasattr(os, "register_at_fork"):
@@ -69,10 +69,17 @@ class Armed:
     def remove(self) -> None:
         """Leaves the process as it was."""
         atexit.unregister(self.watcher.finish)
+        atexit.unregister(self._remove_ledger)
+        self._remove_ledger()
         hard_end.forget(self.watcher.before_hard_end)
         self.watcher.active = False
         while self._undo:
             self._undo.pop()()
+
+    def _remove_ledger(self) -> None:
+        """At the end of the process that made it: a child, forked or not, only writes there."""
+        if not self._is_child and os.getpid() == self.pid:
+            self.ledger.remove()
 
     def _find_steps(self, name: str, module: ModuleType) -> None:
         self._undo.append(finder(name)(module, self.watcher))
@@ -128,8 +135,6 @@ def disarm() -> None:
     if armed is not None:
         children.disinherit()
         armed.remove()
-        if not armed.is_child:
-            armed.ledger.remove()
 
 
 def arm_from_environment() -> None:
@@ -154,7 +159,7 @@ def _is_own_command() -> bool:
     started = (getattr(sys, "argv", None) or [""])[0]
     if started == "-m":  # as long as the module is being looked for
         return ("-m", "stepscope") in pairwise(sys.orig_argv)
-    return Path(started).name in ("stepscope", "stepscope.exe")
+    return Path(started).name.removesuffix(".exe") == "stepscope"
 
 
 def can_write(logdir: str) -> bool:
@@ -168,5 +173,6 @@ def can_write(logdir: str) -> bool:
 
 
 def tell_user(line: str) -> None:
-    """A line for whoever watches the job; its own output stays as it is."""
-    print(f"stepscope: {line}", file=sys.stderr, flush=True)
+    """A line for whoever watches the job; its own output stays as it is.  Each line is one write, so that those of several
+    ranks do not mix."""
+    print(f"stepscope: {line}\n", end="", file=sys.stderr, flush=True)

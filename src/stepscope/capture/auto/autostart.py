@@ -173,6 +173,6 @@ def can_write(logdir: str) -> bool:
 
 
 def tell_user(line: str) -> None:
-    """A line for whoever watches the job; its own output stays as it is.  Each line is one write, so that those of several
-    ranks do not mix."""
+    """A line for whoever watches the job; its own output stays as it is.  Each line is one write, so that those of
+    several ranks do not mix."""
     print(f"stepscope: {line}\n", end="", file=sys.stderr, flush=True)

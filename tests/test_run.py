@@ -234,6 +234,17 @@ def test_looking_whether_a_logdir_can_be_written_makes_none(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_script_that_captures_by_itself_is_told_where(tmp_path):
+    script = write(tmp_path, "script.py", "import stepscope\nstepscope.start('own')\n" + textwrap.dedent(MARKING))
+
+    done = run_command(["-m", "stepscope", "run", "--steps", "3", script], tmp_path)
+
+    (path,) = profiles_below(tmp_path / "own")
+    assert step_numbers(path) == list(range(12))
+    told = f"stepscope: nothing more was captured, for the program captures by itself: {path.parent}"
+    assert done.stderr.splitlines()[-1] == told
+
+
 def test_stop_after_ends_the_script_there(tmp_path):
     script = write(tmp_path, "script.py", MARKING)
 

@@ -37,6 +37,7 @@ class Capture:
         is_written: True once the files are stored.
         released: set when the framework's profiler has stopped.
         ended_early: why the capture ended itself; empty if it did not.
+        yields: True if it gives way to any other capture, and is forgotten then; gave_way: it has.
         finished: set when the files are written, or are known not to be.
     """
 
@@ -49,6 +50,7 @@ class Capture:
         self.url: str | None = None
         self.is_written = False
         self.ended_early = ""
+        self.yields = self.gave_way = False
         self.released = threading.Event()
         self.finished = threading.Event()
         self._clock = time.perf_counter_ns

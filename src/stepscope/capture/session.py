@@ -24,6 +24,8 @@ from stepscope.errors import CaptureError, StepscopeError
 
 LogDir = str | os.PathLike[str]
 
+ALREADY_RUNNING = "already-running"  # the code of the error of a second start
+
 _PATIENCE_S = 0.1  # what a start waits for the profiler of the capture before it
 _HAND_OVER_S = 5.0  # what the program's end waits for a recording that somebody takes in memory
 _SIGTERM_PATIENCE_S = 20.0  # launchers kill a job 30 s after they asked it to end
@@ -196,6 +198,7 @@ def _begin(logdir: LogDir | None, options: object) -> Capture | None:
     _failed_start = None
     try:
         with report.Wall("starting the capture", chosen.strict), _lock:
+            _give_way()
             _refuse_second()
             report.forget()
             _session = _started(logdir, chosen.in_range())
@@ -210,11 +213,17 @@ def _begin(logdir: LogDir | None, options: object) -> Capture | None:
     return None
 
 
+def _give_way() -> None:
+    if _session is not None and _session.yields:
+        _session.gave_way = True
+        _end(_session, save=False, wait=True, strict=False)
+
+
 def _refuse_second() -> None:
     if _session is not None:
         raise CaptureError(
             "a capture is already running",
-            code="already-running",
+            code=ALREADY_RUNNING,
             path=_session.target and _session.target.folder,
             kept="the running capture",
             hint="call stop() before the next start()",

@@ -328,7 +328,11 @@ class Watcher:
         self._tell(f"{self.outcome}: {path}")
 
     def _plan_failed(self) -> None:
-        self.outcome = f"nothing was captured: {report.last_error() or 'another capture was running'}"
+        error = report.last_error()
+        if error is not None and error.problem.code == session.ALREADY_RUNNING:
+            self.outcome = f"nothing more was captured, for the program captures by itself: {error.problem.path}"
+        else:
+            self.outcome = f"nothing was captured: {error or 'another capture was running'}"
         self._tell(self.outcome)
         self._plan(None)
 
@@ -347,6 +351,7 @@ class Watcher:
         session.start(self._settings.logdir, self._options_of_window())
         self._window, self._window_since = session._session, time.monotonic()
         if self._window is not None:
+            self._window.yields = not self._requested  # what the program itself wants to capture is worth more
             self._after(self._settings.seconds, self._close_window)
 
     def _options_of_window(self) -> ProfilerOptions:
@@ -364,6 +369,9 @@ class Watcher:
         seconds = time.monotonic() - self._window_since
         if session._session is window:
             session.stop()
+        elif window.gave_way:
+            self.outcome = "nothing more was captured, for the program captures by itself"
+            return
         window.finished.wait()  # it may have ended with the program, or at a limit
         self._captured(f"no step was found; a window of {seconds:.1f} s was captured instead{_with_calls(window)}")
         if window.path is not None:

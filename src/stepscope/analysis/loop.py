@@ -15,9 +15,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.columns import named, observed, of_kinds, on_threads, type_names
+from stepscope.analysis.columns import named, observed, of_kinds, on_threads, rows_of, type_names
 from stepscope.analysis.grouping import forest, is_device_work
-from stepscope.analysis.spans import Spans, outermost
+from stepscope.analysis.spans import Spans, outermost, spans_of
 from stepscope.analysis.stepping import HostSteps, whole_steps
 from stepscope.analysis.work import CASTS, TAKES_IN, is_move
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
@@ -33,6 +33,7 @@ NEAR_FETCH_PS = 1_000_000_000  # from one fetched value to the next, where a pro
 MOST_NAMES = 12
 MOST_SPANS = 3
 NEVER = np.iinfo(np.int64).max
+_LITTLE = 0.3
 STATE_DICT_OPS = 4  # so many detached tensors in a row are a state_dict
 
 
@@ -93,7 +94,9 @@ _PYTHON = tuple((activity, re.compile(pattern)) for activity, pattern in _PYTHON
 # JAX runs a program of its own for a NumPy array that it takes in (jnp.asarray), and to convert one.
 _OF_NAME: Mapping[str, Activity] = {
     **dict.fromkeys(("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"), Activity.SYNC),
-    **dict.fromkeys(("tf.constant", "convert_to_tensor", "PythonRefManager::CollectGarbage"), Activity.TRANSFER),
+    **dict.fromkeys(
+        ("tf.constant", "convert_to_tensor", "shard_args", "PythonRefManager::CollectGarbage"), Activity.TRANSFER
+    ),
     **{f"PjitFunction({name})": Activity.TRANSFER for name in TAKES_IN},
     **dict.fromkeys(
         (
@@ -105,6 +108,10 @@ _OF_NAME: Mapping[str, Activity] = {
 }
 _SINGLE_OP = re.compile(r"EagerLocalExecute: ")
 _READS_VARIABLE = frozenset({"EagerLocalExecute: ReadVariableOp", "EagerLocalExecute: Identity"})
+_ASSIGNS = "EagerLocalExecute: AssignVariableOp"
+# Calls out of Python, which take its lock again before they return; and ops of a dataset that hold it.
+_EXECUTES = frozenset({"TFE_Py_ExecuteCancelable", "TFE_Py_FastPathExecute_C", "TFE_Py_Execute"})
+_RUNS_PYTHON = re.compile(r".*:(?:Eager)?PyFunc(?:Stateless)?$")
 _DETACH = "aten::detach"
 _EAGER_KERNEL = "KernelAndDeviceFunc::Run"
 _PYTHON_CODE = re.compile(r"\$.*\.py:\d+ |.*\.py\(\d+\): ")
@@ -163,6 +170,7 @@ class LoopFacts:
         steps: how many.
         observed_ps: the time that is looked at (`columns.observed`); what `activity_ps` adds up to.
         activity_ps: time by activity, in lower case.
+        busy: by the number of each step, its time without that in collectives.
         spans: the longest stretches of each activity.
         calls: how many outermost events of each activity there are.
         input_from_python_ps: the time of input that Python functions claim by their names.
@@ -186,6 +194,7 @@ class LoopFacts:
     steps: int
     observed_ps: int
     activity_ps: dict[str, int]
+    busy: dict[int, int]
     spans: dict[str, list[Span]]
     calls: dict[str, int]
     input_from_python_ps: int
@@ -276,6 +285,7 @@ def _find(trace: HostTrace) -> LoopFacts | None:
         steps=len(steps.number),
         observed_ps=seen.total,
         activity_ps={activity.name.lower(): spans.total for activity, spans in parts.items()},
+        busy=_busy(steps, parts[Activity.COLLECTIVE]),
         spans={activity.name.lower(): _longest(loop, spans, activity) for activity, spans in parts.items()},
         calls={activity.name.lower(): len(loop.outer(activity)) for activity in parts},
         input_from_python_ps=from_python.total,
@@ -327,6 +337,7 @@ def _loop(trace: HostTrace, line: int, seen: Spans) -> _Loop:
     activity = _by_kind()[kind]
     activity[_single_programs(trace, rows)[inside]] = Activity.PROGRAM
     _by_name_of(trace, kind, types, end - start, activity)
+    activity[_assigns_what_came_in(trace, types, start, end, activity)] = Activity.TRANSFER
     return _without_claims_on_programs(_Loop(trace, row, kind, start, end, types, activity))
 
 
@@ -354,6 +365,17 @@ def _by_name_of(
     told = table[types] * looked_at
     told[(told == Activity.TRANSFER) & (length < LONG_GAP_PS)] = 0
     np.copyto(activity, told, where=told > 0)
+
+
+def _assigns_what_came_in(
+    trace: HostTrace, types: NDArray[np.integer], start: I64, end: I64, activity: NDArray[np.uint8]
+) -> I64:
+    """Assignments of a variable that copy, once more, an array which was copied in right before."""
+    came = np.maximum.accumulate(end[activity == Activity.TRANSFER])
+    rows = np.flatnonzero((activity == Activity.EAGER) & (end - start >= LONG_GAP_PS)) if len(came) else came
+    rows = rows[named(trace, types[rows], _ASSIGNS.__eq__)]
+    before = np.searchsorted(came, start[rows], side="right") - 1
+    return rows[(before >= 0) & (start[rows] - came[np.maximum(before, 0)] < LONG_GAP_PS)]
 
 
 def _from_name(name: str) -> int:
@@ -457,14 +479,16 @@ def _parts(loop: _Loop, helpers: _Helpers, steps: HostSteps, seen: Spans) -> dic
     for activity in (each for each in Activity if each <= Activity.RUNTIME):
         covered = loop.of(activity)
         if activity == Activity.INPUT:
-            covered = covered | helpers.input
+            covered = covered | helpers.input | _waits_for_the_lock(loop)
         if activity == Activity.COMPILE:
             covered = covered | helpers.compile
         if activity == Activity.SYNC:
             covered = covered - helpers.compute  # what is waited for would take its time anyway
         if activity == Activity.CHECKPOINT:
             ops = loop.where((loop.activity == activity) & (loop.kind != K.PYTHON_CALL))
-            covered = covered | _whole_saves(loop, ops, rest) | _saves_without_ops(loop, rest)
+            talking = loop.of(Activity.COLLECTIVE) | helpers.collective
+            unnamed = _apart_from(_saves_without_ops(loop, rest), talking)
+            covered = covered | _whole_saves(loop, ops, rest) | unnamed
             covered = covered | _saves_after_reads(loop, rest)
         parts[activity] = rest & covered
         rest = rest - covered
@@ -479,6 +503,25 @@ def _parts(loop: _Loop, helpers: _Helpers, steps: HostSteps, seen: Spans) -> dic
     parts[Activity.PYTHON] = _that_recur(loop, steps, rest.longer(LONG_GAP_PS))
     parts[Activity.DISPATCH] = rest - parts[Activity.PYTHON]
     return parts
+
+
+def _busy(steps: HostSteps, waiting: Spans) -> dict[int, int]:
+    busy = steps.end_ps - steps.start_ps - waiting.covered(steps.start_ps, steps.end_ps)
+    return dict(zip(steps.number.tolist(), busy.tolist(), strict=True))
+
+
+def _waits_for_the_lock(loop: _Loop) -> Spans:
+    """Calls of TensorFlow that have done their work and wait for Python's lock, which a function of the dataset has."""
+    trace = loop.trace
+    ops = rows_of(trace, K.OP)
+    holding = ops[named(trace, trace.events.type[ops], _RUNS_PYTHON.match)] if len(ops) else ops
+    calls = np.flatnonzero(named(trace, loop.type, _EXECUTES.__contains__)) if len(holding) else ops[:0]
+    inner = loop.at(loop.of_kind(K.EAGER_EXECUTE))
+    if not len(calls) or not len(inner.end):
+        return loop.at(calls[:0])
+    done = _last_at_or_before(inner.end, loop.end[calls])
+    after = Spans.of(np.maximum(done, loop.start[calls]), loop.end[calls]).longer(LONG_GAP_PS)
+    return after & spans_of(trace, holding)
 
 
 def _that_recur(loop: _Loop, steps: HostSteps, gaps: Spans) -> Spans:
@@ -549,6 +592,12 @@ def _saves_without_ops(loop: _Loop, rest: Spans) -> Spans:
     return _gaps_after_detached(loop, ops, STATE_DICT_OPS, rest) | _gaps_after_detached(
         loop, copied, max(STATE_DICT_OPS, _parameters(loop)), rest
     )
+
+
+def _apart_from(spans: Spans, others: Spans) -> Spans:
+    """Those of which others cover little: a state_dict may as well be there to be sent to other ranks."""
+    kept = others.covered(spans.start, spans.end) < _LITTLE * (spans.end - spans.start)
+    return Spans(spans.start[kept], spans.end[kept])
 
 
 def _parameters(loop: _Loop) -> int:

@@ -13,6 +13,7 @@ _ACTIONS: Actions = {
         "pass changing numbers as tensors (tf.constant(x)), not as Python values: each new value is traced anew",
         "declare @tf.function(input_signature=[...]), or reduce_retracing=True, where shapes change",
         "keep shapes constant: .batch(n, drop_remainder=True), or pad",
+        "define tf.functions once, outside the loop: one that is made in every step is traced in every step",
         "print(the_function.pretty_printed_concrete_signatures()) lists each trace's arguments: what differs between"
         " two of them has changed",
     ),

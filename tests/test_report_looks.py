@@ -318,3 +318,34 @@ def test_a_page_needs_nothing_else():
     assert "and 1 more rows</p>" in html
     assert "<script" not in html
     assert not re.search(r"(src|href|url)\s*[=(]", html)
+
+
+# -- arranged --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing(Drawn):
+    """A report whose main list has a name of its own, and columns of all sorts."""
+
+    MAIN_LIST: ClassVar[str] = "pipelines"
+    pipelines: tuple[dict[str, Any], ...] = (
+        {"name": "a", "ms": 2.0, "parts": [{"x": 1}]},
+        {"name": "b", "ms": None, "parts": [{"x": 2}]},
+        {"name": "c", "ms": 3.0, "parts": [{"x": 3}]},
+    )
+
+
+def arranged(sort: str | None = None, *where: str) -> list[str]:
+    listing = Listing(hosts=("h",), warnings=(), partial=False)
+    return [row["name"] for row in listing.arranged(sort, where).pipelines]
+
+
+def test_the_main_list_is_arranged_whatever_it_is_called():
+    assert arranged("-ms") == ["c", "a", "b"]
+    assert arranged("ms", "name=C") == ["c"]
+
+
+@pytest.mark.parametrize("arguments", [("size",), (None, "size=1"), ("size", "name=nobody"), ("parts",), ("-parts",)])
+def test_a_column_that_cannot_be_sorted_by_is_refused(arguments: tuple[str | None, ...]):
+    with pytest.raises(UsageError, match="column"):
+        arranged(*arguments)

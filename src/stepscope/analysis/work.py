@@ -24,12 +24,12 @@ from stepscope.analysis.columns import (
     type_names,
 )
 from stepscope.analysis.eager import EAGER_OP, eager_ops
-from stepscope.analysis.grouping import forest, is_device_work
+from stepscope.analysis.grouping import enclosing, forest, is_device_work
 from stepscope.analysis.hlo import programs
-from stepscope.analysis.spans import Spans, outermost
+from stepscope.analysis.spans import Spans
 from stepscope.analysis.stepping import HostSteps, whole_steps
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, last_below
 
 K = EventKind
 
@@ -305,26 +305,18 @@ def _self_ps(trace: HostTrace, ops: I64) -> I64:
     return np.maximum(own[ops], 0)
 
 
-def _outer(trace: HostTrace, rows: I64) -> Mask:
-    """Events that lie in no other of them on their line; rows are in the order of the trace."""
-    start, line = trace.events.start_ps[rows], trace.events.line[rows].astype(np.int64)
-    shift = line * (int(trace.events.start_ps.max(initial=0)) * 2 + 1)
-    return outermost(start + shift, start + trace.events.duration_ps[rows] + shift) if len(rows) else rows > 0
-
-
 def _events_inside(trace: HostTrace, outer: I64) -> I64:
     """How many events of its line begin in each of some events of the trace."""
-    if not len(outer):
-        return outer
-    start, line = trace.events.start_ps, trace.events.line.astype(np.int64)
-    shift = line * (int(start.max(initial=0)) * 2 + 1)
-    ends = start[outer] + trace.events.duration_ps[outer] + shift[outer]
-    found: I64 = np.searchsorted(start + shift, ends) - outer - 1
-    return np.maximum(found, 0)
+    ends = trace.events.start_ps[outer] + trace.events.duration_ps[outer]
+    stop = trace.lines.event_end[trace.events.line[outer]]
+    return last_below(trace.events.start_ps, outer, stop, np.maximum(ends, trace.events.start_ps[outer] + 1)) - outer
 
 
 def _outer_time(trace: HostTrace, rows: I64) -> int:
-    return int(trace.events.duration_ps[rows[_outer(trace, rows)]].sum())
+    """Time of those of the events that lie in no other of them on their line."""
+    among = np.zeros(len(trace.events), np.bool_)
+    among[rows] = True
+    return int(trace.events.duration_ps[rows[enclosing(trace, among)[rows] == rows]].sum())
 
 
 def on_input_threads(trace: HostTrace, rows: I64) -> Mask:

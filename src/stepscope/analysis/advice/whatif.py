@@ -15,7 +15,7 @@ from stepscope.analysis.advice.gain import Bound, without
 from stepscope.analysis.advice.registry import rules
 from stepscope.analysis.advice.rule import CLASSES
 from stepscope.analysis.breakdown import CATEGORIES
-from stepscope.analysis.loop import Activity
+from stepscope.analysis.loop_events import Activity
 from stepscope.errors import UsageError
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section
 

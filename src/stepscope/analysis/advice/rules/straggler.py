@@ -9,7 +9,7 @@ from stepscope.analysis.advice.context import MS, Context, busy_ps
 from stepscope.analysis.advice.gain import Bound, without
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.facts import HostFacts
-from stepscope.analysis.loop import Activity
+from stepscope.analysis.loop_events import Activity
 
 _MOSTLY = 0.5
 _MOSTLY_LAST = 0.7  # of the steps: of two workers that take turns, each is last in about half of them

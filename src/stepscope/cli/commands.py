@@ -16,7 +16,7 @@ import typer
 
 from stepscope.analysis.registry import TOOLS, Tool
 from stepscope.cli.late import Register, group_of
-from stepscope.cli.show import OutputFormat, show_report, show_summary, working
+from stepscope.cli.show import OutputFormat, show_report, show_summary, stdout_if_dash, working
 from stepscope.errors import CaptureError, OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,10 @@ Steps = Annotated[str | None, typer.Option("--steps", help="The steps to look at
 Format = Annotated[
     OutputFormat, typer.Option("--format", help="How to write the result; json, csv and parquet hold every row.")
 ]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; stdout if not given.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", callback=stdout_if_dash, help="The file to write; stdout if not given or -."),
+]
 Sort = Annotated[
     str | None,
     typer.Option("--sort", help="Sort by this column, named as in --format csv; --sort=-COLUMN for the largest first."),

@@ -55,6 +55,7 @@ ALLOWED: dict[str, set[str]] = {
         "export",
         "web",
         "doctor",
+        "kernels",
         "model",
         "formats",
         "report",

@@ -517,7 +517,10 @@ def test_the_share_of_eager_ops() -> None:
 
     assert host_ops(trace).total_self_ps == 13 * MS
     assert host_ops(trace).eager_self_ps == 7 * MS
-    assert host_ops(draw("host main | a--")).eager_self_ps is None
+    silent = host_ops(draw("host main | a--"))
+    assert silent.eager_self_ps is None
+    assert add_tables([host_ops(trace), silent]).eager_self_ps is None  # of all of them nobody knows
+    assert add_tables([host_ops(trace), host_ops(draw("gpu0 s | k-"))]).eager_self_ps == 7 * MS
 
 
 def test_ops_of_several_hosts_add_up() -> None:

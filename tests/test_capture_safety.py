@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from stepscope import load
+from stepscope.doctor import examine_logdir
 from stepscope.formats.base import require_format
 from stepscope.model import EventKind, HostTrace
 
@@ -29,6 +30,7 @@ from stepscope import capture as profiler
 from stepscope.capture import files, session
 files.host_name = lambda: "vm"
 session._CONVERSION_PATIENCE_S = session._SIGTERM_PATIENCE_S = 120  # a launcher's patience is no matter here
+session._HARD_END_PATIENCE_S = 120
 logdir = sys.argv[1]
 
 def wait_until_flushed():  # by a flush that begins after this call
@@ -165,6 +167,49 @@ def test_kill_9_leaves_what_was_flushed(framework, logdir):
     overview = load(logdir).overview()
     assert overview.to_dict()["step_time_ms"]["count"] == 5
     assert any("has not ended" in warning for warning in overview.warnings)
+
+
+@pytest.mark.parametrize("framework", ["plain", "torch"])
+def test_what_is_being_written_survives_an_end_by_os_exit(framework, logdir):
+    status, _, complaints = run(framework, FIVE_STEPS + "profiler.stop(wait=False)\nos._exit(3)", logdir)
+
+    assert status == 3, complaints
+    assert steps_in(the_profile(logdir)) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("end", ["os._exit(0)", "os.execlp(sys.executable, 'python', '-c', '')"])
+def test_a_capture_without_a_framework_is_saved_at_an_end_that_python_does_not_see(end, logdir):
+    status, _, complaints = run("plain", FIVE_STEPS + end, logdir)
+
+    assert status == 0, complaints
+    assert steps_in(the_profile(logdir)) == [0, 1, 2, 3, 4]
+
+
+def test_an_end_by_os_exit_waits_for_no_device_and_keeps_what_stepscope_recorded(logdir):
+    status, _, complaints = run("torch", FIVE_STEPS + "os._exit(3)", logdir)
+
+    assert status == 3, complaints
+    assert steps_in(the_profile(logdir, "vm.xplane.pb.partial")) == [0, 1, 2, 3, 4]
+    (warning,) = [text for text in load(logdir).overview().warnings if "[unfinished]" in text]
+    assert "the program ended itself by os._exit during the capture" in warning
+    checks = examine_logdir(str(logdir)).checks
+    assert [check.found for check in checks if "empty" in check.found or "not recorded" in check.found] == []
+
+
+def test_a_forked_child_ends_at_once_and_leaves_the_capture_to_its_parent(logdir):
+    script = """
+train()
+profiler.start(logdir)
+child = os.fork()
+if not child: os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+with profiler.step(1): train()
+profiler.stop()
+"""
+    status, _, complaints = run("plain", script, logdir)
+
+    assert status == 0, complaints
+    assert steps_in(the_profile(logdir)) == [1]
 
 
 def test_kill_9_while_the_profile_is_written_leaves_what_was_flushed_and_no_half_profile(logdir):

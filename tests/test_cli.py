@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import NoReturn
 
 import pyarrow.parquet
 import pytest
 
 from stepscope import __version__
 from stepscope.analysis.registry import TOOLS
+from stepscope.cli import screen
 from stepscope.cli.main import run
-from stepscope.cli.show import OutputFormat
+from stepscope.cli.show import OutputFormat, size_text, working
 from stepscope.doctor import Check
 from stepscope.doctor.report import worst_first
+from stepscope.errors import AccessError
 from stepscope.formats.xspace.writer import write
+from stepscope.kernels import compiling, waiting
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 
 MS = 10**9
@@ -113,6 +119,37 @@ def test_a_link_stays_and_its_file_is_written(logdir: Path, tmp_path: Path) -> N
     assert link.is_symlink()
     assert file.read_text().startswith("step,name,host")
     assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_dash_is_stdout(logdir: Path, capfdbinary, monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
+    for command in (["steps", "--format", "csv"], ["trace", "--format", "chrome"]):
+        assert run([*command, str(logdir), "--output", "-"]) == 0
+    out, err = capfdbinary.readouterr()
+
+    trace = out[out.index(b'{"displayTimeUnit"') :]
+    assert out.startswith(b"step,name,host")
+    assert err.decode() == f"stdout ({size_text(len(trace))})\n"
+    assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "text"),
+    [(1, "1 byte"), (999, "999 bytes"), (1000, "1.0 kB"), (999_949, "999.9 kB"), (999_950, "1.0 MB")],
+)
+def test_sizes_are_readable(nbytes: int, text: str) -> None:
+    assert size_text(nbytes) == text
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_the_size_of_what_went_into_a_pipe_is_told(logdir: Path, tmp_path: Path, capsys) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as other_end:
+        read = other_end.submit(pipe.read_bytes)
+        assert run(["trace", str(logdir), "--output", str(pipe)]) == 0
+        assert capsys.readouterr().err == f"{pipe} ({size_text(len(read.result()))})\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
@@ -425,7 +462,34 @@ def test_the_help_begins_with_what_people_need_first(capsys) -> None:
 
 def test_a_mistyped_option_of_run_is_no_script(capsys) -> None:
     assert run(["run", "--stpes", "3", "train.py"]) == 2
-    assert "there is no option --stpes" in capsys.readouterr().err
+    assert "there is no option --stpes; did you mean --steps?; options of the script" in capsys.readouterr().err
+
+
+def test_what_libraries_of_object_stores_log_is_told_in_our_words_only(capsys, monkeypatch) -> None:
+    def fails(*_: object, **named: object) -> NoReturn:
+        logging.getLogger("gcsfs").exception("refused")
+        raise AccessError("the store refused")
+
+    monkeypatch.setattr("stepscope.api.load", fails)
+    monkeypatch.setattr(logging.getLogger("gcsfs"), "propagate", False)  # to the handlers of the tests
+    monkeypatch.setattr(logging, "lastResort", logging.StreamHandler())
+    screen.adapt()
+    try:
+        assert run(["summary", "gs://bucket"]) == 1
+    finally:
+        screen.give_back()
+
+    assert capsys.readouterr().err == "stepscope: [no-access] the store refused\n"
+    assert logging.getLogger("gcsfs").handlers == []
+
+
+def test_help_is_a_command_as_well(capsys) -> None:
+    for words, same in ((["help"], ["--help"]), (["help", "steps"], ["steps", "--help"])):
+        assert run(words) == 0
+        told = capsys.readouterr().out
+        assert run(same) == 0
+        assert told.split() == capsys.readouterr().out.split() != []
+    assert run(["help", "stpes"]) == 2
 
 
 def test_a_profile_without_steps_leads_to_how_they_are_recorded(tmp_path: Path, capsys) -> None:
@@ -436,6 +500,46 @@ def test_a_profile_without_steps_leads_to_how_they_are_recorded(tmp_path: Path, 
     assert "do first   record again, with what is missing here" in lines
     assert "           - step marks: put `with stepscope.step(i):` around the body of the training loop" in lines
     assert len(lines) <= 10
+
+
+@pytest.fixture
+def seconds(monkeypatch) -> list[float]:
+    """What the clock of the compiler shows; nothing has been compiled yet."""
+    shown = [0.0]
+    monkeypatch.setattr(waiting, "_spent_s", 0.0)
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: shown[0]))
+    return shown
+
+
+def compile_for(seconds: list[float], *durations: float) -> None:
+    for duration in durations:
+        waiting.began()
+        waiting.began()  # of a function that the first one calls
+        waiting.ended()
+        seconds[0] += duration
+        waiting.ended()
+        seconds[0] += 100.0  # which is no compiling
+
+
+@pytest.mark.parametrize(
+    ("durations", "lines"), [((0.9,), 0), ((0.3, 0.3), 0), ((1.5, 1.5, 1.5), 1), ((0.5, 0.5, 0.1), 1)]
+)
+def test_compiling_for_long_is_told_in_one_line_where_stderr_is_no_terminal(seconds, capsys, durations, lines) -> None:
+    with working():
+        compile_for(seconds, *durations)
+    out, err = capsys.readouterr()
+
+    assert (out, err.count("stepscope: compiling, as the first use")) == ("", lines)
+
+
+def test_what_numba_compiles_is_noted(seconds, capsys) -> None:
+    with working():
+        for number in range(2):
+            seconds[0] += 1.0
+            compiling.njit(eval(f"lambda x: x + {number}"))(1)
+            waiting._spent_s = waiting.LONG_S
+
+    assert "compiling" in capsys.readouterr().err
 
 
 def test_a_demo_that_does_not_exist_begins_nothing(tmp_path: Path, capsys) -> None:

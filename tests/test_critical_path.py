@@ -167,6 +167,19 @@ def test_figures_are_means_over_steps_and_hosts():
     }  # fmt: skip
 
 
+def test_steps_that_the_edge_cuts_count_for_nothing():
+    cut = """
+        host main | M0--- M1--- M2--- M3---
+        gpu0 s    | z-    kkk   kkk   kkk
+    """
+    for traced in ([draw(cut)], [draw(cut), draw("host main | M0-\nhost main | y", host="other")]):
+        found = report(*traced)
+        assert "z" not in [row["name"] for row in found.rows]
+        for part in ("device_compute", "host_compute"):
+            listed = sum(row["ms"] for row in found.rows if row["part"] == part)
+            assert listed == pytest.approx(parts(found).get(part, 0))
+
+
 @settings(max_examples=200, deadline=None)
 @given(traces())
 def test_every_moment_of_a_step_is_given_to_one_part(trace: HostTrace) -> None:

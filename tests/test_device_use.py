@@ -39,6 +39,18 @@ def test_what_is_not_recorded_is_unknown():
     assert device_uses(draw("host main | M0---")) == []
 
 
+def test_each_device_tells_what_its_own_kernels_tell():
+    uses = device_uses(draw("host main | M0---\ngpu0 s | K---\ngpu1 s | k---", SORTS))
+    assert [(use.sm_efficiency, use.occupancy) for use in uses] == [(pytest.approx(0.6), 0.5), (None, None)]
+
+
+@pytest.mark.parametrize("garbage", [float("inf"), -1.0, 1e300])
+def test_figures_that_no_device_has_are_unknown(garbage: float):
+    sorts = {"K": Sort(EventKind.KERNEL, "kernel", "", dict.fromkeys(SORTS["K"].stats, garbage))}
+    [use] = device_uses(draw("host main | M0---\ngpu0 s | K---", sorts))
+    assert (use.sm_efficiency, use.occupancy) == (None, None)
+
+
 def test_a_real_job_has_the_figures_of_the_plugin(corpus: Path) -> None:
     """ResNet-50 on a V100: 55.5 %, 54.7 % and 49.13 % in `torch_tb_profiler` 0.4."""
     [row] = stepscope.load(corpus / "torch-v100-resnet50-workers0").report("kernel-stats").to_dict()["devices"]

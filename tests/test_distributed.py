@@ -115,6 +115,29 @@ def test_ranks_that_wait_for_each_other_equally_are_not_blamed():
     assert report.findings[0] == "no rank holds the others up: they wait 0.0 % of the time for each other"
 
 
+def test_steps_of_one_number_are_told_apart_by_their_order():
+    report = compared(
+        rank(0, """
+            host main | M0--- M1--- M0--- M1---
+            gpu0 s20  | N-    N--   N---  N----
+        """),
+        rank(1, """
+            host main | M0--- M1--- M0--- M1---
+            gpu0 s20  | N--   N---- N---- N----
+        """),
+    )  # fmt: skip
+    assert [(row["step"], row["rank"], row["communication_ms"], row["waiting_ms"]) for row in report.steps] == [
+        (0, 0, 2, 0), (0, 1, 3, 1), (1, 0, 3, 0), (1, 1, 5, 2), (0, 0, 4, 0), (0, 1, 5, 1), (1, 0, 5, 0), (1, 1, 5, 0),
+    ]  # fmt: skip
+
+
+def test_where_a_collective_takes_all_ranks_as_long_nobody_came_last():
+    picture = "host main | M0--- M1---\ngpu0 s20  | N---  N---"
+    report = compared(rank(0, picture), rank(1, picture))
+    assert [row["last_count"] for row in report.rows] == [0, 0]
+    assert [(row["transfer_us"], row["waiting_us"], row["last"]) for row in report.collectives] == [(4000, 0, None)]
+
+
 def test_collectives_that_not_all_ranks_recorded_are_not_compared():
     cut = """
         host main | M0--------- M1---------

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from html.parser import HTMLParser
 from pathlib import Path
 
 import gen_docs
 import pytest
+
+from stepscope import ProfilerOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -69,6 +72,12 @@ def test_make_targets_that_a_page_names_exist(page):
 
     assert named
     assert named <= targets
+
+
+def test_the_page_on_capturing_lists_every_option_with_its_default():
+    rows = re.findall(r"^\| `(\w+)` \| ([^|`]+) \| ", (DOCS / "capture.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert dict(rows) == {field.name: str(field.default) for field in fields(ProfilerOptions)}
 
 
 class Loads(HTMLParser):

@@ -17,7 +17,8 @@ from stepscope.analysis.advice.rules.dispatch import _fused
 from stepscope.analysis.advice.whatif import what_if
 from stepscope.analysis.breakdown import CATEGORIES
 from stepscope.analysis.feeding import feed_of
-from stepscope.analysis.loop import Activity, LoopFacts, Recorded, loop_of
+from stepscope.analysis.loop import LoopFacts, Recorded, loop_of
+from stepscope.analysis.loop_events import Activity
 from stepscope.analysis.verdict import Verdict, agree, judge, unexplained
 from stepscope.analysis.work import work_of
 from stepscope.errors import UsageError

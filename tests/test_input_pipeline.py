@@ -88,6 +88,12 @@ def test_a_loop_that_fetches_its_batch_before_the_step_is_input_bound_too() -> N
     assert "40.0 % of the time from the first step to the last waits for it between steps" in found.summary[0]
 
 
+def test_what_lies_between_steps_that_no_thread_marks_is_unknown() -> None:
+    found = report(draw("gpu0 s | " + "a-b- " * 6))
+    assert (found.steps_source, len(found.steps)) == ("inferred", 6)
+    assert found.figures["between_steps_percent"] is None
+
+
 def test_a_profile_without_steps_is_unknown_and_says_how_to_mark_them() -> None:
     found = report(draw("host main | M1!"))
     assert (found.figures["verdict"], found.figures["level"], found.steps) == ("unknown", None, ())
@@ -114,7 +120,7 @@ def test_each_device_waits_while_it_does_nothing_and_the_step_has_no_batch() -> 
     assert [
         (row["step"], row["waiting_min_ms"], row["waiting_mean_ms"], row["waiting_max_ms"], row["waiting_most"])
         for row in found.steps
-    ] == [(1, 4, 5, 6, "host /device:GPU:1"), (2, 0, 1, 2, "host /device:GPU:0")]
+    ] == [(1, 4, 5, 6, "host GPU:1"), (2, 0, 1, 2, "host GPU:0")]
     assert found.waiting_ms == {"mean": 3, "std": pytest.approx(8**0.5, abs=1e-6), "min": 0, "max": 6, "cores": 2}
 
 

@@ -358,6 +358,12 @@ def test_one_call_that_launches_a_graph_is_one_launch() -> None:
     assert found["cheaper_than_launch_percent"] is None
 
 
+def test_kernels_of_one_graph_that_begin_together_are_one_launch() -> None:
+    found = report(draw("host main | L1---\ngpu0 s    |   K1K1\ngpu0 t    |   K1\ngpu1 s    |   K1")).launches
+
+    assert (found["kernels"], found["launches"], found["launch_delay_us"]) == (4, 1, 2 * MS)
+
+
 def test_clocks_that_disagree_are_named() -> None:
     found = report(draw("host main |   L1  L2\ngpu0 s    | K1     K2"))
 

@@ -306,7 +306,7 @@ def test_documents_whose_bases_are_damage_keep_their_own_times() -> None:
 _DIGITS = st.text("0123456789", min_size=1, max_size=13)
 
 
-@given(whole=_DIGITS, fraction=_DIGITS | st.just(""), exponent=st.sampled_from(["", "e0", "E+0"]))
+@given(whole=_DIGITS, fraction=_DIGITS | st.just(""), exponent=st.sampled_from(["", "e0", "E+0", "e3", "e-7", "e-20"]))
 def test_a_decimal_time_is_read_to_the_picosecond(whole: str, fraction: str, exponent: str) -> None:
     written = whole + ("." + fraction if fraction else "") + exponent
     exact = Decimal(written)
@@ -318,13 +318,34 @@ def test_a_decimal_time_is_read_to_the_picosecond(whole: str, fraction: str, exp
         assert codes(load(data)) == ["impossible-durations"]
     else:
         shortfall = Decimal(int(load(data).events.duration_ps[0])) - exact * 10**6
-        assert abs(shortfall) <= Decimal("0.5") or (exponent and abs(shortfall) <= exact)
+        assert abs(shortfall) <= Decimal("0.5")
 
 
 def test_quoted_times_and_exponents_count() -> None:
     trace = load('[{"ph":"X","ts":"10.5","dur":"2","name":"a","pid":1,"tid":1},'
                  '{"ph":"X","ts":1.25e1,"dur":3.5E-1,"name":"b","pid":1,"tid":1}]')  # fmt: skip
     assert rows(trace) == [("thread 1", "a", "OTHER", 0.0, 2.0), ("thread 1", "b", "OTHER", 2.0, 0.35)]
+
+
+@pytest.mark.parametrize(
+    ("ts", "later_ps"),
+    [
+        ("1.6231430898614251e+15", 100_000),
+        ("1.6231430898614255E15", 500_000),
+        ("16231430898614260e-1", 1_000_000),
+        ("0.0000016231430898614265e21", 1_500_000),
+    ],
+)
+def test_a_time_with_an_exponent_keeps_all_its_digits(ts: str, later_ps: int) -> None:
+    trace = load(f'[{{"ph":"X","ts":1623143089861425,"dur":1,"name":"first","pid":1,"tid":1}},'
+                 f'{{"ph":"X","ts":{ts},"dur":1,"name":"second","pid":1,"tid":1}}]')  # fmt: skip
+    assert trace.events.start_ps.tolist() == [0, later_ps]
+
+
+@pytest.mark.parametrize("ts", ["1e19", "1e9999", "9e18", "1.5e+9999"])
+def test_an_exponent_that_makes_no_time_is_damage(ts: str) -> None:
+    trace = load(kineto(event("a", 10, 1), event("b", 11, 1)).replace(b'"ts": 11', f'"ts": {ts}'.encode()))
+    assert [name for _, name, *_ in rows(trace)] == ["a"]
 
 
 def test_a_time_of_zero_beside_real_ones_is_no_time() -> None:

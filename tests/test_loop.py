@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from draw import MS, Sort, draw, traces
@@ -318,6 +320,29 @@ def test_facts_hold_on_any_trace(trace: HostTrace) -> None:
 
 
 # -- the work ------------------------------------------------------------------------------------------------------
+
+
+def later(trace: HostTrace, by_ps: int) -> HostTrace:
+    """The same on a clock that starts earlier by so much."""
+    events = replace(trace.events, start_ps=trace.events.start_ps + by_ps)
+    return replace(trace, events=events, _derived={})
+
+
+CONVERSIONS = """
+    host main | M0----------------------------
+    host main | c-----------------
+    host b    | B--------------
+    host b    |  c-----------
+"""
+
+
+@pytest.mark.parametrize("by_ms", [0, 100, -3, -100])
+def test_facts_are_the_same_wherever_the_clock_starts(by_ms: int) -> None:
+    work = work_of(later(draw(CONVERSIONS, {"c": Sort(K.OP, "aten::to")}), by_ms * MS))
+    assert (work.casts_ps, work.start_ps) == (30 * MS, 30_000_000)
+
+    loop = loop_of(later(draw("host main | M0------------\nhost main | F---  s--", SAVE), by_ms * MS))
+    assert loop is not None and loop.activity_ps["checkpoint"] == 10 * MS
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,14 @@ def table(rows: Any, *names: str) -> list[tuple[Any, ...]]:
 TIMES = ("calls", "host_total_us", "host_self_us", "device_total_us", "device_self_us", "percent")
 
 
+def test_rows_that_are_left_out_are_counted_in_both_tables(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(op_shapes, "MOST_ROWS", 2)
+    found = report(draw(PICTURE, SORTS))  # three ops by shape, three by line
+
+    assert (len(found.rows), len(found.call_sites)) == (2, 2)
+    assert found.warnings == ("2 rows of ops with least time are not listed",)
+
+
 def test_ops_of_one_name_are_apart_by_shape():
     found = report(draw(PICTURE, SORTS))
 

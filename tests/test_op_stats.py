@@ -195,6 +195,15 @@ def test_ops_on_a_tpu_nest_and_state_operations_and_bytes() -> None:
     assert found.rows[0]["flop_per_byte"] == pytest.approx(4 * 10**9 / 2**30)
 
 
+def test_a_rate_is_unknown_where_some_of_the_work_tells_no_operations() -> None:
+    sorts = {"d": Sort(K.DEVICE_OP, "dot.2", stats={"flops": 4 * 10**9}), "q": Sort(K.DEVICE_OP, "dot.2")}
+    told, silent, both = (draw(f"tpu0 ops | {ops}", sorts, host=ops) for ops in ("d--", "q-----", "d-- q--"))
+
+    assert table(report(told), "name", "gflop_per_s") == [("dot.2", pytest.approx(4000 / 3))]
+    for hosts in ([told, silent], [both]):
+        assert table(report(*hosts), "name", "gflop_per_s") == [("dot.2", None)]
+
+
 def test_halves_of_an_asynchronous_copy_have_no_rate() -> None:
     """Each states all the bytes; the copy runs between them."""
     copy = {"bytes_accessed": 2**30}
@@ -342,6 +351,17 @@ def test_ops_beyond_the_limit_are_counted_and_said(monkeypatch: pytest.MonkeyPat
     assert table(found, "name", "self_percent") == [("a", 90.0)]
     assert found.totals["host_ops"] == 2
     assert found.warnings == ("1 ops on the host with 10 % of its self time are not listed",)
+
+
+def test_how_many_ops_there_are_is_unknown_where_hosts_may_have_left_out_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(op_stats, "MOST_OPS", 1)
+    one, two = draw("host main | a--------b"), draw("host main | a--------b", host="two")
+
+    assert report(one, two).totals["host_ops"] is None
+    monkeypatch.setattr(op_stats, "MOST_OPS", 2)
+    assert report(one, two).totals["host_ops"] == 2
 
 
 @pytest.mark.parametrize(

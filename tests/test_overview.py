@@ -162,6 +162,15 @@ def test_device_types(stats: dict[str, int | str], expected: str) -> None:
     assert report_of(builder.build()).environment["device_type"] == expected
 
 
+def test_a_host_that_does_not_step_warms_nothing_up() -> None:
+    marks = "host main | " + "".join(f"M{step}--- " for step in range(8))
+    chief = draw(f"{marks}\nhost main | X---", host="chief")
+    worker = draw(f"{marks}\ngpu0 s | {' k--  ' * 8}", host="worker")
+
+    assert any("that is warm-up" in warning for warning in report_of(chief).warnings)
+    assert report_of(chief, worker).warnings == ("no steps from chief",)
+
+
 def test_environment_of_several_hosts() -> None:
     gpu = "gpu0 s | K-\ngpu1 s | K-"
     report = report_of(draw("host main | a---------", host="a"), draw(gpu, host="b"), draw(gpu, host="c"))
@@ -170,6 +179,9 @@ def test_environment_of_several_hosts() -> None:
     keys = ("host_count", "device_type", "device_count", "devices_used")
     assert [report.environment[key] for key in keys] == [3, "GPU", 4, 4]
     assert report.environment["capture_ms"] == 10.0
+
+    tpu = draw("tpu0 ops | w-", host="d")
+    assert report_of(draw(gpu, host="b"), tpu, draw(gpu, host="c")).environment["device_type"] == "GPU, TPU"
 
 
 # -- what is missing ---------------------------------------------------------------------------------------------

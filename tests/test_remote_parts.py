@@ -111,6 +111,7 @@ def test_a_profile_with_events_is_told_from_an_empty_one(name):
     [
         ("localhost:6009", ["localhost:6009"]),
         ("grpc://10.0.0.2:8466,grpc://10.0.0.3:8466", ["10.0.0.2:8466", "10.0.0.3:8466"]),
+        ("http://localhost:6009/", ["localhost:6009"]),
         ("[::1]:6009, worker-1.example:1", ["[::1]:6009", "worker-1.example:1"]),
     ],
 )
@@ -120,7 +121,7 @@ def test_addresses(text, expected):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "localhost", "localhost:", ":6009", "localhost:0", "localhost:65536", "a:1:2", "http://a:1", "a:1,", "a/b:1"],
+    ["", "localhost", "localhost:", ":6009", "localhost:0", "localhost:65536", "a:1:2", "ftp://a:1", "a:1,", "a/b:1"],
 )
 def test_wrong_addresses(text):
     with pytest.raises(UsageError, match="is no address of a worker"):
@@ -330,7 +331,7 @@ def test_the_command_passes_on_what_it_is_told(outcome_of, capsys):
     assert status == 0
     assert asked == [CaptureRequest(["a:1", "b:2"], "l", 50, 5, ProfilerOptions(3, 1, 0, delay_ms=9))]
     assert [line.strip() for line in capsys.readouterr().out.splitlines()[1:]] == [
-        "a:1     saved   1        1,234 B  a_1.xplane.pb",
+        "a:1     saved   1        1.2 kB  a_1.xplane.pb",
         "",
         "the profiles are in run",
         "more: stepscope summary run",

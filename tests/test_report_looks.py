@@ -315,6 +315,50 @@ def test_markdown_shows_names_as_they_are():
 def test_a_page_needs_nothing_else():
     html = page(report(WIDE, Prose("P", ("<script>",))), 2)
     assert html.startswith("<!doctype html>")
-    assert "and 1 more rows</p>" in html
+    assert "and 1 more row</p>" in html
     assert "<script" not in html
     assert not re.search(r"(src|href|url)\s*[=(]", html)
+
+
+def test_a_page_says_at_the_top_whose_profile_it_is():
+    assert "<title>drawn: a, &lt;b&gt;</title>" in page(report(WIDE, hosts=("a", "<b>")), 2)
+    assert "<h3>drawn: a, &lt;b&gt;</h3>" in page(report(WIDE, hosts=("a", "<b>")), 2)
+    assert "<h3>drawn</h3>" in fragment(report(WIDE, hosts=("a", "<b>")), 2)
+
+
+def test_on_a_page_words_stay_whole_and_long_names_break_after_their_parts():
+    rows = ({"name": "removed"}, {"name": "StatefulPartitionedCall/adam::update/Mul"})
+    html = fragment(report(Rows("Ops", (NAME,), rows)), 20)
+    assert '<td style="text-align:left;white-space:nowrap">removed</td>' in html
+    assert ">StatefulPartitionedCall/<wbr>adam::<wbr>update/<wbr>Mul</td>" in html
+
+
+# -- arranged --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing(Drawn):
+    """A report whose main list has a name of its own, and columns of all sorts."""
+
+    MAIN_LIST: ClassVar[str] = "pipelines"
+    pipelines: tuple[dict[str, Any], ...] = (
+        {"name": "a", "ms": 2.0, "parts": [{"x": 1}]},
+        {"name": "b", "ms": None, "parts": [{"x": 2}]},
+        {"name": "c", "ms": 3.0, "parts": [{"x": 3}]},
+    )
+
+
+def arranged(sort: str | None = None, *where: str) -> list[str]:
+    listing = Listing(hosts=("h",), warnings=(), partial=False)
+    return [row["name"] for row in listing.arranged(sort, where).pipelines]
+
+
+def test_the_main_list_is_arranged_whatever_it_is_called():
+    assert arranged("-ms") == ["c", "a", "b"]
+    assert arranged("ms", "name=C") == ["c"]
+
+
+@pytest.mark.parametrize("arguments", [("size",), (None, "size=1"), ("size", "name=nobody"), ("parts",), ("-parts",)])
+def test_a_column_that_cannot_be_sorted_by_is_refused(arguments: tuple[str | None, ...]):
+    with pytest.raises(UsageError, match="column"):
+        arranged(*arguments)

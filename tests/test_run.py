@@ -202,11 +202,47 @@ def test_a_logdir_that_cannot_be_written_is_told_once_and_before_the_script_runs
     assert "nothing can be written here: Not a directory; training goes on without a capture" in told
 
 
+def test_a_logdir_of_the_environment_that_cannot_be_written_is_told_when_it_is_read(tmp_path):
+    (tmp_path / "file").touch()
+
+    done = run_command(["-c", "import stepscope; print('trained')"], tmp_path, {"STEPSCOPE_LOGDIR": "file/logs"})
+
+    assert (done.returncode, done.stdout) == (0, "trained\n")
+    assert done.stderr.count("\n") == 1
+    assert "nothing can be written here: Not a directory; training goes on without a capture" in done.stderr
+
+
+def test_the_environment_of_a_job_does_not_concern_the_command_line(tmp_path):
+    done = run_command(["-m", "stepscope", "--version"], tmp_path, {"STEPSCOPE_LOGDIR": "logs"})
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_autostart_without_a_logdir_says_that_nothing_is_captured(tmp_path):
+    script = write(tmp_path, "script.py", "print('trained')")
+
+    done = run_command(["-m", "stepscope.autostart", script], tmp_path)
+
+    assert (done.returncode, done.stdout) == (0, "trained\n")
+    assert done.stderr == "stepscope: nothing is captured, for STEPSCOPE_LOGDIR is not set\n"
+
+
 def test_looking_whether_a_logdir_can_be_written_makes_none(tmp_path):
     files.require_writable(tmp_path / "a" / "b")
     files.require_writable("gs://bucket/logs")
 
     assert not list(tmp_path.iterdir())
+
+
+def test_a_script_that_captures_by_itself_is_told_where(tmp_path):
+    script = write(tmp_path, "script.py", "import stepscope\nstepscope.start('own')\n" + textwrap.dedent(MARKING))
+
+    done = run_command(["-m", "stepscope", "run", "--steps", "3", script], tmp_path)
+
+    (path,) = profiles_below(tmp_path / "own")
+    assert step_numbers(path) == list(range(12))
+    told = f"stepscope: nothing more was captured, for the program captures by itself: {path.parent}"
+    assert done.stderr.splitlines()[-1] == told
 
 
 def test_stop_after_ends_the_script_there(tmp_path):
@@ -246,6 +282,67 @@ def test_processes_that_a_script_starts_write_files_of_their_own(tmp_path):
     assert done.returncode == 0, done.stderr
     captured = [path for path in profiles_below(tmp_path / "logs") if step_numbers(path)]
     assert [step_numbers(path) for path in captured] == [[5, 6, 7]] * 4, done.stderr
+    assert "3 steps captured, number 5 to 7 of the steps that the program marks (in 4 processes" in done.stderr
+    assert "4 processes wrote profiles: " in done.stderr
+
+
+LAUNCHER = """
+    import os, subprocess, sys
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "rank.py"],
+            env=os.environ | {"RANK": str(rank), "WORLD_SIZE": "3", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"},
+        )
+        for rank in range(3)
+    ]
+    sys.exit(max(rank.wait() for rank in ranks))
+"""
+
+
+def test_the_summary_of_a_launcher_is_that_of_the_session_its_ranks_wrote(tmp_path):
+    write(tmp_path, "rank.py", MARKING)
+    script = write(tmp_path, "launch.py", LAUNCHER)
+
+    # The launcher's own window is over before its ranks have begun.
+    done = run_command(["-m", "stepscope", "run", "--steps", "3", "--seconds", "0.01", script], tmp_path)
+
+    (session,) = {path.parent for path in profiles_below(tmp_path / "stepscope-logs")}
+    told = [line for line in done.stderr.splitlines() if "captured, " not in line or "in 3 processes" in line]
+    assert told[0].startswith("stepscope: 3 steps captured, number 5 to 7 of ")
+    assert "3 steps (markers)" in done.stderr
+    assert "3 hosts" in done.stderr
+    assert told[-1].startswith("stepscope: 3 processes wrote profiles: ")
+    assert f"_rank2; the session is {session}; more: stepscope overview stepscope-logs" in told[-1]
+    assert not list((tmp_path / "stepscope-logs" / "plugins" / ".stepscope").glob("children-*"))
+
+
+def test_a_launcher_that_is_armed_by_the_environment_leaves_nothing_but_profiles(tmp_path):
+    write(tmp_path, "rank.py", MARKING)
+    script = write(tmp_path, "launch.py", LAUNCHER)
+
+    run_command(["-m", "stepscope.autostart", script], tmp_path, {"STEPSCOPE_LOGDIR": "logs", "STEPSCOPE_STEPS": "3"})
+
+    assert [step_numbers(path) for path in profiles_below(tmp_path / "logs")] == [[5, 6, 7]] * 3
+    assert not list((tmp_path / "logs" / "plugins" / ".stepscope").glob("children-*"))
+
+
+def test_ranks_with_too_few_steps_tell_so_through_their_launcher(tmp_path):
+    write(tmp_path, "rank.py", MARKING)
+    script = write(tmp_path, "launch.py", LAUNCHER)
+
+    done = run_command(["-m", "stepscope", "run", "--skip", "50", script], tmp_path)
+
+    assert "and the first 50 are skipped; skip fewer (--skip) (in 3 processes that the program started)" in done.stderr
+
+
+def test_a_script_that_ends_by_os_exit_keeps_its_profile_and_is_told_where_it_is(tmp_path):
+    script = write(tmp_path, "script.py", "import os\n" + textwrap.dedent(MARKING) + "os._exit(4)\n")
+
+    done = run_command(["-m", "stepscope", "run", "--steps", "3", script], tmp_path)
+
+    (path,) = profiles_below(tmp_path / "stepscope-logs")
+    assert (done.returncode, step_numbers(path)) == (4, [5, 6, 7])
+    assert f"{path}; more: stepscope summary stepscope-logs" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

@@ -356,6 +356,16 @@ def test_each_sort_of_bottleneck_has_a_suggestion_that_names_op_and_call(iterato
     assert f"{iterator_type} (Dataset:7)" in text
 
 
+@pytest.mark.parametrize(
+    ("map_op", "told"),
+    [("MapDataset:2", ".map(fn, num_parallel_calls"), ("ParallelMapDatasetV2:2", "runs in parallel:")],
+)
+def test_a_map_that_is_fused_with_its_batch_is_made_parallel_only_once(map_op: str, told: str) -> None:
+    text = suggestion("MapAndBatch", f"fused({map_op},BatchDatasetV2:3)", on_device=False)
+    assert told in text
+    assert ("num_parallel_calls" in text) == (map_op == "MapDataset:2")
+
+
 # -- real pipelines ----------------------------------------------------------------------------------------------
 
 

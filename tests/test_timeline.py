@@ -562,6 +562,11 @@ def test_events_that_overlap_without_nesting_have_no_own_time():
     assert details.details_of(trace, 1).self_ps == 10
 
 
+def test_what_begins_in_an_event_and_ends_after_it_is_not_inside():
+    found = details.details_of(spans([(0, 10), (2, 15), (3, 5)]), 0)
+    assert (found.self_ps, found.inside, found.first_inside and found.first_inside.event) == (None, 1, 2)
+
+
 def test_flows_lead_from_the_launch_to_the_kernel_and_back():
     trace = draw("""
         host main | M0--------

@@ -10,6 +10,7 @@ import pytest
 
 from stepscope.capture import report
 from stepscope.capture.auto.finders import FINDERS, MARKED, Source
+from stepscope.capture.auto.ledger import Entry, Ledger
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.auto.watcher import Watcher
 
@@ -131,7 +132,8 @@ def test_a_program_with_too_few_steps_is_told_so(watch, fake_session):
     watcher.finish()
 
     assert watcher.outcome == (
-        "nothing was captured: the program took 3 steps (optimizer.step()) and the first 5 are skipped; skip fewer"
+        "nothing was captured: the program took 3 steps (optimizer.step()) and the first 5 are skipped; "
+        "skip fewer (--skip)"
     )
 
 
@@ -267,6 +269,57 @@ def test_a_forked_child_captures_its_own_steps_and_is_never_ended(watch, fake_se
     steps(watcher, *[OPTIMIZER] * 4)
 
     assert fake_session.said() == "start mark-1 end-1 save"
+
+
+@pytest.fixture
+def launcher(tmp_path, fake_session):
+    """The watcher of a program one of whose processes has captured steps."""
+    ledger = Ledger.of_program(str(tmp_path))
+    Ledger.of_text(ledger.as_text()).add("3 steps captured", tmp_path / "rank0.xplane.pb")
+    made = Watcher(Settings(str(tmp_path), seconds=60, patience=60), ledger=ledger)
+    yield made
+    made.finish()
+
+
+def test_a_launcher_gets_no_time_window(launcher, fake_session):
+    launcher._open_window_of_no_launcher()
+
+    assert fake_session.said() == ""
+
+
+def test_a_time_window_that_runs_when_a_process_has_captured_is_thrown_away(launcher, fake_session):
+    launcher.watch_from_here(at_once=True)
+    launcher.finish()
+
+    assert fake_session.said() == "start discard"
+
+
+def test_a_launcher_that_is_asked_for_a_time_window_keeps_it(launcher, fake_session):
+    launcher.request()
+    launcher.request()
+    launcher.remove_window()
+
+    assert fake_session.said() == "start save"
+    assert [path.name for path in launcher.paths] == ["profile-1"]
+
+
+def test_processes_of_a_program_write_down_what_they_captured(tmp_path):
+    ledger = Ledger.of_program(str(tmp_path))
+    child = Ledger.of_text(ledger.as_text())
+
+    child.add("1 step captured", tmp_path / "é.xplane.pb")
+    child.add("nothing was captured")
+
+    assert ledger.entries() == [Entry("1 step captured", tmp_path / "é.xplane.pb"), Entry("nothing was captured")]
+    ledger.remove()
+    assert ledger.entries() == []
+
+
+def test_nothing_is_written_down_for_a_logdir_on_another_machine():
+    ledger = Ledger.of_program("gs://bucket/logs")
+    ledger.add("1 step captured")
+
+    assert (ledger.entries(), Ledger.of_text(ledger.as_text())) == ([], Ledger())
 
 
 @pytest.mark.parametrize(

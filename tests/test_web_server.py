@@ -112,6 +112,31 @@ def test_open_prints_its_address_answers_and_ends_cleanly_on_ctrl_c(logdir):
     assert (opened.returncode, out, err) == (0, "", "")
 
 
+SLOW = """
+import sys, time
+from stepscope.cli.main import main
+from stepscope.web import site
+site._FAREWELL_SECONDS = 600
+site.Site._warm_up = lambda self: time.sleep(600)
+main(["open", sys.argv[1], "--no-browser", "--port", "0"])
+"""
+
+
+def test_ctrl_c_does_not_wait_for_what_is_being_loaded(logdir):
+    opened = subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(logdir)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    with opened:
+        line = opened.stdout.readline() if opened.stdout else ""
+        opened.send_signal(signal.SIGINT)
+        _, err = opened.communicate(timeout=60)
+
+    assert " is shown at " in line
+    assert (opened.returncode, err) == (0, "")
+
+
 def test_open_of_what_is_not_there_fails_in_one_line(tmp_path, capsys):
     assert run_command(["open", str(tmp_path / "absent"), "--no-browser"]) == 1
     assert "there is no such file or folder" in capsys.readouterr().err

@@ -84,6 +84,26 @@ def test_a_kind_that_does_not_exist_is_left_alone(value: int) -> None:
     assert facts(read(write(builder.build()), "again", "h")) == [("a/MatMul:MatMul", "OP", 0)]
 
 
+@pytest.mark.parametrize(
+    ("names", "framework"),
+    [
+        (("PjitFunction(step)", "jit_step"), "jax"),
+        (("jit_step.7",), "jax"),
+        (("$profiler.py:1 start_trace",), "jax"),
+        (("aten::mm", "torch/_jit_internal.py(104): is_scripting"), "pytorch"),
+        (("aten::mm", "$profiler.py:342 start_trace"), "pytorch"),
+        (("train.py(3): step",), ""),
+    ],
+    ids=["jax", "program", "jax-python", "torch-python", "torch-filtered-python", "none"],
+)
+def test_the_framework_is_told_by_names_that_only_it_writes(names: tuple[str, ...], framework: str) -> None:
+    builder = TraceBuilder("host")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
+    for row, name in enumerate(names):
+        line.event(name, row * 10, 10, EventKind.OTHER)
+    assert classify.framework(builder.build().strings) == framework
+
+
 def test_events_are_classified_the_same_however_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     types, lines = np.array([0, 1, 1, 2, 0, 2, 1], np.int32), np.array([0, 0, 0, 0, 1, 1, 1], np.int32)
     flags = np.array([0, 1, 0, 2, 0, 0, 1], np.uint16)

@@ -40,9 +40,10 @@ MEMORY_OF_FILE = 2
 
 _FOREST = "forest"
 
-_OF_STEPS = "steps"
 _MOST_NAMED = 5  # runs that a message lists
-"""Code of what is told because only some steps are looked at; nothing is wrong then."""
+
+# Code of what is told because only some steps are looked at; nothing is wrong then.
+_OF_STEPS = "steps"
 
 # Larger files are decoded while they are read, and are never in memory as a whole.
 _WORTH_PIECES_BYTES = 8 << 20

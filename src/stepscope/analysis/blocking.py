@@ -10,7 +10,7 @@ from stepscope.analysis.columns import named, on_threads
 from stepscope.analysis.grouping import enclosing
 from stepscope.analysis.spans import spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, run_rows
 
 BLOCKING_COPY = re.compile(r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$")
 
@@ -63,8 +63,8 @@ def without_waits(trace: HostTrace, rows: I64, start: I64, end: I64) -> tuple[I6
         count = np.maximum(np.searchsorted(spans.start, end[at], side="left") - first, 0)
         # An event with n waits has n + 1 parts: from its start, or the end of a wait, to the next wait, or its end.
         place = np.repeat(np.arange(len(at)), count + 1)
-        nth = np.arange(len(place)) - np.repeat(np.cumsum(count + 1) - count - 1, count + 1)
-        wait = np.repeat(first, count + 1) + nth
+        wait = run_rows(first, count + 1)
+        nth = wait - first[place]
         begins = np.append(0, spans.end)[wait]
         ends = np.append(spans.start, 0)[wait]
         low = np.where(nth == 0, start[at][place], begins)

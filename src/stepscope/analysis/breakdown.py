@@ -17,7 +17,7 @@ from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.stepping import HostSteps
 from stepscope.model import EventKind, HostTrace, Kind, Trait
-from stepscope.model.arrays import I32, I64, U8, Mask
+from stepscope.model.arrays import I32, I64, U8, Mask, run_rows
 
 K = EventKind
 
@@ -239,8 +239,7 @@ def _overlaps(start: I64, end: I64, begin: I64, stop: I64) -> tuple[I64, I64]:
     first = np.searchsorted(stop, start, side="right")
     last = np.searchsorted(begin, end, side="left")
     count = np.maximum(last - first, 0)
-    row = np.repeat(np.arange(len(start)), count)
-    return row, np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + first[row]
+    return np.repeat(np.arange(len(start)), count), run_rows(first, count)
 
 
 def _exclusive(group: I32, rank: U8, start: I64, end: I64, n_groups: int) -> I64:

@@ -20,7 +20,7 @@ from stepscope.analysis.attribution import attribute
 from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.kernel_names import brief
-from stepscope.analysis.stepping import steps_of, steps_of_events
+from stepscope.analysis.stepping import steps_of_events
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
 
@@ -47,7 +47,7 @@ class Collectives:
     Attributes:
         names, groups: the different operations and process groups; the latter `name|ranks`, empty if unknown.
         name, group: places in them.
-        step: number of the step that each belongs to, -1 for none.
+        step: place of the step that each belongs to among the host's steps, -1 for none.
         start_ps, duration_ps: from the start of the host's session.
         bytes: data that a rank contributes or receives, whichever is more; 0 if unknown.
         size: ranks that take part; 0 if unknown.
@@ -92,15 +92,9 @@ def collectives_of(trace: HostTrace) -> Collectives:
     names, name = _numbered([_operation(text) for text in facts.names()])
     groups, group = _numbered(facts.groups())
     return Collectives(
-        names, groups, name, group, _step_numbers(trace, rows), trace.events.start_ps[rows].tolist(),
+        names, groups, name, group, steps_of_events(trace, rows).tolist(), trace.events.start_ps[rows].tolist(),
         trace.events.duration_ps[rows].tolist(), facts.bytes([names[at] == "all_gather" for at in name]), facts.sizes(),
     )  # fmt: skip
-
-
-def _step_numbers(trace: HostTrace, rows: I64) -> list[int]:
-    """The number of the step that each collective belongs to, -1 without one."""
-    numbers: list[int] = np.append(steps_of(trace).number, -1)[steps_of_events(trace, rows)].tolist()
-    return numbers
 
 
 def _numbered(texts: list[str]) -> tuple[list[str], list[int]]:

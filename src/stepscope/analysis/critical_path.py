@@ -128,12 +128,17 @@ class PathStep:
 
 @dataclass(frozen=True)
 class Partial:
-    """What one host contributes."""
+    """What one host contributes: all steps, and what is on the paths of the complete ones, of all if none is."""
 
     origin: Origin
     steps: list[PathStep]
     rows: list[PathRow]
     left_out: int
+
+    @property
+    def has_complete(self) -> bool:
+        """Whether a step was recorded as a whole."""
+        return any(step.complete for step in self.steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +207,8 @@ class _Graph:
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
     steps, graph = steps_of(trace), _graph(trace)
-    time, delay = (np.zeros(len(graph.rows), np.int64) for _ in range(2))
+    time, delay, *aside = (np.zeros(len(graph.rows), np.int64) for _ in range(4))
+    counts = steps.complete if steps.complete.any() else ~steps.complete
     sorts = np.array([Part.DEVICE_WAIT, Part.KERNEL_GAP, Part.LAUNCH_DELAY, Part.OTHER], np.int64)
     main, found = _main_line(steps, graph), []
     for at in range(len(steps.number)):
@@ -210,7 +216,7 @@ def partial(trace: HostTrace) -> Partial:
         kernels.critical.walk(
             np.array([steps.start_ps[at], steps.end_ps[at]], np.int64), main, graph.start, graph.end, graph.parent,
             graph.cause, graph.line, graph.line_begin, graph.line_end, graph.part, graph.host_lines, graph.done,
-            graph.done_end, sorts, LONG_DELAY_PS, out, time, delay,
+            graph.done_end, sorts, LONG_DELAY_PS, out, *((time, delay) if counts[at] else aside),
         )  # fmt: skip
         found.append(PathStep(int(steps.number[at]), bool(steps.complete[at]), out.tolist()))
     rows = _on_path(trace, graph, time, delay)
@@ -283,18 +289,18 @@ def _on_path(trace: HostTrace, graph: _Graph, time: I64, delay: I64) -> list[Pat
 
 
 def merge(partials: Sequence[Partial]) -> CriticalPathReport:
-    """The paths of all hosts; shares are means over their complete steps."""
+    """The paths of all hosts; figures are means over their complete steps."""
+    telling = [part for part in partials if part.has_complete] or partials
     steps = [(part.origin.host, step) for part in partials for step in part.steps]
     whole = [step for _, step in steps if step.complete] or [step for _, step in steps]
     sums = [sum(column) for column in zip(*(step.parts_ps for step in whole), strict=True)] or [0] * len(Part)
-    everything = sum(sum(step.parts_ps) for _, step in steps)
     parts = tuple(_part_row(part, sums, len(whole)) for part in sorted(_PARTS, key=lambda part: -sums[part]))
-    left_out = sum(part.left_out for part in partials)
+    left_out = sum(part.left_out for part in telling)
     return CriticalPathReport(
         **header([part.origin for part in partials], [f"{left_out:,} names are not listed"] if left_out else []),
         findings=tuple(_findings(parts)),
         parts=parts if whole else (),
-        rows=tuple(_path_row(row, len(steps), everything) for row in _added_up(partials)),
+        rows=tuple(_path_row(row, len(whole), sum(sums)) for row in _added_up(telling)),
         steps=tuple(_step_row(host, step) for host, step in sorted(steps, key=lambda item: item[1].number)),
     )
 

@@ -19,6 +19,7 @@ from stepscope.model.arrays import F64, I64
 from stepscope.report import Cell, Field, round_ms
 
 _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
+_MOST_BLOCKS = 1e9  # on a multiprocessor; more is garbage
 
 FIELDS: tuple[Field, ...] = (
     Field("host", "text", "the host whose device it is", "str"),
@@ -57,38 +58,43 @@ def device_uses(trace: HostTrace) -> list[DeviceUse]:
     if not len(steps.number) or not len(kernels):
         return []
     window = int(steps.start_ps.min()), int(steps.end_ps.max())
-    blocks, occupancy = _numbers(trace, stat_names.BLOCKS_PER_SM), _numbers(trace, stat_names.ESTIMATED_OCCUPANCY)
+    blocks = _numbers(trace, stat_names.BLOCKS_PER_SM, _MOST_BLOCKS)[kernels]
+    occupancy = _numbers(trace, stat_names.ESTIMATED_OCCUPANCY, 100.0)[kernels]
     plane = trace.lines.plane[trace.events.line[kernels]]
     found = []
     for device in trace.device_planes():
-        rows = kernels[plane == device]
+        here = plane == device
+        rows = kernels[here]
         start = np.clip(trace.events.start_ps[rows], *window)
         end = np.clip(trace.events.start_ps[rows] + trace.events.duration_ps[rows], *window)
         if (end > start).any():
             size = window[1] - window[0]
             busy = Spans.of(start, end).total / size
-            filled = None if blocks is None else _filled(start, end, blocks[rows]) / size
-            mean = None if occupancy is None else _weighted(occupancy[rows] / 100, end - start)
+            filled, mean = _filled(start, end, blocks[here], size), _weighted(occupancy[here] / 100, end - start)
             found.append(DeviceUse(device_name(trace, device), size, busy, filled, mean))
     return found
 
 
-def _numbers(trace: HostTrace, names: tuple[str, ...]) -> F64 | None:
-    """A stat that is written as a double or, where it is whole, as an integer; NaN where it is missing."""
+def _numbers(trace: HostTrace, names: tuple[str, ...], most: float) -> F64:
+    """A stat that is written as a double or, where it is whole, as an integer: float64 of shape (events,), NaN where it
+    is missing or no number from 0 to `most`."""
     if not trace.has_stat(names):
-        return None
+        return np.full(len(trace.events), np.nan)
     whole = trace.stat_ints(names)
-    return np.where(whole >= 0, whole.astype(np.float64), trace.stat_doubles(names))
+    values = np.where(whole >= 0, whole.astype(np.float64), trace.stat_doubles(names))
+    return np.where((values >= 0) & (values <= most), values, np.nan)
 
 
-def _filled(start: I64, end: I64, blocks: F64) -> float:
-    """Time weighted by the share of multiprocessors with work, in ps."""
-    known = blocks > 0
+def _filled(start: I64, end: I64, blocks: F64, window: int) -> float | None:
+    """Share of the window, weighted by that of the multiprocessors with work; None if no kernel tells its blocks."""
+    known = ~np.isnan(blocks)
+    if not known.any():
+        return None
     start, end, blocks = start[known], end[known], blocks[known]
     moment, change = np.concatenate([start, end]), np.concatenate([blocks, -blocks])
     order = np.argsort(moment, kind="stable")
     moment, level = moment[order], np.cumsum(change[order])
-    return float((np.diff(moment) * np.clip(level[:-1], 0.0, 1.0)).sum()) if len(moment) else 0.0
+    return float((np.diff(moment) * np.clip(level[:-1], 0.0, 1.0)).sum()) / window
 
 
 def _weighted(values: F64, weights: I64) -> float | None:

@@ -6,7 +6,8 @@ ranks' durations is what moving the data takes (transfer); what a rank needs bey
 a collective is shortest came last, and the others' waiting is put to its account: the rank with the largest account
 holds the others up. This needs no common clock.
 
-The same collective on different ranks is told by its step, its process group, its operation, and its place among those.
+The same collective on different ranks is told by its step, its process group, its operation, and its place among those;
+the same step by its number, and by its place among the steps of that number where a program counts from 0 again.
 Where ranks recorded different numbers of them, none of these are compared, and that is said.
 
 Bandwidth is that of the bus as NCCL's tests define it: data by transfer time, times 2 (n - 1) / n for an all-reduce
@@ -184,12 +185,14 @@ def rank_of(trace: HostTrace) -> int:
 
 # -- all ranks -----------------------------------------------------------------------------------------------------
 
+_Step = tuple[int, int]  # how many steps of its number there are before it, and its number
+
 
 @dataclass
 class _Account:
-    """What the comparison says of one rank; `waiting` by step."""
+    """What the comparison says of one rank; `waiting_ps` by step."""
 
-    waiting_ps: Counter[int]
+    waiting_ps: Counter[_Step] = field(default_factory=Counter)
     held_up_ps: float = 0.0
     last: int = 0
 
@@ -213,7 +216,7 @@ _Key = tuple[str, str, int, int]
 def merge(partials: Sequence[Partial]) -> DistributedReport:
     """All ranks side by side."""
     ordered = sorted(partials, key=lambda part: (part.rank < 0, part.rank))
-    accounts = [_Account(Counter()) for _ in ordered]
+    accounts = [_Account() for _ in ordered]
     groups: dict[_Key, _Group] = {}
     for part in ordered:
         _count(part, groups)
@@ -234,6 +237,16 @@ def _name(part: Partial) -> str:
     return f"rank {part.rank}" if part.rank >= 0 else part.origin.host
 
 
+def _steps(part: Partial) -> list[_Step]:
+    """What tells each step of a rank from its others, and after them what stands for none."""
+    seen: Counter[int] = Counter()
+    steps = []
+    for number in (*(step.number for step in part.steps), -1):
+        steps.append((seen[number], number))
+        seen[number] += 1
+    return steps
+
+
 def _keys(part: Partial) -> list[_Key]:
     of = part.collectives
     return [
@@ -251,11 +264,11 @@ def _count(part: Partial, groups: dict[_Key, _Group]) -> None:
 
 def _compare(parts: Sequence[Partial], accounts: Sequence[_Account], groups: dict[_Key, _Group]) -> int:
     """Lays the same collectives of different ranks side by side; returns how many could not be."""
-    places: dict[tuple[int, str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    places: dict[tuple[_Step, str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for rank, part in enumerate(parts):
-        of = part.collectives
-        for at, (step, name, group) in enumerate(zip(of.step, of.name, of.group, strict=True)):
-            places[step, of.names[name], of.groups[group]][rank].append(at)
+        of, steps = part.collectives, _steps(part)
+        for at, (row, name, group) in enumerate(zip(of.step, of.name, of.group, strict=True)):
+            places[steps[row], of.names[name], of.groups[group]][rank].append(at)
     uneven = 0
     for (step, _, _), found in places.items():
         if len(found) < 2:
@@ -269,7 +282,11 @@ def _compare(parts: Sequence[Partial], accounts: Sequence[_Account], groups: dic
 
 
 def _settle(
-    parts: Sequence[Partial], accounts: Sequence[_Account], groups: dict[_Key, _Group], step: int, rows: dict[int, int]
+    parts: Sequence[Partial],
+    accounts: Sequence[_Account],
+    groups: dict[_Key, _Group],
+    step: _Step,
+    rows: dict[int, int],
 ) -> None:
     """One collective: `rows` is its place on each rank that takes part."""
     durations = {rank: parts[rank].collectives.duration_ps[at] for rank, at in rows.items()}
@@ -278,15 +295,16 @@ def _settle(
     waits = {rank: duration - transfer for rank, duration in durations.items()}
     for rank, wait in waits.items():
         accounts[rank].waiting_ps[step] += wait
-    accounts[last].held_up_ps += sum(waits.values()) / (len(waits) - 1)
-    accounts[last].last += 1
+    waited = sum(waits.values())
+    accounts[last].held_up_ps += waited / (len(waits) - 1)
+    accounts[last].last += waited > 0  # where all took equally long, nobody came last
     of, at = parts[last].collectives, rows[last]
     group = groups[of.names[of.name[at]], of.groups[of.group[at]], of.bytes[at], of.size[at]]
     group.compared += 1
     group.occurrences += len(rows)
     group.transfer_ps += transfer
-    group.waiting_ps += sum(waits.values())
-    group.last[_name(parts[last])] += 1
+    group.waiting_ps += waited
+    group.last[_name(parts[last])] += waited > 0
 
 
 # -- for the report ------------------------------------------------------------------------------------------------
@@ -313,18 +331,20 @@ def _rank_row(part: Partial, account: _Account, compared: bool) -> dict[str, Cel
 
 def _step_rows(parts: Sequence[Partial], accounts: Sequence[_Account], compared: bool) -> list[dict[str, Cell]]:
     rows = [
-        (step.number, part, account, step) for part, account in zip(parts, accounts, strict=True) for step in part.steps
+        (key, part, account, step)
+        for part, account in zip(parts, accounts, strict=True)
+        for key, step in zip(_steps(part), part.steps, strict=False)
     ]
     return [
         {
-            "step": number,
+            "step": step.number,
             "rank": part.rank if part.rank >= 0 else None,
             "host": part.origin.host,
             "duration_ms": round_ms(step.duration_ps),
             **_parts(step),
-            "waiting_ms": round_ms(account.waiting_ps[number]) if compared else None,
+            "waiting_ms": round_ms(account.waiting_ps[key]) if compared else None,
         }
-        for number, part, account, step in sorted(rows, key=lambda row: row[0])
+        for key, part, account, step in sorted(rows, key=lambda row: row[0])
     ]
 
 
@@ -343,7 +363,7 @@ def _collective_rows(groups: dict[_Key, _Group]) -> Iterable[dict[str, Cell]]:
             "transfer_us": None if transfer is None else round_us(transfer),
             "waiting_us": round_us(group.waiting_ps / group.occurrences) if group.occurrences else None,
             "bus_gb_per_s": _bandwidth(name, size, ranks, mean_ps if transfer is None else transfer),
-            "last": group.last.most_common(1)[0][0] if group.last else None,
+            "last": max(group.last, key=group.last.__getitem__) if group.last.total() else None,
         }
 
 

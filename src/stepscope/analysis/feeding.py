@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepscope.analysis.columns import inside, named, rows_of
-from stepscope.analysis.spans import Spans
+from stepscope.analysis.spans import Spans, spans_of
 from stepscope.analysis.stepping import steps_of
 from stepscope.analysis.work import on_input_threads
 from stepscope.model import EventKind, HostTrace, Trait
@@ -29,6 +29,8 @@ class FeedFacts:
     Attributes:
         has_iterators: input iterators (tf.data) were recorded.
         has_prefetch: one of them hands elements over to another thread.
+        in_the_wait_ps: time in which the thread that waits runs functions of the stages itself, as it does with those
+            behind the last hand-over.
         in_parallel: one of them works on several elements at a time.
         iterators_ps: the longest call of all; `file_read_ps` the time of those that read files.
         ops_ps: time of ops that iterators run; `python_ps` that of ops which call Python, `reading_ps` of those which
@@ -44,6 +46,7 @@ class FeedFacts:
 
     has_iterators: bool
     has_prefetch: bool
+    in_the_wait_ps: int
     in_parallel: bool
     iterators_ps: int
     file_read_ps: int
@@ -75,12 +78,13 @@ def _find(trace: HostTrace) -> FeedFacts:
     in_parallel = bool(_named(trace, rows, _PARALLEL).any())
     waits = rows_of(trace, K.INPUT_WAIT)
     handed = rows[~np.isin(events.line[rows], events.line[waits])]  # on threads that wait, the step waits for them
-    start = events.start_ps[handed]
+    start, called = events.start_ps[handed], rows_of(trace, K.INPUT_CALLBACK)
     loader = _loader_sort(trace, waits)
     calls, made, arrays, pickled = _loader(trace) if loader else (0, 0, 0, 0)
     return FeedFacts(
         has_iterators=len(rows) > 0,
         has_prefetch=len(rows_of(trace, K.INPUT_HANDOVER)) > 0,
+        in_the_wait_ps=spans_of(trace, called[inside(trace, called, K.INPUT_WAIT)]).total,
         in_parallel=in_parallel,
         iterators_ps=int(events.duration_ps[rows].max(initial=0)),
         file_read_ps=int(events.duration_ps[reads].sum()),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.analysis.program_runs import link_runs
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, last_below
 
 _MEASURED_DEVICE = frozenset({
     EventKind.KERNEL, EventKind.COPY_HOST_TO_DEVICE, EventKind.COPY_DEVICE_TO_HOST, EventKind.COPY_DEVICE_TO_DEVICE,
@@ -175,8 +175,9 @@ def _join(trace: HostTrace, sources: I64, source_key: I64, targets: I64, target_
     chosen = np.where(found, last - 1, 0)
     repeated = np.flatnonzero(found & (last - first > 1))
     if len(repeated):  # keys are nearly always unique
-        in_time = _latest_before(start[sources], first[repeated], last[repeated], start[targets[repeated]])
-        chosen[repeated] = in_time
+        begin = first[repeated]
+        in_time = last_below(start[sources], begin, last[repeated], start[targets[repeated]] + 1)
+        chosen[repeated] = np.maximum(in_time, begin)
     cause[targets[found]] = sources[chosen[found]].astype(np.int32)
 
 
@@ -184,19 +185,6 @@ def _run_ends(ascending: I64) -> I64:
     """For each value the place after the last that equals it."""
     ends = np.flatnonzero(np.append(ascending[1:] != ascending[:-1], True)) + 1
     return np.repeat(ends, np.diff(ends, prepend=0))
-
-
-def _latest_before(start: I64, first: I64, last: I64, limit: I64) -> I64:
-    """Within each run `first:last` of ascending `start` the last place whose value is not above `limit`, else
-    `first`."""
-    low, high = first.copy(), last.copy()
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        below = start[middle] <= limit
-        narrow = high - low > 1
-        low = np.where(narrow & below, middle, low)
-        high = np.where(narrow & ~below, middle, high)
-    return low
 
 
 def spread_labels(trace: HostTrace, label: I32) -> I32:

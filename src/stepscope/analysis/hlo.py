@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
@@ -43,12 +43,19 @@ class Programs:
 
     def framework_op(self, program_id: int, module: str, instruction: str) -> str:
         """The op as `name:type`, with an empty type where the program tells none; empty if it does not know the op."""
+        return self._ops_of(program_id, module).get(instruction, "")
+
+    def framework_ops(self, program_id: int, module: str) -> Collection[str]:
+        """The ops of all instructions of a program, those inside fusions too, as `framework_op` gives them."""
+        return self._ops_of(program_id, module).values()
+
+    def _ops_of(self, program_id: int, module: str) -> dict[str, str]:
         proto = self._protos.get(program_id) or self._protos.get(module)
         if proto is None:
-            return ""
+            return {}
         if proto not in self._ops:
             self._ops[proto] = _ops(proto)
-        return self._ops[proto].get(instruction, "")
+        return self._ops[proto]
 
     def parameters(self, module: str) -> list[tuple[str, ...]]:
         """What each program of a module's name takes, such as `f32[32,128]`, in the order of their numbers; without

@@ -38,7 +38,7 @@ SUMMARY_FIELDS: tuple[Field, ...] = (
     Field(
         "between_steps_percent", "percent",
         "time that waits for input between steps, of the time from the first step to the last; a loop may fetch its "
-        "batch before it marks the step",
+        "batch before it marks the step; unknown where steps are marked on no thread",
     ),
     Field("input_time_ms", "ms", "work of all input ops on all hosts over the whole capture, hidden or not"),
     Field("largest", "text", "the category of input work that takes most of it", "str"),
@@ -345,7 +345,7 @@ def _figures(
         "verdict": "input_bound" if level in ("highly", "moderately") else verdict.name,
         "level": level,
         "input_percent": None if share is None else round(share, 4),
-        "between_steps_percent": round(gap, 4) if any(len(host.rows) >= 2 for host in hosts) else None,
+        "between_steps_percent": round(gap, 4) if between else None,
         "input_time_ms": round(work, 6),
         "largest": max(breakdown, key=lambda key: breakdown[key]) if work else None,
     }

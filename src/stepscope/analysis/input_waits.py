@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepscope.analysis.columns import on_threads
+from stepscope.analysis.device_steps import device_name
 from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.hosts import breakdown_of
 from stepscope.analysis.spans import spans_of
@@ -47,7 +48,7 @@ def core_waits(trace: HostTrace) -> list[CoreWait]:
         busy = np.flatnonzero(here & ~takes)
         either = np.concatenate([waits, np.flatnonzero(here)])
         waiting = _in_steps(trace, either, steps) - _in_steps(trace, busy, steps)
-        found.append(CoreWait(trace.plane_name(row), waiting.tolist()))
+        found.append(CoreWait(device_name(trace, row), waiting.tolist()))
     return found
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from stepscope.analysis.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, last_below, run_rows
 
 MOST_PARTS = 100  # of a long name; deeper calls stay without a parent
 _UNKNOWN = -1
@@ -242,7 +242,7 @@ class _Links:
         order = np.lexsort((self.start, self.ids))
         first = np.searchsorted(self.ids[order], self.above[left], side="left")
         last = np.searchsorted(self.ids[order], self.above[left], side="right")
-        chosen = _last_before(self.start[order], first, last, self.end[left])
+        chosen = last_below(self.start[order], first, last, self.end[left])
         found = (chosen >= 0) & (self.end[order[chosen]] > self.start[left])
         parent[left[found]] = order[chosen[found]]
         elsewhere[left[found]] = True
@@ -261,16 +261,6 @@ def _find(keys: I64, wanted: I64) -> I64:
     return np.where(keys[at] == wanted, at, -1)
 
 
-def _last_before(start: I64, first: I64, last: I64, limit: I64) -> I64:
-    """Within each run `first:last` of ascending `start`, the last place whose value is below `limit`, or -1."""
-    low, high = first - 1, last.copy()
-    while (narrow := high - low > 1).any():
-        middle = np.where(narrow, (low + high) // 2, np.maximum(low, 0))
-        below = start[middle] < limit
-        low, high = np.where(narrow & below, middle, low), np.where(narrow & ~below, middle, high)
-    return np.where(low >= first, low, -1)
-
-
 # -- times -------------------------------------------------------------------------------------------------------
 
 
@@ -282,11 +272,10 @@ def _beside(calls: I64, ids: I64, above: I64, start: I64, end: I64) -> tuple[I64
     calls = calls[np.lexsort((start[calls], ids[calls]))]
     low = np.searchsorted(ids[calls], above[served], side="left")
     high = np.searchsorted(ids[calls], above[served], side="right")
-    ended = _last_before(end[calls], low, high, start[served] + 1)
+    ended = last_below(end[calls], low, high, start[served] + 1)
     first = np.where(ended >= 0, ended + 1, low)
-    count = np.maximum(_last_before(start[calls], low, high, end[served]) + 1 - first, 0)
-    at = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
-    return calls[at], np.repeat(served, count)
+    count = np.maximum(last_below(start[calls], low, high, end[served]) + 1 - first, 0)
+    return calls[run_rows(first, count)], np.repeat(served, count)
 
 
 def _self_times(

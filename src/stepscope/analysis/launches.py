@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepscope.analysis.attribution import attribute
+from stepscope.analysis.device_steps import device_name
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64
 from stepscope.report import Cell, Field, percent, round_us
@@ -26,7 +27,7 @@ class StreamLaunches:
     """The launches of one stream; times in ps.
 
     Attributes:
-        device, stream: the names of the plane and the line.
+        device, stream: the names of the device and the line.
         kernels, kernels_ps: kernels and collectives, and their time.
         short, short_ps: those that last less than SHORT_US.
         compared, cheap: kernels whose call launched nothing else and is known, and those of them shorter than the call.
@@ -71,10 +72,11 @@ def launches_of_streams(trace: HostTrace) -> list[StreamLaunches]:
     found = attribute(trace)
     on_stream = (trace.lines.kind == LineKind.STREAM)[trace.events.line[found.rows]]
     rows, call = found.rows[on_stream], found.call[on_stream]
-    # The first work of each call, and how many pieces each call has.
-    first = np.full(len(trace.events), np.iinfo(np.int64).max, np.int64)
-    known = call >= 0
-    np.minimum.at(first, call[known], trace.events.start_ps[rows[known]])
+    # The first work of each call, one of those that begin together, and how many pieces each call has.
+    known = np.flatnonzero(call >= 0)
+    latest_first = known[np.argsort(trace.events.start_ps[rows[known]], kind="stable")[::-1]]
+    first = np.full(len(trace.events), -1, np.int64)
+    first[call[latest_first]] = rows[latest_first]  # of several the last assignment, the first work, stays
     pieces = np.bincount(call[known], minlength=len(trace.events))
     bounds = np.searchsorted(rows, np.append(trace.lines.event_begin, len(trace.events)))
     streams = []
@@ -98,14 +100,14 @@ def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, piece
     kernel = np.isin(events.kind[rows], _KERNELS)
     short = kernel & (duration < SHORT_US * 1e6)
     alone = kernel & known & (pieces[call] == 1)
-    opening = known & (start == first[call])
+    opening = known & (rows == first[call])
     delay = (start - call_start)[opening]
     backwards = delay < 0
     delay = np.maximum(delay, 0)
     gap, late = _gaps(start, start + duration, np.where(known, call_start, np.iinfo(np.int64).min))
     ends = start + duration
     return StreamLaunches(
-        device=trace.plane_name(int(trace.lines.plane[line])),
+        device=device_name(trace, int(trace.lines.plane[line])),
         stream=stream_name(trace, line),
         kernels=int(kernel.sum()),
         kernels_ps=int(duration[kernel].sum()),

@@ -21,6 +21,7 @@ _COPIES = {
     K.MEMSET: "memset",
 }
 _JOINTS = str.maketrans("", "", "_-.")
+_EAGER_OP = "EagerLocalExecute: "
 _UNTYPED = frozenset({"op", "kernel"})
 _TYPE_OF_KIND = {
     K.ITERATOR: "Dataset",
@@ -41,11 +42,16 @@ def op_name(text: str, kind: EventKind) -> tuple[str, str]:
     ('aiter::rmsnorm', 'rmsnorm')
     >>> op_name("Iterator::Root::Map", EventKind.ITERATOR)
     ('Iterator::Root::Map', 'Dataset')
+    >>> op_name("EagerLocalExecute: ConcatV2", EventKind.EAGER_EXECUTE)
+    ('ConcatV2', 'ConcatV2')
     """
     if kind == K.OP and (plain := _TENSORFLOW.fullmatch(text)):
         return plain[1], plain[2]
     if kind == K.ITERATOR:
         return text.partition("#")[0], _TYPE_OF_KIND[kind]
+    if kind == K.EAGER_EXECUTE and text.startswith(_EAGER_OP):
+        op = text.removeprefix(_EAGER_OP)
+        return op, op
     name, sort = parse_op(text, kind)
     if sort not in _UNTYPED:
         return name, sort

@@ -126,7 +126,7 @@ def partial(trace: HostTrace) -> Partial:
     known = sites >= 0
     none = np.full(int(known.sum()), -1, np.int64)
     by_site = _groups(trace, rows[known], tuple(time[known] for time in times), sites[known], none, site_text)
-    left_out = max(len(shapes) - MOST_ROWS, 0)
+    left_out = len(shapes[MOST_ROWS:]) + len(by_site[MOST_ROWS:])
     return Partial(
         origin_of(trace), shapes[:MOST_ROWS], by_site[:MOST_ROWS], left_out, int(times[1].sum()), int(times[3].sum())
     )
@@ -234,4 +234,4 @@ def _warnings(partials: Sequence[Partial], shapes: Sequence[OpGroup], sites: Seq
     if shapes and not sites:
         found.append(f"no Python calls were recorded: {remedy(CALL_SITES, framework)}")
     left_out = sum(part.left_out for part in partials)
-    return [*found, *([f"{left_out:,} ops with least time are not listed"] if left_out else [])]
+    return [*found, *([f"{left_out:,} rows of ops with least time are not listed"] if left_out else [])]

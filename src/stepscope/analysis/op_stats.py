@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from stepscope.model.arrays import I32, I64, Mask, number_pairs
 from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_6, round_us
 
 K = EventKind
+T = TypeVar("T", int, float)
 _HALF = re.compile(r"-(?:start|done)(?:\.\d+)?$")
 MOST_OPS = 2000  # kept per host and side
 TOP = 10  # of a distribution
@@ -122,7 +123,12 @@ TOTAL_FIELDS: tuple[Field, ...] = tuple(
         ("host", "ops on all threads together", "each thread's first and last op"),
     )
     for field in (
-        Field(f"{side}_ops", "count", f"different ops that ran on the {side}", "int"),
+        Field(
+            f"{side}_ops",
+            "count",
+            f"different ops that ran on the {side}; unknown where one of several hosts has more than are kept",
+            "int",
+        ),
         Field(f"{side}_self_us", "us", f"self time of {busy}"),
         Field(f"{side}_idle_us", "us", f"time without any between {idle}, added up"),
     )
@@ -334,12 +340,12 @@ def _is_half(work: OpWork) -> Mask:
 
 
 def _sums(op: I32, values: I64 | None, size: int) -> list[float | None]:
+    """The sum of each op's values, None where one of them is not stated: it would be too small for the op's time."""
     if values is None:
         return [None] * size
-    stated = values >= 0
-    sums = np.bincount(op[stated], weights=values[stated], minlength=size).tolist()
-    any_stated = np.bincount(op[stated], minlength=size).tolist()
-    return [value if known else None for value, known in zip(sums, any_stated, strict=True)]
+    sums = np.bincount(op, weights=values, minlength=size).tolist()
+    unstated = np.bincount(op[values < 0], minlength=size).tolist()
+    return [None if lacking else value for value, lacking in zip(sums, unstated, strict=True)]
 
 
 def _peaks(trace: HostTrace) -> Peaks | None:
@@ -402,7 +408,9 @@ def merge(partials: Sequence[Partial]) -> OpStatsReport:
     return OpStatsReport(
         **header([part.origin for part in partials], _warnings(partials, sides)),
         rows=tuple(rows),
-        totals={key: value for name, side in sides.items() for key, value in _totals(name, side).items()},
+        totals={
+            key: value for name, side in sides.items() for key, value in _totals(name, side, len(partials)).items()
+        },
         distributions=tuple(row for name, side in sides.items() for row in _distributions(name, side)),
         attribution=dict(attribution.figures([part.attributed for part in partials])),
     )
@@ -428,14 +436,15 @@ def _added_up(sides: Sequence[Side]) -> list[OpRow]:
 
 
 def _sum(one: OpRow, other: OpRow) -> OpRow:
-    def plus(a: float | None, b: float | None) -> float | None:
-        return a + b if a is not None and b is not None else a if b is None else b
+    """Both rows as one.  What a host does not tell is unknown of both: the sum would be too small for their time."""
 
-    tensor = None if one.tensor_ps is None or other.tensor_ps is None else one.tensor_ps + other.tensor_ps
+    def plus(mine: T | None, its: T | None) -> T | None:
+        return None if mine is None or its is None else mine + its
+
     return OpRow(
         one.name, one.type, one.calls + other.calls, one.total_ps + other.total_ps, one.self_ps + other.self_ps,
-        plus(one.flops, other.flops), plus(one.bytes, other.bytes), tensor, one.kernel_ps + other.kernel_ps,
-        None if one.eager_ps is None or other.eager_ps is None else one.eager_ps + other.eager_ps,
+        plus(one.flops, other.flops), plus(one.bytes, other.bytes), plus(one.tensor_ps, other.tensor_ps),
+        one.kernel_ps + other.kernel_ps, plus(one.eager_ps, other.eager_ps),
     )  # fmt: skip
 
 
@@ -514,9 +523,11 @@ def _bound_by(row: OpRow, peaks: Peaks) -> str | None:
     return None if not compute and not memory else "compute" if compute >= memory else "memory"
 
 
-def _totals(where: str, side: Side) -> dict[str, Cell]:
+def _totals(where: str, side: Side, hosts: int) -> dict[str, Cell]:
+    # What one host left out another may have, in its list or left out as well.
+    ops = None if side.left_out and hosts > 1 else len(side.ops) + side.left_out
     return {
-        f"{where}_ops": len(side.ops) + side.left_out,
+        f"{where}_ops": ops,
         f"{where}_self_us": round_us(_self_ps(side)),
         f"{where}_idle_us": round_us(side.idle_ps),
     }

@@ -13,6 +13,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.attribution import attribute, instruction_names, names_of
 from stepscope.analysis.columns import on_threads
+from stepscope.analysis.eager import eager_ops
 from stepscope.analysis.grouping import forest, spread_labels
 from stepscope.analysis.op_names import op_name
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
@@ -51,7 +52,7 @@ class OpWork:
 def host_work(trace: HostTrace) -> OpWork:
     """The ops on the host's threads; where there are none, what comes closest to them."""
     threads = on_threads(trace)
-    chosen, stand_in = _host_events(trace.events.kind, threads)
+    chosen, stand_in = _host_events(trace, threads)
     # A wait inside a wait is the same wait, seen by the function that implements the op.
     kind, parent = trace.events.kind, forest(trace).parent
     waits = np.flatnonzero(chosen & (kind == K.INPUT_WAIT))
@@ -63,12 +64,15 @@ def host_work(trace: HostTrace) -> OpWork:
     return OpWork(rows, trace.events.duration_ps[rows], op, _own_times(trace, chosen)[rows], ops, stand_in)
 
 
-def _host_events(kind: U8, threads: Mask) -> tuple[Mask, EventKind | None]:
+def _host_events(trace: HostTrace, threads: Mask) -> tuple[Mask, EventKind | None]:
     """Which events stand for ops, and their kind if that is not the ops' own."""
+    kind = trace.events.kind
     for kinds in (_HOST_KINDS, *((stand_in,) for stand_in in _STAND_INS)):
         wanted = np.zeros(256, np.bool_)
         wanted[[int(k) for k in kinds]] = True
         chosen = wanted[kind] & threads
+        if kinds is _HOST_KINDS:
+            chosen[eager_ops(trace)] = True
         if chosen.any():
             return chosen, None if kinds is _HOST_KINDS else kinds[0]
     return np.zeros(len(kind), np.bool_), None

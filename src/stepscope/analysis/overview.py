@@ -67,7 +67,7 @@ TOP_OP_FIELDS: tuple[Field, ...] = (
 )
 ENVIRONMENT_FIELDS: tuple[Field, ...] = (
     Field("host_count", "count", "hosts whose traces are in the session", "int"),
-    Field("device_type", "text", "model of the devices; CPU if none took part", "str"),
+    Field("device_type", "text", "model of the devices, each once; CPU if none took part", "str"),
     Field("device_count", "count", "devices that the profiler saw, over all hosts", "int"),
     Field("devices_used", "count", "devices that ran a kernel or an op during the capture, over all hosts", "int"),
     Field(
@@ -112,6 +112,7 @@ class OverviewReport(Report):
     """The overview of a session; see the FIELDS tables of this module for the meaning of its parts."""
 
     TOOL: ClassVar[str] = "overview"
+    MAIN_LIST: ClassVar[str] = "top_ops"
 
     step_time_ms: dict[str, Cell]
     steps_source: str
@@ -395,7 +396,8 @@ class _Session:
         counted, between = complete or slowest, between_shares(taking)
         on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
         has_device = on_device.total_calls > 0
-        first = min(max((part.facts.warm_up for part in partials), default=0), max(len(counted) - 1, 0))
+        warm_ups = [part.facts.warm_up for part in partials if part.steps.host in aligned.hosts]
+        first = min(max(warm_ups, default=0), max(len(counted) - 1, 0))
         return cls(
             hosts=hosts,
             aligned=aligned,
@@ -521,7 +523,7 @@ def _environment(parts: Sequence[EnvironmentOfHost]) -> dict[str, Cell]:
     with_device = [part for part in parts if part.device_count]
     return {
         "host_count": len(parts),
-        "device_type": (with_device or list(parts))[0].device_type,
+        "device_type": ", ".join(dict.fromkeys(part.device_type for part in with_device or parts)),
         "device_count": sum(part.device_count for part in parts),
         "devices_used": sum(part.devices_used for part in parts),
         "framework": next((part.framework for part in parts if part.framework), None),

@@ -28,6 +28,12 @@ _RULES: tuple[tuple[str, str], ...] = (
         "{op} waits for the tf.data service: profile its workers, or start more of them",
     ),
     (
+        r"MapAndBatch of a ParallelMap",
+        "the function of the .map() before .batch() in {op} is slow although it runs in parallel: batch first "
+        "and let fn work on whole batches, avoid tf.py_function, .cache() what does not change, and "
+        ".prefetch(tf.data.AUTOTUNE) at the end",
+    ),
+    (
         r"MapAndBatch",
         "the function of the .map() before .batch() in {op} is slow: give it .map(fn, "
         "num_parallel_calls=tf.data.AUTOTUNE), batch first and let fn work on whole batches, .cache() what "
@@ -111,5 +117,8 @@ def suggestion(iterator: str, dataset_op: str, on_device: bool) -> str:
     """
     if on_device:
         return _FETCHING
-    text = next((text for pattern, text in _COMPILED if pattern.match(iterator)), _OTHER)
+    # TensorFlow fuses a map and the batch after it; only the name of the fused op tells how the map ran.
+    fused = iterator.startswith("MapAndBatch") and "ParallelMap" in dataset_op
+    kind = "MapAndBatch of a ParallelMap" if fused else iterator
+    text = next((text for pattern, text in _COMPILED if pattern.match(kind)), _OTHER)
     return text.format(op=f"{iterator} ({dataset_op})" if dataset_op else iterator)

@@ -41,6 +41,7 @@ from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent,
 
 ALL = "all"
 ALIKE_PERCENT = 3.0  # workers that differ by less take about the same time
+NOTHING_PERCENT = 0.05  # is written as 0.0 %
 
 _STEP = Field("step", "number", "the step's number: the program's own if it gave one, else counted from 0", "int")
 _HOST = Field("host", "text", "the host", "str")
@@ -286,6 +287,9 @@ def _findings(steps: Sequence[Sequence[HostStep]]) -> Iterable[str]:
     if not late:
         if steps:
             yield "one worker took part, so there is nothing to compare"
+        return
+    if _share(late) < NOTHING_PERCENT:
+        yield "the workers are equally fast"
         return
     if _share(late) < ALIKE_PERCENT:
         yield f"the workers are about equally fast: the slowest is {_share(late):.1f} % of a step behind the others"

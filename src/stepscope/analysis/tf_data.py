@@ -167,6 +167,7 @@ class TfDataReport(Report):
     """
 
     TOOL: ClassVar[str] = "tf-data"
+    MAIN_LIST: ClassVar[str] = "pipelines"
 
     pipelines: tuple[dict[str, Cell], ...]
     bottleneck: dict[str, Cell] | None

@@ -90,11 +90,12 @@ def add_tables(tables: Sequence[OpTable]) -> OpTable:
         for category, (self_ps, calls) in table.types.items():
             before = types.get(category, (0, 0))
             types[category] = (before[0] + self_ps, before[1] + calls)
-    known = [table.eager_self_ps for table in tables if table.eager_self_ps is not None]
+    eager = [table.eager_self_ps for table in tables if table.total_self_ps]
+    known = [time for time in eager if time is not None]
     return OpTable(
         ops=ops,
         types=types,
         total_self_ps=sum(table.total_self_ps for table in tables),
         total_calls=sum(table.total_calls for table in tables),
-        eager_self_ps=sum(known) if known else None,
+        eager_self_ps=sum(known) if known and len(known) == len(eager) else None,
     )

@@ -13,12 +13,23 @@ from typing import Any
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.columns import inside, inside_another, named, of_kinds, on_threads, rows_of, type_names
-from stepscope.analysis.grouping import forest, is_device_work
-from stepscope.analysis.spans import Spans, outermost
+from stepscope.analysis.columns import (
+    inside,
+    inside_another,
+    named,
+    observed,
+    of_kinds,
+    on_threads,
+    rows_of,
+    type_names,
+)
+from stepscope.analysis.eager import EAGER_OP, eager_ops
+from stepscope.analysis.grouping import enclosing, forest, is_device_work
+from stepscope.analysis.hlo import programs
+from stepscope.analysis.spans import Spans
 from stepscope.analysis.stepping import HostSteps, whole_steps
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, last_below
 
 K = EventKind
 
@@ -28,6 +39,7 @@ _RECORDED_OP_PS = 700_000  # what recording one op inside another makes the oute
 _MOST_OPS = 5
 _MOST_MODULES = 40
 _LEAST_TO_COMPARE = 4  # steps
+_LONG_EAGER_PS = 300_000_000  # what dispatching one op alone does not take
 
 # Ops that only move or set data.  XLA names a fusion by the opcodes in it.
 _MOVES_TORCH = re.compile(
@@ -55,6 +67,18 @@ _HEAVY = re.compile(
 # XLA on CPUs gives most products to libraries, which build a graph for each when it first runs.
 _PREPARED = re.compile(r"(?:ynn|onednn)_")
 _PLAIN_PRODUCT = re.compile(r"dot(?:\.|$)")
+# Ops by their names in JAX: those of a backward pass, and products.
+_OF_BACKWARD = re.compile(r"transpose\(jvp")
+_PRODUCTS = re.compile(r"dot_general|conv_general|ragged_dot|cholesky|triangular_solve|eigh|svd")
+# Ops that make a tensor of their result.  Under torch.no_grad, outside of an optimizer, they mostly update something.
+_MAKES_TORCH = re.compile(
+    r"aten::(?:mul|add|sub|rsub|div|true_divide|lerp|neg|where|clamp|pow|sqrt|exp|abs|addcmul|addcdiv)$"
+)
+_LONG_MAKE_PS = 300_000_000  # the tensor is large
+_FORWARD_IS_HEAVY = 0.3  # of the time of a forward pass are products and convolutions
+_RECOMPUTES, _EVALUATES = "CheckpointFunctionBackward", "autograd::engine::evaluate_function: "
+# Ops that call Python back: jax.pure_callback and its kin, tf.py_function and tf.numpy_function in a step.
+_CALLS_PYTHON = re.compile(r"(?:pure|io|debug)_callback(?:\.\d+)?$|.*:(?:Eager)?PyFunc(?:Stateless)?$")
 _GRADIENT = re.compile(r"(?:.*/)?gradient|.*(?:Backprop|_backward|Grad)\b")
 
 
@@ -85,13 +109,17 @@ class WorkFacts:
         steps: how many.
         compute_ps: time in which at least one thread or device computes.
         self_ps: self time of all ops, added up over threads.
-        moves_ps: that of ops that only move or set data; `moves` lists the largest.
+        moves_ps: that of ops that only move or set data, or without need make large tensors anew; `moves` lists the
+            largest.
+        eager_moves_ps: time of such ops that TensorFlow runs outside of any graph, between the steps too; the largest
+            are in `moves` as well.
         casts_ps: time in conversions to another type or device.
         taken_in_ps: self time in programs of their own that take in or convert an array, which are no moves.
         forward_ps, backward_ps: time of matrix products and convolutions forward and backward.
         disturbed_ps: by how much ops take longer than in the best quarter of the steps, on the critical path: what
             competes with them for the cores costs them that.
-        no_grad_ps: forward time outside automatic differentiation, where the trace tells; else None.
+        no_grad_ps: time of forward passes outside automatic differentiation, where the trace tells; else None.
+        unlearned_ps: that of forward passes inside it of which no backward pass follows.
         ops: outermost ops.
         short_ps: time of outermost ops shorter than SHORT_OP_PS that are dispatched one by one.
         short_in_programs_ps: the same of ops in compiled programs and graphs.
@@ -101,7 +129,10 @@ class WorkFacts:
             libraries prepare them when they first run, which they would not do again.
         backward_passes: how often backward work follows forward work.
         rows: the median number of rows that matrix products work on, None if not recorded.
+        callbacks_ps: time in which a compiled program or graph calls Python back; `callback` is the largest of them.
         modules: compiled programs with their ops, where ops name their program, longest first.
+        training: names of those with a backward pass, and `multiplying` of those with products; where the trace holds
+            the programs themselves.
     """
 
     steps: int
@@ -110,12 +141,14 @@ class WorkFacts:
     ops: int
     moves_ps: int = 0
     moves: list[OpShare] = field(default_factory=list)
+    eager_moves_ps: int = 0
     casts_ps: int = 0
     taken_in_ps: int = 0
     forward_ps: int = 0
     backward_ps: int = 0
     disturbed_ps: int = 0
     no_grad_ps: int | None = None
+    unlearned_ps: int = 0
     short_ps: int = 0
     short_in_programs_ps: int = 0
     start_ps: int = 0
@@ -123,7 +156,11 @@ class WorkFacts:
     first_runs_ps: int = 0
     backward_passes: int = 0
     rows: int | None = None
+    callbacks_ps: int = 0
+    callback: str = ""
     modules: list[OpShare] = field(default_factory=list)
+    training: list[str] = field(default_factory=list)
+    multiplying: list[str] = field(default_factory=list)
 
 
 def work_of(trace: HostTrace) -> WorkFacts:
@@ -165,21 +202,29 @@ def _sorts_of_work(
     taken_in = _taken_in(trace, ops)
     moves, heavy = sorts["moves"] & ~taken_in, sorts["heavy"]
     in_backward = inside(trace, ops, K.BACKWARD)
+    alone = _alone(trace, ops, own, heavy, in_backward)
+    moves |= alone.remade if alone else False
     backward = heavy & (sorts["gradient"] | in_backward)
     on_critical_path = min(found.compute_ps / max(found.self_ps, 1), 1.0)
+    eager = _eager_moves(trace)
     return {
         "moves_ps": int(own[moves].sum()),
-        "moves": _largest(trace, ops[moves], own[moves]),
+        "moves": _largest_of(_largest(trace, ops[moves], own[moves]), _eager_shares(trace, eager)),
+        "eager_moves_ps": int(trace.events.duration_ps[eager].sum()),
         "casts_ps": _outer_time(trace, ops[sorts["casts"]]),
         "taken_in_ps": int(own[taken_in].sum()),
         "forward_ps": int(own[heavy & ~backward].sum()),
         "backward_ps": int(own[backward].sum()),
         "disturbed_ps": int(_disturbed(trace, steps, ops, own) * on_critical_path),
-        "no_grad_ps": _no_grad(trace, ops, own, in_backward),
+        "no_grad_ps": alone.no_grad_ps if alone else None,
+        "unlearned_ps": alone.unlearned_ps if alone else 0,
         "first_runs_ps": int(_first_runs(trace, steps, ops, own) * on_critical_path),
         "modules": _modules(trace, ops, own),
+        "training": _modules_with(trace, ops, _OF_BACKWARD),
+        "multiplying": _modules_with(trace, ops, _PRODUCTS),
         **_batches(trace, steps, ops, sorts),
         **_starts(trace, outer),
+        **_callbacks(trace, ops, own),
     }
 
 
@@ -229,6 +274,30 @@ def is_move(name: str) -> bool:
     return bool(words) and words <= _XLA_MOVES
 
 
+def _eager_moves(trace: HostTrace) -> I64:
+    """Single ops that only move data, where that is more than their dispatch.  Variables are read and assigned in any
+    program."""
+    rows = eager_ops(trace)
+    rows = rows[trace.events.duration_ps[rows] >= _LONG_EAGER_PS]
+    start = trace.events.start_ps[rows]
+    rows = rows[observed(trace).touches(start, start + trace.events.duration_ps[rows])]
+    return rows[named(trace, trace.events.type[rows], _is_eager_move)]
+
+
+def _is_eager_move(name: str) -> bool:
+    found = EAGER_OP.match(name)
+    return found is not None and not found["op"].endswith("VariableOp") and is_move(f":{found['op']}")
+
+
+def _eager_shares(trace: HostTrace, rows: I64) -> list[OpShare]:
+    shares = _largest(trace, rows, trace.events.duration_ps[rows])
+    return [replace(share, name=share.name.partition(": ")[2]) for share in shares]
+
+
+def _largest_of(*lists: list[OpShare]) -> list[OpShare]:
+    return sorted((share for shares in lists for share in shares), key=lambda share: -share.self_ps)[:_MOST_OPS]
+
+
 def _self_ps(trace: HostTrace, ops: I64) -> I64:
     own = np.empty(len(trace.events), np.int64)
     counts = of_kinds(trace.events.kind, (K.OP,))
@@ -236,26 +305,18 @@ def _self_ps(trace: HostTrace, ops: I64) -> I64:
     return np.maximum(own[ops], 0)
 
 
-def _outer(trace: HostTrace, rows: I64) -> Mask:
-    """Events that lie in no other of them on their line; rows are in the order of the trace."""
-    start, line = trace.events.start_ps[rows], trace.events.line[rows].astype(np.int64)
-    shift = line * (int(trace.events.start_ps.max(initial=0)) * 2 + 1)
-    return outermost(start + shift, start + trace.events.duration_ps[rows] + shift) if len(rows) else rows > 0
-
-
 def _events_inside(trace: HostTrace, outer: I64) -> I64:
     """How many events of its line begin in each of some events of the trace."""
-    if not len(outer):
-        return outer
-    start, line = trace.events.start_ps, trace.events.line.astype(np.int64)
-    shift = line * (int(start.max(initial=0)) * 2 + 1)
-    ends = start[outer] + trace.events.duration_ps[outer] + shift[outer]
-    found: I64 = np.searchsorted(start + shift, ends) - outer - 1
-    return np.maximum(found, 0)
+    ends = trace.events.start_ps[outer] + trace.events.duration_ps[outer]
+    stop = trace.lines.event_end[trace.events.line[outer]]
+    return last_below(trace.events.start_ps, outer, stop, np.maximum(ends, trace.events.start_ps[outer] + 1)) - outer
 
 
 def _outer_time(trace: HostTrace, rows: I64) -> int:
-    return int(trace.events.duration_ps[rows[_outer(trace, rows)]].sum())
+    """Time of those of the events that lie in no other of them on their line."""
+    among = np.zeros(len(trace.events), np.bool_)
+    among[rows] = True
+    return int(trace.events.duration_ps[rows[enclosing(trace, among)[rows] == rows]].sum())
 
 
 def on_input_threads(trace: HostTrace, rows: I64) -> Mask:
@@ -325,24 +386,55 @@ def _by_text(trace: HostTrace, texts: I64, own: I64, most: int) -> list[OpShare]
     return [OpShare(trace.strings[unique[at]], int(calls[at]), int(total[at])) for at in order.tolist()]
 
 
-def _no_grad(trace: HostTrace, ops: I64, own: I64, inside_backward: Mask) -> int | None:
-    """Time of forward ops that autograd did not number: those under `torch.no_grad`."""
+@dataclass(frozen=True)
+class _Alone:
+    """Forward work that no backward pass belongs to, as self time, and which ops make tensors anew instead."""
+
+    no_grad_ps: int
+    unlearned_ps: int
+    remade: Mask
+
+
+def _alone(trace: HostTrace, ops: I64, own: I64, heavy: Mask, in_backward: Mask) -> _Alone | None:
+    """Ops that autograd did not number, which is so under `torch.no_grad`, and those whose number no backward pass has.
+    None where the trace holds no such numbers.
+
+    Only products and convolutions make a forward pass of them.  Others update averages, count hits and the like.
+    """
     if not trace.has_stat(stat_names.SEQUENCE_NUMBER):
         return None
-    numbered = trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=ops) >= 0
-    free = ~numbered & ~inside_backward & ~_inside_numbered(trace, ops) & ~inside(trace, ops, K.ANNOTATION)
-    return int(own[free].sum())
+    number = _numbers(trace, ops)
+    learned = np.unique(trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=rows_of(trace, K.BACKWARD)))
+    free = (number < 0) & ~in_backward & ~inside(trace, ops, K.ANNOTATION)
+    unlearned = (number >= 0) & ~in_backward & ~np.isin(number, learned)
+    computes = _is_forward(own, free, heavy)
+    makes = named(trace, trace.events.type[ops], _MAKES_TORCH.match) & (own >= _LONG_MAKE_PS)
+    return _Alone(
+        no_grad_ps=int(own[free].sum()) if computes and not _recomputes(trace) else 0,
+        unlearned_ps=int(own[unlearned].sum()) if len(learned) and _is_forward(own, unlearned, heavy) else 0,
+        remade=free & makes & (not computes),
+    )
 
 
-def _inside_numbered(trace: HostTrace, ops: I64) -> Mask:
-    """Ops that are a part of an op which autograd numbered."""
+def _is_forward(own: I64, chosen: Mask, heavy: Mask) -> bool:
+    return bool(own[chosen & heavy].sum() >= _FORWARD_IS_HEAVY * max(own[chosen].sum(), 1))
+
+
+def _recomputes(trace: HostTrace) -> bool:
+    """Whether activations are recomputed: then the first forward pass is one without gradients."""
+    return any(trace.strings.find(f"{prefix}{_RECOMPUTES}") > 0 for prefix in ("", _EVALUATES))
+
+
+def _numbers(trace: HostTrace, ops: I64) -> I64:
+    """The number that autograd gave to each op, or to the op around it; -1 without one."""
     parent = forest(trace).parent
     sequence = trace.stat_ints(stat_names.SEQUENCE_NUMBER)
-    found, above = np.zeros(len(ops), np.bool_), parent[ops]
-    while (going := (above >= 0) & ~found).any():
-        found |= going & (sequence[np.maximum(above, 0)] >= 0)
-        above = np.where(going & ~found, parent[np.maximum(above, 0)], -1)
-    return found
+    number, above = sequence[ops], parent[ops]
+    while (going := (above >= 0) & (number < 0)).any():
+        at = np.maximum(above, 0)
+        number = np.where(going, sequence[at], number)
+        above = np.where(going & (number < 0), parent[at], -1)
+    return number
 
 
 def _passes(trace: HostTrace, steps: HostSteps, heavy: I64, backward: Mask) -> int:
@@ -375,9 +467,26 @@ def _taken_in(trace: HostTrace, ops: I64) -> Mask:
     return found
 
 
+def _callbacks(trace: HostTrace, ops: I64, own: I64) -> dict[str, Any]:
+    called = named(trace, trace.events.type[ops], _CALLS_PYTHON.match)
+    largest = _largest(trace, ops[called], own[called])
+    return {"callbacks_ps": int(own[called].sum()), "callback": largest[0].name if largest else ""}
+
+
 def _modules(trace: HostTrace, ops: I64, own: I64) -> list[OpShare]:
     if not trace.has_stat(stat_names.HLO_MODULE):
         return []
     module = trace.stat_strings(stat_names.HLO_MODULE, rows=ops)
     named = module > 0
     return _by_text(trace, module[named], own[named], _MOST_MODULES)
+
+
+def _modules_with(trace: HostTrace, ops: I64, pattern: re.Pattern[str]) -> list[str]:
+    """The compiled programs in which some op has such a name."""
+    known = programs(trace)
+    if not known or not trace.has_stat(stat_names.HLO_MODULE):
+        return []
+    modules, first = np.unique(trace.stat_strings(stat_names.HLO_MODULE, rows=ops), return_index=True)
+    numbers = trace.stat_ints(stat_names.PROGRAM_ID, rows=ops[first]).tolist()
+    named = [(trace.strings[module], number) for module, number in zip(modules.tolist(), numbers, strict=True)]
+    return [name for name, number in named if any(map(pattern.search, known.framework_ops(number, name)))]

@@ -71,10 +71,14 @@ class Conductor:
         self.wait()
         return tuple(self._paths)
 
-    def wait(self) -> None:
-        """Waits until the profiles of all captures that have ended are written, or are known not to be."""
+    def wait(self, seconds: float | None = None) -> None:
+        """Waits until the profiles of all captures that have ended are written, or are known not to be.
+
+        Args:
+            seconds: how long for each at most; None waits for as long as it takes.
+        """
         for thread in self._writing:
-            thread.join()
+            thread.join(seconds)
 
     def begin(self) -> None:
         """Step `number` begins, unless it has begun already."""

@@ -33,6 +33,7 @@ from stepscope.capture.tracers.base import Artifact
 from stepscope.errors import CaptureError, InputError
 
 PARTIAL = "xplane.pb.partial"
+_CHOOSE = "choose a logdir that can be written"
 
 _last_second = 0
 
@@ -73,7 +74,7 @@ def make_run_folder(logdir: str | os.PathLike[str]) -> Path:
             hint="capture to a local folder and copy its plugins/profile folder there",
         )
     folder = Path(place, "plugins", "profile", run_name()).absolute()
-    with _translated(folder):
+    with _translated(folder, _CHOOSE):
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     return folder
@@ -133,8 +134,8 @@ def require_writable(logdir: str | os.PathLike[str]) -> None:
     if "://" in place:
         return
     folder = Path(place).absolute()
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
     with _translated(folder):
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
         tempfile.TemporaryFile(dir=existing).close()
 
 
@@ -160,7 +161,7 @@ def _claim(folder: Path, wanted: str) -> str:
 
 
 @contextmanager
-def _translated(folder: Path) -> Iterator[None]:
+def _translated(folder: Path, hint: str = f"training goes on without a capture; {_CHOOSE}") -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -168,7 +169,7 @@ def _translated(folder: Path) -> Iterator[None]:
             f"nothing can be written here: {error.strerror or error}",
             code="logdir",
             path=folder,
-            hint="training goes on without a capture; choose a logdir that can be written",
+            hint=hint,
         ) from error
 
 

@@ -32,10 +32,12 @@ class Capture:
 
     Attributes:
         name: of the framework, `host` for none.
+        needs_framework: True if a framework's profiler takes part.
         path: the profile, once it is written, if it is on this machine; url: if it is on another.
         is_written: True once the files are stored.
         released: set when the framework's profiler has stopped.
         ended_early: why the capture ended itself; empty if it did not.
+        yields: True if it gives way to any other capture, and is forgotten then; gave_way: it has.
         finished: set when the files are written, or are known not to be.
     """
 
@@ -43,10 +45,12 @@ class Capture:
         self.name = entry.name
         self.target = target
         self.options = options
+        self.needs_framework = entry.needs_framework
         self.path: Path | None = None
         self.url: str | None = None
         self.is_written = False
         self.ended_early = ""
+        self.yields = self.gave_way = False
         self.released = threading.Event()
         self.finished = threading.Event()
         self._clock = time.perf_counter_ns
@@ -242,6 +246,12 @@ class Capture:
                 self._recording.close()
             except Exception as error:
                 report.report(error, "cleaning up")
+
+    def cut_short(self, by: str) -> None:
+        """The program ends this moment: flushes what Stepscope's own tracers have, for the framework's takes time."""
+        self._flush()
+        assert self._spool is not None
+        self._spool.cut(by)
 
     def leave_partial(self) -> None:
         """Lets go of what was recorded and leaves what was flushed where it is."""

@@ -9,13 +9,14 @@ import atexit
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType, TracebackType
 
-from stepscope.capture import aside, files, ranges, report, tracers
+from stepscope.capture import aside, files, hard_end, ranges, report, tracers
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import Capture
 from stepscope.capture.tracers.base import Artifact, Collected, Recording
@@ -23,9 +24,13 @@ from stepscope.errors import CaptureError, StepscopeError
 
 LogDir = str | os.PathLike[str]
 
+ALREADY_RUNNING = "already-running"  # the code of the error of a second start
+
 _PATIENCE_S = 0.1  # what a start waits for the profiler of the capture before it
 _HAND_OVER_S = 5.0  # what the program's end waits for a recording that somebody takes in memory
 _SIGTERM_PATIENCE_S = 20.0  # launchers kill a job 30 s after they asked it to end
+_HARD_END_PATIENCE_S = 15.0  # what `os._exit` waits for files that are being written
+_LOCK_PATIENCE_S = 1.0
 _CONVERSION_PATIENCE_S = 15.0  # of those 20; what is not converted by then is kept as the framework wrote it
 
 _session: Capture | None = None
@@ -193,12 +198,14 @@ def _begin(logdir: LogDir | None, options: object) -> Capture | None:
     _failed_start = None
     try:
         with report.Wall("starting the capture", chosen.strict), _lock:
+            _give_way()
             _refuse_second()
             report.forget()
             _session = _started(logdir, chosen.in_range())
             _ended_early = None
             atexit.register(_at_exit)
             _listen_to_sigterm()
+            hard_end.listen(before_hard_end)
             return _session
     finally:
         if _session is None:
@@ -206,11 +213,17 @@ def _begin(logdir: LogDir | None, options: object) -> Capture | None:
     return None
 
 
+def _give_way() -> None:
+    if _session is not None and _session.yields:
+        _session.gave_way = True
+        _end(_session, save=False, wait=True, strict=False)
+
+
 def _refuse_second() -> None:
     if _session is not None:
         raise CaptureError(
             "a capture is already running",
-            code="already-running",
+            code=ALREADY_RUNNING,
             path=_session.target and _session.target.folder,
             kept="the running capture",
             hint="call stop() before the next start()",
@@ -384,6 +397,38 @@ def _save_and_end() -> None:
             capture.finished.wait(_SIGTERM_PATIENCE_S)
     finally:
         os.kill(os.getpid(), signal.SIGTERM)  # the job ends as if nobody had listened
+
+
+def before_hard_end(how: str) -> None:
+    """Saves what can be saved in a moment before the process ends without Python's own end.
+
+    What is being written is waited for, though not for ever.  A capture that runs is ended where Stepscope's own
+    tracers record alone; a framework's profiler may wait for a device, and that may be why the program ends like this.
+    """
+    if _main_is_inside and threading.current_thread() is threading.main_thread():
+        return  # in a signal handler: what it would wait for goes on only after it
+    aside.hurry(_CONVERSION_PATIENCE_S)
+    capture = _session
+    if capture is not None and _lock.acquire(timeout=_LOCK_PATIENCE_S):
+        try:
+            _cut(capture, how)
+        finally:
+            _lock.release()
+    until = time.monotonic() + _HARD_END_PATIENCE_S
+    for exporting in list(_exporting):
+        exporting.finished.wait(max(0.0, until - time.monotonic()))
+
+
+def can_end_at_once() -> bool:
+    """True unless a framework's profiler runs, whose end may wait for a device."""
+    return _session is None or not _session.needs_framework
+
+
+def _cut(capture: Capture, how: str) -> None:
+    if capture.needs_framework:
+        capture.cut_short(how)
+    else:
+        _end(capture, save=True, wait=True, strict=False)
 
 
 def _forget_parent() -> None:

@@ -43,6 +43,10 @@ class Spool:
         """Adds a sentence for whoever reads the profile, at its end."""
         self._tail.append(layout.note(text))
 
+    def cut(self, by: str) -> None:
+        """Tells at once what ends the program during the capture."""
+        self._append(layout.cut(by))
+
     def facts(self, plane: str, stats: dict[str, layout.StatValue]) -> None:
         """Adds stats of a plane, at the end."""
         self._tail.append(layout.facts(plane, stats))

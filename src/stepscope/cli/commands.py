@@ -16,7 +16,7 @@ import typer
 
 from stepscope.analysis.registry import TOOLS, Tool
 from stepscope.cli.late import Register, group_of
-from stepscope.cli.show import OutputFormat, show_report, show_summary, working
+from stepscope.cli.show import OutputFormat, show_report, show_summary, stdout_if_dash, working
 from stepscope.errors import CaptureError, OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -34,9 +34,12 @@ RunName = Annotated[str | None, typer.Option("--run", help="The session to look 
 HostName = Annotated[str | None, typer.Option("--host", help="The host to look at; all hosts if not given.")]
 Steps = Annotated[str | None, typer.Option("--steps", help="The steps to look at, such as 3-9; all if not given.")]
 Format = Annotated[
-    OutputFormat, typer.Option("--format", help="How to write the result; all but table hold every row.")
+    OutputFormat, typer.Option("--format", help="How to write the result; json, csv and parquet hold every row.")
 ]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; stdout if not given.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", callback=stdout_if_dash, help="The file to write; stdout if not given or -."),
+]
 Sort = Annotated[
     str | None,
     typer.Option("--sort", help="Sort by this column, named as in --format csv; --sort=-COLUMN for the largest first."),

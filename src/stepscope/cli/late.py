@@ -54,6 +54,14 @@ def _is_place(word: str) -> bool:
     return not word.startswith("-") and ("/" in word or os.sep in word or Path(word).exists())
 
 
+def _asking_for_help(ctx: Any, words: list[str]) -> list[str]:
+    """What `help COMMAND` means; `help` alone shows the help at once, as many expect of it."""
+    if words:
+        return [words[0], "--help"]
+    typer.echo(ctx.get_help())
+    raise typer.Exit
+
+
 def group_of(registers: Mapping[str, Register], panels: Mapping[str, str]) -> type[TyperGroup]:
     """The class of a group that has these commands; see LateCommands."""
 
@@ -63,6 +71,8 @@ def group_of(registers: Mapping[str, Register], panels: Mapping[str, str]) -> ty
             self.commands = cast(Any, LateCommands(registers, panels))  # which is only read
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            if args and args[0] == "help":
+                return super().resolve_command(ctx, _asking_for_help(ctx, args[1:]))
             if args and args[0] not in self.commands and _is_place(args[0]):
                 ctx.fail(f"{args[0]!r} is no command. To see what the profile tells: stepscope summary {args[0]}")
             return super().resolve_command(ctx, args)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
-from typing import Annotated
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stepscope.errors import InputError
 
+if TYPE_CHECKING:
+    from stepscope.web.site import Site
+
+_CAPTURE_PATIENCE_S = 30.0  # for workers to hand over what they recorded
 _FIRST_OPEN_PORT = 1024  # those below are the administrator's on most systems
 
 
@@ -63,10 +71,34 @@ def serve(
     bound = serving.bound_socket(host, port)
     _tell_of_other_port(port, bound.getsockname()[1])
     address = serving.address_of(bound)
-    typer.echo(f"{logdir} is shown at {address}   (Ctrl-C ends)")
-    if browser:
-        serving.open_browser(address)
-    serving.Server(Site(options), bound).run()
+    site = Site(options)
+    with _ended_by_ctrl_c(site):
+        typer.echo(f"{logdir} is shown at {address}   (Ctrl-C ends)")
+        if browser:
+            serving.open_browser(address)
+        serving.Server(site, bound).run()
+
+
+@contextmanager
+def _ended_by_ctrl_c(site: Site) -> Iterator[None]:
+    """Ctrl-C ends the process at once: Python's own end, and the server's, would wait for threads that load a profile
+    or compile, for which nobody waits any more.  A capture that runs is waited for, until the second Ctrl-C."""
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        site.captures.close()
+        if site.captures.is_running:
+            typer.echo("stepscope: a capture is being ended and saved; Ctrl-C again does not wait for it", err=True)
+            site.captures.wait(_CAPTURE_PATIENCE_S)
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+        os._exit(0)
+
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _tell_of_other_port(asked: int | None, got: int) -> None:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
 import gc
 import os
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
-from stepscope.capture import ProfilerOptions, files
-from stepscope.capture.auto.autostart import Armed, arm, disarm, tell_user
+from stepscope.capture import ProfilerOptions, hard_end
+from stepscope.capture.auto.autostart import Armed, arm, can_write, disarm, tell_user
+from stepscope.capture.auto.ledger import Entry
 from stepscope.capture.auto.run import Program, end_process
 from stepscope.capture.auto.settings import Settings
 from stepscope.cli import screen
 from stepscope.cli.levels import level
-from stepscope.errors import CaptureError, UsageError
+from stepscope.errors import UsageError, counted
 
 _RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK")
+_MOST_NAMED = 8
 
 
 def register(app: typer.Typer) -> None:
@@ -29,6 +35,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
+    context: typer.Context,
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="The script to run, or with -m the module.")],
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[ARGS]...", help="What the script is given.")
@@ -55,7 +62,8 @@ def run(
     tracebacks are its own; what Stepscope says goes to stderr.
     """
     if script.startswith("-"):
-        raise UsageError(f"there is no option {script}", hint="options of the script follow its name")
+        likely = _likely_option(script, context)
+        raise UsageError(f"there is no option {script}", hint=f"{likely}options of the script follow its name")
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
     screen.give_back()
     options = ProfilerOptions(host_tracer_level, python_tracer_level, device_tracer_level)
@@ -64,33 +72,50 @@ def run(
 
 
 def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
-    armed = arm(settings, lambda line: None) if _can_write(settings.logdir) else None
+    armed = arm(settings, lambda line: None) if can_write(settings.logdir) else None
     if armed is None:
         end_process(program.run())
+    tell = functools.partial(_tell_of_hard_end, armed, settings, quiet)
+    hard_end.listen(tell)
     armed.watcher.watch_from_here(at_once=True)
     status = program.run(armed.watcher.finish)
+    children = armed.ledger.entries()
+    armed.watcher.remove_window()
+    hard_end.forget(tell)
     disarm()
     if not quiet:
-        _tell_outcome(armed, settings)
+        _tell_outcome(armed, settings, children)
     end_process(status)
 
 
-def _can_write(logdir: str) -> bool:
-    """False, once it is told, if no capture could be saved: better known before the training than after it."""
-    try:
-        files.require_writable(logdir)
-    except CaptureError as error:
-        tell_user(str(error))
-        return False
-    return True
+def _tell_of_hard_end(armed: Armed, settings: Settings, quiet: bool, how: str) -> None:
+    """One line before the process ends without Python's end: there is no time for a summary.  A forked child, which
+    inherits this, is silent."""
+    if quiet or os.getpid() != armed.pid:
+        return
+    if armed.watcher.paths:
+        tell_user(f"{armed.watcher.outcome}: {armed.watcher.paths[-1]}; more: stepscope summary {settings.logdir}")
+    else:
+        why = f"the program ended itself by {how} before a capture was complete"
+        tell_user(f"{why}; what is left: stepscope doctor {settings.logdir}")
+
+
+def _likely_option(word: str, context: typer.Context) -> str:
+    """`did you mean --steps?; ` for `--step`; empty if nothing is like it."""
+    known = [option for each in context.command.params for option in each.opts]
+    near = difflib.get_close_matches(word.partition("=")[0], known, n=1)
+    return f"did you mean {near[0]}?; " if near else ""
 
 
 def _is_first_rank() -> bool:
     return all(os.environ.get(name, "0") in ("", "0") for name in _RANKS)
 
 
-def _tell_outcome(armed: Armed, settings: Settings) -> None:
+def _tell_outcome(armed: Armed, settings: Settings, children: Sequence[Entry]) -> None:
     watcher = armed.watcher
+    if children and not watcher.has_steps:  # a launcher: its ranks do the work
+        _tell_of_children(children, settings)
+        return
     if watcher.outcome:  # empty where the program ended before there was anything to watch
         tell_user(watcher.outcome)
     if watcher.paths:
@@ -98,9 +123,34 @@ def _tell_outcome(armed: Armed, settings: Settings) -> None:
         tell_user(f"the profile is {watcher.paths[-1]}; more: stepscope overview {settings.logdir}")
 
 
+def _tell_of_children(children: Sequence[Entry], settings: Settings) -> None:
+    """What the processes captured that the program started, each outcome once, and their session as a whole."""
+    for outcome, count in Counter(entry.outcome for entry in children).items():
+        tell_user(f"{outcome} (in {_processes(count)} that the program started)")
+    profiles = [entry.profile for entry in children if entry.profile is not None]
+    if not profiles:
+        return
+    session = profiles[-1].parent
+    _show_summary(session)
+    told = f"{_processes(len(profiles))} wrote {'a profile' if len(profiles) == 1 else 'profiles'}: {_named(profiles)}"
+    others = len({path.parent for path in profiles}) - 1
+    more = f", the last of {counted(others + 1, 'session')}" if others else ""
+    tell_user(f"{told}; the session is {session}{more}; more: stepscope overview {settings.logdir}")
+
+
+def _processes(count: int) -> str:
+    return "1 process" if count == 1 else f"{count:,} processes"
+
+
+def _named(profiles: Sequence[Path]) -> str:
+    names = sorted(path.name.removesuffix(".xplane.pb") for path in profiles)
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
+
+
 def _show_summary(path: Path) -> None:
     """The ten lines, made by another process: this one is still the program's, with its memory and its settings."""
     sys.stdout.flush()
     command = [sys.executable, "-m", "stepscope", "summary", str(path)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout, end="", file=sys.stderr, flush=True)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import codecs
 import io
+import logging
 import sys
 
 _HANDLER = "stepscope.plain-text"
 _ASCII = {"±": "+-", "\N{EN DASH}": "-", "…": "...", "·": ".", "█": "#", "▁": "_"} | dict.fromkeys("▂▃▄▅▆▇", "=")
 
+_STORES = ("gcsfs", "s3fs", "fsspec", "aiobotocore", "botocore")
+_NOWHERE = logging.NullHandler()
+
 _found: list[tuple[io.TextIOWrapper, str | None]] = []
 
 
 def adapt() -> None:
-    """Lets standard output and standard error take ASCII for what they cannot write."""
+    """Lets standard output and standard error take ASCII for what they cannot write, and keeps from the latter what
+    libraries of object stores log, tracebacks above all: we tell in one line what failed."""
+    for name in _STORES:
+        logging.getLogger(name).addHandler(_NOWHERE)
     codecs.register_error(_HANDLER, _in_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -23,6 +30,8 @@ def adapt() -> None:
 
 def give_back() -> None:
     """Makes the streams what they were: for a program of others, which is to run as if we were not there."""
+    for name in _STORES:
+        logging.getLogger(name).removeHandler(_NOWHERE)
     while _found:
         stream, errors = _found.pop()
         stream.reconfigure(errors=errors)

@@ -11,14 +11,18 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepscope.errors import counted
+from stepscope.kernels import waiting
 from stepscope.report import Report, clean
 from stepscope.report.export import EXPORTS, SHEETS, write_file
 from stepscope.report.sections import TABLE_ROWS
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import RenderableType
 
 PATIENCE_SECONDS = 1.0
+STDOUT = Path("-")  # as an --output
+_COMPILES = "compiling, as the first use of an installation does; it takes some ten seconds, once"
 WIDE = 200  # columns of a table that goes to a file or a pipe
 
 
@@ -31,6 +35,23 @@ class OutputFormat(StrEnum):
     PARQUET = "parquet"
     HTML = "html"
     MARKDOWN = "markdown"
+
+
+def size_text(nbytes: int) -> str:
+    """A file's size as a person reads it.
+
+    >>> size_text(812), size_text(81_234), size_text(17_900_000)
+    ('812 bytes', '81.2 kB', '17.9 MB')
+    """
+    if nbytes < 1000:
+        return counted(nbytes, "byte")
+    unit, divisor = ("kB", 1e3) if nbytes < 999_950 else ("MB", 1e6)
+    return f"{nbytes / divisor:,.1f} {unit}"
+
+
+def stdout_if_dash(output: Path | None) -> Path | None:
+    """The file of an --output; None, which is stdout, for a dash."""
+    return None if output == STDOUT else output
 
 
 def show_report(report: Report, form: OutputFormat, output: Path | None, top: int | None) -> None:
@@ -63,10 +84,15 @@ def _show_table(report: Report, output: Path | None, top: int | None) -> None:
     elif sys.stdout.isatty():
         Console().print(picture)
     else:
-        print(_wide(picture), end="")
+        print_wide(picture)
 
 
-def _wide(picture: Group) -> str:
+def print_wide(picture: RenderableType) -> None:
+    """Writes to a stdout that is no terminal, and so has no width."""
+    print(_wide(picture), end="")
+
+
+def _wide(picture: RenderableType) -> str:
     """As text of many columns: a pipe and a file have no width."""
     from rich.console import Console
 
@@ -93,9 +119,11 @@ def show_summary(report: Report, output: Path | None = None) -> None:
 
 @contextmanager
 def working() -> Iterator[Callable[[str], None]]:
-    """Shows on stderr what is going on once it takes longer than a second; nothing where stderr is no terminal."""
+    """Shows on stderr what is going on once it takes longer than a second; where stderr is no terminal, one line if the
+    first use of an installation compiles."""
     if not sys.stderr.isatty():
-        yield lambda _: None
+        with waiting.told_of(lambda: print(f"stepscope: {_COMPILES}", file=sys.stderr, flush=True)):
+            yield lambda _: None
         return
     from rich.console import Console
 
@@ -104,7 +132,8 @@ def working() -> Iterator[Callable[[str], None]]:
     timer.daemon = True
     timer.start()
     try:
-        yield lambda text: status.update(text)
+        with waiting.told_of(lambda: status.update(_COMPILES)):
+            yield lambda text: status.update(text)
     finally:
         timer.cancel()
         timer.join()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from stepscope.cli.show import working
+from stepscope.cli.show import STDOUT, size_text, working
+from stepscope.errors import UsageError
 
 
 class TraceFormat(StrEnum):
@@ -25,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 def trace(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A profile, a session folder, a logdir, or a parent.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write; with .gz it is compressed.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write; .gz compresses it, - is stdout.")],
     form: Annotated[TraceFormat, typer.Option("--format", help="What kind of file.")] = TraceFormat.PERFETTO,
     run: Annotated[str | None, typer.Option("--run", help="The session to take; the newest if not given.")] = None,
     host: Annotated[str | None, typer.Option("--host", help="The host to take; all hosts if not given.")] = None,
@@ -36,9 +38,14 @@ def trace(
     from stepscope.report.export import write_file
 
     check_folder(output)
+    if output == STDOUT and sys.stdout.isatty():
+        raise UsageError("a trace is not for a terminal", hint="give --output FILE, or send it into a pipe")
     with working() as progress:
         profile = load_profile(path, run, host, progress)
         traces = (profile.trace(name) for name in profile.hosts)
         written = pieces(traces, form.value, len(profile.hosts))
-        write_file(output, compressed(written) if output.suffix == ".gz" else written)
-    typer.echo(f"{output} ({output.stat().st_size / 1e6:,.1f} MB)", err=True)
+        if output == STDOUT:
+            size = sum(map(sys.stdout.buffer.write, written))
+        else:
+            size = write_file(output, compressed(written) if output.suffix == ".gz" else written)
+    typer.echo(f"{'stdout' if output == STDOUT else output} ({size_text(size)})", err=True)

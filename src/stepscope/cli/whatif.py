@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stepscope.cli.show import OutputFormat, show_report, working
+from stepscope.cli.show import OutputFormat, show_report, stdout_if_dash, working
 
 
 def register(app: typer.Typer) -> None:
@@ -30,7 +30,8 @@ def whatif(
     host: Annotated[str | None, typer.Option("--host", help="The host to look at; all hosts if not given.")] = None,
     form: Annotated[OutputFormat, typer.Option("--format", help="How to write the result.")] = OutputFormat.TABLE,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file to write; stdout if not given.")
+        Path | None,
+        typer.Option("--output", "-o", callback=stdout_if_dash, help="The file to write; stdout if not given or -."),
     ] = None,
 ) -> None:
     """The step time if a part of the step were removed or faster, and why."""

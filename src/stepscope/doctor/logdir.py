@@ -13,6 +13,7 @@ from stepscope.errors import InputError, Problem, StepscopeError
 from stepscope.formats.session import Session, find_sessions
 from stepscope.report import Cell
 
+_FLUSHED = "spool"  # the format of what a capture writes while it runs
 MOST_SESSIONS = 20  # looked into, newest first
 
 
@@ -48,7 +49,7 @@ def _examine_session(session: Session, progress: Callable[[str], None] | None) -
         checks.append(Check(session.run, "problem", f"{where}: {error.problem.reason}", error.problem.hint or ""))
     else:
         assert isinstance(report, OverviewReport)
-        checks += _examine_overview(session.run, report)
+        checks += _examine_overview(session.run, report, with_missing=not _is_left_behind(session))
         count = report.step_time_ms["count"]
         steps, source = (count if isinstance(count, int) else None), report.steps_source
     states = {check.state for check in checks}
@@ -91,6 +92,8 @@ def _place(session: Session) -> Check:
 def _empty_pages(session: Session, progress: Callable[[str], None] | None) -> list[Check]:
     """The pages of the newest session on which there is nothing, and why."""
     checks: list[Check] = []
+    if _is_left_behind(session):  # what is empty is so since the capture did not end, and that is told with the session
+        return checks
     try:
         profile = _loaded(session, progress)
     except InputError:  # told with the session
@@ -108,14 +111,20 @@ def _empty_pages(session: Session, progress: Callable[[str], None] | None) -> li
     return checks
 
 
+def _is_left_behind(session: Session) -> bool:
+    """True if there is nothing but what captures that did not end have flushed."""
+    return all(file.format.name == _FLUSHED for file in session.files)
+
+
 def _reason(missing: str) -> tuple[str, str]:
     """Why a page is empty, and what to do: tools say both in one sentence, with a colon between."""
     why, _, remedy = missing.partition(": ")
     return f"empty: {why}", remedy
 
 
-def _examine_overview(run: str, report: OverviewReport) -> list[Check]:
+def _examine_overview(run: str, report: OverviewReport, with_missing: bool) -> list[Check]:
     state = "problem" if report.partial else "note"
     checks = [Check(run, state, warning) for warning in report.warnings]
-    checks += [Check(run, "note", f"not recorded: {item.what}", item.remedy) for item in report.missing]
+    if with_missing:
+        checks += [Check(run, "note", f"not recorded: {item.what}", item.remedy) for item in report.missing]
     return checks or [Check(run, "ok", report.verdict.sentence)]

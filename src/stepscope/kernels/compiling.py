@@ -6,8 +6,11 @@ from functools import partial
 from typing import Any
 
 from numba import njit
+from numba.core import event
 from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
+
+from stepscope.kernels import waiting
 
 
 def compiled(function: Any = None, *, allocates: bool = False, **options: Any) -> Any:
@@ -29,6 +32,19 @@ def compiled(function: Any = None, *, allocates: bool = False, **options: Any) -
     kernel = njit(nogil=True, _nrt=allocates, **options)(function)
     kernel._cache = _CodeCache(function, allocates)
     return kernel
+
+
+class _Clock(event.Listener):  # type: ignore[misc]
+    """Notes when numba compiles; what it finds in its cache is no such event."""
+
+    def on_start(self, event: Any) -> None:
+        waiting.began()
+
+    def on_end(self, event: Any) -> None:
+        waiting.ended()
+
+
+event.register("numba:compile", _Clock())
 
 
 # What `_CodeCache` takes for granted of numba's insides, as they are from 0.60 to 0.68; others compile the plain way.

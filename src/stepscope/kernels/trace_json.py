@@ -45,6 +45,7 @@ _inner = njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=
 _NONE, _DOUBLE, _UINT, _INT, _STRING, _SLOW = 0, 1, 2, 3, 5, 9
 _TENTH_OF_MOST = np.uint64(1844674407370955161)  # of 2^64 - 1, which ends with 5
 _POWERS = np.array([10.0**k for k in range(23)])  # exact in a double
+_TENS = np.array([10**k for k in range(20)], np.uint64)  # all that fit
 _NO = np.int64(0)  # a literal 0 would make numba compile the called function once more
 _SPACE, _QUOTE, _COMMA, _COLON, _BACKSLASH = 0x20, 0x22, 0x2C, 0x3A, 0x5C
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = 0x7B, 0x7D, 0x5B, 0x5D
@@ -446,13 +447,31 @@ def _number(buf, at, end):
 
 
 @_inner
-def _scaled(whole, frac, exponent):
-    """`whole + frac / 1e6` times a power of ten, split again; False if it is no time."""
-    value = (np.float64(whole) + np.float64(frac) * 1e-6) * 10.0 ** min(exponent, 40)
-    if not abs(value) < 4e18:
-        return np.int64(0), np.int64(0), False
-    floor = np.floor(value)
-    return np.int64(floor), np.int64((value - floor) * 1e6 + 0.5), True
+def _exponential(buf, at, end):
+    """A time written with an exponent, without its sign: (whole microseconds, picoseconds, True if it is one, position
+    after it).  All digits count: C++ libraries write `1.6231430898614251e+15` where others write no exponent."""
+    zero = np.int64(0)
+    mantissa, whole, dropped, pos = _digits(buf, at, end, np.uint64(0), _NO)
+    kept = whole
+    if not dropped and pos < end and _byte(buf, pos) == _DOT:
+        mantissa, kept, _, pos = _digits(buf, pos + 1, end, mantissa, whole)
+    power, pos = _exponent(buf, pos, end)
+    places = kept - whole - power  # behind the decimal point
+    while places < 0 and mantissa <= np.uint64(TIME_LIMIT_US // 10):
+        mantissa *= np.uint64(10)
+        places = places + 1 if mantissa else zero
+    if places < 0:
+        return zero, zero, False, pos
+    while places >= len(_TENS):  # a picosecond is the sixth place
+        mantissa //= np.uint64(10)
+        places = places - 1 if mantissa else zero
+    rest = mantissa % _TENS[places]
+    if places <= 6:
+        frac = rest * _TENS[6 - places]
+    else:
+        frac = (rest + _TENS[places - 6] // np.uint64(2)) // _TENS[places - 6]
+    amount = mantissa // _TENS[places]
+    return np.int64(amount), np.int64(frac), amount <= np.uint64(TIME_LIMIT_US), pos
 
 
 @_inner
@@ -495,8 +514,7 @@ def _time(buf, at, end):
                 scale //= 10
             pos += 1
     if pos < stop and (_byte(buf, pos) | 0x20) == 0x65:  # e
-        power, pos = _exponent(buf, pos, stop)
-        whole, frac, good = _scaled(whole, frac, power)
+        whole, frac, good, pos = _exponential(buf, begin, stop)
         if not good:
             return zero, zero, False, after
     if pos != stop:

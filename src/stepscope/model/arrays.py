@@ -29,6 +29,17 @@ def run_rows(begins: I64, counts: I64) -> I64:
     return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], counts)
 
 
+def last_below(ascending: I64, first: I64, last: I64, limit: I64) -> I64:
+    """Within each run `first:last` of a column, ascending in each run, the last place whose value is below the run's
+    limit: int64 of shape (runs,), -1 where none is."""
+    low, high = first - 1, last.copy()
+    while (narrow := high - low > 1).any():
+        middle = np.where(narrow, (low + high) // 2, np.maximum(low, 0))
+        below = ascending[middle] < limit
+        low, high = np.where(narrow & below, middle, low), np.where(narrow & ~below, middle, high)
+    return np.where(low >= first, low, -1)
+
+
 def number_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> tuple[I32, I64]:
     """Numbers different pairs from 0 as they appear: int32 of shape (n,), and where each number is first."""
     slots = np.full(1 << max(4, (2 * len(a) - 1).bit_length()), -1, np.int32)

@@ -33,6 +33,7 @@ class Report(ABC):
 
     TOOL: ClassVar[str]
     SCHEMA_VERSION: ClassVar[int] = 1
+    MAIN_LIST: ClassVar[str] = "rows"  # the attribute that holds what is filtered, sorted and cut
 
     hosts: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -77,31 +78,30 @@ class Report(ABC):
             where: conditions `column=text`; rows stay whose column holds the text, in whatever case.
 
         Raises:
-            UsageError: there is no such column, or a condition has no `=`.
+            UsageError: there is no such column, its values have no order, or a condition has no `=`.
         """
         listed = self._listed()
-        rows = list(getattr(self, listed)) if listed else []
+        if not listed or not (sort or where):
+            return self
+        columns: Sequence[str] = next((list(row) for row in getattr(self, listed)), ())
+        rows = list(getattr(self, listed))
         for condition in where:
             column, mark, text = condition.partition("=")
             if not mark:
                 raise UsageError(f"{condition!r} is no condition", hint="write --where COLUMN=TEXT")
-            _require_column(rows, column)
+            _require_column(columns, column)
             rows = [row for row in rows if text.lower() in str(row[column]).lower()]
-        unmatched = f"no row has {' and '.join(where)}" if where and listed and not rows else ""
+        unmatched = f"no row has {' and '.join(where)}" if where and not rows else ""
         if sort:
-            column = sort.removeprefix("-")
-            _require_column(rows, column)
-            known = [row for row in rows if row[column] is not None]
-            unknown = [row for row in rows if row[column] is None]
-            rows = sorted(known, key=lambda row: row[column], reverse=sort.startswith("-")) + unknown
-        changes: dict[str, Any] = {listed: tuple(rows)} if listed and (sort or where) else {}
+            _require_column(columns, sort.removeprefix("-"))
+            rows = _sorted(rows, sort.removeprefix("-"), sort.startswith("-"))
+        changes: dict[str, Any] = {listed: tuple(rows)}
         warnings = (unmatched, *self.warnings) if unmatched else self.warnings
         return replace(self, warnings=warnings, unmatched=unmatched, **changes)
 
     def _listed(self) -> str | None:
         """The name of the main list, if the report has one."""
-        names = {field.name for field in fields(self)}
-        return next((name for name in ("rows", "top_ops") if name in names), None)
+        return self.MAIN_LIST if any(field.name == self.MAIN_LIST for field in fields(self)) else None
 
     def main_table(self) -> Rows:
         """The table that CSV, Parquet, Arrow and pandas get."""
@@ -171,8 +171,19 @@ def arrow_of(table: Rows, metadata: dict[str, str] | None = None) -> pyarrow.Tab
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _require_column(rows: Sequence[dict[str, Any]], column: str) -> None:
-    if rows and column not in rows[0]:
-        meant = get_close_matches(column, rows[0], n=1)
+def _require_column(columns: Sequence[str], column: str) -> None:
+    """Raises UsageError for a column that a list has not; an empty list has any."""
+    if columns and column not in columns:
+        meant = get_close_matches(column, columns, n=1)
         guess = f"did you mean {meant[0]}? " if meant else ""
-        raise UsageError(f"there is no column {column!r}", hint=f"{guess}columns: {', '.join(rows[0])}")
+        raise UsageError(f"there is no column {column!r}", hint=f"{guess}columns: {', '.join(columns)}")
+
+
+def _sorted(rows: Sequence[dict[str, Any]], column: str, descending: bool) -> list[dict[str, Any]]:
+    """The rows by a column, unknown values last.  Raises UsageError if its values have no order."""
+    known = [row for row in rows if row[column] is not None]
+    unknown = [row for row in rows if row[column] is None]
+    try:
+        return sorted(known, key=lambda row: row[column], reverse=descending) + unknown
+    except TypeError as error:
+        raise UsageError(f"column {column!r} holds what has no order", hint="sort by a number or a text") from error

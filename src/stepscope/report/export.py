@@ -105,8 +105,8 @@ MEDIA_TYPES = {
 }
 
 
-def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Writes a file whole or not at all, from its bytes or from pieces.
+def write_file(path: Path, content: bytes | Iterable[bytes]) -> int:
+    """Writes a file whole or not at all, from its bytes or from pieces; returns how many bytes.
 
     A link stays, and what it leads to is written.  So does a device or a pipe, such as `/dev/stdout`: another file in
     its place would be the end of it.
@@ -117,9 +117,8 @@ def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
     pieces = [content] if isinstance(content, bytes) else content
     try:
         if _is_device(path):
-            _fill(path.open("wb"), pieces)
-        else:
-            _replace(path.resolve(), pieces)
+            return _fill(path.open("wb"), pieces)
+        return _replace(path.resolve(), pieces)
     except OSError as error:
         raise OutputError(
             f"cannot write the file: {error.strerror or error}", path=path, hint="choose another --output"
@@ -135,18 +134,19 @@ def _is_device(path: Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def _replace(path: Path, pieces: Iterable[bytes]) -> None:
+def _replace(path: Path, pieces: Iterable[bytes]) -> int:
     """Puts a new file in the place of an old one at once."""
     temporary = path.parent / f".stepscope-{os.getpid()}-{os.urandom(6).hex()}.tmp"
     out = temporary.open("xb")
     try:
-        _fill(out, pieces)
+        size = _fill(out, pieces)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    return size
 
 
-def _fill(out: BinaryIO, pieces: Iterable[bytes]) -> None:
+def _fill(out: BinaryIO, pieces: Iterable[bytes]) -> int:
     with out:
-        out.writelines(pieces)
+        return sum(map(out.write, pieces))

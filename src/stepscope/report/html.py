@@ -21,21 +21,25 @@ td { overflow-wrap: anywhere }
 h4 { margin: 1.6em 0 .4em }
 """
 _RIGHT = frozenset({"float", "int"})
+_WORD = 24  # letters; a cell of so many or fewer stays in one line, longer ones are names that may be broken
 
 
 def page(report: Report, most_rows: int) -> str:
     """A page that needs no network and no other file; tables are cut after `most_rows` rows, and say so."""
     title = _text(f"{report.TOOL}: {', '.join(report.hosts)}")
     head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-    body = fragment(report, most_rows, "")
+    body = fragment(report, most_rows, "", title)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
 
 
-def fragment(report: Report, most_rows: int, rest: str = "; to_dict() has all") -> str:
-    """A whole report; meanings appear on hover, and long tables end with how many rows are left, and `rest`."""
+def fragment(report: Report, most_rows: int, rest: str = "; to_dict() has all", title: str | None = None) -> str:
+    """A whole report; meanings appear on hover, and long tables end with how many rows are left, and `rest`.
+
+    `title` is HTML; without it the tool's name stands at the top.
+    """
     told = [f"<p><b>{_text(warning)}</b></p>" for warning in report.warnings]
     sections = [_section(section, most_rows, rest, len(report.hosts) == 1) for section in report.shown()]
-    return "\n".join([f"<h3>{_text(report.TOOL)}</h3>", *told, *sections])
+    return "\n".join([f"<h3>{title or _text(report.TOOL)}</h3>", *told, *sections])
 
 
 def _text(text: str) -> str:
@@ -51,7 +55,7 @@ def _section(section: Section, most_rows: int, rest: str, one_host: bool) -> str
     if not section.rows:
         return f"{title}<p>{_text(section.empty)}</p>"
     left = len(section.rows) - most_rows
-    more = f"<p>and {left:,} more rows{rest}</p>" if left > 0 else ""
+    more = f"<p>and {left:,} more row{'s' * (left != 1)}{rest}</p>" if left > 0 else ""
     return title + _table(section, most_rows, one_host) + more
 
 
@@ -84,11 +88,18 @@ def _column_head(field: Field) -> str:
 
 
 def _cell(text: str, field: Field) -> str:
-    return f'<td style="{_align(field)}">{escape(text)}</td>'
+    if field.kind not in _RIGHT and len(text) > _WORD:
+        return f'<td style="{_align(field)}">{_breakable(escape(text))}</td>'
+    return f'<td style="{_align(field)};white-space:nowrap">{escape(text)}</td>'
+
+
+def _breakable(name: str) -> str:
+    """Where a name is too long for its column, it goes on below after a part of it, not within one."""
+    return name.replace("/", "/<wbr>").replace("::", "::<wbr>")
 
 
 def _align(field: Field) -> str:
-    return "text-align:right;white-space:nowrap" if field.kind in _RIGHT else "text-align:left"
+    return "text-align:right" if field.kind in _RIGHT else "text-align:left"
 
 
 def _head(field: Field) -> str:

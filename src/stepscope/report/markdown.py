@@ -52,7 +52,9 @@ def _table(section: Rows, most_rows: int, one_host: bool) -> str:
     heads = [f"{' '.join(words_of(field))} {unit_of(field)}".strip() for field in fields]
     sides = ["right" if field.kind in _RIGHT else "left" for field in fields]
     left = len(section.rows) - len(rows)
-    return _grid(heads, sides, list(zip(*columns, strict=True))) + (f"\n\nand {left:,} more rows" if left else "")
+    return _grid(heads, sides, list(zip(*columns, strict=True))) + (
+        f"\n\nand {left:,} more row{'s' * (left != 1)}" if left else ""
+    )
 
 
 def _grid(heads: Sequence[str], sides: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -25,6 +25,8 @@ _log = logging.getLogger(__name__)
 
 _PREFIX = re.compile(r"^(grpc|http)://")  # as addresses are pasted from elsewhere
 
+_LOOK_SECONDS = 0.1
+
 MOST_KEPT = 20
 """Captures that are remembered after their end."""
 
@@ -126,6 +128,18 @@ class Captures:
             if found is None:
                 raise Refused(404, f"there is no capture {capture!r}", "it may be long over", self._captures)
             return found
+
+    @property
+    def is_running(self) -> bool:
+        """True while one of the captures runs."""
+        with self._lock:
+            return any(capture.state == "running" for capture in self._captures.values())
+
+    def wait(self, seconds: float) -> None:
+        """Waits until none runs, for so long at most."""
+        until = time.monotonic() + seconds
+        while self.is_running and time.monotonic() < until:
+            time.sleep(_LOOK_SECONDS)
 
     def close(self) -> None:
         """Ends all captures; what they have is kept."""

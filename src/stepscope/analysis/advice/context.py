@@ -10,7 +10,8 @@ from typing import Any
 from stepscope.analysis.advice.rule import Interval
 from stepscope.analysis.device_facts import DeviceFacts, Share
 from stepscope.analysis.facts import HostFacts
-from stepscope.analysis.loop import Activity, LoopFacts
+from stepscope.analysis.loop import LoopFacts
+from stepscope.analysis.loop_events import Activity
 from stepscope.analysis.verdict import MODERATELY_INPUT_BOUND
 from stepscope.analysis.work import WorkFacts
 

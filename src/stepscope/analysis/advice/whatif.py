@@ -15,7 +15,7 @@ from stepscope.analysis.advice.gain import Bound, without
 from stepscope.analysis.advice.registry import rules
 from stepscope.analysis.advice.rule import CLASSES
 from stepscope.analysis.breakdown import CATEGORIES
-from stepscope.analysis.loop import Activity
+from stepscope.analysis.loop_events import Activity
 from stepscope.errors import UsageError
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section
 
@@ -80,10 +80,11 @@ def what_if(
         scale: how much of the part's time stays; 0 removes it, 0.5 halves it, 2 doubles it.
 
     Raises:
-        UsageError: there are no steps, no such part, or the scale is negative.
+        UsageError: there are no steps, no such part, or the scale is negative or no number.
     """
     if not scale >= 0:
-        raise UsageError(f"--scale {scale:g} is negative", hint="0 removes the part, 0.5 halves it")
+        wrong = "negative" if scale < 0 else "no number"
+        raise UsageError(f"--scale {scale:g} is {wrong}", hint="0 removes the part, 0.5 halves it")
     if context.period_ms <= 0:
         raise UsageError("the profile holds no steps", hint="mark them; see `stepscope doctor`")
     now, gone, why = _part(context, remove, scale)

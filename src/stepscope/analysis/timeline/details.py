@@ -142,16 +142,16 @@ def details_of(trace: HostTrace, event: int) -> Details:
         self_ps=self_ps,
         around=tuple(spot_of(trace, row) for row in rows.tolist()),
         around_hidden=n_around - len(rows),
-        inside=inside,
-        first_inside=spot_of(trace, event + 1) if inside else None,
+        inside=len(inside),
+        first_inside=spot_of(trace, int(inside[0])) if len(inside) else None,
         previous=before,
         next=after,
         stats=trace.stats_of_event(event),
     )
 
 
-def _inside(trace: HostTrace, spot: Spot) -> tuple[int | None, int]:
-    """An event's own time, and how many events are inside it.
+def _inside(trace: HostTrace, spot: Spot) -> tuple[int | None, I64]:
+    """An event's own time, and the events inside it.
 
     The events inside it follow it on its line, and those one lane below it are directly inside: of a lane no two
     overlap.
@@ -161,10 +161,11 @@ def _inside(trace: HostTrace, spot: Spot) -> tuple[int | None, int]:
     first = spot.event + 1
     after = first + int(np.searchsorted(events.start_ps[first:last], stop, side="left"))
     ends = events.start_ps[first:after] + events.duration_ps[first:after]
-    lanes = index_of(trace).lane[first:after]
-    if (ends > stop).any():
-        return None, int((ends <= stop).sum())
-    return spot.duration_ps - int(events.duration_ps[first:after][lanes == spot.lane + 1].sum()), after - first
+    inside: I64 = first + np.flatnonzero(ends <= stop)
+    if len(inside) < after - first:
+        return None, inside
+    below = index_of(trace).lane[inside] == spot.lane + 1
+    return spot.duration_ps - int(events.duration_ps[inside[below]].sum()), inside
 
 
 def _neighbours(trace: HostTrace, spot: Spot) -> tuple[Spot | None, Spot | None]:

@@ -12,14 +12,18 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
 from types import FrameType, ModuleType
 
-from stepscope.capture import ranges, report
+from stepscope.capture import files, hard_end, ranges, report
 from stepscope.capture.auto import children
 from stepscope.capture.auto.finders import FINDERS, Undo, finder
 from stepscope.capture.auto.imports import ImportWatch
+from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import CHILD, Settings
 from stepscope.capture.auto.watcher import Watcher
+from stepscope.errors import CaptureError
 
 SIGNAL = getattr(signal, "SIGUSR2", None)  # Windows has none
 
@@ -32,14 +36,20 @@ class Armed:
     Args:
         settings: what to capture.
         tell: called with a line for the user, now and then.
+        parent: where the program that started this process reads what it captured; None if nobody did.
 
     Attributes:
         watcher: what has been captured.
         takes_signal: True if the signal asks for a capture, since nobody else wanted it.
+        ledger: what the processes that this one starts have captured.
+        pid: of the process that was armed, which a forked child is not.
     """
 
-    def __init__(self, settings: Settings, tell: Callable[[str], object]) -> None:
-        self.watcher = Watcher(settings, ask_main=self._ask_main, tell=tell)
+    def __init__(self, settings: Settings, tell: Callable[[str], object], parent: Ledger | None = None) -> None:
+        self.ledger = parent or Ledger.of_program(settings.logdir)
+        self.watcher = Watcher(settings, self._ask_main, tell, self.ledger, is_child=parent is not None)
+        self._is_child = parent is not None
+        self.pid = os.getpid()
         self.takes_signal = False
         self._undo: list[Undo] = []
 
@@ -50,16 +60,26 @@ class Armed:
         imports.install()
         self._undo += [imports.remove, ranges.watch_steps(self.watcher.marked)]
         self.takes_signal = self._take_signal()
+        atexit.register(self._remove_ledger)
         atexit.register(self.watcher.finish)
+        hard_end.listen(self.watcher.before_hard_end)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget_parent)
 
     def remove(self) -> None:
         """Leaves the process as it was."""
         atexit.unregister(self.watcher.finish)
+        atexit.unregister(self._remove_ledger)
+        self._remove_ledger()
+        hard_end.forget(self.watcher.before_hard_end)
         self.watcher.active = False
         while self._undo:
             self._undo.pop()()
+
+    def _remove_ledger(self) -> None:
+        """At the end of the process that made it: a child, forked or not, only writes there."""
+        if not self._is_child and os.getpid() == self.pid:
+            self.ledger.remove()
 
     def _find_steps(self, name: str, module: ModuleType) -> None:
         self._undo.append(finder(name)(module, self.watcher))
@@ -95,15 +115,15 @@ class Armed:
         self.watcher.forget_parent()
 
 
-def arm(settings: Settings, tell: Callable[[str], object]) -> Armed | None:
-    """Watches this process from now on; None if it is watched already."""
+def arm(settings: Settings, tell: Callable[[str], object], parent: Ledger | None = None) -> Armed | None:
+    """Watches this process from now on; None if it is watched already.  Arguments as of `Armed`."""
     global _armed
     if _armed is not None:
         return None
-    armed = Armed(settings, tell)
+    armed = Armed(settings, tell, parent)
     with report.Wall("arming Stepscope", strict=False):
         armed.install()
-        children.inherit(settings)
+        children.inherit(settings, armed.ledger)
         _armed = armed
     return armed
 
@@ -118,18 +138,41 @@ def disarm() -> None:
 
 
 def arm_from_environment() -> None:
-    """What `import stepscope` does where STEPSCOPE_LOGDIR is set."""
-    is_child = bool(os.environ.get(CHILD))
+    """What `import stepscope` does where STEPSCOPE_LOGDIR is set, but for Stepscope's own command line."""
+    if _is_own_command():
+        return
+    parent = Ledger.of_text(os.environ[CHILD]) if os.environ.get(CHILD) else None
     settings = Settings.of_environment()
-    armed = settings and arm(settings, tell_user)
+    armed = settings and arm(settings, tell_user, parent)
     if not settings or not armed:
         return
     armed.watcher.watch_from_here(at_once=False)
-    if SIGNAL is not None and not is_child:
+    if parent is not None or not can_write(settings.logdir):
+        return
+    if SIGNAL is not None:
         request = f"`kill -USR2 {os.getpid()}` asks for one" if armed.takes_signal else "SIGUSR2 is the program's own"
         tell_user(f"captures go to {settings.logdir}; {request}")
 
 
+def _is_own_command() -> bool:
+    """True in `stepscope ...` and `python -m stepscope ...`, which import this package before they can say so."""
+    started = (getattr(sys, "argv", None) or [""])[0]
+    if started == "-m":  # as long as the module is being looked for
+        return ("-m", "stepscope") in pairwise(sys.orig_argv)
+    return Path(started).name.removesuffix(".exe") == "stepscope"
+
+
+def can_write(logdir: str) -> bool:
+    """False, once it is told, if no capture could be saved: better known before the training than after it."""
+    try:
+        files.require_writable(logdir)
+    except CaptureError as error:
+        tell_user(str(error))
+        return False
+    return True
+
+
 def tell_user(line: str) -> None:
-    """A line for whoever watches the job; its own output stays as it is."""
-    print(f"stepscope: {line}", file=sys.stderr, flush=True)
+    """A line for whoever watches the job; its own output stays as it is.  Each line is one write, so that those of
+    several ranks do not mix."""
+    print(f"stepscope: {line}\n", end="", file=sys.stderr, flush=True)

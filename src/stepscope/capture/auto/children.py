@@ -19,6 +19,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import CHILD, Settings
 from stepscope.capture.report import report
 
@@ -28,11 +29,11 @@ _US = "stepscope.capture.auto"
 _ORIGINAL: dict[str, Any] = {}
 
 
-def inherit(settings: Settings) -> None:
-    """Makes processes that start from now on captured as well."""
+def inherit(settings: Settings, ledger: Ledger) -> None:
+    """Makes processes that start from now on captured as well; they write down there what they captured."""
     before = {name: os.environ.get(name) for name in [*settings.to_environment(), CHILD]}
     os.environ.update(settings.continuing().to_environment())
-    os.environ[CHILD] = "1"
+    os.environ[CHILD] = ledger.as_text()
     popen = subprocess.Popen.__init__
 
     @functools.wraps(popen)

@@ -19,11 +19,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from stepscope.capture import report, session
+from stepscope.capture import files, report, session
 from stepscope.capture.auto.finders import CALLS, FINDERS, MARKED, Source
+from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.conductor import Conductor
 from stepscope.capture.options import ProfilerOptions
@@ -34,6 +36,7 @@ from stepscope.capture.tracers.ticker import THREAD_PREFIX
 _REQUEST_PATIENCE_S = 2.0  # after a request, where steps have been seen before
 _ONE_TIME, _STALE_STEPS = 2, 50  # a source that came twice, and then another came so often, is not the loop's
 _LEAST_CALL_US = 10.0  # of Python calls in such a window: the small ones are many, and tell least
+_TELL_PATIENCE_S = 1.0  # at a hard end, for telling of a profile that is written
 _DEFAULT_STEPS = 10  # of a request, where the settings want none by themselves
 
 Work = Callable[[], object]
@@ -46,21 +49,33 @@ class Watcher:
         settings: what to capture.
         ask_main: makes the main thread call `serve` soon; returns False if it cannot.
         tell: called with a line for the user, now and then.
+        ledger: what processes of this program captured.  Where they captured steps, this one is their launcher, and a
+            time window of it is worth nothing.
+        is_child: another process started this one, and reads there what it captured.
 
     Attributes:
         active: False while nothing is to be captured; finders need not tell then.
         paths: the profiles that were written, oldest first.
+        has_steps: True once steps were captured, and not a time window only.
         outcome: what was captured last, or why nothing was, in one line; empty while that is open.
     """
 
     def __init__(
-        self, settings: Settings, ask_main: Callable[[], bool] = lambda: False, tell: Callable[[str], object] = str
+        self,
+        settings: Settings,
+        ask_main: Callable[[], bool] = lambda: False,
+        tell: Callable[[str], object] = str,
+        ledger: Ledger | None = None,
+        is_child: bool = False,
     ) -> None:
         self._settings = settings
         self._ask_main = ask_main
         self._tell = tell
+        self._ledger = ledger or Ledger()
+        self._is_child = is_child
         self.paths: list[Path] = []
         self.outcome = ""
+        self.has_steps = False
         self._requested = False
         self._has_captured = False
         self._forget()
@@ -119,7 +134,7 @@ class Watcher:
         """A framework is being imported, so the steps are still to come; a time window until now says nothing."""
         if self.active:
             self._enter(self._drop_window)
-            self._after(self._settings.patience, self._open_window)
+            self._after(self._settings.patience, self._open_window_of_no_launcher)
 
     # -- what the process asks for -----------------------------------------------------------------------------------
 
@@ -133,7 +148,7 @@ class Watcher:
         if not self.active:
             return
         if any(name in sys.modules for name in FINDERS):
-            self._after(self._settings.patience, self._open_window)
+            self._after(self._settings.patience, self._open_window_of_no_launcher)
         elif at_once:
             self._on_main(self._open_window)
 
@@ -153,10 +168,32 @@ class Watcher:
         self._cancel_timer()
         self._enter(self._finish)
 
+    def before_hard_end(self, how: str) -> None:
+        """The program ends without Python's end: what is being written is waited for, though not for ever."""
+        if session.can_end_at_once():
+            self._settings = self._settings.continuing()
+            self._cancel_timer()
+            self._enter(self._finish_running)
+        session.before_hard_end(how)
+        self._conductor.wait(_TELL_PATIENCE_S)
+
+    def remove_window(self) -> None:
+        """Removes the time window that was captured before this program turned out to be a launcher: it shows how that
+        waits for its processes.  One that was asked for stays."""
+        if self.has_steps or self._requested or not self._is_launcher():
+            return
+        for path in self.paths:
+            with suppress(OSError):
+                path.unlink()
+            files.drop_if_empty(path.parent)
+        self.paths = []
+
     def forget_parent(self) -> None:
         """After a fork: the capture is the parent's; steps of this process are captured anew."""
         self._settings = self._settings.for_child()
         self._tell = str
+        self._is_child = True
+        self.paths, self.outcome, self.has_steps = [], "", False
         self._forget()
 
     # -- getting inside, one thread at a time ------------------------------------------------------------------------
@@ -273,6 +310,7 @@ class Watcher:
         first, count = self._first or 0, self._conductor.number - (self._first or 0)
         name = self._best.name if self._best else "steps"
         self._captured(f"{count} steps captured, number {first} to {first + count - 1} of the {name}")
+        self.has_steps = True
         self._plan(None)
         # A small function may have been called often before the first call of the training step.
         doubtful = self._best is not None and self._best.rank == CALLS and not self._requested
@@ -285,12 +323,25 @@ class Watcher:
 
     def _saved(self, path: Path) -> None:
         self.paths.append(path)
+        if self._is_child:
+            self._ledger.add(self.outcome, path)
         self._tell(f"{self.outcome}: {path}")
 
     def _plan_failed(self) -> None:
-        self.outcome = f"nothing was captured: {report.last_error() or 'another capture was running'}"
+        error = report.last_error()
+        if error is not None and error.problem.code == session.ALREADY_RUNNING:
+            self.outcome = f"nothing more was captured, for the program captures by itself: {error.problem.path}"
+        else:
+            self.outcome = f"nothing was captured: {error or 'another capture was running'}"
         self._tell(self.outcome)
         self._plan(None)
+
+    def _open_window_of_no_launcher(self) -> None:
+        if not self._is_launcher():
+            self._open_window()
+
+    def _is_launcher(self) -> bool:
+        return not self._is_child and bool(self._ledger.profiles())
 
     def _open_window(self) -> None:
         if self._conductor.running or self._window is not None or session.is_running():
@@ -300,6 +351,7 @@ class Watcher:
         session.start(self._settings.logdir, self._options_of_window())
         self._window, self._window_since = session._session, time.monotonic()
         if self._window is not None:
+            self._window.yields = not self._requested  # what the program itself wants to capture is worth more
             self._after(self._settings.seconds, self._close_window)
 
     def _options_of_window(self) -> ProfilerOptions:
@@ -309,12 +361,17 @@ class Watcher:
         return replace(options, python_tracer_level=1, python_min_us=max(options.python_min_us, _LEAST_CALL_US))
 
     def _close_window(self) -> None:
+        if self._window is not None and not self._requested and self._is_launcher():
+            self._drop_window()
         window, self._window = self._window, None
         if window is None:
             return
         seconds = time.monotonic() - self._window_since
         if session._session is window:
             session.stop()
+        elif window.gave_way:
+            self.outcome = "nothing more was captured, for the program captures by itself"
+            return
         window.finished.wait()  # it may have ended with the program, or at a limit
         self._captured(f"no step was found; a window of {seconds:.1f} s was captured instead{_with_calls(window)}")
         if window.path is not None:
@@ -333,23 +390,33 @@ class Watcher:
         elif session.is_running():
             self._tell("the program captures by itself just now; nothing was changed")
         elif self._best is None and not any(name in sys.modules for name in FINDERS):
+            self._requested = True
             self._open_window()
         else:
             self._requested = True
             self._plan(self._conductor.number + 1)
             self._after(_REQUEST_PATIENCE_S, self._open_window)
 
-    def _finish(self) -> None:
+    def _finish_running(self) -> None:
         self._conductor.finish()
         self._close_window()
+
+    def _finish(self) -> None:
+        self._finish_running()
         self._conductor.wait()
         if self.outcome or self._first is None:
             return
         if self._best is None:
             self.outcome = "nothing was captured: no step was found, and the program ended before a time window began"
             return
+        self._tell_too_few_steps()
+
+    def _tell_too_few_steps(self) -> None:
+        assert self._best is not None
         steps = f"the program took {self._counts[self._best]} steps ({self._best.name})"
-        self.outcome = f"nothing was captured: {steps} and the first {self._first} are skipped; skip fewer"
+        self.outcome = f"nothing was captured: {steps} and the first {self._first} are skipped; skip fewer (--skip)"
+        if self._is_child:
+            self._ledger.add(self.outcome)
 
 
 def _with_calls(window: Capture) -> str:

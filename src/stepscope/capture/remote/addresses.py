@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from stepscope.errors import UsageError
 
-_PREFIX = "grpc://"
-_FORM = re.compile(r"(?P<host>[\w.-]+|\[[\da-fA-F:.%\w]+\]):(?P<port>\d{1,5})")
+_FORM = re.compile(r"(?:(?:grpc|http)://)?(?P<host>[\w.-]+|\[[\da-fA-F:.%\w]+\]):(?P<port>\d{1,5})/?")
 
 
 @dataclass(frozen=True, order=True)
@@ -36,8 +35,8 @@ def parse(text: str) -> tuple[Address, ...]:
 
 
 def parse_one(text: str) -> Address:
-    """One address, with or without `grpc://`.  Raises UsageError."""
-    form = _FORM.fullmatch(text.removeprefix(_PREFIX))
+    """One address, also as it is pasted from elsewhere: with `grpc://` or `http://` before it.  Raises UsageError."""
+    form = _FORM.fullmatch(text)
     if form is None or not 0 < int(form["port"]) < 65536:
         raise UsageError(
             f"{text!r} is no address of a worker",

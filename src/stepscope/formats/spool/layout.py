@@ -9,6 +9,7 @@
     chunk     events of one line: names, kind, stats of single events; body int32 name, int64 begin, int64 end of each
     facts     stats of a plane
     note      a sentence for the user
+    cut       what ended the program during the capture
     end       once, last: the clock's reading at the end
 
 Every record is complete in itself, so a file that ends anywhere is good up to its last complete record.
@@ -84,6 +85,11 @@ def facts(plane: str, stats: Mapping[str, StatValue]) -> bytes:
 def note(text: str) -> bytes:
     """The record of a sentence for the user."""
     return record({"is": "note", "text": text})
+
+
+def cut(by: str) -> bytes:
+    """The record of what ended the program during the capture, such as `os._exit`."""
+    return record({"is": "cut", "by": by})
 
 
 def end(clock_ns: int) -> bytes:

@@ -51,13 +51,18 @@ def _problems(source: str, spool: Spool) -> Iterator[Problem]:
 
 def _unfinished(source: str, spool: Spool) -> Problem:
     lost = f"the events of {spool.framework}'s own profiler" if spool.framework else "the last second"
+    if spool.cut_by:
+        why, until = f"the program ended itself by {spool.cut_by} during the capture", "the program ends"
+    else:
+        why = "the capture that wrote this has not ended: it still runs, or its job was killed"
+        until = "the job is killed"
     return Problem(
         "unfinished",
-        "the capture that wrote this has not ended: it still runs, or its job was killed",
+        why,
         path=source,
         kept=f"{spool.events:,} events that Stepscope had flushed",
         lost=lost,
-        hint="record again, and end the capture before the job is killed",
+        hint=f"record again, and end the capture before {until}: with stop(), or fewer steps",
     )
 
 
@@ -118,6 +123,7 @@ class Spool:
     end_ns: int | None = None
     events: int = 0
     skipped: int = 0
+    cut_by: str = ""
     notes: list[str] = field(default_factory=list)
     facts: dict[str, dict[str, layout.StatValue]] = field(default_factory=dict)
     _lines: dict[tuple[str, int, str], _LineOf] = field(default_factory=dict)
@@ -140,6 +146,8 @@ class Spool:
             self.facts.setdefault(str(head["plane"]), {}).update(layout.unpacked(head["stats"]))
         elif what == "note":
             self.notes.append(str(head["text"]))
+        elif what == "cut":
+            self.cut_by = str(head["by"])
         elif what == "end":
             self.end_ns = _clock(head["clock"])
 

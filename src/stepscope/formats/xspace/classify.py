@@ -138,7 +138,9 @@ _16BIT = re.compile(
     rb"_[HB]{2}[SHB]_|(?:^|[(,;])f16\["
 )
 
-_JAX_NAME = re.compile(rb"PjitFunction\(|\$profiler\.py|jit_")
+# The second of JAX's is also a part of names of PyTorch's own Python, such as `torch/_jit_internal.py(104)`.
+_JAX_CALL = re.compile(rb"PjitFunction\(")
+_JAX_NAME = re.compile(rb"\$profiler\.py|jit_")
 _TORCH_NAME = re.compile(rb"aten::|ProfilerStep#")
 
 
@@ -317,8 +319,7 @@ def framework(strings: Strings) -> str:
     if any(strings.find(name) > 0 for name in ("FunctionRun", "EagerExecute", "ExecutorState::Process")):
         return "tensorflow"
     blob = strings.blob.data
-    if _JAX_NAME.search(blob):
-        return "jax"
-    if _TORCH_NAME.search(blob):
-        return "pytorch"
+    for name, pattern in (("jax", _JAX_CALL), ("pytorch", _TORCH_NAME), ("jax", _JAX_NAME)):
+        if pattern.search(blob):
+            return name
     return "python" if strings.find(WITHOUT_FRAMEWORK) > 0 else ""

@@ -25,6 +25,7 @@ RULES = (
     python_overhead.RULE,
     python_overhead.ON_DEVICE,
     python_overhead.PLAIN,
+    python_overhead.CALLBACKS,
     dispatch.RULE,
     device_idle.LAUNCHES,
     device_idle.WAITS,

@@ -6,7 +6,7 @@ from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
-from stepscope.analysis.loop import Activity
+from stepscope.analysis.loop_events import Activity
 
 _ACTIONS: Actions = {
     "tensorflow": (

@@ -21,7 +21,7 @@ from stepscope.analysis.advice.gain import (
 )
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
-from stepscope.analysis.loop import Activity
+from stepscope.analysis.loop_events import Activity
 from stepscope.analysis.work import WorkFacts
 
 _FEWEST_STARTS = 8.0  # a step: fewer are the usual course of a compiled step

@@ -6,7 +6,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
-from stepscope.analysis.loop import Activity
+from stepscope.analysis.loop_events import Activity
 
 _FEW_PROGRAMS = 8.0  # a step
 
@@ -35,7 +35,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     moves = max(work.moves_ps - work.casts_ps, 0) / work.steps / MS
     moves *= min(work.compute_ps / work.self_ps, 1.0) if work.self_ps else 1.0
     moves += context.per_step(loop.after_moves_ps) / MS if work.moves_ps > 2 * work.casts_ps else 0.0
-    moves += _giving_back(context, moves)
+    moves += _giving_back(context, moves) + work.eager_moves_ps / work.steps / MS
     if context.percent(moves) < threshold or not work.moves:
         return None
     top = work.moves[0]
@@ -44,7 +44,8 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rule="memory.churn",
         kind="memory_churn",
         title="Write in place instead of copying",
-        evidence=f"{context.percent(moves):.1f} % of a step's time only moves or fills data, most of it by {top.name}",
+        evidence=f"{context.percent(moves):.1f} % of a step's time only moves or fills data, or makes large tensors"
+        f" anew, most of it by {top.name}",
         actions=actions_for(context.framework, _ACTIONS),
         tool="memory-profile",
         confidence=0.85,

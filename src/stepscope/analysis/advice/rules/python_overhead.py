@@ -5,7 +5,9 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
-from stepscope.analysis.loop import Activity, LoopFacts
+from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.loop import LoopFacts
+from stepscope.analysis.loop_events import Activity
 from stepscope.analysis.remedies import PYTHON_CALLS, remedy
 
 _SEVERAL = 5  # steps
@@ -58,6 +60,42 @@ def _evaluate_plain(context: Context, threshold: float) -> Advice | None:
         step_time_ms=round(context.period_ms, 3),
         reasoning="how much less time the same work takes without loops in Python, no trace tells",
         intervals=tuple(_named(context.intervals(Activity.PYTHON))),
+    )
+
+
+_OUT_OF_PROGRAM: Actions = {
+    "jax": (
+        "write it with jax.numpy and jax.lax, so that it is compiled with the step",
+        "or call it every N steps, on values that the step returns, instead of jax.pure_callback within it",
+        "or compute it before the step and pass its result as an array",
+    ),
+    "tensorflow": (
+        "write it with TensorFlow ops instead of tf.py_function or tf.numpy_function, so that it is part of the graph",
+        "or compute it in the dataset, on the threads of tf.data, and pass its result with the batch",
+    ),
+    "": ("write it with the ops of the framework, so that it is compiled with the step",),
+}
+
+
+def _evaluate_callbacks(context: Context, threshold: float) -> Advice | None:
+    work = context.work
+    called = work.callbacks_ps / max(work.steps, 1) / MS if work else 0.0
+    if work is None or context.percent(called) < threshold:
+        return None
+    name = work.callback.rpartition(":")[0] or work.callback
+    # The loop's thread waits for the program meanwhile: what was recorded there goes with the calls.
+    parts = (Activity.PROGRAM, Activity.WAIT)
+    return without(context, called, "calling Python back", parts=parts, computes=True).advice(
+        rule="python.callback",
+        kind="python_overhead",
+        title="Take Python out of the compiled step",
+        evidence=f"{context.percent(called):.1f} % of the time of a step the compiled program waits for Python that it"
+        f" calls back, in {name}",
+        actions=actions_for(context.framework, _OUT_OF_PROGRAM),
+        tool="op-stats",
+        confidence=0.85,
+        rows=(Row("op-stats", name, round(called, 3)),),
+        intervals=context.intervals(Activity.PROGRAM),
     )
 
 
@@ -137,3 +175,4 @@ RULE = Rule(
 # Where a device works, its collectives and copies are not what fills a gap on the host.
 ON_DEVICE = Rule(id="python.device-idle", threshold_percent=10.0, evaluate=_evaluate_on_device, yields_to=_EXPLAINED_BY)
 PLAIN = Rule(id="python.plain", threshold_percent=10.0, evaluate=_evaluate_plain)
+CALLBACKS = Rule(id="python.callback", threshold_percent=10.0, evaluate=_evaluate_callbacks)

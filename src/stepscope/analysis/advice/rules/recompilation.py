@@ -6,13 +6,14 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Bound, calm, without
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
-from stepscope.analysis.loop import Activity
+from stepscope.analysis.loop_events import Activity
 
 _ACTIONS: Actions = {
     "tensorflow": (
         "pass changing numbers as tensors (tf.constant(x)), not as Python values: each new value is traced anew",
         "declare @tf.function(input_signature=[...]), or reduce_retracing=True, where shapes change",
         "keep shapes constant: .batch(n, drop_remainder=True), or pad",
+        "define tf.functions once, outside the loop: one that is made in every step is traced in every step",
         "print(the_function.pretty_printed_concrete_signatures()) lists each trace's arguments: what differs between"
         " two of them has changed",
     ),

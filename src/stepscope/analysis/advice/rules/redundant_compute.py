@@ -48,7 +48,12 @@ def _on_critical_path(work: WorkFacts) -> float:
 def _extra(work: WorkFacts) -> tuple[int, str, float, str]:
     """Time, what it is, how sure that is, and the row that shows it."""
     if work.no_grad_ps is not None and work.backward_ps:
-        return work.no_grad_ps, "computes without gradients (torch.no_grad) while it trains", 0.75, "aten::addmm"
+        what = (
+            "computes without gradients (torch.no_grad) while it trains"
+            if work.no_grad_ps >= work.unlearned_ps
+            else "runs forward passes that no backward pass follows, though they record what one would need"
+        )
+        return work.no_grad_ps + work.unlearned_ps, what, 0.75, "aten::addmm"
     if work.backward_ps and work.forward_ps > _SUSPICIOUS_FORWARD * work.backward_ps:
         extra = int(work.forward_ps - _USUAL_FORWARD * work.backward_ps)
         times = work.forward_ps / work.backward_ps
@@ -62,13 +67,22 @@ def _extra(work: WorkFacts) -> tuple[int, str, float, str]:
 
 
 def _beside_the_update(work: WorkFacts) -> tuple[int, str, float, str]:
-    """Programs beside the one that trains: the one with the most ops a call, or with such a name."""
+    """Programs beside the one that trains.  That is one with a backward pass, as far as the trace tells, of several the
+    one with such a name, or else with the most calls."""
     if len(work.modules) < 2 or len(work.modules) > _FEW_PROGRAMS:
         return 0, "", 0.0, ""
-    main = max(work.modules, key=lambda module: (bool(_TRAINS.match(module.name)), module.calls))
+    training = [module for module in work.modules if module.name in work.training]
+    main = max(training or work.modules, key=lambda module: (bool(_TRAINS.match(module.name)), module.calls))
     beside = [module for module in work.modules if module is not main]
+    if training:  # without products a program is no forward pass: it updates the weights, or counts
+        beside = [module for module in beside if module.name in work.multiplying]
+    if not beside:
+        return 0, "", 0.0, ""
     largest = beside[0]
-    text = f"runs {largest.name}, a program beside the one that trains ({main.name})"
+    text = (
+        f"runs {largest.name}, a program beside the one that trains ({main.name}); if that needs its result in every"
+        " step, all is well"
+    )
     return sum(module.self_ps for module in beside), text, 0.5, largest.name
 
 

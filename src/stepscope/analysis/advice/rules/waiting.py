@@ -7,7 +7,7 @@ from stepscope.analysis.advice.gain import Bound, calm, events_ms, without
 from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.feeding import FeedFacts
-from stepscope.analysis.loop import Activity
+from stepscope.analysis.loop_events import Activity
 
 _MOST_OF = 50.0  # percent of the time of the input that makes one cause the cause
 # Without prefetching, input and computation take turns.  Up to this ratio of the two, turning them side by side helps
@@ -47,8 +47,8 @@ _ACTIONS: dict[str, Actions] = {
     },
     "input_no_prefetch": {
         "tensorflow": (
-            ".prefetch(tf.data.AUTOTUNE) at the end of the dataset",
-            "map(..., num_parallel_calls=tf.data.AUTOTUNE)",
+            ".prefetch(tf.data.AUTOTUNE) at the end of the dataset: what comes after it runs while the step waits",
+            "map(..., num_parallel_calls=tf.data.AUTOTUNE), where it is not parallel yet",
         ),
         "pytorch": ("DataLoader(num_workers=4 or more, persistent_workers=True, prefetch_factor=2)",),
         "": ("make the next batch in another thread while the step runs, and jax.device_put it there",),
@@ -78,7 +78,7 @@ _ACTIONS: dict[str, Actions] = {
     "input_preprocessing": {
         "tensorflow": (
             "batch first and map over whole batches: .batch(n).map(fn, num_parallel_calls=tf.data.AUTOTUNE)",
-            "map(..., num_parallel_calls=tf.data.AUTOTUNE)",
+            "map(..., num_parallel_calls=tf.data.AUTOTUNE), where it is not parallel yet",
             ".cache() what does not change, or prepare it offline",
         ),
         "pytorch": (
@@ -241,10 +241,11 @@ def _cause_in_iterators(context: Context, feed: FeedFacts, waits: float) -> tupl
             f"{100.0 * feed.reading_ps / feed.ops_ps:.0f} % of the time of its ops reads files",
             0.8,
         )
-    if not feed.has_prefetch:
-        rest = context.period_ms - waits
-        if waits <= _PREFETCH_SUFFICES * rest:
+    if waits <= _PREFETCH_SUFFICES * (context.period_ms - waits):
+        if not feed.has_prefetch:
             return "input_no_prefetch", "no stage hands elements to another thread: input and step take turns", 0.9
+        if 100.0 * context.per_step(feed.in_the_wait_ps) / MS >= _MOST_OF * waits:
+            return "input_no_prefetch", "the stages behind the last prefetch take turns with the step", 0.85
     return "input_preprocessing", "its stages make elements more slowly than the step uses them", 0.8
 
 

@@ -1,0 +1,51 @@
+"""The ops that TensorFlow dispatches one by one, outside of any graph.
+
+Nothing but their dispatch is recorded: on a CPU they run inside it, on other devices it launches them.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from stepscope.analysis.columns import named, of_kinds, on_threads, rows_of
+from stepscope.analysis.grouping import forest
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64
+
+K = EventKind
+
+EAGER_OP = re.compile(r"EagerLocalExecute: (?!__)(?P<op>\w+)$")
+"""What the dispatch of a single op is called; functions have names of their own, which begin with two underscores."""
+
+_SAY_MORE = (K.OP, K.BACKWARD, K.ITERATOR, K.CHECKPOINT, K.INPUT_WAIT, K.EXECUTOR)
+
+
+def eager_ops(trace: HostTrace) -> I64:
+    """The dispatches of single ops on the host's threads that hold no event which tells more of the op: ascending."""
+    return trace.derived("eager ops", _find)
+
+
+def _find(trace: HostTrace) -> I64:
+    rows = rows_of(trace, K.EAGER_EXECUTE)
+    rows = rows[on_threads(trace)[rows]]
+    if not len(rows):
+        return rows
+    single = named(trace, trace.events.type[rows], EAGER_OP.match)
+    single &= trace.stat_ints(stat_names.IS_FUNCTION, rows=rows) <= 0
+    rows = rows[single]
+    return rows[~_hold(trace, rows)]
+
+
+def _hold(trace: HostTrace, rows: I64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which of the events have one that says more inside them."""
+    parent = forest(trace).parent
+    wanted = np.zeros(len(trace.events), np.bool_)
+    wanted[rows] = True
+    held = np.zeros(len(trace.events), np.bool_)
+    above = parent[np.flatnonzero(of_kinds(trace.events.kind, _SAY_MORE))]
+    while len(above := np.unique(above[above >= 0])):
+        held[above] = True
+        above = parent[above[~wanted[above]]]
+    return held[rows]

@@ -49,10 +49,15 @@ SORTS = {
     "m": Sort(K.OP, "aten::mm", "Sequence number"),
     "n": Sort(K.OP, "aten::mm"),
     "p": Sort(K.PYTHON_CALL, "$metrics.py:7 rank"),
+    "q": Sort(K.OP, "aten::mul"),
+    "r": Sort(K.OP, "pure_callback.1"),
     "s": Sort(K.PYTHON_CALL, "$utils.py:3 save_weights"),
     "k": Sort(K.OP, "copy", stats={"hlo_module": "jit_stage"}),
     "t": Sort(K.OP, "aten::to"),
+    "v": Sort(K.EAGER_EXECUTE, "EagerLocalExecute: AssignVariableOp"),
     "w": Sort(K.TRACED_FUNCTION, "PjitFunction(stage)"),
+    "x": Sort(K.INPUT_CALLBACK, "InstantiatedCapturedFunction::Run"),
+    "z": Sort(K.EAGER_EXECUTE, "EagerLocalExecute: ConcatV2"),
     "B": Sort(K.BACKWARD, "autograd::engine::evaluate_function: MmBackward0", "Sequence number"),
     "V": Sort(K.COPY_HOST_TO_DEVICE_CALL, "DevicePut"),
 }
@@ -63,6 +68,16 @@ DRAWN: dict[str, tuple[str, str, float | None]] = {
         host main | I-----a---I-----a---
         """,
         "input_preprocessing", 2.5,
+    ),
+    "a stage behind the last hand-over": (
+        """
+        host main    | M0--------M1--------
+        host main    | I---a-----I---a-----
+        host main    | J--       J--
+        host main    | x--       x--
+        host tf_data | h         h
+        """,
+        "input_no_prefetch", 1.67,
     ),
     "iterators that take turns with the step": (
         """
@@ -177,6 +192,52 @@ DRAWN: dict[str, tuple[str, str, float | None]] = {
         host main | a---c-----a---c-----
         """,
         "memory_churn", 2.5,
+    ),
+    "a forward pass that no backward pass follows": (
+        """
+        host main | M0--------M1--------
+        host main | g5--g1B1--g6--g2B2--
+        host main |       n--       n--
+        """,
+        "redundant_compute", 1.67,
+    ),
+    "averages that are made anew without gradients": (
+        """
+        host main | M0--------M1--------
+        host main | q---g1B1--q---g2B2--
+        host main |       n--       n--
+        """,
+        "memory_churn", 1.67,
+    ),
+    "TensorFlow ops outside of a graph, between the steps": (
+        """
+        host main | M0--      M1--      M2--
+        host main | Fm--z-----Fm--z-----Fm--
+        """,
+        "memory_churn", 2.0,
+    ),
+    "an array that a variable takes in after it was copied": (
+        """
+        host main | M0--------M1--------
+        host main | V--v---a--V--v---a--
+        """,
+        "input_transfer", 3.33,
+    ),
+    "a compiled program that calls Python back": (
+        """
+        host main | M0--------M1--------
+        host main | F---------F---------
+        host main | r-----m---r-----m---
+        """,
+        "python_overhead", 2.5,
+    ),
+    "a state_dict that is sent to other ranks": (
+        """
+        host main | M0--------M1--------
+        host main | a---dddd  a---dddd
+        host main |         G-        G-
+        """,
+        "none", None,
     ),
     "nothing": (
         """
@@ -336,6 +397,47 @@ def test_a_worker_with_more_work_of_the_same_sort_is_a_straggler() -> None:
 
     # 9 and 4 of 10: if both had 6.5, the step would take 7.5.
     assert advice_of(slow, fast)[0] == ("straggler", 1.33)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "kind"),
+    [
+        ("a-------Ga-------Ga-------Ga-------Ga-------Ga-------G", "aG-------" * 6, "straggler"),
+        ("aG-------a-------G" * 3, "a-------GaG-------" * 3, "communication_bound"),
+        ("a-------GaG-------" * 3, "a---G----" * 6, "communication_bound"),
+    ],
+    ids=["always one", "in turns", "every other step"],
+)
+def test_who_is_slow_in_some_steps_only_is_no_straggler(one: str, other: str, kind: str) -> None:
+    marks = "".join(f"M{step}-------" for step in range(6))
+    hosts = [draw(f"host main | {marks}\nhost main | {work}", SORTS, host=work) for work in (one, other)]
+
+    assert advice_of(*hosts)[0][0] == kind
+
+
+@pytest.mark.parametrize(
+    ("training", "multiplying", "said"),
+    [
+        ([], [], "runs jit_solve, a program beside the one that trains (jit_step)"),
+        (["jit_step"], ["jit_step", "jit_solve"], "runs jit_solve, a program beside the one that trains (jit_step)"),
+        (["jit_step"], ["jit_step"], None),
+        (["jit_solve"], ["jit_solve"], None),
+        (["jit_solve", "jit_step"], ["jit_solve", "jit_step"], "runs jit_solve, a program beside the one"),
+    ],
+    ids=["not known", "a forward pass", "no product", "the gradient and its update", "two gradients"],
+)
+def test_a_program_beside_the_one_that_trains(training: list[str], multiplying: list[str], said: str | None) -> None:
+    sorts = {
+        "s": Sort(K.OP, "dot.1", stats={"hlo_module": "jit_solve"}),
+        "t": Sort(K.OP, "dot.2", stats={"hlo_module": "jit_step"}),
+    }
+    context = context_of(draw("host main | M0--------M1--------\nhost main | s---t-----s---t-----", sorts))
+    (host,) = context.hosts
+    work = replace(host.work, training=training, multiplying=multiplying)
+    (first, *_) = advise(replace(context, hosts=(replace(host, work=work),))).items
+
+    assert (first.kind == "redundant_compute") == (said is not None)
+    assert said is None or said in first.evidence
 
 
 def test_a_worker_that_does_something_else_too_is_a_straggler() -> None:

@@ -293,6 +293,27 @@ def test_an_executor_ends_with_its_last_op() -> None:
     assert activities(draw(picture, sorts)) == {"program": 4.0, "wait": 2.0, "python": 6.0}
 
 
+@pytest.mark.parametrize(("holds", "input_ms"), [("y---------", 4.0), ("y-----", 1.0), ("x---------", None)])
+def test_a_call_that_waits_for_the_lock_which_the_dataset_holds_waits_for_input(
+    holds: str, input_ms: float | None
+) -> None:
+    sorts = {
+        "c": Sort(K.OTHER, "TFE_Py_ExecuteCancelable"),
+        "e": Sort(K.EAGER_EXECUTE, "EagerExecute"),
+        "y": Sort(K.OP, "PyFunc:PyFunc"),
+        "x": Sort(K.OP, "decode:DecodePng"),
+    }
+    picture = f"""
+        host main         | M0---------
+        host main         | F--------
+        host main         |  c-------
+        host main         |  e---
+        host tf_data_pool | {holds}
+    """
+
+    assert activities(draw(picture, sorts)).get("input") == input_ms
+
+
 def test_the_update_is_what_follows_the_last_backward_pass() -> None:
     picture = "host main | M0----------M1----------\nhost main | mB--mB--aa  mB--mB--a"
     loop = loop_of(draw(picture, TORCH))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import oracle
 import pytest
 from draw import Sort, draw
@@ -19,7 +20,7 @@ from framework_captures import (  # noqa: F401
 )
 
 import stepscope
-from stepscope.analysis import op_stats
+from stepscope.analysis import op_stats, op_work
 from stepscope.analysis.op_stats import OpStatsReport, Partial
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder, Trait
 
@@ -46,6 +47,42 @@ def table(found: OpStatsReport, *columns: str) -> list[tuple[Any, ...]]:
 
 
 # -- hosts ---------------------------------------------------------------------------------------------------------
+
+
+def test_ops_outside_of_graphs_are_ops() -> None:
+    sorts = SORTS | {
+        "e": Sort(K.EAGER_EXECUTE, "EagerExecute: ConcatV2"),
+        "c": Sort(K.EAGER_EXECUTE, "EagerLocalExecute: ConcatV2"),
+        "d": Sort(K.EAGER_EXECUTE, "EagerLocalExecute: MatMul"),
+        "f": Sort(K.EAGER_EXECUTE, "EagerLocalExecute: __inference_step_7", stats={"is_func": 1}),
+        "i": Sort(K.EAGER_EXECUTE, "EagerLocalExecute: IteratorGetNext"),
+        "w": Sort(K.INPUT_WAIT, "IteratorGetNextOp::DoCompute"),
+    }
+    found = report(
+        draw(
+            """
+            host main | e---  d---  f---  i---
+            host main | c---   m-    n-    w-
+            """,
+            sorts,
+        )
+    )
+
+    assert sorted(table(found, "type", "name", "occurrences", "total_self_us")) == [
+        ("ConcatV2", "ConcatV2", 1, 4 * MS),
+        ("MatMul", "dense/MatMul", 1, 2 * MS),  # the op inside says more than its dispatch
+        ("MatMul", "other/MatMul", 1, 2 * MS),
+        ("input wait", "IteratorGetNextOp::DoCompute", 1, 2 * MS),
+    ]
+
+
+def test_waits_for_input_alone_are_not_all_that_a_host_does() -> None:
+    found = report(draw("host main | I--A-----"))
+
+    assert sorted(table(found, "type", "name", "total_self_us")) == [
+        ("annotation", "forward", 6 * MS),
+        ("input wait", "IteratorGetNext", 3 * MS),
+    ]
 
 
 def test_self_time_leaves_out_the_ops_inside_and_total_time_does_not() -> None:
@@ -454,7 +491,12 @@ def test_idle_time_of_devices_is_that_of_xprof(session: str, corpus: Path) -> No
     assert totals["device_idle_us"] == pytest.approx(sum(row["total_self_time"] for row in theirs), rel=0.01)
 
 
-def test_idle_time_of_threads_is_that_of_xprof(tf_slow_map_capture: FrameworkCapture) -> None:  # noqa: F811
+def test_idle_time_of_threads_is_that_of_xprof(
+    tf_slow_map_capture: FrameworkCapture,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """But for ops outside of graphs, which XProf does not count."""
+    monkeypatch.setattr(op_work, "eager_ops", lambda trace: np.empty(0, np.int64))
     with_idle, _ = oracle.framework_op_stats(tf_slow_map_capture.paths)
     theirs = [row for row in with_idle.rows if (row["type"], row["host_or_device"]) == ("IDLE", "Host")]
     totals = stepscope.load(tf_slow_map_capture.logdir).op_stats().totals

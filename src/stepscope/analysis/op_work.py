@@ -12,7 +12,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.attribution import attribute, instruction_names, names_of
-from stepscope.analysis.columns import on_threads
+from stepscope.analysis.columns import of_kinds, on_threads
 from stepscope.analysis.eager import eager_ops
 from stepscope.analysis.grouping import forest, spread_labels
 from stepscope.analysis.op_names import op_name
@@ -65,17 +65,18 @@ def host_work(trace: HostTrace) -> OpWork:
 
 
 def _host_events(trace: HostTrace, threads: Mask) -> tuple[Mask, EventKind | None]:
-    """Which events stand for ops, and their kind if that is not the ops' own."""
+    """Which events stand for ops, and their kind if that is not the ops' own.  Waits for input alone are not all that a
+    host does."""
     kind = trace.events.kind
-    for kinds in (_HOST_KINDS, *((stand_in,) for stand_in in _STAND_INS)):
-        wanted = np.zeros(256, np.bool_)
-        wanted[[int(k) for k in kinds]] = True
-        chosen = wanted[kind] & threads
-        if kinds is _HOST_KINDS:
-            chosen[eager_ops(trace)] = True
+    ops = of_kinds(kind, _HOST_KINDS) & threads
+    ops[eager_ops(trace)] = True
+    if (ops & (kind != K.INPUT_WAIT)).any():
+        return ops, None
+    for stand_in in _STAND_INS:
+        chosen = of_kinds(kind, (stand_in,)) & threads
         if chosen.any():
-            return chosen, None if kinds is _HOST_KINDS else kinds[0]
-    return np.zeros(len(kind), np.bool_), None
+            return chosen | ops, stand_in
+    return ops, None
 
 
 def _own_times(trace: HostTrace, counts: Mask) -> I64:

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections import namedtuple
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,7 +23,7 @@ import pytest
 
 from stepscope import capture as profiler
 from stepscope import load
-from stepscope.capture import cost, files, ranges, report, session, tracers
+from stepscope.capture import cost, files, ranges, report, running, session, tracers
 from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.errors import CaptureError
 from stepscope.formats.xspace.reader import read
@@ -96,6 +97,14 @@ def fake(monkeypatch) -> type[FakeTracer]:
         monkeypatch.setattr(FakeTracer, name, FakeTracer.__dict__[name])
     monkeypatch.setattr(FakeTracer, "heard", [])
     return FakeTracer
+
+
+def until(is_true: Callable[[], bool]) -> None:
+    """Waits for what another thread does; a test that waits for long has failed."""
+    deadline = time.monotonic() + 30
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def trace_of(path: Path | None) -> HostTrace:
@@ -438,6 +447,28 @@ def test_a_profiler_bound_to_its_thread_is_stopped_there_only(fake, logdir):
     assert last_code() == "wrong-thread"
     assert [path.name for path in profiles(logdir)] == ["vm.xplane.pb.partial"]
     assert profiler.stop() is not None
+
+
+def test_a_profiler_bound_to_its_thread_is_stopped_there_and_written_elsewhere(fake, logdir):
+    fake.one_thread = True
+    stopped_on = []
+    fake.on_stop = staticmethod(lambda: stopped_on.append(threading.current_thread().name))
+    profiler.start(logdir)
+    profiler.stop(wait=False)
+    assert stopped_on == [threading.current_thread().name]
+    until(lambda: "vm.xplane.pb" in [path.name for path in profiles(logdir)])
+
+
+def test_a_limit_does_not_end_a_profiler_that_is_bound_to_a_thread(fake, logdir, caplog, monkeypatch):
+    monkeypatch.setattr(running, "_LOOK_S", 0.01)
+    fake.one_thread = True
+    profiler.start(logdir, profiler.ProfilerOptions(max_seconds=1))
+    until(lambda: "only the thread that started it can end it" in caplog.text)
+    profiler.stop()
+
+    assert caplog.text.count("has reached 1 s (max_seconds)") == 1
+    assert "ended itself" not in caplog.text
+    assert "vm.xplane.pb" in [path.name for path in profiles(logdir)]
 
 
 def test_ranges_that_fail_are_reported_once_a_name_and_capture(fake, logdir, caplog):

@@ -64,7 +64,7 @@ class Capture:
         self._flusher = Ticker("flush", _LOOK_S, self._look)
         self._flush_lock = threading.Lock()
         self._flushed_ns = self._start_ns = 0
-        self._warned = False
+        self._warned = self._told_of_limit = False
         self._end_early: EndEarly | None = None
 
     # -- start -------------------------------------------------------------------------------------------------------
@@ -148,6 +148,14 @@ class Capture:
 
     def _hold_to(self, *limits: tuple[float, float, str, str]) -> None:
         for used, limit, name, unit in limits:
+            if used >= limit and self.on_one_thread:
+                if not self._told_of_limit:
+                    self._told_of_limit = True
+                    report.warn(
+                        f"the capture has reached {limit:g} {unit} ({name}), and only the thread that started it can"
+                        " end it: call stop() there"
+                    )
+                return
             if used >= limit and not self.ended_early:
                 self.ended_early = f"the capture ended itself after {limit:g} {unit} ({name})"
                 report.warn(f"{self.ended_early}; what was recorded until then is saved")
@@ -177,9 +185,14 @@ class Capture:
 
     # -- end ---------------------------------------------------------------------------------------------------------
 
+    @property
+    def on_one_thread(self) -> bool:
+        """Whether the framework's profiler has to be stopped on the thread that started it."""
+        return self._tracer is not None and self._tracer.one_thread
+
     def refuse_other_thread(self) -> None:
         """Raises CaptureError if the framework's profiler cannot be stopped on the calling thread."""
-        if self._tracer is not None and self._tracer.one_thread and self._thread != threading.get_ident():
+        if self.on_one_thread and self._thread != threading.get_ident():
             raise CaptureError(
                 f"the {self.name} profiler has to be stopped on the thread that started it",
                 code="wrong-thread",

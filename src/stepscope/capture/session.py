@@ -285,28 +285,40 @@ def _end(capture: Capture, *, save: bool, wait: bool, strict: bool) -> Path | No
     return capture.path if mine else None
 
 
+_Taken = tuple["Recording | None", StepscopeError | None]
+
+
 def _finish_later(capture: Capture) -> StepscopeError | None:
+    taken = _taken(capture, save=True) if capture.on_one_thread else None
     try:
-        threading.Thread(target=_finish, args=(capture, True), name="stepscope-export").start()
+        threading.Thread(target=_finish, args=(capture, True, taken), name="stepscope-export").start()
     except RuntimeError:  # no thread can be had: at the program's end, or at the system's limit
-        return _finish(capture, save=True)
+        return _finish(capture, True, taken)
     return None
 
 
-def _finish(capture: Capture, save: bool) -> StepscopeError | None:
+def _taken(capture: Capture, save: bool) -> _Taken:
+    """Stops the framework's profiler; what it recorded, and what went wrong."""
+    try:
+        return capture.take(save), None
+    except Exception as error:
+        failure = report.report(error, f"stopping the {capture.name} profiler")
+        failure.__cause__ = None if failure is error else error
+        return None, failure
+
+
+def _finish(capture: Capture, save: bool, taken: _Taken | None = None) -> StepscopeError | None:
     """Stops the framework's profiler and writes the files, on whatever thread has the time; returns what went wrong.
 
     What Stepscope recorded itself is written even if the framework's profiler fails.  If nothing can be written, what
     was flushed stays as it is.
+
+    Args:
+        taken: what the framework's profiler recorded, if it has been stopped already.
     """
     failure: StepscopeError | None = None
     try:
-        recording = None
-        try:
-            recording = capture.take(save)
-        except Exception as error:
-            failure = report.report(error, f"stopping the {capture.name} profiler")
-            failure.__cause__ = None if failure is error else error
+        recording, failure = taken or _taken(capture, save)
         if save:
             failure = _write(capture, recording) or failure
     finally:

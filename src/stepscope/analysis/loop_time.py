@@ -139,15 +139,18 @@ def parts_of(loop: Loop, helpers: Helpers, steps: HostSteps, seen: Spans) -> dic
 
 def _waits_for_the_lock(loop: Loop) -> Spans:
     """Calls of TensorFlow that have done their work and wait for Python's lock, which a function of the dataset has."""
-    trace = loop.trace
-    ops = rows_of(trace, K.OP)
-    holding = ops[named(trace, trace.events.type[ops], _RUNS_PYTHON.match)] if len(ops) else ops
-    calls = np.flatnonzero(named(trace, loop.type, _EXECUTES.__contains__)) if len(holding) else ops[:0]
-    if not len(calls):
-        return loop.at(calls)
-    inner = loop.at(loop.of_kind(K.EAGER_EXECUTE))
+    calls = np.flatnonzero(loop.end - loop.start >= LONG_GAP_PS)
+    calls = calls[named(loop.trace, loop.type[calls], _EXECUTES.__contains__)]
+    inner = loop.at(loop.of_kind(K.EAGER_EXECUTE)) if len(calls) else loop.at(calls)
     done = np.maximum(_last_at_or_before(inner.end, loop.end[calls]), loop.start[calls])
-    return Spans.of(done, loop.end[calls]).longer(LONG_GAP_PS) & spans_of(trace, holding)
+    after = Spans.of(done, loop.end[calls]).longer(LONG_GAP_PS)
+    return after & _python_of_datasets(loop.trace) if len(after.start) else after
+
+
+def _python_of_datasets(trace: HostTrace) -> Spans:
+    """When an op that calls Python runs."""
+    ops = rows_of(trace, K.OP)
+    return spans_of(trace, ops[named(trace, trace.events.type[ops], _RUNS_PYTHON.match)])
 
 
 def _that_recur(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:

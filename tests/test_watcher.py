@@ -303,6 +303,17 @@ def test_a_launcher_that_is_asked_for_a_time_window_keeps_it(launcher, fake_sess
     assert [path.name for path in launcher.paths] == ["profile-1"]
 
 
+def test_a_line_that_was_cut_short_counts_for_nothing(tmp_path):
+    ledger = Ledger.of_program(str(tmp_path))
+    ledger.add("3 steps captured")
+    (file,) = ledger.folder.iterdir()
+    with file.open("a") as lines:
+        lines.write('{"outcome": "4 ste\n[1]\n{"outcome": "x", "profile": 3}\n')
+    ledger.add("5 steps captured", tmp_path / "rank1.xplane.pb")
+
+    assert ledger.entries() == [Entry("3 steps captured"), Entry("5 steps captured", tmp_path / "rank1.xplane.pb")]
+
+
 def test_processes_of_a_program_write_down_what_they_captured(tmp_path):
     ledger = Ledger.of_program(str(tmp_path))
     child = Ledger.of_text(ledger.as_text())

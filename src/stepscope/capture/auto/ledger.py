@@ -72,14 +72,14 @@ class Ledger:
                 file.write(line.encode())
 
     def entries(self) -> list[Entry]:
-        """What processes have written down so far."""
+        """What processes have written down so far.  A line that a full disk cut short counts for nothing."""
         if self.folder is None:
             return []
         try:
-            lines = (self.folder / _FILE).read_text(encoding="utf-8").splitlines()
+            lines = (self.folder / _FILE).read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
             return []
-        return [_entry(json.loads(line)) for line in lines]
+        return [entry for entry in map(_entry, lines) if entry is not None]
 
     def profiles(self) -> list[Path]:
         """The profiles that processes have written so far."""
@@ -92,6 +92,9 @@ class Ledger:
                 shutil.rmtree(self.folder)
 
 
-def _entry(told: dict[str, str | None]) -> Entry:
-    profile = told["profile"]
-    return Entry(told["outcome"] or "", Path(profile) if profile else None)
+def _entry(line: str) -> Entry | None:
+    try:
+        told = json.loads(line)
+        return Entry(str(told["outcome"]), Path(told["profile"]) if told["profile"] else None)
+    except (ValueError, LookupError, TypeError):
+        return None

@@ -574,6 +574,21 @@ def test_a_host_without_allocations_is_named_beside_one_with_some() -> None:
     assert report.warnings == ("no allocations were recorded on empty: record with host_tracer_level=2 or more",)
 
 
+def test_breakdowns_are_arranged_within_their_memories_too() -> None:
+    host = Host()
+    memory = Memory(host.line).starts_with(0)
+    memory.allocate(1, 20, addr=1, tf_op="big", bytes_available=80)
+    memory.allocate(2, 10, addr=2, tf_op="small", bytes_available=70)
+    report = profile(host)
+
+    for found, ops in (
+        (report.arranged("allocated_bytes"), [("small",), ("big",)]),
+        (report.arranged(None, ["op=SMALL"]), [("small",)]),
+        (report.arranged(None, ["op=nobody"]), []),
+    ):
+        assert columns(found.rows, "op") == columns(found.memories[0]["breakdown"], "op") == ops
+
+
 def test_what_the_terminal_shows_and_head_cuts() -> None:
     host = Host()
     memory = Memory(host.line).starts_with(3)

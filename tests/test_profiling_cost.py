@@ -63,6 +63,15 @@ def test_steps_that_differ_more_among_themselves_tell_no_cost(tmp_path, capsys, 
     assert ("less than they differ among themselves" in report._repr_html_()) != is_clear
 
 
+def test_a_step_that_got_no_longer_is_no_cost_with_a_sign(tmp_path, capsys):
+    cost = COSTS[1][0] | {"step_ms_before_low": 90.0, "step_ms_before_high": 120.0}
+    cost |= {"step_ms_inside_low": 94.0, "step_ms_inside_high": 96.0}
+    said = printed(capsys, "summary", str(store_profile(tmp_path, "run", profiled_trace(**cost))))
+
+    assert ", the cost of profiling is within the noise" in said
+    assert "-5.0 %" not in said
+
+
 def test_json_and_python_tell_it(profiled, capsys):
     path, percent = profiled
 

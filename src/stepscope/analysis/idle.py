@@ -37,6 +37,7 @@ NEXT_KERNEL_PS = 30_000_000
 FULL_QUEUE = 1024
 MOST_STREAMS = 256  # kept per host, those with most idle time
 MOST_GAPS = 50  # listed in all, the longest
+_LEAST_SAID_PERCENT = 0.05
 _ALL_IN_STEPS_PERCENT = 90.0  # from which on steps are told apart from all the time no more
 
 CAUSES = ("host wait", "kernel wait", "other")
@@ -364,5 +365,5 @@ def _findings(devices: Sequence[tuple[str, DeviceIdle]], streams: Sequence[Strea
     yield from _in_steps([device for _, device in devices], span)
     whole = sum(stream.idle_ps for stream in streams)
     waits = percent(sum(stream.host_wait_ps for stream in streams), whole)
-    if waits is not None:
+    if waits is not None and waits >= _LEAST_SAID_PERCENT:
         yield f"{waits:.1f} % of the gaps on streams are waits for the host: it had not begun to launch what comes next"

@@ -14,6 +14,7 @@ allocation, or around what caused it; PyTorch's `aten::empty` gives way to the o
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -140,6 +141,17 @@ class MemoryProfileReport(Report):
             self._table("Breakdown at the peak", BREAKDOWN_FIELDS, self.rows),
             self._table("Timeline", TIMELINE_FIELDS, self._in_each("timeline")),
         ]
+
+    def arranged(self, sort: str | None = None, where: Sequence[str] = ()) -> Report:
+        """The same report with its breakdowns filtered and sorted, those within the memories too."""
+        found = super().arranged(sort, where)
+        if found is self or not isinstance(found, MemoryProfileReport):
+            return found
+        kept: dict[tuple[Cell, Cell], list[dict[str, Cell]]] = defaultdict(list)
+        for row in found.rows:
+            kept[row["memory"], row["host"]].append({key: row[key] for key in row if key not in ("memory", "host")})
+        memories = [{**memory, "breakdown": kept[memory["id"], memory["host"]]} for memory in self.memories]
+        return replace(found, memories=tuple(memories))
 
     def head(self, rows: int) -> MemoryProfileReport:
         """The same report with at most so many rows in each breakdown."""

@@ -189,6 +189,8 @@ class OverviewReport(Report):
         if self.profiling is None:
             return ""
         if not self.profiling.is_clear:
+            if self.profiling.percent < 0:
+                return ", the cost of profiling is within the noise"
             return f", {self.profiling.percent:+.1f} % by profiling, within the noise"
         if self.profiling.percent < 0:  # which is not profiling's doing: the job went slower for another reason
             return f", {number_text(self.profiling.ms_before)} ms before the capture"

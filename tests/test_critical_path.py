@@ -32,6 +32,13 @@ def parts(found: critical_path.CriticalPathReport) -> dict[str, Any]:
     return {str(row["part"]): row["ms"] for row in found.parts if row["ms"]}
 
 
+def test_without_a_thread_that_launches_there_is_no_path_and_the_report_says_so():
+    found = report(draw("tpu0 Steps | W0--------\ntpu0 Modules | m---      \ntpu0 ops | k---k---", {"m": Q}))
+
+    assert found.findings[0].startswith("100.0 % of a step: nothing that the trace knows")
+    assert "no such thread was recorded in the steps; record with host_tracer_level=2" in found.findings[1]
+
+
 def test_a_device_that_the_host_keeps_ahead_of_is_the_path():
     found = report(
         draw("""

@@ -82,6 +82,10 @@ _HOST_PARTS: dict[EventKind, Part] = {
     K.INPUT_WAIT: Part.INPUT, K.COLLECTIVE_CALL: Part.HOST_COMMUNICATION, K.COMPILE: Part.COMPILATION,
 }  # fmt: skip
 
+_NO_PATH = (
+    "a path begins where a thread of the host runs or launches work, and no such thread was recorded in the steps; "
+    "record with host_tracer_level=2 or more"
+)
 _PARTS = tuple(MEANING)
 _OF_KERNELS = (Part.DEVICE_COMPUTE.name.lower(), Part.DEVICE_COMMUNICATION.name.lower())
 PART_FIELDS: tuple[Field, ...] = (
@@ -342,4 +346,5 @@ def _step_row(host: str, step: PathStep) -> dict[str, Cell]:
 
 def _findings(parts: Sequence[dict[str, Cell]]) -> list[str]:
     largest = [part for part in parts if part["percent"]][:3]
-    return [f"{part['percent']:.1f} % of a step: {part['meaning']}" for part in largest]
+    told = [f"{part['percent']:.1f} % of a step: {part['meaning']}" for part in largest]
+    return [*told, _NO_PATH] if [part["part"] for part in largest] == [Part.OTHER.name.lower()] else told

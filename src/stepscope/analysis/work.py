@@ -55,14 +55,17 @@ _XLA_MOVES = frozenset({
     "copy", "concatenate", "pad", "slice", "dynamic-update-slice", "dynamic-slice", "update", "reverse", "broadcast",
     "iota", "transpose", "bitcast", "reshape", "dynamic", "start", "done",
 })  # fmt: skip
+_XLA_ORDERS = frozenset({"bitcast", "transpose"})
 _XLA_WRAPPING = frozenset({"fusion", "wrapped"})
 CASTS = re.compile(r"aten::(?:to|_to_copy)$|.*:Cast$")
 # Programs that JAX runs for an array of NumPy that it takes in, or converts to another type.
 TAKES_IN = ("stage", "convert_element_type")
 _TAKING_IN = frozenset(f"jit_{name}" for name in TAKES_IN)
 _HEAVY = re.compile(
-    r"aten::(?:(?:add|ba?dd?)?b?mm|addmv|mv|dot|linear|_?conv\w*|mkldnn_\w+|thnn_\w+|_scaled_dot\w+|einsum|matmul|baddbmm)"
-    r"|.*:_?(?:Mkl|MklNative)*(?:Fused)*(?:Batch)?(?:MatMul(?:V\d)?|Conv\dD\w*|DepthwiseConv\w*|Einsum|XlaDot\w*)"
+    r"aten::(?:(?:add|ba?dd?)?b?mm|addmv|mv|dot|linear|_?conv\w*|mkldnn_\w+|thnn_\w+|_scaled_dot\w+|einsum|matmul|baddbmm"
+    r"|_?linalg_\w+|cholesky\w*|lu_\w+)"
+    r"|.*:_?(?:Mkl|MklNative)*(?:Fused)*(?:Batch)?(?:MatMul(?:V\d)?|Conv\dD\w*|DepthwiseConv\w*|Einsum|XlaDot\w*"
+    r"|Matrix(?!Diag|Band|Set)\w+|Cholesky\w*|SelfAdjointEig\w*|Svd|Qr|Lu)"
 )
 # XLA on CPUs gives most products to libraries, which build a graph for each when it first runs.
 _PREPARED = re.compile(r"(?:ynn|onednn)_")
@@ -265,13 +268,15 @@ def is_move(name: str) -> bool:
 
     >>> [is_move(name) for name in ("aten::cat", "concat:ConcatV2", "slice_concatenate_fusion.3", "add_copy_fusion")]
     [True, True, True, False]
+    >>> is_move("copy_bitcast_fusion")  # the compiler gives an operand the order that the next op wants
+    False
     """
     if name.startswith("aten::"):
         return bool(_MOVES_TORCH.match(name))
     if ":" in name:
         return bool(_MOVES_TF.match(name))
     words = set(_XLA_WORD.findall(name)) - _XLA_WRAPPING
-    return bool(words) and words <= _XLA_MOVES
+    return bool(words) and words <= _XLA_MOVES and not ("copy" in words and words & _XLA_ORDERS)
 
 
 def _eager_moves(trace: HostTrace) -> I64:

@@ -12,6 +12,7 @@ _ACTIONS: Actions = {
     "tensorflow": (
         "save every few hundred steps: CheckpointManager(..., checkpoint_interval=N), ModelCheckpoint(save_freq=N)",
         "write in the background: tf.train.CheckpointOptions(enable_async=True)",
+        "what NumPy writes can be written in a thread, from copies of the variables",
     ),
     "jax": (
         "save every few hundred steps: ocp.CheckpointManagerOptions(save_interval_steps=N)",
@@ -22,6 +23,12 @@ _ACTIONS: Actions = {
         "write in the background: torch.distributed.checkpoint.async_save, or copy the state and save in a thread",
     ),
     "": ("save every few hundred steps, and in the background",),
+}
+
+# What tells of a save that runs no op.
+_BEFORE = {
+    "tensorflow": ", after its variables are read",
+    "pytorch": ", after its parameters are collected (state_dict)",
 }
 
 
@@ -36,7 +43,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         kind="checkpoint_stall",
         title="Save less often, or in the background",
         evidence=f"{context.percent(saving):.1f} % of the time of a step saves the model's state"
-        f"{f', in {name}' if name else ', after its parameters are collected (state_dict)'}",
+        f"{f', in {name}' if name else _BEFORE.get(context.framework, '')}",
         actions=actions_for(context.framework, _ACTIONS),
         tool="steps",
         confidence=0.9 if name else 0.7,

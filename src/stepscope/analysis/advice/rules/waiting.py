@@ -58,7 +58,8 @@ _ACTIONS: dict[str, Actions] = {
         "tensorflow": (
             "replace tf.py_function, tf.numpy_function and from_generator by TensorFlow ops (tf.strings, tf.io, ...)",
             "or do that work once, offline, and store its result as TFRecord",
-            "if Python has to stay, run several: .interleave(make_dataset, num_parallel_calls=tf.data.AUTOTUNE)",
+            "if Python has to stay, run several: .interleave(make_dataset, num_parallel_calls=tf.data.AUTOTUNE), or"
+            " keras.utils.PyDataset(workers=N, use_multiprocessing=True)",
         ),
         "pytorch": (
             "spread the work of __getitem__ over processes: DataLoader(num_workers=4 or more, persistent_workers=True)",

@@ -10,7 +10,7 @@ import re
 import numpy as np
 
 from stepscope.analysis.columns import named, of_kinds, on_threads, rows_of
-from stepscope.analysis.grouping import forest
+from stepscope.analysis.grouping import enclosing
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64
 
@@ -35,17 +35,8 @@ def _find(trace: HostTrace) -> I64:
     single = named(trace, trace.events.type[rows], EAGER_OP.match)
     single &= trace.stat_ints(stat_names.IS_FUNCTION, rows=rows) <= 0
     rows = rows[single]
-    return rows[~_hold(trace, rows)]
-
-
-def _hold(trace: HostTrace, rows: I64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which of the events have one that says more inside them."""
-    parent = forest(trace).parent
-    wanted = np.zeros(len(trace.events), np.bool_)
-    wanted[rows] = True
-    held = np.zeros(len(trace.events), np.bool_)
-    above = parent[np.flatnonzero(of_kinds(trace.events.kind, _SAY_MORE))]
-    while len(above := np.unique(above[above >= 0])):
-        held[above] = True
-        above = parent[above[~wanted[above]]]
-    return held[rows]
+    among = np.zeros(len(trace.events), np.bool_)
+    among[rows] = True
+    around = enclosing(trace, among)[of_kinds(trace.events.kind, _SAY_MORE)]
+    among[around[around >= 0]] = False
+    return rows[among[rows]]

@@ -10,13 +10,12 @@ import numpy as np
 from stepscope.analysis.columns import inside, named, rows_of
 from stepscope.analysis.spans import Spans, spans_of
 from stepscope.analysis.stepping import steps_of
-from stepscope.analysis.work import on_input_threads
+from stepscope.analysis.work import PYTHON_OP, on_input_threads
 from stepscope.model import EventKind, HostTrace, Trait
 from stepscope.model.arrays import I64, Mask
 
 K = EventKind
 
-_PYTHON_OP = re.compile(r".*:(?:Eager)?PyFunc\w*$|.*:NumpyFunction$")
 _READING_OP = re.compile(r".*:(?:ReadFile|WholeFileReader\w*|ReaderRead\w*|MatchingFiles)$")
 _GENERATOR = re.compile(r"Iterator::.*Generator")
 _PARALLEL = re.compile(r"Iterator::.*(?:Parallel\w+|MapAndBatch)")
@@ -73,7 +72,7 @@ def _find(trace: HostTrace) -> FeedFacts:
     rows = rows_of(trace, K.ITERATOR)
     reads = rows[(events.traits[rows] & np.uint8(Trait.FILE_READ)) != 0]
     ops = _ops_of_iterators(trace) if len(rows) else rows
-    python, reading = (_named(trace, ops, pattern) for pattern in (_PYTHON_OP, _READING_OP))
+    python, reading = (_named(trace, ops, pattern) for pattern in (PYTHON_OP, _READING_OP))
     generator = _named(trace, rows, _GENERATOR)
     in_parallel = bool(_named(trace, rows, _PARALLEL).any())
     waits = rows_of(trace, K.INPUT_WAIT)

@@ -17,6 +17,7 @@ from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.loop_events import LONG_GAP_PS, Activity, Loop
 from stepscope.analysis.spans import Spans, spans_of
 from stepscope.analysis.stepping import HostSteps
+from stepscope.analysis.work import PYTHON_OP
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
 
@@ -29,9 +30,8 @@ _NEVER = np.iinfo(np.int64).max
 
 _SINGLE_OP = re.compile(r"EagerLocalExecute: ")
 _READS_VARIABLE = frozenset({"EagerLocalExecute: ReadVariableOp", "EagerLocalExecute: Identity"})
-# Calls out of Python, which take its lock again before they return; and ops of a dataset that hold it.
+# Calls out of Python, which take its lock again before they return.
 _EXECUTES = frozenset({"TFE_Py_ExecuteCancelable", "TFE_Py_FastPathExecute_C", "TFE_Py_Execute"})
-_RUNS_PYTHON = re.compile(r".*:(?:Eager)?PyFunc(?:Stateless)?$")
 _DETACH = "aten::detach"
 # What stands between detached parameters that are copied out of the framework, one by one.
 _COPIES_OUT = frozenset({"aten::to", "aten::resolve_conj", "aten::resolve_neg", "aten::alias", "aten::cpu"})
@@ -150,7 +150,7 @@ def _waits_for_the_lock(loop: Loop) -> Spans:
 def _python_of_datasets(trace: HostTrace) -> Spans:
     """When an op that calls Python runs."""
     ops = rows_of(trace, K.OP)
-    return spans_of(trace, ops[named(trace, trace.events.type[ops], _RUNS_PYTHON.match)])
+    return spans_of(trace, ops[named(trace, trace.events.type[ops], PYTHON_OP.match)])
 
 
 def _that_recur(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:

@@ -80,8 +80,9 @@ _MAKES_TORCH = re.compile(
 _LONG_MAKE_PS = 300_000_000  # the tensor is large
 _FORWARD_IS_HEAVY = 0.3  # of the time of a forward pass are products and convolutions
 _RECOMPUTES, _EVALUATES = "CheckpointFunctionBackward", "autograd::engine::evaluate_function: "
-# Ops that call Python back: jax.pure_callback and its kin, tf.py_function and tf.numpy_function in a step.
-_CALLS_PYTHON = re.compile(r"(?:pure|io|debug)_callback(?:\.\d+)?$|.*:(?:Eager)?PyFunc(?:Stateless)?$")
+# Ops that call Python: those of tf.py_function and tf.numpy_function, and of jax.pure_callback and its kin.
+PYTHON_OP = re.compile(r".*:(?:Eager)?PyFunc\w*$|.*:NumpyFunction$")
+_CALLBACK = re.compile(r"(?:pure|io|debug)_callback(?:\.\d+)?$")
 _GRADIENT = re.compile(r"(?:.*/)?gradient|.*(?:Backprop|_backward|Grad)\b")
 
 
@@ -473,7 +474,7 @@ def _taken_in(trace: HostTrace, ops: I64) -> Mask:
 
 
 def _callbacks(trace: HostTrace, ops: I64, own: I64) -> dict[str, Any]:
-    called = named(trace, trace.events.type[ops], _CALLS_PYTHON.match)
+    called = named(trace, trace.events.type[ops], lambda name: _CALLBACK.match(name) or PYTHON_OP.match(name))
     largest = _largest(trace, ops[called], own[called])
     return {"callbacks_ps": int(own[called].sum()), "callback": largest[0].name if largest else ""}
 

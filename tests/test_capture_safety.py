@@ -532,23 +532,6 @@ print(profiler.stop().name)
     assert trace.recorder_messages == ("20,000 events of Stepscope's own tracers were lost: the disk took no more",)
 
 
-def test_a_capture_of_everything_holds_what_pytorch_allocates(logdir):
-    script = """
-profiler.start(logdir, profiler.ProfilerOptions(host_tracer_level=3))
-for i in range(3):
-    with profiler.step(i): train()
-profiler.stop(wait=False)
-for i in range(3): train()
-"""
-    status, _, complaints = run("torch", script, logdir)
-
-    assert status == 0, complaints
-    assert steps_in(the_profile(logdir)) == [0, 1, 2]
-    (memory,) = load(logdir).memory_profile().to_dict()["memories"]
-    assert memory["id"] == "cpu"
-    assert memory["allocations"] > 3
-
-
 def test_a_profile_of_pytorch_tells_that_its_end_held_the_program_up(logdir):
     script = """
 from stepscope.capture.tracers import torch as tracer

@@ -540,11 +540,7 @@ def test_timelines_of_very_many_memories_are_thinned_out_together() -> None:
     [
         ("tensorflow", "record with host_tracer_level=2 or more"),
         ("jax", "on GPUs and TPUs record with host_tracer_level=2 or more; on CPUs JAX records none"),
-        (
-            "pytorch",
-            "record with torch.profiler.profile(profile_memory=True), or from the main thread with "
-            "ProfilerOptions(host_tracer_level=3)",
-        ),
+        ("pytorch", "record with torch.profiler.profile(profile_memory=True)"),
         ("", "TensorFlow and JAX record them with host_tracer_level=2 or more, PyTorch with profile_memory=True"),
     ],
 )

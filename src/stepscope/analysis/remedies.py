@@ -24,8 +24,7 @@ PYTHON_CALLS: Mapping[str, str] = {
 ALLOCATIONS: Mapping[str, str] = {
     "tensorflow": "record with host_tracer_level=2 or more",
     "jax": "on GPUs and TPUs record with host_tracer_level=2 or more; on CPUs JAX records none",
-    "pytorch": "record with torch.profiler.profile(profile_memory=True), or from the main thread with "
-    "ProfilerOptions(host_tracer_level=3)",
+    "pytorch": "record with torch.profiler.profile(profile_memory=True)",
     "": "TensorFlow and JAX record them with host_tracer_level=2 or more, PyTorch with profile_memory=True",
 }
 MODULES: Mapping[str, str] = {

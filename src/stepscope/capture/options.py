@@ -29,8 +29,8 @@ class ProfilerOptions:
 
     Attributes:
         host_tracer_level: 0 nothing, 1 annotations and the most important host events, 2 also expensive ops,
-            3 everything; with PyTorch, 3 adds input shapes and, where the main thread starts and ends the capture,
-            allocations, of that thread and of those that compute gradients for it.
+            3 everything; with PyTorch, 3 adds input shapes.  It records no allocations while it watches all threads,
+            as it does here.
         python_tracer_level: 1 records Python calls, 0 does not.  The framework's tracer does it where it has one and no
             filter is set, else Stepscope's.
         device_tracer_level: 1 records what runs on accelerators, 0 does not.

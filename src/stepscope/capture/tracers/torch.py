@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,7 +22,6 @@ from stepscope.errors import CaptureError
 _PATIENCE_S = 90.0
 _BYTES_PER_S = 1e6
 _COMPILER = "torch._inductor"
-_EVERYTHING = 3  # the host_tracer_level that records shapes and allocations
 _LONG_S = 1.0  # that ending a capture may hold the program up without a word
 
 
@@ -32,8 +30,7 @@ class TorchTracer:
 
     PyTorch's profiler sees the thread that starts it, and the process ends with a segmentation fault if another thread
     stops it (torch 2.13).  Told to watch all threads it does neither, so that any thread may start and stop a capture.
-    A torch that cannot be told so leaves the rule to the caller.  So does a capture of everything that the main thread
-    starts: PyTorch records allocations only where it watches one thread, and those that compute gradients for it.
+    A torch that cannot be told so leaves the rule to the caller.
     """
 
     def __init__(self) -> None:
@@ -57,7 +54,6 @@ class TorchTracer:
         """Begins to record.  Raises RuntimeError if another profiler records."""
         if self.listening():
             raise CaptureError("a PyTorch profiler is already running", code="busy", hint="end it before this capture")
-        self.one_thread = self.one_thread or _wants_allocations(options)
         self._native = self._profiler(options)
         if _prepares_slowly() and self._prepared_quickly():
             self._native.start_trace()
@@ -79,9 +75,9 @@ class TorchTracer:
         self._native.stop()
 
     def _profiler(self, options: ProfilerOptions) -> Any:
-        everything = options.host_tracer_level >= _EVERYTHING
+        everything = options.host_tracer_level >= 3
         stacks = options.python_tracer_level > 0 and not options.filters_python
-        configuration = _configuration(trace_only=not stacks, all_threads=not self.one_thread)
+        configuration = _configuration(trace_only=not stacks)
         more = {} if configuration is None else {"experimental_config": configuration}
         return self._torch.profiler.profile(
             activities=self._activities(options),
@@ -140,22 +136,17 @@ class TorchTracer:
         return _Step(self._torch.profiler.record_function(mark), mark, self._open_steps)
 
 
-def _wants_allocations(options: ProfilerOptions) -> bool:
-    return options.host_tracer_level >= _EVERYTHING and threading.current_thread() is threading.main_thread()
-
-
-def _configuration(trace_only: bool, all_threads: bool = True) -> Any:
-    """The configuration of a profiler; None if this torch has none, or cannot watch all threads where it should.
+def _configuration(trace_only: bool) -> Any:
+    """The configuration with which a profiler watches all threads; None if this torch has none.
 
     Args:
         trace_only: makes no Python object of each event when the profiler stops, where torch can be told so.  We have
             no use for them, and the whole program waits while they are made.
     """
     configuration = getattr(getattr(sys.modules.get("torch._C"), "_profiler", None), "_ExperimentalConfig", None)
-    threads = {"profile_all_threads": True} if all_threads else {}
     for more in ({"trace_only": True}, {}) if trace_only else ({},):
         with suppress(TypeError):
-            return configuration and configuration(**threads, **more)
+            return configuration and configuration(profile_all_threads=True, **more)
     return None
 
 

@@ -353,6 +353,17 @@ def test_a_worker_whose_device_works_longer_is_a_straggler() -> None:
     assert first(slow, fast)[:2] == ("straggler", "straggler")
 
 
+def test_a_worker_whose_device_works_longer_is_a_straggler_however_long_its_host_takes() -> None:
+    def steps(name: str, mark: str, stream: str) -> HostTrace:
+        marks = "".join(f"M{step}{mark}" for step in range(6))
+        return draw(f"host main | {marks}\nhost main | {'a' * 60}\ngpu0 s | {stream * 6}", SORTS, host=name)
+
+    # The host of the slow device takes less of each step than the other, which says nothing of the device.
+    slow, fast = steps("a", "------- ", "kkkkkkkkkN"), steps("b", "--------", "kkkkkN----")
+
+    assert first(slow, fast)[:2] == ("straggler", "straggler")
+
+
 def test_workers_that_communicate_equally_long_have_no_straggler() -> None:
     kinds = [item.kind for item in said(worker("a", "kkkkkN----"), worker("b", "kkkkkN----"))]
 

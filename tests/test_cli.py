@@ -20,7 +20,7 @@ from stepscope import __version__
 from stepscope.analysis.registry import TOOLS
 from stepscope.cli import screen
 from stepscope.cli.main import run
-from stepscope.cli.show import OutputFormat, size_text, working
+from stepscope.cli.show import OutputFormat, file_size_text, working
 from stepscope.doctor import Check
 from stepscope.doctor.report import worst_first
 from stepscope.errors import AccessError
@@ -130,7 +130,7 @@ def test_a_dash_is_stdout(logdir: Path, capfdbinary, monkeypatch, tmp_path) -> N
 
     trace = out[out.index(b'{"displayTimeUnit"') :]
     assert out.startswith(b"step,name,host")
-    assert err.decode() == f"stdout ({size_text(len(trace))})\n"
+    assert err.decode() == f"stdout ({file_size_text(len(trace))})\n"
     assert set(tmp_path.iterdir()) == before
 
 
@@ -139,7 +139,7 @@ def test_a_dash_is_stdout(logdir: Path, capfdbinary, monkeypatch, tmp_path) -> N
     [(1, "1 byte"), (999, "999 bytes"), (1000, "1.0 kB"), (999_949, "999.9 kB"), (999_950, "1.0 MB")],
 )
 def test_sizes_are_readable(nbytes: int, text: str) -> None:
-    assert size_text(nbytes) == text
+    assert file_size_text(nbytes) == text
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
@@ -149,7 +149,7 @@ def test_the_size_of_what_went_into_a_pipe_is_told(logdir: Path, tmp_path: Path,
     with ThreadPoolExecutor(1) as other_end:
         read = other_end.submit(pipe.read_bytes)
         assert run(["trace", str(logdir), "--output", str(pipe)]) == 0
-        assert capsys.readouterr().err == f"{pipe} ({size_text(len(read.result()))})\n"
+        assert capsys.readouterr().err == f"{pipe} ({file_size_text(len(read.result()))})\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")

@@ -5,19 +5,15 @@ Nothing but their dispatch is recorded: on a CPU they run inside it, on other de
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from stepscope.analysis.columns import named, of_kinds, on_threads, rows_of
 from stepscope.analysis.grouping import enclosing
+from stepscope.analysis.op_names import EAGER_OP
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64
 
 K = EventKind
-
-EAGER_OP = re.compile(r"EagerLocalExecute: (?!__)(?P<op>\w+)$")
-"""What the dispatch of a single op is called; functions have names of their own, which begin with two underscores."""
 
 _SAY_MORE = (K.OP, K.BACKWARD, K.ITERATOR, K.CHECKPOINT, K.INPUT_WAIT, K.EXECUTOR)
 

@@ -21,7 +21,8 @@ _COPIES = {
     K.MEMSET: "memset",
 }
 _JOINTS = str.maketrans("", "", "_-.")
-_EAGER_OP = "EagerLocalExecute: "
+# The dispatch of a single op of TensorFlow; those of functions have names that begin with two underscores.
+EAGER_OP = re.compile(r"EagerLocalExecute: (?!__)(?P<op>\w+)$")
 _UNTYPED = frozenset({"op", "kernel"})
 _TYPE_OF_KIND = {
     K.ITERATOR: "Dataset",
@@ -49,9 +50,8 @@ def op_name(text: str, kind: EventKind) -> tuple[str, str]:
         return plain[1], plain[2]
     if kind == K.ITERATOR:
         return text.partition("#")[0], _TYPE_OF_KIND[kind]
-    if kind == K.EAGER_EXECUTE and text.startswith(_EAGER_OP):
-        op = text.removeprefix(_EAGER_OP)
-        return op, op
+    if kind == K.EAGER_EXECUTE and (eager := EAGER_OP.match(text)):
+        return eager["op"], eager["op"]
     name, sort = parse_op(text, kind)
     if sort not in _UNTYPED:
         return name, sort

@@ -23,9 +23,10 @@ from stepscope.analysis.columns import (
     rows_of,
     type_names,
 )
-from stepscope.analysis.eager import EAGER_OP, eager_ops
+from stepscope.analysis.eager import eager_ops
 from stepscope.analysis.grouping import enclosing, forest, is_device_work
 from stepscope.analysis.hlo import programs
+from stepscope.analysis.op_names import EAGER_OP
 from stepscope.analysis.spans import Spans
 from stepscope.analysis.stepping import HostSteps, whole_steps
 from stepscope.model import EventKind, HostTrace, stat_names
@@ -39,7 +40,7 @@ _RECORDED_OP_PS = 700_000  # what recording one op inside another makes the oute
 _MOST_OPS = 5
 _MOST_MODULES = 40
 _LEAST_TO_COMPARE = 4  # steps
-_LONG_EAGER_PS = 300_000_000  # what dispatching one op alone does not take
+_LONG_OP_PS = 300_000_000  # more than starting an op takes: what it works on is large
 
 # Ops that only move or set data.  XLA names a fusion by the opcodes in it.
 _MOVES_TORCH = re.compile(
@@ -77,7 +78,6 @@ _PRODUCTS = re.compile(r"dot_general|conv_general|ragged_dot|cholesky|triangular
 _MAKES_TORCH = re.compile(
     r"aten::(?:mul|add|sub|rsub|div|true_divide|lerp|neg|where|clamp|pow|sqrt|exp|abs|addcmul|addcdiv)$"
 )
-_LONG_MAKE_PS = 300_000_000  # the tensor is large
 _FORWARD_IS_HEAVY = 0.3  # of the time of a forward pass are products and convolutions
 _RECOMPUTES, _EVALUATES = "CheckpointFunctionBackward", "autograd::engine::evaluate_function: "
 # Ops that call Python: those of tf.py_function and tf.numpy_function, and of jax.pure_callback and its kin.
@@ -284,7 +284,7 @@ def _eager_moves(trace: HostTrace) -> I64:
     """Single ops that only move data, where that is more than their dispatch.  Variables are read and assigned in any
     program."""
     rows = eager_ops(trace)
-    rows = rows[trace.events.duration_ps[rows] >= _LONG_EAGER_PS]
+    rows = rows[trace.events.duration_ps[rows] >= _LONG_OP_PS]
     start = trace.events.start_ps[rows]
     rows = rows[observed(trace).touches(start, start + trace.events.duration_ps[rows])]
     return rows[named(trace, trace.events.type[rows], _is_eager_move)]
@@ -414,7 +414,7 @@ def _alone(trace: HostTrace, ops: I64, own: I64, heavy: Mask, in_backward: Mask)
     free = (number < 0) & ~in_backward & ~inside(trace, ops, K.ANNOTATION)
     unlearned = (number >= 0) & ~in_backward & ~np.isin(number, learned)
     computes = _is_forward(own, free, heavy)
-    makes = named(trace, trace.events.type[ops], _MAKES_TORCH.match) & (own >= _LONG_MAKE_PS)
+    makes = named(trace, trace.events.type[ops], _MAKES_TORCH.match) & (own >= _LONG_OP_PS)
     return _Alone(
         no_grad_ps=int(own[free].sum()) if computes and not _recomputes(trace) else 0,
         unlearned_ps=int(own[unlearned].sum()) if len(learned) and _is_forward(own, unlearned, heavy) else 0,

@@ -15,7 +15,7 @@ import typer
 from stepscope.capture import ProfilerOptions
 from stepscope.capture.client import CaptureOutcome, CaptureRequest, OnProgress, WorkerStatus, capture_workers
 from stepscope.cli.levels import level
-from stepscope.cli.show import print_wide, size_text
+from stepscope.cli.show import file_size_text, print_wide
 from stepscope.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _show(outcome: CaptureOutcome) -> None:
     table = Table("worker", "result", "attempt", "size", "file, or why there is none", box=None)
     for worker in outcome.workers:
         early = ", ended early" if worker.ended_early else ""
-        size = "" if worker.size_bytes is None else size_text(worker.size_bytes)
+        size = "" if worker.size_bytes is None else file_size_text(worker.size_bytes)
         # The name alone: the folder is told once below, and long lines hide what differs.
         text = worker.detail if worker.path is None else worker.path.rpartition("/")[2]
         table.add_row(worker.address, worker.phase.value + early, str(worker.attempt), size, text)

@@ -37,10 +37,10 @@ class OutputFormat(StrEnum):
     MARKDOWN = "markdown"
 
 
-def size_text(nbytes: int) -> str:
+def file_size_text(nbytes: int) -> str:
     """A file's size as a person reads it.
 
-    >>> size_text(812), size_text(81_234), size_text(17_900_000)
+    >>> file_size_text(812), file_size_text(81_234), file_size_text(17_900_000)
     ('812 bytes', '81.2 kB', '17.9 MB')
     """
     if nbytes < 1000:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from stepscope.cli.show import STDOUT, size_text, working
+from stepscope.cli.show import STDOUT, file_size_text, working
 from stepscope.errors import UsageError
 
 
@@ -48,4 +48,4 @@ def trace(
             size = sum(map(sys.stdout.buffer.write, written))
         else:
             size = write_file(output, compressed(written) if output.suffix == ".gz" else written)
-    typer.echo(f"{'stdout' if output == STDOUT else output} ({size_text(size)})", err=True)
+    typer.echo(f"{'stdout' if output == STDOUT else output} ({file_size_text(size)})", err=True)

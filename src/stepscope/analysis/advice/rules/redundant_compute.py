@@ -11,6 +11,7 @@ from stepscope.analysis.work import WorkFacts
 
 _USUAL_FORWARD = 0.6  # forward over backward work of a network that is trained: about a half, more for the first layer
 _SUSPICIOUS_FORWARD = 1.4
+_NOTHING = (0, "", 0.0, "")
 _TRAINS = re.compile(r"(?i).*(?:train|update|grad|fit|optim|step)")
 
 _ACTIONS = (
@@ -70,14 +71,14 @@ def _beside_the_update(work: WorkFacts) -> tuple[int, str, float, str]:
     """Programs beside the one that trains.  That is one with a backward pass, as far as the trace tells, of several the
     one with such a name, or else with the most calls."""
     if len(work.modules) < 2 or len(work.modules) > _FEW_PROGRAMS:
-        return 0, "", 0.0, ""
+        return _NOTHING
     training = [module for module in work.modules if module.name in work.training]
     main = max(training or work.modules, key=lambda module: (bool(_TRAINS.match(module.name)), module.calls))
     beside = [module for module in work.modules if module is not main]
     if training:  # without products a program is no forward pass: it updates the weights, or counts
         beside = [module for module in beside if module.name in work.multiplying]
     if not beside:
-        return 0, "", 0.0, ""
+        return _NOTHING
     largest = beside[0]
     text = (
         f"runs {largest.name}, a program beside the one that trains ({main.name}); if that needs its result in every"

@@ -10,10 +10,10 @@ from stepscope.analysis.advice.gain import Bound, without
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.facts import HostFacts
 from stepscope.analysis.loop_events import Activity
+from stepscope.analysis.loop_time import SEVERAL_STEPS
 
 _MOSTLY = 0.5
 _MOSTLY_LAST = 0.7  # of the steps: of two workers that take turns, each is last in about half of them
-_SEVERAL_STEPS = 5
 _MORE_OPS = 1.05  # times the ops of the others: the slow worker does something that they do not
 
 
@@ -26,7 +26,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     others = [host for host in working if host is not slow]
     usual = statistics.median(busy[host.host] for host in others)
     behind = busy[slow.host] - usual
-    if context.percent(behind) < threshold or not _is_mostly_last(slow, others):
+    if context.percent(behind) < threshold or not (context.has_device or _is_mostly_last(slow, others)):
         return None
     ops = _ops(slow)
     usual_ops = statistics.median(_ops(host) for host in others)
@@ -53,13 +53,14 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
 
 
 def _is_mostly_last(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
-    """Whether a worker is the slowest in most of the steps that all have: what takes turns is no straggler."""
+    """Whether a worker is the slowest in most of the steps that all have: what takes turns is no straggler.  With
+    devices the loops do not tell, for these launch collectives and do not wait for them."""
     loops = [host.loop for host in (slow, *others) if host.loop is not None]
     if slow.loop is None or len(loops) <= len(others):
         return True
     common = set.intersection(*(set(loop.busy) for loop in loops))
     last = sum(slow.loop.busy[step] == max(loop.busy[step] for loop in loops) for step in common)
-    return len(common) < _SEVERAL_STEPS or last >= _MOSTLY_LAST * len(common)
+    return len(common) < SEVERAL_STEPS or last >= _MOSTLY_LAST * len(common)
 
 
 def _besides(ops: float, usual_ops: float, extra: bool) -> str:

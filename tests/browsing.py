@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -52,6 +53,8 @@ DRAWN = """
 
 HOSTILE = '<img src=x onerror="window.hostile = 1"> \u202e</script><script>window.hostile = 1</script> "\' \\ \x07'
 
+_LISTED_S = 10.0  # until a new session has to be listed
+
 
 @dataclass(frozen=True)
 class PageServer:
@@ -74,8 +77,13 @@ class PageServer:
 
     def session(self, run: str) -> str:
         """The id of a session whose run is `run`, or ends with `/run`, or begins with `run/`."""
-        runs = {listed["run"]: listed["id"] for listed in self.get("api/sessions")["sessions"]}
-        found = [runs[name] for name in runs if name == run or name.endswith(f"/{run}") or name.startswith(f"{run}/")]
+        deadline = time.monotonic() + _LISTED_S
+        found: list[str] = []
+        while not found and time.monotonic() < deadline:  # the server looks anew when its last list is old enough
+            runs = {listed["run"]: listed["id"] for listed in self.get("api/sessions")["sessions"]}
+            found = [
+                runs[name] for name in runs if name == run or name.endswith(f"/{run}") or name.startswith(f"{run}/")
+            ]
         assert len(found) == 1, f"{len(found)} sessions are named {run!r}: {sorted(runs)}"
         return found[0]
 

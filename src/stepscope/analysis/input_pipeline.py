@@ -22,7 +22,7 @@ import numpy as np
 from stepscope.analysis.breakdown import CATEGORIES as STEP_CATEGORIES
 from stepscope.analysis.breakdown import MEANING as STEP_MEANING
 from stepscope.analysis.host_copies import HostCopy, add_copies, host_copies
-from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, between_shares, steps_of_host
+from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, between_shares, finding_of, steps_of_host
 from stepscope.analysis.input_ops import MEANING, InputOp, add_ops, by_category, input_ops
 from stepscope.analysis.input_waits import CoreWait, core_waits
 from stepscope.analysis.loaders import Loader, add_loaders, loaders_of, wait_per_step
@@ -255,7 +255,8 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     whole = [step for step in steps if step["complete"]] or list(steps)
     ops = add_ops(op for part in partials for op in part.ops)
     breakdown = {key: round_ms(time) for key, time in by_category(ops).items()}
-    figures = _figures(whole, [part for part in hosts if part.host in aligned.hosts], breakdown)
+    taking = aligned.taking(hosts)
+    figures = _figures(whole, taking, breakdown)
     framework = next((part.framework for part in partials if part.framework), "")
     return InputPipelineReport(
         hosts=tuple(part.host for part in hosts),
@@ -263,7 +264,7 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
         partial=any(part.partial for part in hosts),
         figures=figures,
         summary=tuple(_summary(figures, breakdown, framework, any(part.has_iterators for part in partials))),
-        steps_source=next((part.source for part in hosts if part.host in aligned.hosts), hosts[0].source),
+        steps_source=finding_of(taking or hosts).source,
         step_time_ms=_spread([_number(step["duration_ms"]) for step in whole]) | {"count": len(whole)},
         waiting_ms=_waiting(whole, partials, aligned),
         steps=steps,

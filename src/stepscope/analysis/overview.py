@@ -12,7 +12,16 @@ from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.breakdown import CATEGORIES, MEANING
 from stepscope.analysis.environment import PYTHON_CALLS_MISSING, EnvironmentOfHost, Missing, environment_of
 from stepscope.analysis.facts import HostFacts, facts_of
-from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, between_shares, breakdown_of, steps_of_host
+from stepscope.analysis.hosts import (
+    Aligned,
+    StepRow,
+    StepsOfHost,
+    align,
+    between_shares,
+    breakdown_of,
+    finding_of,
+    steps_of_host,
+)
 from stepscope.analysis.profiling_cost import ProfilingCost, dearest, profiling_cost
 from stepscope.analysis.steps import step_warnings
 from stepscope.analysis.top_ops import OpTable, add_tables, device_ops, host_ops
@@ -179,8 +188,8 @@ class OverviewReport(Report):
         return [*map("! {}".format, self.warnings), *self._steps_lines(), *self._ops_lines(), *self._advice_lines()]
 
     def _how_lines(self) -> list[str]:
-        told = any(self.steps_how in warning for warning in self.warnings)
-        return [] if told else [f"steps: {self.steps_how}"]
+        # Where a host had no marks, a warning tells how steps were found.
+        return [f"steps: {self.steps_how}"] if self.steps_source == "markers" else []
 
     def _cost_lines(self) -> list[str]:
         return [] if self.profiling is None else [f"cost of profiling: {self.profiling.sentence()}"]
@@ -326,7 +335,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     """The overview of the session."""
     session = _Session.of(partials)
     hosts, aligned = session.hosts, session.aligned
-    first = (session.taking or hosts)[0]
+    found = finding_of(session.taking or hosts)
     shares = session.steady_shares
     limit = judge(shares, session.has_device, session.between)
     otherwise = unexplained(limit, shares, session.has_device, session.between)
@@ -340,9 +349,9 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         warnings=(*step_warnings(hosts, aligned), *_warm_up_warning(session), *advised.warnings),
         partial=any(part.partial for part in hosts),
         step_time_ms={**session.step_time, "between_steps_percent": session.gap},
-        steps_source=first.source,
-        steps_how=first.how,
-        confidence=first.confidence,
+        steps_source=found.source,
+        steps_how=found.how,
+        confidence=found.confidence,
         breakdown_ms=_mean_breakdown(session.counted),
         input_bound_percent=round(session.shares["input"], 4) if session.shares else None,
         verdict=agree(limit, otherwise, kind, gain, session.has_device),
@@ -392,14 +401,14 @@ class _Session:
     def of(cls, partials: Sequence[Partial]) -> _Session:
         hosts = [part.steps for part in partials]
         aligned = align(hosts)
-        taking = [part for part in hosts if part.host in aligned.hosts]
+        taking = aligned.taking(hosts)
         slowest = _slowest(aligned)
-        complete = [row for row, rows in zip(slowest, aligned.steps, strict=True) if all(r.complete for r in rows)]
-        counted, between = complete or slowest, between_shares(taking)
+        whole = [at for at, rows in enumerate(aligned.steps) if all(row.complete for row in rows)]
+        whole = whole or list(range(len(slowest)))
+        counted, between = [slowest[at] for at in whole], between_shares(taking)
         on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
         has_device = on_device.total_calls > 0
-        warm_ups = [part.facts.warm_up for part in partials if part.steps.host in aligned.hosts]
-        first = min(max(warm_ups, default=0), max(len(counted) - 1, 0))
+        first = _warm_up(partials, [aligned.steps[at] for at in whole])
         return cls(
             hosts=hosts,
             aligned=aligned,
@@ -418,6 +427,13 @@ class _Session:
             top_op_types=_top_types(on_device if has_device else on_host),
             environment=_environment([part.environment for part in partials]),
         )
+
+
+def _warm_up(partials: Sequence[Partial], steps: Sequence[Sequence[StepRow]]) -> int:
+    """How many of the first steps are warm-up on one of their hosts; one step is always left."""
+    warm = {id(row) for part in partials for row in part.steps.rows_from_first_whole()[: part.facts.warm_up]}
+    first = next((at for at, rows in enumerate(steps) if not any(id(row) in warm for row in rows)), len(steps))
+    return min(first, max(len(steps) - 1, 0))
 
 
 def _slowest(aligned: Aligned) -> list[StepRow]:

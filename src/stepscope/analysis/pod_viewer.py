@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from stepscope.analysis.breakdown import CATEGORIES, MEANING
 from stepscope.analysis.device_steps import DeviceSteps, device_name, device_steps, working_devices
-from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, steps_of_host
+from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, finding_of, steps_of_host
 from stepscope.analysis.steps import step_warnings
 from stepscope.analysis.workers import (
     HostStep,
@@ -96,7 +96,7 @@ class PodViewerReport(Report):
     """Every step on every worker.
 
     Attributes:
-        steps_source: "markers", "inferred" or "none".
+        steps_source: "markers", "inferred" or "none"; of several hosts the least certain.
         rows: one a step, host and device; keys as in ROW_FIELDS.
         slowest: one a step: the slowest worker; keys as in SLOWEST_FIELDS.
         workers: one a host and device; keys as in WORKER_FIELDS.
@@ -168,7 +168,7 @@ def merge(partials: Sequence[Partial]) -> PodViewerReport:
         hosts=tuple(host.host for host in hosts),
         warnings=(*step_warnings(hosts, aligned), *mismatches(stepping, aligned, offsets)),
         partial=any(host.partial for host in hosts),
-        steps_source=(taking or partials)[0].steps.source,
+        steps_source=finding_of(stepping or hosts).source,
         rows=tuple(_row(worker) for each in steps for host in each for worker in host.workers()),
         slowest=tuple(_slowest(each) for each in steps),
         workers=tuple(_workers(complete_steps(steps), offsets)),

@@ -235,11 +235,12 @@ def _best_shift(chief: StepsOfHost, part: StepsOfHost) -> int:
 
 def between_shares(hosts: Sequence[StepsOfHost]) -> dict[str, float]:
     """Percent of the time from the first step to the last that lies between steps, by category, mean over the hosts
-    whose steps leave gaps to speak of; empty without such hosts."""
+    whose steps leave gaps to speak of; empty without such hosts.  Of single steps it is their time and that of the gaps
+    between neighbours."""
     several = [host for host in hosts if len(host.rows) >= 2 and host.between_ps]
     shares = dict.fromkeys(CATEGORIES, 0.0) if several else {}
     for host in several:
-        whole = max(row.start_ps + row.duration_ps for row in host.rows) - host.rows[0].start_ps
+        whole = sum(row.duration_ps for row in host.rows) + sum(host.between_ps.values())
         for key, time in host.between_ps.items():
             shares[key] += 100.0 * time / whole / len(several) if whole > 0 else 0.0
     return shares

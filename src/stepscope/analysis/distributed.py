@@ -8,7 +8,8 @@ holds the others up. This needs no common clock.
 
 The same collective on different ranks is told by its step, its process group, its operation, and its place among those;
 the same step by its number, and by its place among the steps of that number where a program counts from 0 again.
-Steps that the program did not number are laid side by side by the ranks' clocks, as in the overview.  Where ranks recorded different numbers of them, none of these are compared, and that is said.
+Steps that the program did not number are laid side by side by the ranks' clocks, as in the overview. Where ranks
+recorded different numbers of collectives, none of these are compared, and that is said.
 
 Bandwidth is that of the bus as NCCL's tests define it: data by transfer time, times 2 (n - 1) / n for an all-reduce
 among n ranks, (n - 1) / n for all-gather, reduce-scatter and all-to-all, 1 for the rest. On a single rank the time

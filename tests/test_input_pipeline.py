@@ -201,6 +201,17 @@ def test_calls_that_start_a_copy_to_a_device_are_enqueueing() -> None:
     ]  # fmt: skip
 
 
+def test_the_stage_with_most_of_the_work_is_named_with_what_to_change_about_it() -> None:
+    reading = report(draw("host main | M1----------\nhost main | I-----\nhost main |  R----\nhost main |  Q---\n"
+                          "host main |  E--", SORTS))  # fmt: skip
+    mapping = report(
+        draw("host main | M1----------\nhost main | I-----\nhost main |  R----\nhost main |  Q----", SORTS)
+    )
+
+    assert reading.summary[2].startswith("what to do: reading files is slow in TFRecord: ")
+    assert mapping.summary[2].startswith("what to do: the function of .map() in Map runs on one element at a time: ")
+
+
 def test_a_loader_in_the_main_process_shows_what_runs_inside_it() -> None:
     found = report(
         draw(

@@ -25,7 +25,9 @@ from stepscope.analysis.host_copies import HostCopy, add_copies, host_copies
 from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, between_shares, finding_of, steps_of_host
 from stepscope.analysis.input_ops import MEANING, InputOp, add_ops, by_category, input_ops
 from stepscope.analysis.input_waits import CoreWait, core_waits
+from stepscope.analysis.iterators import TF_DATA, fetches_for_device, last_part
 from stepscope.analysis.loaders import Loader, add_loaders, loaders_of, wait_per_step
+from stepscope.analysis.pipeline_advice import suggestion
 from stepscope.analysis.steps import step_warnings
 from stepscope.analysis.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, judge
 from stepscope.model import EventKind, HostTrace
@@ -263,7 +265,7 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
         warnings=(*step_warnings(hosts, aligned), *_missing(partials, ops)),
         partial=any(part.partial for part in hosts),
         figures=figures,
-        summary=tuple(_summary(figures, breakdown, framework, any(part.has_iterators for part in partials))),
+        summary=tuple(_summary(figures, breakdown, framework, ops, any(part.has_iterators for part in partials))),
         steps_source=finding_of(taking or hosts).source,
         step_time_ms=_spread([_number(step["duration_ms"]) for step in whole]) | {"count": len(whole)},
         waiting_ms=_waiting(whole, partials, aligned),
@@ -414,7 +416,7 @@ def _gigabytes_per_s(copy: HostCopy) -> float | None:
 
 
 def _summary(
-    figures: dict[str, Cell], breakdown: dict[str, float], framework: str, has_iterators: bool
+    figures: dict[str, Cell], breakdown: dict[str, float], framework: str, ops: Sequence[InputOp], has_iterators: bool
 ) -> Iterator[str]:
     level, largest = figures["level"], figures["largest"]
     yield _verdict_line(figures)
@@ -425,12 +427,19 @@ def _summary(
             f"{_number(figures['input_time_ms']):,.2f} ms"
         )
         if level in ("highly", "moderately"):
-            advice = (_TORCH_ADVICE if framework == "pytorch" else {}).get(largest, _ADVICE[largest])
-            yield f"what to do: {advice}"
+            yield f"what to do: {_remedy(largest, framework, ops)}"
     if has_iterators and level in ("highly", "moderately"):
-        yield "which stage of the pipeline it is: stepscope tf-data"
+        yield "which stage the steps wait for: stepscope tf-data"
     if level == "not":
         yield "the input keeps up with the steps: look at the overview for what limits them"
+
+
+def _remedy(category: str, framework: str, ops: Sequence[InputOp]) -> str:
+    """What to change about the op that takes most of a category, by its name if it is a stage of a pipeline."""
+    most = max((op for op in ops if op.category == category), key=lambda op: op.work_ps)
+    if most.op.startswith(TF_DATA):
+        return suggestion(last_part(most.op), "", fetches_for_device(most.op))
+    return (_TORCH_ADVICE if framework == "pytorch" else {}).get(category, _ADVICE[category])
 
 
 def _verdict_line(figures: dict[str, Cell]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -44,6 +44,7 @@ from stepscope.report import (
 
 TOP_OPS = 10
 MOST_REMEDIES = 3  # of what a capture lacks, in the summary
+_KNOWS_STAGES = "tf-data"  # the tool
 _LONGEST_NAME = 100  # of an op in the summary
 _TELLING_PERCENT = 5.0  # of all op time; where no op takes as much, the summary adds them up by type
 _SOURCES = {"none": "no step marks: the whole capture"}
@@ -365,6 +366,17 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         step_rows=tuple(_step_row(aligned, at, row) for at, row in enumerate(_slowest(aligned))),
         profiling=dearest([part.profiling for part in partials]),
     )
+
+
+def finish(report: OverviewReport, read: Callable[[str], Mapping[str, Any] | None]) -> OverviewReport:
+    """The report with the slow stage of the input by its name, where the first advice is about one.
+
+    Only the tool that knows the stages is asked; the others are for the advice at length.
+    """
+    if not report.advice or report.advice[0].tool != _KNOWS_STAGES:
+        return report
+    asked = replace(report.context, read=lambda tool: read(tool) if tool == _KNOWS_STAGES else None)
+    return replace(report, advice=advise(asked).items)
 
 
 @dataclass(frozen=True)

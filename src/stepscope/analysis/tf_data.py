@@ -24,14 +24,13 @@ In JSON a node of `graph` has besides: `id`, `parent` (the `id` of the node that
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from stepscope.analysis.iterators import IteratorCalls, iterator_calls, last_part, parent_name
+from stepscope.analysis.iterators import IteratorCalls, fetches_for_device, iterator_calls, last_part, parent_name
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.pipeline_advice import suggestion
 from stepscope.model import EventKind, HostTrace
@@ -42,7 +41,6 @@ SLOW_PS = 50_000_000  # a call that takes longer counts as slow
 COUNTED_SHARE = 0.1  # of the longest call: from here on a slow call counts for the pipeline's bottleneck
 RANKS = 5  # executions kept of each pipeline, the slowest
 MOST_PIPELINES = 200  # kept of a host, the slowest
-_DEVICE_SIDE = re.compile(r"Iterator::(?:(?:Root|Model)::)?Prefetch::Generator$")
 
 PIPELINE_FIELDS: tuple[Field, ...] = (
     Field("host", "text", "the host that runs the pipeline", "str"),
@@ -310,7 +308,7 @@ class _Nodes:
         self.first_call[of_call[::-1]] = served[::-1]  # of several the last assignment, the first call, stays
         self.pipeline_at = pipeline[self.root]
         self._find_bottlenecks(int(pipeline.max()) + 1)
-        device = np.array([_DEVICE_SIDE.match(name) is not None for name in calls.names])
+        device = np.array([fetches_for_device(name) for name in calls.names])
         self.on_device = np.zeros(int(pipeline.max()) + 1, np.bool_)
         self.on_device[self.pipeline_at[device[self.name]]] = True
 

@@ -147,6 +147,4 @@ def test_streams_beyond_the_list_are_told(monkeypatch):
     found = report(draw("gpu0 s7   | a b\ngpu0 s20  | a    b"), draw("gpu0 s7   | a  b", host="other"))
 
     assert [pick(row, "host", "stream", "idle_ms") for row in found.rows] == [("host", "s20", 4), ("other", "s7", 2)]
-    assert found.warnings == (
-        "1 streams with the least idle time are not listed, and their gaps are in no figure but the devices'",
-    )
+    assert found.warnings == ("1 stream with little idle time is not listed: only the figures of devices hold it",)

@@ -299,8 +299,8 @@ def merge(partials: Sequence[Partial]) -> IdleReport:
 
 def _not_listed(partials: Sequence[Partial]) -> list[str]:
     left_out = sum(part.left_out for part in partials)
-    lost = "are not listed, and their gaps are in no figure but the devices'"
-    return [f"{left_out:,} streams with the least idle time {lost}"] if left_out else []
+    few = "1 stream with little idle time is" if left_out == 1 else f"{left_out:,} streams with little idle time are"
+    return [f"{few} not listed: only the figures of devices hold it"] if left_out else []
 
 
 def _stream_row(host: str, stream: StreamIdle) -> dict[str, Cell]:

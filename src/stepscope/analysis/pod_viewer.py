@@ -143,12 +143,11 @@ _EMPTY = "no steps: the profile holds no events that take time"
 
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
-    devices = device_steps(trace)
     working = working_devices(trace)
     return Partial(
         steps=steps_of_host(trace),
-        device=device_name(trace, working[0]) if len(working) == 1 else ALL if devices else "CPU",
-        devices=devices,
+        device=device_name(trace, working[0]) if len(working) == 1 else ALL if working else "CPU",
+        devices=device_steps(trace),
     )
 
 

@@ -229,6 +229,15 @@ def test_a_loader_in_the_main_process_shows_what_runs_inside_it() -> None:
     assert (found.figures["largest"], found.figures["input_time_ms"]) == ("preprocessing", 12)
 
 
+def test_the_capture_of_a_host_without_steps_is_no_step_time_of_a_loader() -> None:
+    worker = draw("host main | M1-------- M2--------\nhost main | Z-         Z-", SORTS)
+    beside = draw("host main | Z-   a--------------------------------------------------------", SORTS, host="beside")
+
+    [alone], [both] = report(worker).loaders, report(worker, beside).loaders
+    assert (alone["calls"], alone["step_percent"]) == (2, 20.0)
+    assert (both["calls"], both["step_percent"]) == (3, 20.0)
+
+
 def test_a_wait_for_worker_processes_is_work_of_unknown_kind() -> None:
     found = report(draw("host main | M1--------\nhost main | W---- a--", SORTS))
     assert ops(found, "op", "self_ms", "category") == [(SORTS["W"].name, 5, "other")]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -93,7 +93,10 @@ LOADER_FIELDS: tuple[Field, ...] = (
     Field("total_ms", "ms", "time in these calls"),
     Field("avg_ms", "ms", "the same per call"),
     Field("max_ms", "ms", "the longest"),
-    Field("step_percent", "percent", "the part that lies in steps, as a share of the time of all steps of all hosts"),
+    Field(
+        "step_percent", "percent",
+        "the part that lies in steps, as a share of the time of all steps; hosts without steps do not count",
+    ),
     Field(
         "workers", "count",
         "processes that make the items; 0 if the calls themselves do; otherwise known only where Python calls were "
@@ -271,7 +274,7 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
         waiting_ms=_waiting(whole, partials, aligned),
         steps=steps,
         host_breakdown_ms=breakdown,
-        loaders=_loader_rows(partials),
+        loaders=_loader_rows(partials, taking),
         copies=_copy_rows(partials),
         rows=_op_rows(ops),
     )
@@ -377,8 +380,14 @@ def _op_rows(ops: Sequence[InputOp]) -> tuple[dict[str, Cell], ...]:
     )
 
 
-def _loader_rows(partials: Sequence[Partial]) -> tuple[dict[str, Cell], ...]:
-    whole = sum(row.duration_ps for part in partials for row in part.steps.rows)
+def _loader_rows(partials: Sequence[Partial], taking: Sequence[StepsOfHost]) -> tuple[dict[str, Cell], ...]:
+    whole = sum(row.duration_ps for host in taking for row in host.rows)
+    stepping = {host.host for host in taking}
+    loaders = (
+        loader if part.steps.host in stepping else replace(loader, in_steps_ps=0)
+        for part in partials
+        for loader in part.loaders
+    )
     return tuple(
         {
             "loader": loader.name,
@@ -392,7 +401,7 @@ def _loader_rows(partials: Sequence[Partial]) -> tuple[dict[str, Cell], ...]:
             "pins": loader.pins if loader.pinning else None,
             "pin_ms": round_ms(loader.pin_ps) if loader.pinning else None,
         }
-        for loader in add_loaders(loader for part in partials for loader in part.loaders)
+        for loader in add_loaders(loaders)
     )
 
 

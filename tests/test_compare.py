@@ -93,6 +93,18 @@ def test_a_step_that_was_left_out_is_no_gap_between_the_others() -> None:
     assert side(whole, without_2).gaps_ms == (1.0, None, 1.0, None)
 
 
+def test_totals_belong_to_all_steps_that_hosts_recorded() -> None:
+    """Each of the steps takes 3 ms in `a`; one host lacks the first and the other the last."""
+    picture = "host main | {}\nhost main | a--  a--  a--  a--"
+    whole = draw(picture.format("M0-- M1-- M2-- M3--"))
+    early, late = (
+        draw(picture.format(marks), host=marks[:2]) for marks in ("M0-- M1-- M2-- M3--", "M1-- M2-- M3-- M4--")
+    )
+
+    [row] = compare(side(whole), side(early, late)).rows
+    assert (row["name"], row["before_ms"], row["after_ms"]) == ("a", 3.0, 6.0)  # of both hosts together
+
+
 def test_steps_of_one_number_that_are_looked_at_alone_leave_no_gap() -> None:
     twice = draw("host main | M0-- M1-- M2-- M0-- M1-- M2--")
 

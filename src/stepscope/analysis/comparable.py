@@ -73,14 +73,14 @@ class Side:
         return () if self.overview.steps_source == "none" else self.overview.step_rows
 
     @property
-    def step_count(self) -> int:
-        """Steps to which the totals of a capture belong, those at its edges included."""
-        return len(self._all_steps)
+    def steps_of_totals(self) -> float:
+        """Steps to which the totals of a capture belong: all that a host recorded."""
+        return self.overview.steps_a_host
 
     @cached_property
     def _counted_at(self) -> tuple[int, ...]:
         complete = tuple(at for at, row in enumerate(self._all_steps) if row["complete"])
-        return complete or tuple(range(self.step_count))
+        return complete or tuple(range(len(self._all_steps)))
 
     @property
     def counted(self) -> tuple[dict[str, Cell], ...]:

@@ -96,7 +96,11 @@ _METRIC_FIELDS: tuple[Field, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class OverviewReport(Report):
-    """The overview of a session; see the FIELDS tables of this module for the meaning of its parts."""
+    """The overview of a session; see the FIELDS tables of this module for the meaning of its parts.
+
+    `steps_a_host` is how many steps a host recorded, mean over those that step: those that another host lacks, and
+    those that the edge cuts, are in the totals of ops all the same.
+    """
 
     TOOL: ClassVar[str] = "overview"
     MAIN_LIST: ClassVar[str] = "top_ops"
@@ -105,6 +109,7 @@ class OverviewReport(Report):
     steps_source: str
     steps_how: str
     confidence: float | None
+    steps_a_host: float
     breakdown_ms: dict[str, float]
     input_bound_percent: float | None
     verdict: Verdict
@@ -330,6 +335,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         steps_source=found.source,
         steps_how=found.how,
         confidence=found.confidence,
+        steps_a_host=sum(len(host.rows) for host in session.taking) / max(len(session.taking), 1),
         breakdown_ms=mean_breakdown(session.counted),
         input_bound_percent=round(session.shares["input"], 4) if session.shares else None,
         verdict=agree(limit, otherwise, kind, gain, session.has_device),

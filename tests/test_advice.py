@@ -314,6 +314,7 @@ def test_python_that_was_recorded_tells_where_samples_come_from(call: str, kind:
 def busy_input(made_by: str, late: str = " ") -> HostTrace:
     """Steps that wait for nothing; in three of five the input's thread works, and the ops take four times as long."""
     sorts = SORTS | {"y": Sort(K.ITERATOR, "Iterator::Root::Prefetch::Map"), "q": Sort(K.OP, "decode:DecodePng")}
+    sorts["j"] = Sort(K.OP, "ReadFile:ReadFile")
     return draw(
         f"""
         host main         | M0--------M1--------M2--------M3--------M4--------
@@ -328,10 +329,11 @@ def busy_input(made_by: str, late: str = " ") -> HostTrace:
 def test_python_of_the_input_that_takes_cores_from_the_step_is_told() -> None:
     first = advise(context_of(busy_input("e"))).items[0]
 
-    # 18 of 28 ms of ops would go if all were as quick as in the first two steps, but for the usual 7 %.
+    # 18 of 28 ms of ops would go if all were as quick as in the first two steps, but for the usual 7 %.  For the one
+    # core that is seen, step and input want 1.54: what goes is between the two estimates.
     assert first.kind == "input_python"
     assert "the step does not wait for its input, but Python makes it on other threads for 54 %" in first.evidence
-    assert first.reasoning.startswith("10.00 ms a step, less 3.21 ms of what the threads of the input take")
+    assert first.reasoning.startswith("10.00 ms a step, less 2.65 ms of what the threads of the input take")
 
 
 @pytest.mark.parametrize(("late", "waits_ms"), [(" ", 0.0), ("I", 0.2)])
@@ -339,6 +341,37 @@ def test_input_that_takes_cores_tells_how_long_steps_wait_for_it(late: str, wait
     (row,) = advise(context_of(busy_input("e", late))).items[0].rows
 
     assert (row.tool, row.key, row.value_ms) == ("overview", "input", waits_ms)
+
+
+def test_files_that_are_read_beside_the_step_are_told() -> None:
+    first = advise(context_of(busy_input("j"))).items[0]
+
+    assert (first.id, first.kind) == ("input.reading-competes", "input_file_read")
+    assert "reading files for it goes on on other threads for 54 % of the time" in first.evidence
+
+
+@pytest.mark.parametrize(
+    ("op", "cached"),
+    [("stft/rfft:RFFT", True), ("random_uniform/RandomUniform:RandomUniform", False)],
+)
+def test_what_is_prepared_in_parallel_and_not_at_random_can_be_cached(op: str, cached: bool) -> None:
+    sorts = {"h": Sort(K.INPUT_HANDOVER, "ParallelMapProduce"), "p": Sort(K.ITERATOR, "Iterator::Root::ParallelMapV2")}
+    picture = """
+        host main         | M0--------M1--------
+        host main         | I-----a---I-----a---
+        host tf_data_pool | h         h
+        host tf_data_pool | p-------- p--------
+        host tf_data_pool | x--       x--
+        host tf_data_pool | o--       o--
+    """
+    context = context_of(draw(picture, sorts | {"x": SORTS["x"], "o": Sort(K.OP, op)}))
+
+    first = advise(replace(context, framework="tensorflow")).items[0]
+
+    assert first.kind == "input_preprocessing"
+    assert first.actions[0].startswith(".cache()") == cached
+    # Elements that have to be made in each epoch still take their time on the threads that were seen.
+    assert ("the work of input and step on 1 threads" in first.reasoning) != cached
 
 
 def test_ops_of_the_input_have_to_run_anyway() -> None:

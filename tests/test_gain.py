@@ -281,10 +281,36 @@ def test_computation_beside_a_compiler_is_slowed_down_but_not_without_end() -> N
         host xla  | r1------- r2-------
     """
 
-    (first, *_) = advise(context_of(draw(picture, sorts))).items
+    context = replace(context_of(draw(picture, sorts)), framework="jax")
+    (first, *_) = advise(context).items
 
     # Of 10 ms that are computed 2 fit in without the compiler, but that slowed them down by 2.5 at most.
     assert (first.kind, first.predicted_step_time_ms) == ("recompilation", 4.0)
+
+
+@pytest.mark.parametrize(
+    ("moved", "then_ms"),
+    [
+        ("copy.3", 5.2),  # 2 ms, and for 70 % of the 4 ms in which no op runs XLA goes on copying
+        ("slice_concatenate_fusion.1", 6.667),  # 2 ms, and a third of the 4 ms: what it takes of the ops
+    ],
+)
+def test_xla_goes_on_with_a_copy_when_its_op_has_ended(moved: str, then_ms: float) -> None:
+    sorts = {
+        "F": Sort(K.TRACED_FUNCTION, "PjitFunction(train)"),
+        "w": Sort(K.PYTHON_CALL, "$api.py:2479 block_until_ready"),
+        "c": Sort(K.OP, moved, "run_id", {"hlo_module": "jit_train"}),
+        "r": Sort(K.OP, "dot", "run_id", {"hlo_module": "jit_train"}),
+    }
+    picture = """
+        host main | M0--------M1--------
+        host main | Fw--------Fw--------
+        host xla  | c1r1--    c2r2--
+    """
+
+    first = advise(context_of(draw(picture, sorts))).items[0]
+
+    assert (first.kind, first.predicted_step_time_ms) == ("memory_churn", then_ms)
 
 
 @pytest.mark.parametrize(("programs", "prepared"), [((1, 2), 8), ((1, 1), 0)])

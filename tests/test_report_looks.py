@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from rich.console import Console
 
 from stepscope.errors import UsageError
 from stepscope.report import Field, Figures, Prose, Report, Rows, Section, clean, number_text, shortened, size_text
+from stepscope.report.export import to_csv
 from stepscope.report.html import fragment, page
 from stepscope.report.looks import UNKNOWN, shown_fields, text_of, texts_of, words_of
 from stepscope.report.markdown import document
@@ -356,6 +358,38 @@ def arranged(sort: str | None = None, *where: str) -> list[str]:
 def test_the_main_list_is_arranged_whatever_it_is_called():
     assert arranged("-ms") == ["c", "a", "b"]
     assert arranged("ms", "name=C") == ["c"]
+
+
+def test_one_condition_needs_no_list_around_it():
+    listing = Listing(hosts=("h",), warnings=(), partial=False)
+
+    assert [row["name"] for row in listing.arranged(where="name=b").pipelines] == ["b"]
+
+
+def test_conditions_are_about_what_csv_holds():
+    """Unknown is nothing there, not the word for it, and dimensions have an x between."""
+    blocks = ({"name": "none", "block": [32, 4, 1]}, {"name": "b", "block": None})
+    listing = Listing(hosts=("h",), warnings=(), partial=False, pipelines=blocks)
+
+    assert [row["name"] for row in listing.arranged(where="block=32x4").pipelines] == ["none"]
+    assert listing.arranged(where="block=none").pipelines == ()
+
+
+@pytest.mark.parametrize(("rows", "left"), [(1, 1), (0, 0), (-1, 0)])
+def test_the_head_of_a_list_is_never_its_tail(rows: int, left: int):
+    listing = Listing(hosts=("h",), warnings=(), partial=False)
+
+    assert len(listing.head(rows).pipelines) == left
+
+
+@pytest.mark.parametrize("name", ["a,b", "a\nb", "a\rb", "a\r\nb", 'a"b', "=a", " a", ""])
+def test_whatever_a_name_holds_a_reader_of_csv_gets_it_back(name: str):
+    """A line feed ends each line, and no other does."""
+    fields = (Field("name", "text", "", "str"), Field("ms", "ms", ""))
+    sheet = to_csv(report(Rows("Ops", fields, ({"name": name, "ms": None}, {"name": "next", "ms": 1.5}))))
+
+    assert list(csv.reader(io.StringIO(sheet.decode(), newline=""))) == [["name", "ms"], [name, ""], ["next", "1.5"]]
+    assert sheet.startswith(b"name,ms\n") and sheet.endswith(b"next,1.5\n")
 
 
 @pytest.mark.parametrize("arguments", [("size",), (None, "size=1"), ("size", "name=nobody"), ("parts",), ("-parts",)])

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepscope.errors import UsageError
-from stepscope.report.sections import TABLE_ROWS, Figures, Prose, Rows, Section
+from stepscope.report.sections import TABLE_ROWS, Figures, Prose, Rows, Section, flat
 
 if TYPE_CHECKING:
     import pandas
@@ -68,14 +68,14 @@ class Report(ABC):
     def head(self, rows: int) -> Report:
         """The same report with at most so many rows in its main list, if it has one."""
         listed = self._listed()
-        return self if listed is None else replace(self, **{listed: getattr(self, listed)[:rows]})
+        return self if listed is None else replace(self, **{listed: getattr(self, listed)[: max(rows, 0)]})
 
-    def arranged(self, sort: str | None = None, where: Sequence[str] = ()) -> Report:
+    def arranged(self, sort: str | None = None, where: str | Sequence[str] = ()) -> Report:
         """The same report with its main list filtered and sorted.
 
         Args:
             sort: a column; `-column` for the largest first.  Unknown values come last.
-            where: conditions `column=text`; rows stay whose column holds the text, in whatever case.
+            where: conditions `column=text`; rows stay whose column, as CSV has it, holds the text, in whatever case.
 
         Raises:
             UsageError: there is no such column, its values have no order, or a condition has no `=`.
@@ -85,12 +85,13 @@ class Report(ABC):
             return self
         columns: Sequence[str] = next((list(row) for row in getattr(self, listed)), ())
         rows = list(getattr(self, listed))
+        where = [where] if isinstance(where, str) else where
         for condition in where:
             column, mark, text = condition.partition("=")
             if not mark:
                 raise UsageError(f"{condition!r} is no condition", hint="write --where COLUMN=TEXT")
             _require_column(columns, column)
-            rows = [row for row in rows if text.lower() in str(row[column]).lower()]
+            rows = [row for row in rows if text.lower() in str(flat(row[column])).lower()]
         unmatched = f"no row has {' and '.join(where)}" if where and not rows else ""
         if sort:
             _require_column(columns, sort.removeprefix("-"))

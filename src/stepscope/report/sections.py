@@ -16,6 +16,19 @@ _AMOUNTS = frozenset({"ms", "us", "count"})
 Cell = str | int | float | bool | None | list[int]
 
 
+def flat(value: Cell) -> str | int | float:
+    """A value as one field of a sheet: nothing for unknown, and sizes of several dimensions with an x between.
+
+    >>> flat([32, 4, 1]), flat(True), flat(None)
+    ('32x4x1', 'true', '')
+    """
+    if isinstance(value, list):
+        return "x".join(map(str, value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else value
+
+
 @dataclass(frozen=True)
 class Field:
     """A column of a table or a named figure.

@@ -397,9 +397,7 @@ def test_a_script_finds_its_streams_as_python_makes_them(encoding: str, tmp_path
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device to write to")
 @pytest.mark.parametrize("form", ["table", "csv"])
 def test_a_full_disk_is_no_defect_of_ours(form: str, logdir: Path) -> None:
-    command = f'"{sys.executable}" -m stepscope steps "{logdir}" --format {form} > /dev/full'
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment, check=False)
+    done = in_a_shell(f"steps '{logdir}' --format {form} > /dev/full")
     assert done.returncode == 1
     assert done.stderr.startswith("stepscope: [output] cannot write the result: No space left")
     assert done.stderr.count("\n") == 1
@@ -414,6 +412,33 @@ def test_whoever_reads_the_output_may_stop_at_any_time(form: str, logdir: Path) 
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, env=environment, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes streams as a shell of POSIX does")
+@pytest.mark.parametrize("closed", ["1", "2"])
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_a_stream_that_the_caller_closed_takes_everything(closed: str, form: str, logdir: Path) -> None:
+    done = in_a_shell(f"steps '{logdir}' --format {form} {closed}>&-")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) == (closed == "2")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems do not let a folder go that somebody is in")
+@pytest.mark.parametrize("arguments", ["doctor", "summary logs", "run job.py"])
+def test_a_folder_that_was_removed_is_told(arguments: str, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = in_a_shell(arguments, before=f"cd '{gone}' && rmdir '{gone}' &&")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "stepscope: [input] the folder that this shell is in has been removed; go to another one with cd\n"
+    )
+
+
+def in_a_shell(arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = f'{before} "{sys.executable}" -m stepscope {arguments}'
+    return subprocess.run(command, shell=True, capture_output=True, text=True, env=environment, check=False)
 
 
 # -- mistakes ----------------------------------------------------------------------------------------------------

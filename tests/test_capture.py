@@ -45,7 +45,7 @@ def own_tracer(monkeypatch, tmp_path_factory):
         session._end(left, save=False, wait=True, strict=False)  # the tests after this one are not to blame
     assert left is None
     assert ranges._opener is None
-    assert set(threading.enumerate()) <= threads
+    until(lambda: set(threading.enumerate()) <= threads)  # one that has done its work may still be at its end
     assert sys.getprofile() is None
     assert list(Path(tempfile.gettempdir()).iterdir()) == []
 
@@ -326,6 +326,23 @@ def test_a_logdir_that_cannot_be_made_is_reported_and_training_goes_on(tmp_path)
     assert profile.path is None
     assert last_code() == "logdir"
     assert "file/plugins/profile" in profiler.last_error().problem.path
+
+
+@pytest.mark.parametrize("logdir", [None, "", 7, ["logs"]], ids=["None", "empty", "number", "list"])
+def test_what_names_no_folder_is_reported_and_nothing_runs(logdir):
+    profiler.start(logdir)
+
+    assert (last_code(), session.is_running()) == ("logdir", False)
+    assert f"{logdir!r} names no folder" in str(profiler.last_error())
+
+
+def test_the_home_is_where_load_looks_for_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with profiler.Profile("~/logs") as profile:
+        pass
+
+    assert profile.path is not None and profile.path.is_relative_to(tmp_path / "logs")
+    assert load("~/logs").hosts == ("vm",)
 
 
 def test_a_read_only_logdir_is_reported_when_the_capture_starts(logdir, monkeypatch):

@@ -542,6 +542,31 @@ def test_tensorflows_options_are_taken_as_they_are():
     assert taken == profiler.ProfilerOptions(3, 1, 0, 50, strict=False)
 
 
+def test_a_dict_of_options_is_taken_and_what_there_is_not_is_told(caplog):
+    taken = profiler.ProfilerOptions.of({"host_tracer_level": 1, "strict": True, "host_tracer_levl": 3})
+
+    assert taken == profiler.ProfilerOptions(host_tracer_level=1, strict=True)
+    assert "there is no option host_tracer_levl; options: host_tracer_level," in caplog.text
+
+
+@pytest.mark.parametrize("options", ["detailed", 3, object], ids=["text", "number", "class"])
+def test_what_is_no_options_is_told_and_the_defaults_count(options, caplog):
+    assert profiler.ProfilerOptions.of(options) == profiler.ProfilerOptions()
+    assert "has none of the fields of ProfilerOptions; the defaults are used" in caplog.text
+
+
+@pytest.mark.parametrize("value", [None, "2", float("nan")], ids=["None", "text", "nan"])
+def test_an_option_that_is_no_number_is_told_and_costs_no_capture(value, logdir, caplog):
+    with profiler.Profile(logdir, {"host_tracer_level": value, "max_seconds": value}) as profile, profiler.step(0):
+        pass
+
+    assert names(profile.path) == ["train"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"host_tracer_level={value!r} is no number; 2 is used",
+        f"max_seconds={value!r} is no number; 3600.0 is used",
+    ]
+
+
 def test_levels_out_of_range_are_moved_and_told(caplog):
     moved = profiler.ProfilerOptions(host_tracer_level=9, python_tracer_level=-1).in_range()
 

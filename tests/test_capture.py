@@ -24,6 +24,7 @@ import pytest
 from stepscope import capture as profiler
 from stepscope import load
 from stepscope.capture import cost, files, ranges, report, running, session, tracers
+from stepscope.capture.spool import Spool
 from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.errors import CaptureError
 from stepscope.formats.xspace.reader import read
@@ -388,6 +389,15 @@ def test_a_full_disk_is_reported_and_leaves_no_half_file_but_what_was_flushed(lo
     (left,) = profiles(logdir)
     assert left.name == "vm.xplane.pb.partial"
     assert [row["step"] for row in load(left).steps().to_dict()["rows"]] == [0]
+
+
+def test_a_disk_that_is_full_when_the_capture_starts_is_told_then_and_nothing_is_left(logdir, monkeypatch):
+    monkeypatch.setattr(Spool, "_write", raises(OSError(errno.ENOSPC, "No space left on device")))
+    profiler.start(logdir)
+
+    assert (last_code(), session.is_running()) == ("logdir", False)
+    assert "nothing can be written here: No space left on device" in str(profiler.last_error())
+    assert profiles(logdir) == []
 
 
 def test_a_logdir_that_goes_away_meanwhile_is_made_again(logdir):

@@ -90,7 +90,7 @@ def make_run_folder(logdir: str | os.PathLike[str]) -> Path:
             hint="capture to a local folder and copy its plugins/profile folder there",
         )
     folder = Path(place, "plugins", "profile", run_name())
-    with _translated(folder, _CHOOSE):
+    with writing_to(folder, _CHOOSE):
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     return folder
@@ -135,7 +135,7 @@ def open_target(logdir: str | os.PathLike[str]) -> Target:
         folder = Path(tempfile.mkdtemp(prefix="stepscope-"))
         run = os.environ.get(job.RUN_VARIABLE) or run_name()
         return Target(folder, _claim(folder, wanted), f"{place}/plugins/profile/{as_name(run)}")
-    with _translated(Path(place, "plugins", "profile")):
+    with writing_to(Path(place, "plugins", "profile")):
         folder = _run_folder(Path(place), worker)
         return Target(folder, _claim(folder, wanted))
 
@@ -150,7 +150,7 @@ def require_writable(logdir: str | os.PathLike[str]) -> None:
     if is_remote(place):
         return
     folder = Path(place)
-    with _translated(folder):
+    with writing_to(folder):
         existing = next(path for path in (folder, *folder.parents) if path.exists())
         tempfile.TemporaryFile(dir=existing).close()
 
@@ -177,7 +177,8 @@ def _claim(folder: Path, wanted: str) -> str:
 
 
 @contextmanager
-def _translated(folder: Path, hint: str = f"training goes on without a capture; {_CHOOSE}") -> Iterator[None]:
+def writing_to(folder: Path, hint: str = f"training goes on without a capture; {_CHOOSE}") -> Iterator[None]:
+    """Tells which folder refused what the block writes.  Raises CaptureError for an OSError of the block."""
     try:
         yield
     except OSError as error:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import inspect
 import os
 import re
 import shutil
@@ -653,6 +655,126 @@ def test_a_decorated_function_is_a_range_in_every_call(logdir):
     assert fibonacci.__doc__ == "Docs."
     assert names(profile.path) == ["fibonacci"] * 5
     assert trace_of(profile.path).stats_of_event(4) == {"kind": "recursive"}
+
+
+# What runs in pieces: each piece is a range, and what others do between two of them is in none.
+
+
+@profiler.Trace("piece")
+def numbers():
+    """Docs."""
+    got = yield 1
+    try:
+        yield got
+    except KeyError:
+        yield "caught"
+    return "end"
+
+
+def test_each_piece_of_a_decorated_generator_is_a_range(logdir):
+    with profiler.Profile(logdir) as profile:
+        made = numbers()
+        told = [next(made)]
+        with profiler.annotate("consumer"):
+            told.append(made.send("sent"))
+        told.append(made.throw(KeyError("x")))
+        with pytest.raises(StopIteration, match="end"):
+            next(made)
+
+    assert (inspect.isgeneratorfunction(numbers), numbers.__doc__) == (True, "Docs.")
+    assert told == [1, "sent", "caught"]
+    assert sorted(names(profile.path)) == ["consumer", *["piece"] * 4]
+
+
+def test_a_decorated_generator_that_is_closed_is_closed():
+    said = []
+
+    @profiler.Trace("piece")
+    def endless():
+        try:
+            while True:
+                yield 1
+        finally:
+            said.append("closed")
+
+    made = endless()
+    next(made)
+    made.close()
+
+    assert said == ["closed"]
+
+
+def test_each_piece_of_a_decorated_coroutine_is_a_range_and_tasks_do_not_overlap(logdir):
+    """Two tasks take turns:  a begins, b begins, a ends, b ends."""
+    order = []
+
+    @profiler.Trace("task")
+    async def task(name):
+        order.append(f"{name} begins")
+        await asyncio.sleep(0)
+        order.append(f"{name} ends")
+        return name
+
+    async def both():
+        return await asyncio.gather(task("a"), task("b"))
+
+    with profiler.Profile(logdir) as profile:
+        assert asyncio.run(both()) == ["a", "b"]
+
+    assert inspect.iscoroutinefunction(task)
+    assert order == ["a begins", "b begins", "a ends", "b ends"]
+    events = trace_of(profile.path).events
+    assert names(profile.path) == ["task"] * 4
+    assert (events.start_ps[1:] >= (events.start_ps + events.duration_ps)[:-1]).all()
+
+
+def test_an_exception_and_a_cancellation_pass_through_a_decorated_coroutine():
+    said = []
+
+    @profiler.Trace("task")
+    async def waits():
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            said.append("cancelled")
+            raise
+
+    @profiler.Trace("task")
+    async def fails():
+        raise KeyError("mine")
+
+    async def program():
+        waiting = asyncio.create_task(waits())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        with pytest.raises(KeyError, match="mine"):
+            await fails()
+
+    asyncio.run(program())
+    assert said == ["cancelled"]
+
+
+def test_each_piece_of_a_decorated_asynchronous_generator_is_a_range(logdir):
+    @profiler.Trace("piece")
+    async def batches():
+        try:
+            got = yield 1
+            yield got
+        except KeyError:
+            yield "caught"
+
+    async def program():
+        made = batches()
+        told = [await made.asend(None), await made.asend("sent"), await made.athrow(KeyError("x"))]
+        return [*told, *[item async for item in made]]
+
+    with profiler.Profile(logdir) as profile:
+        assert asyncio.run(program()) == [1, "sent", "caught"]
+
+    assert inspect.isasyncgenfunction(batches)
+    assert names(profile.path) == ["piece"] * 4
 
 
 def test_metadata_can_be_added_while_the_range_is_open(logdir):

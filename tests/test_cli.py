@@ -18,9 +18,10 @@ import pytest
 
 from stepscope import __version__
 from stepscope.analysis.registry import TOOLS
-from stepscope.cli import screen
+from stepscope.capture.client import CaptureOutcome, Phase, WorkerStatus
+from stepscope.cli import capture, screen
 from stepscope.cli.main import run
-from stepscope.cli.show import OutputFormat, file_size_text, working
+from stepscope.cli.show import OutputFormat, file_size_text, print_wide, working
 from stepscope.doctor import Check
 from stepscope.doctor.report import worst_first
 from stepscope.errors import AccessError
@@ -544,6 +545,25 @@ def compile_for(seconds: list[float], *durations: float) -> None:
         seconds[0] += duration
         waiting.ended()
         seconds[0] += 100.0  # which is no compiling
+
+
+def test_brackets_in_a_name_are_no_markup_while_work_goes_on(monkeypatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with working() as tell:
+        tell("exp[lr=0.1]/[/run]: reading a host")
+
+
+def test_brackets_in_an_address_and_in_an_answer_are_no_markup(capsys) -> None:
+    answer = "it says: [already-running] [/logs]: a capture is already running"
+    worker = WorkerStatus("[fe80::1]:6009", Phase.FAILED, detail=answer)
+    picture = capture._Picture()
+    picture.take(worker)
+
+    print_wide(picture.table())
+    capture._show(CaptureOutcome((worker,), None, cancelled=False))
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [(worker.address in line, answer in line) for line in lines] == [(True, True), (False, False), (True, True)]
 
 
 @pytest.mark.parametrize(

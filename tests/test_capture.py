@@ -238,6 +238,18 @@ def test_a_nested_profile_does_nothing(logdir):
     assert names(outer.path) == ["after the inner one"]
 
 
+def test_a_profile_nested_in_itself_ends_with_the_outer_block(logdir):
+    profile = profiler.Profile(logdir)
+    with profile:
+        with profile:
+            pass
+        with profiler.annotate("after the inner block"):
+            pass
+
+    assert not session.is_running()
+    assert names(profile.path) == ["after the inner block"]
+
+
 def test_stop_inside_a_profile_ends_it(logdir):
     with profiler.Profile(logdir) as profile:
         path = profiler.stop()

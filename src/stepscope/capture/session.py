@@ -171,16 +171,16 @@ class Profile:
         self.url: str | None = None
         self._logdir = logdir
         self._options = options
-        self._session: Capture | None = None
+        self._begun: list[Capture | None] = []  # of each block around; None where nothing could be begun
 
     def __enter__(self) -> Profile:
-        self._session = _begin(lambda: files.open_target(self._logdir), self._options)
+        self._begun.append(_begin(lambda: files.open_target(self._logdir), self._options))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        capture, self._session = self._session, None
+        capture = self._begun.pop() if self._begun else None
         if capture is None:
             return
         if capture.ended_early:

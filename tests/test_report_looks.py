@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
@@ -241,6 +241,19 @@ def test_figures_of_which_none_is_known_are_left_out(values: dict[str, Any], sho
     for text in ("\n".join(screen(drawn, 80)), document(drawn, 9), page(drawn, 9)):
         assert ("Gaps" in text) is shown
         assert "no kernels: record some" in text
+
+
+def test_a_further_table_of_which_no_amount_is_known_is_left_out():
+    """Of the main one the names alone are worth a look, and one without amounts is all names."""
+    name, rank, rate = Field("name", "", "", "str"), Field("rank", "count", "", "int"), Field("rate", "ms", "")
+    unknown = Rows("Ops", (rank, name, rate), ({"rank": 1, "name": "a", "rate": None},))
+    known = Rows("Known", (rank, name, rate), ({"rank": 1, "name": "a", "rate": 0.0},))
+    names = Rows("Names", (name,), ({"name": "a"},))
+    none = Rows("None", (name, rate), ())
+
+    shown = report(unknown, replace(unknown, title="Rates"), known, names, none).shown()
+
+    assert [section.title for section in shown] == ["Ops", "Known", "Names", "None"]
 
 
 def test_figures_stay_where_nothing_else_is():

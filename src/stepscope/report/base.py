@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepscope.errors import UsageError
-from stepscope.report.sections import TABLE_ROWS, Figures, Prose, Rows, Section, flat
+from stepscope.report.sections import TABLE_ROWS, Prose, Rows, Section, flat
 
 if TYPE_CHECKING:
     import pandas
@@ -49,13 +49,16 @@ class Report(ABC):
         """What to show, in order."""
 
     def shown(self) -> Sequence[Section]:
-        """The sections for the eye: without figures of which none is known, for a table that is as empty tells why.
+        """The sections for the eye: without figures of which none is known, and without further tables of such; a table
+        without rows tells why.
 
         A list that a condition emptied says so, not how to record what would be in it.
         """
-        sections = [section for section in self.sections() if not isinstance(section, Figures) or section.tell]
+        parts = self.sections()
+        main = next((section for section in parts if isinstance(section, Rows)), None)
+        sections = [section for section in parts if isinstance(section, Prose) or section is main or section.tell]
         if not self.unmatched:
-            return sections or self.sections()
+            return sections or parts
         return [
             replace(section, empty=self.unmatched) if isinstance(section, Rows) and not section.rows else section
             for section in sections

@@ -13,6 +13,9 @@ TABLE_ROWS, FURTHER_ROWS = 20, 10
 
 _AMOUNTS = frozenset({"ms", "us", "count"})
 
+ROW_NUMBERS = frozenset({"step", "rank"})
+"""Columns of numbers that say which row it is."""
+
 Cell = str | int | float | bool | None | list[int]
 
 
@@ -70,6 +73,13 @@ class Rows:
     fields: tuple[Field, ...]
     rows: tuple[dict[str, Cell], ...]
     empty: str = "nothing to show"
+
+    @property
+    def tell(self) -> bool:
+        """False if there are rows with amounts, none of which is known: names alone say nothing that others do not."""
+        amounts = [f for f in self.fields if f.kind in ("float", "int") and f.name not in ROW_NUMBERS]
+        known = any(row[field.name] is not None for row in self.rows for field in amounts)
+        return known or not amounts or not self.rows
 
 
 @dataclass(frozen=True)

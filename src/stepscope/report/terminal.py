@@ -22,14 +22,13 @@ from rich.table import Table
 from rich.text import Text
 
 from stepscope.report.looks import clean, shortened, shown_fields, text_of, texts_of, unit_of, words_of
-from stepscope.report.sections import FURTHER_ROWS, TABLE_ROWS, Field, Figures, Prose, Rows, Section
+from stepscope.report.sections import FURTHER_ROWS, ROW_NUMBERS, TABLE_ROWS, Field, Figures, Prose, Rows, Section
 
 if TYPE_CHECKING:
     from stepscope.report.base import Report
 
 _RIGHT = frozenset({"float", "int"})
 _SENTENCES = frozenset({"found"})  # columns that go on in the next line
-_ROW_NUMBERS = frozenset({"step", "rank"})
 _LONGEST = 100  # of a name, however wide the screen is
 _SHORTEST = 16  # of a name, before columns go below
 _GAP = 2
@@ -152,7 +151,7 @@ class _TableView:
         least = natural
         if field.kind == "str":
             least = max(min(natural, _SHORTEST), *map(cell_len, head))
-        is_key = field.kind == "str" or field.name in _ROW_NUMBERS
+        is_key = field.kind == "str" or field.name in ROW_NUMBERS
         return _Column(field, head, tuple(cells), is_key, least, min(natural, max(_LONGEST, least)))
 
 

@@ -509,6 +509,14 @@ def test_what_libraries_of_object_stores_log_is_told_in_our_words_only(capsys, m
     assert logging.getLogger("gcsfs").handlers == []
 
 
+@pytest.mark.parametrize(("command", "argument"), [("doctor", "[LOGDIR]"), ("run", "[ARGS]")])
+def test_what_may_be_left_out_stands_in_brackets_once(command: str, argument: str, capsys) -> None:
+    assert run([command, "--help"]) == 0
+    usage = next(line for line in capsys.readouterr().out.splitlines() if "Usage:" in line)
+    assert argument in usage
+    assert "[[" not in usage
+
+
 def test_help_is_a_command_as_well(capsys) -> None:
     for words, same in ((["help"], ["--help"]), (["help", "steps"], ["steps", "--help"])):
         assert run(words) == 0

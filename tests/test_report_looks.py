@@ -134,6 +134,15 @@ def test_on_no_screen_is_a_number_cut(width: int):
     assert all(f"part{i}" in heads for i in range(12))
 
 
+@pytest.mark.parametrize("width", [30, 36, 40, 42, 60])
+def test_names_of_rows_leave_room_for_the_longest_number(width: int):
+    """On a narrow screen fewer names say which row it is: a number that is cut is another number."""
+    fields = (Field("where", "", "", "str"), Field("type", "", "", "str"), Field("total_bytes", "number", "", "int"))
+    row = {"where": "on the host", "type": "annotation", "total_bytes": 1234567890123}
+
+    assert "1,234,567,890,123" in "\n".join(screen(report(Rows("Ops", fields, (row,))), width))
+
+
 def test_names_take_what_room_there_is():
     narrow = Rows("Ops", WIDE.fields[:2], WIDE.rows)
     assert any("n" * 90 + "2" in line for line in screen(report(narrow), 120))

@@ -159,7 +159,9 @@ def _blocks(columns: Sequence[_Column], width: int) -> list[list[_Column]]:
     """The columns that stand side by side, as many as there is room for; those that name the rows in each."""
     leading = next((at for at, column in enumerate(columns) if not column.is_key), len(columns))
     keys = list(columns[: leading if leading < len(columns) else 1])
-    while len(keys) > 1 and _least(keys) > width * 2 // 3:
+    widest = max((column.least for column in columns if column.field.kind in _RIGHT), default=0)
+    room = min(width * 2 // 3, width - _GAP - widest)  # beside them, for whatever number
+    while len(keys) > 1 and _least(keys) > room:
         keys.pop()
     blocks = [list(keys)]
     for column in columns[len(keys) :]:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -129,6 +130,24 @@ def test_public_names_are_explicit_sorted_and_there() -> None:
         assert getattr(stepscope, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         stepscope.nonsense  # noqa: B018
+
+
+def test_who_lists_the_names_sees_those_that_are_meant_for_him() -> None:
+    assert [name for name in dir(stepscope) if not name.startswith("__")] == list(stepscope.__all__)
+
+
+@pytest.mark.parametrize("path", [["a.xplane.pb"], None, b"logs", 7], ids=["list", "None", "bytes", "number"])
+def test_what_is_no_path_is_told(path: Any) -> None:
+    with pytest.raises(UsageError, match="is no path; give one file or folder"):
+        stepscope.load(path)
+
+
+def test_steps_may_be_one_number(session: Path) -> None:
+    profile = stepscope.load(session)
+    assert profile.steps(steps=7).to_dict() == profile.steps(steps="7").to_dict()
+    wrong: Any = (0, 1)
+    with pytest.raises(UsageError, match="is no range of steps; write FIRST-LAST"):
+        profile.steps(steps=wrong)
 
 
 def test_the_module_runs_as_a_command() -> None:

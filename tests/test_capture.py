@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import inspect
 import os
 import re
 import shutil
@@ -24,6 +26,7 @@ import pytest
 from stepscope import capture as profiler
 from stepscope import load
 from stepscope.capture import cost, files, ranges, report, running, session, tracers
+from stepscope.capture.spool import Spool
 from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.errors import CaptureError
 from stepscope.formats.xspace.reader import read
@@ -45,7 +48,7 @@ def own_tracer(monkeypatch, tmp_path_factory):
         session._end(left, save=False, wait=True, strict=False)  # the tests after this one are not to blame
     assert left is None
     assert ranges._opener is None
-    assert set(threading.enumerate()) <= threads
+    until(lambda: set(threading.enumerate()) <= threads)  # one that has done its work may still be at its end
     assert sys.getprofile() is None
     assert list(Path(tempfile.gettempdir()).iterdir()) == []
 
@@ -235,6 +238,18 @@ def test_a_nested_profile_does_nothing(logdir):
     assert names(outer.path) == ["after the inner one"]
 
 
+def test_a_profile_nested_in_itself_ends_with_the_outer_block(logdir):
+    profile = profiler.Profile(logdir)
+    with profile:
+        with profile:
+            pass
+        with profiler.annotate("after the inner block"):
+            pass
+
+    assert not session.is_running()
+    assert names(profile.path) == ["after the inner block"]
+
+
 def test_stop_inside_a_profile_ends_it(logdir):
     with profiler.Profile(logdir) as profile:
         path = profiler.stop()
@@ -328,6 +343,23 @@ def test_a_logdir_that_cannot_be_made_is_reported_and_training_goes_on(tmp_path)
     assert "file/plugins/profile" in profiler.last_error().problem.path
 
 
+@pytest.mark.parametrize("logdir", [None, "", 7, ["logs"]], ids=["None", "empty", "number", "list"])
+def test_what_names_no_folder_is_reported_and_nothing_runs(logdir):
+    profiler.start(logdir)
+
+    assert (last_code(), session.is_running()) == ("logdir", False)
+    assert f"{logdir!r} names no folder" in str(profiler.last_error())
+
+
+def test_the_home_is_where_load_looks_for_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with profiler.Profile("~/logs") as profile:
+        pass
+
+    assert profile.path is not None and profile.path.is_relative_to(tmp_path / "logs")
+    assert load("~/logs").hosts == ("vm",)
+
+
 def test_a_read_only_logdir_is_reported_when_the_capture_starts(logdir, monkeypatch):
     monkeypatch.setattr(Path, "touch", raises(OSError(errno.EROFS, "Read-only file system")))
     profiler.start(logdir)
@@ -371,6 +403,15 @@ def test_a_full_disk_is_reported_and_leaves_no_half_file_but_what_was_flushed(lo
     (left,) = profiles(logdir)
     assert left.name == "vm.xplane.pb.partial"
     assert [row["step"] for row in load(left).steps().to_dict()["rows"]] == [0]
+
+
+def test_a_disk_that_is_full_when_the_capture_starts_is_told_then_and_nothing_is_left(logdir, monkeypatch):
+    monkeypatch.setattr(Spool, "_write", raises(OSError(errno.ENOSPC, "No space left on device")))
+    profiler.start(logdir)
+
+    assert (last_code(), session.is_running()) == ("logdir", False)
+    assert "nothing can be written here: No space left on device" in str(profiler.last_error())
+    assert profiles(logdir) == []
 
 
 def test_a_logdir_that_goes_away_meanwhile_is_made_again(logdir):
@@ -525,6 +566,31 @@ def test_tensorflows_options_are_taken_as_they_are():
     assert taken == profiler.ProfilerOptions(3, 1, 0, 50, strict=False)
 
 
+def test_a_dict_of_options_is_taken_and_what_there_is_not_is_told(caplog):
+    taken = profiler.ProfilerOptions.of({"host_tracer_level": 1, "strict": True, "host_tracer_levl": 3})
+
+    assert taken == profiler.ProfilerOptions(host_tracer_level=1, strict=True)
+    assert "there is no option host_tracer_levl; options: host_tracer_level," in caplog.text
+
+
+@pytest.mark.parametrize("options", ["detailed", 3, object], ids=["text", "number", "class"])
+def test_what_is_no_options_is_told_and_the_defaults_count(options, caplog):
+    assert profiler.ProfilerOptions.of(options) == profiler.ProfilerOptions()
+    assert "has none of the fields of ProfilerOptions; the defaults are used" in caplog.text
+
+
+@pytest.mark.parametrize("value", [None, "2", float("nan")], ids=["None", "text", "nan"])
+def test_an_option_that_is_no_number_is_told_and_costs_no_capture(value, logdir, caplog):
+    with profiler.Profile(logdir, {"host_tracer_level": value, "max_seconds": value}) as profile, profiler.step(0):
+        pass
+
+    assert names(profile.path) == ["train"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"host_tracer_level={value!r} is no number; 2 is used",
+        f"max_seconds={value!r} is no number; 3600.0 is used",
+    ]
+
+
 def test_levels_out_of_range_are_moved_and_told(caplog):
     moved = profiler.ProfilerOptions(host_tracer_level=9, python_tracer_level=-1).in_range()
 
@@ -601,6 +667,126 @@ def test_a_decorated_function_is_a_range_in_every_call(logdir):
     assert fibonacci.__doc__ == "Docs."
     assert names(profile.path) == ["fibonacci"] * 5
     assert trace_of(profile.path).stats_of_event(4) == {"kind": "recursive"}
+
+
+# What runs in pieces: each piece is a range, and what others do between two of them is in none.
+
+
+@profiler.Trace("piece")
+def numbers():
+    """Docs."""
+    got = yield 1
+    try:
+        yield got
+    except KeyError:
+        yield "caught"
+    return "end"
+
+
+def test_each_piece_of_a_decorated_generator_is_a_range(logdir):
+    with profiler.Profile(logdir) as profile:
+        made = numbers()
+        told = [next(made)]
+        with profiler.annotate("consumer"):
+            told.append(made.send("sent"))
+        told.append(made.throw(KeyError("x")))
+        with pytest.raises(StopIteration, match="end"):
+            next(made)
+
+    assert (inspect.isgeneratorfunction(numbers), numbers.__doc__) == (True, "Docs.")
+    assert told == [1, "sent", "caught"]
+    assert sorted(names(profile.path)) == ["consumer", *["piece"] * 4]
+
+
+def test_a_decorated_generator_that_is_closed_is_closed():
+    said = []
+
+    @profiler.Trace("piece")
+    def endless():
+        try:
+            while True:
+                yield 1
+        finally:
+            said.append("closed")
+
+    made = endless()
+    next(made)
+    made.close()
+
+    assert said == ["closed"]
+
+
+def test_each_piece_of_a_decorated_coroutine_is_a_range_and_tasks_do_not_overlap(logdir):
+    """Two tasks take turns:  a begins, b begins, a ends, b ends."""
+    order = []
+
+    @profiler.Trace("task")
+    async def task(name):
+        order.append(f"{name} begins")
+        await asyncio.sleep(0)
+        order.append(f"{name} ends")
+        return name
+
+    async def both():
+        return await asyncio.gather(task("a"), task("b"))
+
+    with profiler.Profile(logdir) as profile:
+        assert asyncio.run(both()) == ["a", "b"]
+
+    assert inspect.iscoroutinefunction(task)
+    assert order == ["a begins", "b begins", "a ends", "b ends"]
+    events = trace_of(profile.path).events
+    assert names(profile.path) == ["task"] * 4
+    assert (events.start_ps[1:] >= (events.start_ps + events.duration_ps)[:-1]).all()
+
+
+def test_an_exception_and_a_cancellation_pass_through_a_decorated_coroutine():
+    said = []
+
+    @profiler.Trace("task")
+    async def waits():
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            said.append("cancelled")
+            raise
+
+    @profiler.Trace("task")
+    async def fails():
+        raise KeyError("mine")
+
+    async def program():
+        waiting = asyncio.create_task(waits())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        with pytest.raises(KeyError, match="mine"):
+            await fails()
+
+    asyncio.run(program())
+    assert said == ["cancelled"]
+
+
+def test_each_piece_of_a_decorated_asynchronous_generator_is_a_range(logdir):
+    @profiler.Trace("piece")
+    async def batches():
+        try:
+            got = yield 1
+            yield got
+        except KeyError:
+            yield "caught"
+
+    async def program():
+        made = batches()
+        told = [await made.asend(None), await made.asend("sent"), await made.athrow(KeyError("x"))]
+        return [*told, *[item async for item in made]]
+
+    with profiler.Profile(logdir) as profile:
+        assert asyncio.run(program()) == [1, "sent", "caught"]
+
+    assert inspect.isasyncgenfunction(batches)
+    assert names(profile.path) == ["piece"] * 4
 
 
 def test_metadata_can_be_added_while_the_range_is_open(logdir):

@@ -18,9 +18,10 @@ import pytest
 
 from stepscope import __version__
 from stepscope.analysis.registry import TOOLS
-from stepscope.cli import screen
+from stepscope.capture.client import CaptureOutcome, Phase, WorkerStatus
+from stepscope.cli import capture, screen
 from stepscope.cli.main import run
-from stepscope.cli.show import OutputFormat, file_size_text, working
+from stepscope.cli.show import OutputFormat, file_size_text, print_wide, working
 from stepscope.doctor import Check
 from stepscope.doctor.report import worst_first
 from stepscope.errors import AccessError
@@ -397,9 +398,7 @@ def test_a_script_finds_its_streams_as_python_makes_them(encoding: str, tmp_path
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device to write to")
 @pytest.mark.parametrize("form", ["table", "csv"])
 def test_a_full_disk_is_no_defect_of_ours(form: str, logdir: Path) -> None:
-    command = f'"{sys.executable}" -m stepscope steps "{logdir}" --format {form} > /dev/full'
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment, check=False)
+    done = in_a_shell(f"steps '{logdir}' --format {form} > /dev/full")
     assert done.returncode == 1
     assert done.stderr.startswith("stepscope: [output] cannot write the result: No space left")
     assert done.stderr.count("\n") == 1
@@ -414,6 +413,33 @@ def test_whoever_reads_the_output_may_stop_at_any_time(form: str, logdir: Path) 
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, env=environment, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes streams as a shell of POSIX does")
+@pytest.mark.parametrize("closed", ["1", "2"])
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_a_stream_that_the_caller_closed_takes_everything(closed: str, form: str, logdir: Path) -> None:
+    done = in_a_shell(f"steps '{logdir}' --format {form} {closed}>&-")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) == (closed == "2")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems do not let a folder go that somebody is in")
+@pytest.mark.parametrize("arguments", ["doctor", "summary logs", "run job.py"])
+def test_a_folder_that_was_removed_is_told(arguments: str, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = in_a_shell(arguments, before=f"cd '{gone}' && rmdir '{gone}' &&")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "stepscope: [input] the folder that this shell is in has been removed; go to another one with cd\n"
+    )
+
+
+def in_a_shell(arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = f'{before} "{sys.executable}" -m stepscope {arguments}'
+    return subprocess.run(command, shell=True, capture_output=True, text=True, env=environment, check=False)
 
 
 # -- mistakes ----------------------------------------------------------------------------------------------------
@@ -483,6 +509,14 @@ def test_what_libraries_of_object_stores_log_is_told_in_our_words_only(capsys, m
     assert logging.getLogger("gcsfs").handlers == []
 
 
+@pytest.mark.parametrize(("command", "argument"), [("doctor", "[LOGDIR]"), ("run", "[ARGS]")])
+def test_what_may_be_left_out_stands_in_brackets_once(command: str, argument: str, capsys) -> None:
+    assert run([command, "--help"]) == 0
+    usage = next(line for line in capsys.readouterr().out.splitlines() if "Usage:" in line)
+    assert argument in usage
+    assert "[[" not in usage
+
+
 def test_help_is_a_command_as_well(capsys) -> None:
     for words, same in ((["help"], ["--help"]), (["help", "steps"], ["steps", "--help"])):
         assert run(words) == 0
@@ -519,6 +553,25 @@ def compile_for(seconds: list[float], *durations: float) -> None:
         seconds[0] += duration
         waiting.ended()
         seconds[0] += 100.0  # which is no compiling
+
+
+def test_brackets_in_a_name_are_no_markup_while_work_goes_on(monkeypatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with working() as tell:
+        tell("exp[lr=0.1]/[/run]: reading a host")
+
+
+def test_brackets_in_an_address_and_in_an_answer_are_no_markup(capsys) -> None:
+    answer = "it says: [already-running] [/logs]: a capture is already running"
+    worker = WorkerStatus("[fe80::1]:6009", Phase.FAILED, detail=answer)
+    picture = capture._Picture()
+    picture.take(worker)
+
+    print_wide(picture.table())
+    capture._show(CaptureOutcome((worker,), None, cancelled=False))
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [(worker.address in line, answer in line) for line in lines] == [(True, True), (False, False), (True, True)]
 
 
 @pytest.mark.parametrize(

@@ -438,9 +438,17 @@ def test_a_process_has_one_server(closed_port):
     assert server.start(first) == first
 
 
-def test_a_port_that_does_not_exist():
-    with pytest.raises(CaptureError, match="port 70000 does not exist"):
-        server.start(70000, strict=True)
+@pytest.mark.parametrize("port", [70000, -1, "http", "", None, 1.5], ids=repr)
+def test_a_port_that_does_not_exist(port):
+    with pytest.raises(CaptureError, match=f"port {port} does not exist"):
+        server.start(port, strict=True)
+
+
+def test_a_port_may_come_as_it_stands_in_the_environment():
+    port = server.start(0)
+    server.stop()
+
+    assert server.start(str(port)) == port
 
 
 ENDS_WHILE_CAPTURED = """

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
@@ -13,6 +14,7 @@ from rich.console import Console
 
 from stepscope.errors import UsageError
 from stepscope.report import Field, Figures, Prose, Report, Rows, Section, clean, number_text, shortened, size_text
+from stepscope.report.export import to_csv
 from stepscope.report.html import fragment, page
 from stepscope.report.looks import UNKNOWN, shown_fields, text_of, texts_of, words_of
 from stepscope.report.markdown import document
@@ -132,6 +134,15 @@ def test_on_no_screen_is_a_number_cut(width: int):
     assert all(f"part{i}" in heads for i in range(12))
 
 
+@pytest.mark.parametrize("width", [30, 36, 40, 42, 60])
+def test_names_of_rows_leave_room_for_the_longest_number(width: int):
+    """On a narrow screen fewer names say which row it is: a number that is cut is another number."""
+    fields = (Field("where", "", "", "str"), Field("type", "", "", "str"), Field("total_bytes", "number", "", "int"))
+    row = {"where": "on the host", "type": "annotation", "total_bytes": 1234567890123}
+
+    assert "1,234,567,890,123" in "\n".join(screen(report(Rows("Ops", fields, (row,))), width))
+
+
 def test_names_take_what_room_there_is():
     narrow = Rows("Ops", WIDE.fields[:2], WIDE.rows)
     assert any("n" * 90 + "2" in line for line in screen(report(narrow), 120))
@@ -239,6 +250,19 @@ def test_figures_of_which_none_is_known_are_left_out(values: dict[str, Any], sho
     for text in ("\n".join(screen(drawn, 80)), document(drawn, 9), page(drawn, 9)):
         assert ("Gaps" in text) is shown
         assert "no kernels: record some" in text
+
+
+def test_a_further_table_of_which_no_amount_is_known_is_left_out():
+    """Of the main one the names alone are worth a look, and one without amounts is all names."""
+    name, rank, rate = Field("name", "", "", "str"), Field("rank", "count", "", "int"), Field("rate", "ms", "")
+    unknown = Rows("Ops", (rank, name, rate), ({"rank": 1, "name": "a", "rate": None},))
+    known = Rows("Known", (rank, name, rate), ({"rank": 1, "name": "a", "rate": 0.0},))
+    names = Rows("Names", (name,), ({"name": "a"},))
+    none = Rows("None", (name, rate), ())
+
+    shown = report(unknown, replace(unknown, title="Rates"), known, names, none).shown()
+
+    assert [section.title for section in shown] == ["Ops", "Known", "Names", "None"]
 
 
 def test_figures_stay_where_nothing_else_is():
@@ -356,6 +380,38 @@ def arranged(sort: str | None = None, *where: str) -> list[str]:
 def test_the_main_list_is_arranged_whatever_it_is_called():
     assert arranged("-ms") == ["c", "a", "b"]
     assert arranged("ms", "name=C") == ["c"]
+
+
+def test_one_condition_needs_no_list_around_it():
+    listing = Listing(hosts=("h",), warnings=(), partial=False)
+
+    assert [row["name"] for row in listing.arranged(where="name=b").pipelines] == ["b"]
+
+
+def test_conditions_are_about_what_csv_holds():
+    """Unknown is nothing there, not the word for it, and dimensions have an x between."""
+    blocks = ({"name": "none", "block": [32, 4, 1]}, {"name": "b", "block": None})
+    listing = Listing(hosts=("h",), warnings=(), partial=False, pipelines=blocks)
+
+    assert [row["name"] for row in listing.arranged(where="block=32x4").pipelines] == ["none"]
+    assert listing.arranged(where="block=none").pipelines == ()
+
+
+@pytest.mark.parametrize(("rows", "left"), [(1, 1), (0, 0), (-1, 0)])
+def test_the_head_of_a_list_is_never_its_tail(rows: int, left: int):
+    listing = Listing(hosts=("h",), warnings=(), partial=False)
+
+    assert len(listing.head(rows).pipelines) == left
+
+
+@pytest.mark.parametrize("name", ["a,b", "a\nb", "a\rb", "a\r\nb", 'a"b', "=a", " a", ""])
+def test_whatever_a_name_holds_a_reader_of_csv_gets_it_back(name: str):
+    """A line feed ends each line, and no other does."""
+    fields = (Field("name", "text", "", "str"), Field("ms", "ms", ""))
+    sheet = to_csv(report(Rows("Ops", fields, ({"name": name, "ms": None}, {"name": "next", "ms": 1.5}))))
+
+    assert list(csv.reader(io.StringIO(sheet.decode(), newline=""))) == [["name", "ms"], [name, ""], ["next", "1.5"]]
+    assert sheet.startswith(b"name,ms\n") and sheet.endswith(b"next,1.5\n")
 
 
 @pytest.mark.parametrize("arguments", [("size",), (None, "size=1"), ("size", "name=nobody"), ("parts",), ("-parts",)])

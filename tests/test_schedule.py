@@ -152,6 +152,15 @@ def test_a_schedule_that_raises_does_not_reach_the_loop(fake_session):
     assert "following the schedule failed" in str(profiler.last_error())
 
 
+def test_a_schedule_that_fails_is_told_once_and_what_was_recorded_until_then_is_saved(fake_session, caplog):
+    follow(lambda step: ("NONE", "RECORD", "RECORD", "MAYBE")[min(step, 3)], steps=7)
+
+    assert fake_session.said() == "start mark-1 end-1 mark-2 end-2 save"
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
+        "[usage] the schedule answered 'MAYBE', which is no action"
+    ]
+
+
 def test_a_schedule_of_anybody_will_do(fake_session):
     follow(lambda step: SimpleNamespace(name="RECORD_AND_SAVE" if step == 1 else "NONE"), steps=3)
 

@@ -356,3 +356,18 @@ def test_settings_reach_a_child_through_its_environment():
     settings = Settings("/logs", steps=3, skip=4, seconds=1.5, patience=7.0)
 
     assert Settings.of_environment(settings.to_environment()) == settings
+
+
+@pytest.mark.parametrize(
+    ("logdir", "told"),
+    [
+        ("gs://bucket/logs", "gs://bucket/logs"),
+        ("file:///logs", "/logs"),
+        ("/a/b", "/a/b"),
+        ("~/logs", "/home/me/logs"),
+    ],
+)
+def test_children_write_to_the_logdir_wherever_they_work(logdir, told, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+
+    assert Settings(logdir).to_environment()["STEPSCOPE_LOGDIR"] == told

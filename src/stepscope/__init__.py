@@ -95,7 +95,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_MODULES})
+    return sorted([*(name for name in globals() if name.startswith("__")), *__all__])
 
 
 if os.environ.get("STEPSCOPE_LOGDIR"):  # see stepscope.capture.auto.autostart

@@ -86,7 +86,7 @@ def compare(
     after: LoadedProfile | str | os.PathLike[str],
     *,
     host: str | None = None,
-    steps: StepRange | str | None = None,
+    steps: StepRange | str | int | None = None,
 ) -> CompareReport:
     """Whether a change helped: the step time of two sessions, where the time went, and whether it is more than noise.
 
@@ -106,7 +106,7 @@ def compare(
     return lay_side_by_side(_side(one, host, steps), _side(other, host, steps))
 
 
-def _side(profile: LoadedProfile, host: str | None, steps: StepRange | str | None) -> Side:
+def _side(profile: LoadedProfile, host: str | None, steps: StepRange | str | int | None) -> Side:
     """What a comparison asks of a session."""
     from stepscope.analysis.comparable import TOOLS_ASKED, side_of
 
@@ -222,20 +222,20 @@ class LoadedProfile:
                 for tool in tools:
                     self._partial(tool, file)
 
-    def report(self, tool_name: str, host: str | None = None, steps: StepRange | str | None = None) -> Report:
+    def report(self, tool_name: str, host: str | None = None, steps: StepRange | str | int | None = None) -> Report:
         """What a tool says.  A host that cannot be read is left out and named, unless it is the only one.
 
         Args:
             tool_name: a tool of the registry.
             host: one of `hosts`; all of them if None.
-            steps: the steps to look at, such as `3-9`; the whole capture if None.
+            steps: the steps to look at, such as `3-9` or 7; the whole capture if None.
 
         Raises:
             UsageError: there is no such tool or host, or there are no such steps.
             InputError: no host can be read.
         """
         tool = tool_named(tool_name)
-        wanted = StepRange.parse(steps) if isinstance(steps, str) else steps
+        wanted = None if steps is None else StepRange.of(steps)
         files = self._files if host is None else (pick_host(self._session, host),)
         if wanted is None:
             partials, problems = self._of_hosts(files, lambda file: self._partial(tool, file))
@@ -336,7 +336,7 @@ class LoadedProfile:
 
 
 def _method_of(tool: Tool) -> Callable[..., Report]:
-    def method(self: LoadedProfile, host: str | None = None, steps: StepRange | str | None = None) -> Report:
+    def method(self: LoadedProfile, host: str | None = None, steps: StepRange | str | int | None = None) -> Report:
         return self.report(tool.name, host, steps)
 
     method.__name__, method.__qualname__ = tool.method, f"LoadedProfile.{tool.method}"

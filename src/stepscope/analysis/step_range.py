@@ -32,6 +32,11 @@ class StepRange:
     last: int
 
     @staticmethod
+    def of(steps: object) -> StepRange:
+        """A range from itself, from what `parse` reads, or from the number of one step.  Raises UsageError."""
+        return steps if isinstance(steps, StepRange) else StepRange.parse(str(steps))
+
+    @staticmethod
     def parse(text: str) -> StepRange:
         """Reads `3-9` or `7`.  Raises UsageError."""
         found = _RANGE.fullmatch(text)

@@ -10,7 +10,7 @@ from pathlib import Path
 from stepscope.capture import cost, ranges, report, session
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import Capture
-from stepscope.capture.schedules import Action, Schedule
+from stepscope.capture.schedules import Action, Schedule, never
 
 Saved = Callable[[Path], object]
 
@@ -86,12 +86,21 @@ class Conductor:
             return
         self._open = True
         with report.Wall("following the schedule", self._options.strict):
-            self._turn_to(Action.of(self._schedule(self.number)))
+            self._turn_to(self._asked())
             if self.running and self.marks:
                 self._mark = ranges.Trace("train", step_num=self.number, _r=1)
                 self._mark.__enter__()
         if self.marks and not session.is_running():
             self._began_ns = time.perf_counter_ns()
+
+    def _asked(self) -> Action:
+        """What the schedule says of step `number`.  One that fails is not asked again: the log must not fill up."""
+        try:
+            return Action.of(self._schedule(self.number))
+        except Exception:
+            self._schedule = never
+            self._turn_to(Action.NONE)
+            raise
 
     def end(self) -> None:
         """Step `number` has ended, whether its beginning was told or not."""

@@ -31,6 +31,7 @@ from stepscope.capture import job
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact
 from stepscope.errors import CaptureError, InputError
+from stepscope.formats.store import is_remote, plain
 
 PARTIAL = "xplane.pb.partial"
 _CHOOSE = "choose a logdir that can be written"
@@ -59,22 +60,37 @@ def run_name(now: Callable[[], float] = time.time) -> str:
     return time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(_last_second))
 
 
+def place_of(logdir: object) -> str:
+    """Where a logdir is: a URL as it is, a folder by its absolute path; `~` is the home, as it is to `stepscope.load`.
+
+    Raises:
+        CaptureError: it names nothing, for it is empty, None or no path at all.
+    """
+    text = os.fsdecode(logdir) if isinstance(logdir, str | bytes | os.PathLike) else ""
+    if not text:
+        raise CaptureError(
+            f"{logdir!r} names no folder", code="logdir", lost="the capture", hint="give the logdir as a path"
+        )
+    place = plain(text)
+    return place if is_remote(place) else str(Path(place).absolute())
+
+
 def make_run_folder(logdir: str | os.PathLike[str]) -> Path:
     """Makes the folder of a run that begins now.
 
     Raises:
         CaptureError: `logdir` is on another machine, or nothing can be written there.
     """
-    place = os.fspath(logdir)
-    if "://" in place:
+    place = place_of(logdir)
+    if is_remote(place):
         raise CaptureError(
             "a capture writes to local folders only",
             code="logdir",
             path=place,
             hint="capture to a local folder and copy its plugins/profile folder there",
         )
-    folder = Path(place, "plugins", "profile", run_name()).absolute()
-    with _translated(folder, _CHOOSE):
+    folder = Path(place, "plugins", "profile", run_name())
+    with writing_to(folder, _CHOOSE):
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     return folder
@@ -112,15 +128,15 @@ def open_target(logdir: str | os.PathLike[str]) -> Target:
     Raises:
         CaptureError: nothing can be written to `logdir`.
     """
-    place = os.fspath(logdir).removeprefix("file://")
+    place = place_of(logdir)
     worker = job.this_worker()
     wanted = host_name() if worker.rank is None else f"{host_name()}_rank{worker.rank}"
-    if "://" in place:
+    if is_remote(place):
         folder = Path(tempfile.mkdtemp(prefix="stepscope-"))
         run = os.environ.get(job.RUN_VARIABLE) or run_name()
-        return Target(folder, _claim(folder, wanted), f"{place.rstrip('/')}/plugins/profile/{as_name(run)}")
-    with _translated(Path(place, "plugins", "profile")):
-        folder = _run_folder(Path(place).absolute(), worker)
+        return Target(folder, _claim(folder, wanted), f"{place}/plugins/profile/{as_name(run)}")
+    with writing_to(Path(place, "plugins", "profile")):
+        folder = _run_folder(Path(place), worker)
         return Target(folder, _claim(folder, wanted))
 
 
@@ -130,11 +146,11 @@ def require_writable(logdir: str | os.PathLike[str]) -> None:
     Raises:
         CaptureError: nothing can be written to `logdir`.  One on another machine is not tried.
     """
-    place = os.fspath(logdir).removeprefix("file://")
-    if "://" in place:
+    place = place_of(logdir)
+    if is_remote(place):
         return
-    folder = Path(place).absolute()
-    with _translated(folder):
+    folder = Path(place)
+    with writing_to(folder):
         existing = next(path for path in (folder, *folder.parents) if path.exists())
         tempfile.TemporaryFile(dir=existing).close()
 
@@ -161,7 +177,8 @@ def _claim(folder: Path, wanted: str) -> str:
 
 
 @contextmanager
-def _translated(folder: Path, hint: str = f"training goes on without a capture; {_CHOOSE}") -> Iterator[None]:
+def writing_to(folder: Path, hint: str = f"training goes on without a capture; {_CHOOSE}") -> Iterator[None]:
+    """Tells which folder refused what the block writes.  Raises CaptureError for an OSError of the block."""
     try:
         yield
     except OSError as error:

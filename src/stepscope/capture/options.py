@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from numbers import Real
 from typing import Any
 
 from stepscope.capture.report import warn
@@ -25,7 +27,8 @@ class ProfilerOptions:
     """What a capture records: the fields of `tf.profiler.experimental.ProfilerOptions` with the same meaning, and what
     Stepscope's own tracers add to the framework's.
 
-    A number out of range is moved to the nearest one when the capture starts, with a warning.
+    A number out of range is moved to the nearest one when the capture starts, and what is no number is the default,
+    both with a warning.
 
     Attributes:
         host_tracer_level: 0 nothing, 1 annotations and the most important host events, 2 also expensive ops,
@@ -60,26 +63,41 @@ class ProfilerOptions:
 
     @classmethod
     def of(cls, options: object) -> ProfilerOptions:
-        """Options from None, from our own class, or from any object with the same fields, such as TensorFlow's."""
+        """Options from None, from our own class, from a dict, or from any object with the same fields, such as
+        TensorFlow's.  What is ignored is told: a wrong option must not end a training job."""
         if options is None:
             return cls()
         if isinstance(options, cls):
             return options
-        given: dict[str, Any] = {f.name: getattr(options, f.name) for f in fields(cls) if hasattr(options, f.name)}
+        names = [f.name for f in fields(cls)]
+        if isinstance(options, Mapping):
+            unknown = [str(name) for name in options if name not in names]
+            if unknown:
+                warn(f"there is no option {', '.join(unknown)}; options: {', '.join(names)}")
+            return cls(**{name: options[name] for name in names if name in options})
+        given: dict[str, Any] = {name: getattr(options, name) for name in names if hasattr(options, name)}
+        if not given:
+            warn(f"options={options!r} has none of the fields of ProfilerOptions; the defaults are used")
         return cls(**given)
 
     def in_range(self) -> ProfilerOptions:
         """The same options with every number moved into its range; tells of each that had to be moved."""
-        moved: dict[str, Any] = {}
-        for name, (lowest, highest) in RANGES.items():
-            value = getattr(self, name)
-            nearest = type(value)(min(max(value, lowest), highest))
-            if nearest != value:
-                warn(f"{name}={value} is out of range {lowest:g} to {highest:g}; {nearest} is used")
-                moved[name] = nearest
-        return replace(self, **moved) if moved else self
+        return replace(self, **{name: _mended(name, getattr(self, name)) for name in RANGES})
 
     @property
     def filters_python(self) -> bool:
         """True if not all Python calls are wanted, which only Stepscope's own tracer can do."""
         return self.python_min_us > 0 or self.python_max_depth > 0
+
+
+def _mended(name: str, value: object) -> Any:
+    if not isinstance(value, Real) or value != value:
+        default = getattr(ProfilerOptions, name)
+        warn(f"{name}={value!r} is no number; {default} is used")
+        return default
+    lowest, highest = RANGES[name]
+    number: Any = value
+    nearest = type(number)(min(max(number, lowest), highest))
+    if nearest != number:
+        warn(f"{name}={number} is out of range {lowest:g} to {highest:g}; {nearest} is used")
+    return nearest

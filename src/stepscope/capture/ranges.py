@@ -7,7 +7,6 @@ framework's own calls.  (That is looked for at step marks only, for it takes as 
 
 from __future__ import annotations
 
-import functools
 import itertools
 import threading
 import time
@@ -18,6 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from stepscope.capture import cost, tracers
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Metadata, Span
+from stepscope.capture.wrapping import wrapped
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -124,14 +124,12 @@ class Trace:
             _complain(error, self._name)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Wraps a function so that each of its calls is a range."""
+        """Wraps a function so that each of its calls is a range.
 
-        @functools.wraps(function)
-        def traced(*args: P.args, **kwargs: P.kwargs) -> R:
-            with Trace(self._name, **self._metadata):
-                return function(*args, **kwargs)
-
-        return traced
+        Of a generator and of an `async` function each piece is one that runs without a pause, so that what others do on
+        the thread meanwhile is not counted.
+        """
+        return wrapped(function, lambda: Trace(self._name, **self._metadata))
 
 
 class Step(Trace):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -78,10 +79,8 @@ class Capture:
         self._end_early = end_early
         self._start_ns, unix_ns = _two_clocks()
         self._flushed_ns = self._start_ns
-        host = self.target.name if self.target else files.host_name()
         framework = self.name if self._tracer else ""
-        path = self.target.partial if self.target else None
-        self._spool = Spool(path, host=host, framework=framework, clock_ns=self._start_ns, unix_ns=unix_ns)
+        self._spool = self._opened_spool(framework, unix_ns)
         try:
             if self._tracer is not None:
                 self._tracer.start(self.options)
@@ -95,6 +94,12 @@ class Capture:
             self.take(save=False)
             self.forget()
             raise
+
+    def _opened_spool(self, framework: str, unix_ns: int) -> Spool:
+        host = self.target.name if self.target else files.host_name()
+        path = self.target.partial if self.target else None
+        with files.writing_to(path.parent if path else Path(tempfile.gettempdir())):
+            return Spool(path, host=host, framework=framework, clock_ns=self._start_ns, unix_ns=unix_ns)
 
     def _start_own(self, framework: str) -> None:
         cost.begin()

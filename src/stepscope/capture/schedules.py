@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from stepscope.capture.report import warn
+from stepscope.errors import UsageError
 
 
 class Action(Enum):
@@ -19,10 +20,19 @@ class Action(Enum):
 
     @classmethod
     def of(cls, action: object) -> Action:
-        """Our action for one of ours or of PyTorch's, so that PyTorch's schedules serve as well."""
+        """Our action for one of ours or of PyTorch's, so that PyTorch's schedules serve as well.
+
+        Raises:
+            UsageError: it is none.
+        """
         if isinstance(action, cls):
             return action
-        return cls[getattr(action, "name", str(action))]
+        name = str(getattr(action, "name", action))
+        if name not in cls.__members__:
+            raise UsageError(
+                f"the schedule answered {action!r}, which is no action", hint=f"actions: {', '.join(cls.__members__)}"
+            )
+        return cls[name]
 
     @property
     def phase(self) -> int:
@@ -88,6 +98,11 @@ def _at_least(name: str, value: int, least: int) -> int:
     if value < least:
         warn(f"schedule({name}={value}) is too small; {least} is used")
     return max(value, least)
+
+
+def never(step: int) -> Action:
+    """The schedule that records nothing."""
+    return Action.NONE
 
 
 def batches(first: int, last: int) -> Schedule:

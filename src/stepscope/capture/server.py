@@ -10,6 +10,7 @@ waits and nothing runs; see `stepscope.capture.remote.front`.  It never keeps th
 from __future__ import annotations
 
 import atexit
+import operator
 import os
 import threading
 from collections.abc import Callable
@@ -46,14 +47,14 @@ _lock = threading.RLock()
 _of_parents: list[object] = []  # never freed: their threads are not in this process, and freeing waits for them
 
 
-def start(port: int, *, address: str = ANY_ADDRESS, strict: bool = False) -> int | None:
+def start(port: int | str, *, address: str = ANY_ADDRESS, strict: bool = False) -> int | None:
     """Starts the profiler server of this process.
 
     Whoever can reach the port can capture the program and have the profile written to any folder that the program may
     write to.  The protocol knows no passwords: on a network that others use, listen on `localhost` and use a tunnel.
 
     Args:
-        port: where to listen; 0 chooses a free port.
+        port: where to listen; 0 chooses a free port.  A text will do, as it comes from the environment.
         address: the address to listen on.
         strict: raise instead of logging.
 
@@ -66,7 +67,7 @@ def start(port: int, *, address: str = ANY_ADDRESS, strict: bool = False) -> int
     global _server
     with report.Wall("starting the profiler server", strict), _lock:
         _refuse_second()
-        _server = _listening(port, address)
+        _server = _listening(_number(port), address)
         atexit.register(stop)
         return _server.front.port
     return None
@@ -96,9 +97,18 @@ def _refuse_second() -> None:
         )
 
 
-def _listening(port: int, address: str) -> Server:
-    if not 0 <= port <= 65535:
+def _number(port: object) -> int:
+    """The port; raises CaptureError for what is none."""
+    try:
+        number = int(port) if isinstance(port, str) else operator.index(port)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = -1
+    if not 0 <= number <= 65535:
         raise CaptureError(f"port {port} does not exist", code="address", hint="choose 1 to 65535, or 0 for any")
+    return number
+
+
+def _listening(port: int, address: str) -> Server:
     from stepscope.capture.remote.front import Front, listen
     from stepscope.capture.remote.handlers import Service
 

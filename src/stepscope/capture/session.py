@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,8 @@ from stepscope.capture.tracers.base import Artifact, Collected, Recording
 from stepscope.errors import CaptureError, StepscopeError
 
 LogDir = str | os.PathLike[str]
+OpenTarget = Callable[[], files.Target | None]
+"""Makes the place for a capture's files; None for one that is taken in memory."""
 
 ALREADY_RUNNING = "already-running"  # the code of the error of a second start
 
@@ -59,7 +61,7 @@ def start(logdir: LogDir, options: object = None) -> None:
         CaptureError: only with `strict`: a capture is running already, nothing can be written to `logdir`, or the
             framework's profiler does not start.  Otherwise these are logged and training goes on.
     """
-    _begin(logdir, options)
+    _begin(lambda: files.open_target(logdir), options)
 
 
 def is_running() -> bool:
@@ -124,7 +126,7 @@ def record(duration_ms: int, options: object = None, stop_event: threading.Event
     if duration_ms < 1:
         raise CaptureError(f"a capture of {duration_ms} ms records nothing", code="duration", hint="ask for 1 or more")
     global _end_of_record
-    capture = _begin(None, replace(ProfilerOptions.of(options), strict=True))
+    capture = _begin(lambda: None, replace(ProfilerOptions.of(options), strict=True))
     assert capture is not None, "strict raises otherwise"
     _end_of_record = stop_event or threading.Event()
     try:
@@ -169,16 +171,16 @@ class Profile:
         self.url: str | None = None
         self._logdir = logdir
         self._options = options
-        self._session: Capture | None = None
+        self._begun: list[Capture | None] = []  # of each block around; None where nothing could be begun
 
     def __enter__(self) -> Profile:
-        self._session = _begin(self._logdir, self._options)
+        self._begun.append(_begin(lambda: files.open_target(self._logdir), self._options))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        capture, self._session = self._session, None
+        capture = self._begun.pop() if self._begun else None
         if capture is None:
             return
         if capture.ended_early:
@@ -191,7 +193,7 @@ class Profile:
 # -- the one capture that runs -----------------------------------------------------------------------------------------
 
 
-def _begin(logdir: LogDir | None, options: object) -> Capture | None:
+def _begin(open_target: OpenTarget, options: object) -> Capture | None:
     """Starts a capture; None if that failed."""
     global _session, _ended_early, _failed_start
     chosen = ProfilerOptions.of(options)
@@ -201,7 +203,7 @@ def _begin(logdir: LogDir | None, options: object) -> Capture | None:
             _give_way()
             _refuse_second()
             report.forget()
-            _session = _started(logdir, chosen.in_range())
+            _session = _started(open_target, chosen.in_range())
             _ended_early = None
             atexit.register(_at_exit)
             _listen_to_sigterm()
@@ -237,9 +239,9 @@ def _refuse_second() -> None:
         )
 
 
-def _started(logdir: LogDir | None, options: ProfilerOptions) -> Capture:
+def _started(open_target: OpenTarget, options: ProfilerOptions) -> Capture:
     entry = tracers.choose()
-    target = None if logdir is None else files.open_target(logdir)
+    target = open_target()
     try:
         capture = Capture(entry, target, options)
         capture.start(_end_early)

@@ -21,6 +21,9 @@ class Spool:
 
     Args:
         path: an empty file of this name exists, or is made; None for a temporary file without a name.
+
+    Raises:
+        OSError: not even the beginning can be written.
     """
 
     def __init__(self, path: Path | None, *, host: str, framework: str, clock_ns: int, unix_ns: int) -> None:
@@ -31,7 +34,11 @@ class Spool:
         self.lost_events = 0
         self._failed = False
         self._tail: list[bytes] = []  # what comes last has to get through even if the disk is full
-        self._append(layout.session(host, framework, clock_ns, unix_ns))
+        try:
+            self._write(layout.session(host, framework, clock_ns, unix_ns))
+        except OSError:
+            self._file.close()
+            raise
 
     def add(self, chunks: list[layout.Chunk]) -> None:
         """Appends chunks."""
@@ -76,14 +83,17 @@ class Spool:
             if self._failed or self._file.closed:
                 return False
             try:
-                self._file.seek(self.size)
-                if self._file.write(record) != len(record):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path or ""))
+                self._write(record)
             except OSError as error:
                 self._failed = True
                 report(error, "flushing the capture")
                 with suppress(OSError):
                     self._file.truncate(self.size)
                 return False
-            self.size += len(record)
             return True
+
+    def _write(self, record: bytes) -> None:
+        self._file.seek(self.size)
+        if self._file.write(record) != len(record):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path or ""))
+        self.size += len(record)

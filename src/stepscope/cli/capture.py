@@ -111,18 +111,21 @@ class _Picture:
 
     def table(self) -> Table:
         from rich.table import Table
+        from rich.text import Text
 
         grid = Table.grid(padding=(0, 2))
         for status, since in list(self._workers.values()):
             phase, seconds = status.phase.value, time.monotonic() - since
             clock = "" if phase in _LOUD else f"{seconds:.0f} s"
-            grid.add_row(status.address, phase, clock, status.detail, style=_LOUD.get(phase))
+            # As text, for in brackets rich would find markup: `[fe80::1]:6009`, `[busy]`.
+            grid.add_row(Text(status.address), phase, clock, Text(status.detail), style=_LOUD.get(phase))
         return grid
 
 
 def _show(outcome: CaptureOutcome) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table("worker", "result", "attempt", "size", "file, or why there is none", box=None)
     for worker in outcome.workers:
@@ -130,9 +133,9 @@ def _show(outcome: CaptureOutcome) -> None:
         size = "" if worker.size_bytes is None else file_size_text(worker.size_bytes)
         # The name alone: the folder is told once below, and long lines hide what differs.
         text = worker.detail if worker.path is None else worker.path.rpartition("/")[2]
-        table.add_row(worker.address, worker.phase.value + early, str(worker.attempt), size, text)
+        table.add_row(Text(worker.address), worker.phase.value + early, str(worker.attempt), size, Text(text))
     if sys.stdout.isatty():
-        Console().print(table, markup=False)
+        Console().print(table)
     else:
         print_wide(table)
     if outcome.run is not None:

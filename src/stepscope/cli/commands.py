@@ -102,7 +102,7 @@ def _register_tool(tool: Tool, app: typer.Typer) -> None:
 
 
 def doctor(
-    logdir: Annotated[str | None, typer.Argument(metavar="[LOGDIR]", help="Where profiles should be.")] = None,
+    logdir: Annotated[str | None, typer.Argument(metavar="LOGDIR", help="Where profiles should be.")] = None,
     form: Format = OutputFormat.TABLE,
     output: Output = None,
 ) -> None:

@@ -10,9 +10,10 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from stepscope.cli import screen
-from stepscope.errors import OutputError, StepscopeError, UsageError
+from stepscope.errors import InputError, OutputError, StepscopeError, UsageError
 
 DEBUG_VARIABLE = "STEPSCOPE_DEBUG"
 _OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # of a disk or a stream that takes no more
@@ -63,12 +64,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # who reads has seen enough
         return FAILED
     except OSError as error:
-        if error.errno not in _OF_OUTPUT:
-            return _fail_unforeseen(error)
-        told = OutputError(
-            f"cannot write the result: {error.strerror}", hint="free some space, or choose another place"
-        )
-        return _fail(error, str(told), FAILED)
+        told = _of_the_system(error)
+        return _fail_unforeseen(error) if told is None else _fail(error, str(told), FAILED)
     except Exception as error:
         return _fail_unforeseen(error)
 
@@ -83,6 +80,25 @@ def _status_of_command(arguments: Sequence[str] | None) -> int:
         status = end.code if isinstance(end.code, int) else DONE
     _write_output()  # now, while what goes wrong with that can be told
     return status
+
+
+def _of_the_system(error: OSError) -> StepscopeError | None:
+    """What the system refuses us, wherever we are; None if it may be a defect of ours."""
+    if error.errno in _OF_OUTPUT:
+        return OutputError(
+            f"cannot write the result: {error.strerror}", hint="free some space, or choose another place"
+        )
+    if isinstance(error, FileNotFoundError) and not _has_working_folder():
+        return InputError("the folder that this shell is in has been removed", hint="go to another one with cd")
+    return None
+
+
+def _has_working_folder() -> bool:
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True
 
 
 def _fail_unforeseen(error: Exception) -> int:

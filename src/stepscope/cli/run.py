@@ -37,9 +37,7 @@ def register(app: typer.Typer) -> None:
 def run(
     context: typer.Context,
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="The script to run, or with -m the module.")],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ARGS]...", help="What the script is given.")
-    ] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="What the script is given.")] = None,
     logdir: Annotated[str, typer.Option("--logdir", help="Where the profile goes.")] = "stepscope-logs",
     steps: Annotated[int, typer.Option("--steps", min=1, help="How many steps to capture.")] = Settings.steps,
     skip: Annotated[int, typer.Option("--skip", min=0, help="Steps to let pass before.")] = Settings.skip,

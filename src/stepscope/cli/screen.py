@@ -1,11 +1,13 @@
-"""Screens whose encoding lacks what we write: an old locale is no reason to say nothing."""
+"""Screens that cannot take what we write, for their encoding lacks it or there is none: no reason to fail."""
 
 from __future__ import annotations
 
 import codecs
 import io
 import logging
+import os
 import sys
+from pathlib import Path
 
 _HANDLER = "stepscope.plain-text"
 _ASCII = {"±": "+-", "\N{EN DASH}": "-", "…": "...", "·": ".", "█": "#", "▁": "_"} | dict.fromkeys("▂▃▄▅▆▇", "=")
@@ -14,14 +16,20 @@ _STORES = ("gcsfs", "s3fs", "fsspec", "aiobotocore", "botocore")
 _NOWHERE = logging.NullHandler()
 
 _found: list[tuple[io.TextIOWrapper, str | None]] = []
+_missing: list[str] = []
 
 
 def adapt() -> None:
     """Lets standard output and standard error take ASCII for what they cannot write, and keeps from the latter what
-    libraries of object stores log, tracebacks above all: we tell in one line what failed."""
+    libraries of object stores log, tracebacks above all: we tell in one line what failed.  What is written to a stream
+    that the caller has closed goes nowhere."""
     for name in _STORES:
         logging.getLogger(name).addHandler(_NOWHERE)
     codecs.register_error(_HANDLER, _in_ascii)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            _missing.append(name)
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open to the end
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             _found.append((stream, stream.errors))
@@ -35,6 +43,10 @@ def give_back() -> None:
     while _found:
         stream, errors = _found.pop()
         stream.reconfigure(errors=errors)
+    while _missing:
+        name = _missing.pop()
+        getattr(sys, name).close()
+        setattr(sys, name, None)
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:

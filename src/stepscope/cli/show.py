@@ -126,6 +126,7 @@ def working() -> Iterator[Callable[[str], None]]:
             yield lambda _: None
         return
     from rich.console import Console
+    from rich.text import Text
 
     status = Console(stderr=True).status("working")
     timer = threading.Timer(PATIENCE_SECONDS, status.start)
@@ -133,7 +134,7 @@ def working() -> Iterator[Callable[[str], None]]:
     timer.start()
     try:
         with waiting.told_of(lambda: status.update(_COMPILES)):
-            yield lambda text: status.update(text)
+            yield lambda text: status.update(Text(text))  # a run may be named `exp[lr=0.1]`, which is no markup
     finally:
         timer.cancel()
         timer.join()

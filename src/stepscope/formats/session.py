@@ -95,10 +95,9 @@ def find_sessions(path: str | os.PathLike[str]) -> tuple[Session, ...]:
         NotFoundError: nothing is there, or no profile; says what was looked for, where, and what is there instead.
         UnreadableError: `path` is a file that is no profile.
         AccessError: it may not be read.
-        UsageError: the path is empty.
+        UsageError: the path is empty, or no path at all.
     """
-    if not os.fspath(path):
-        raise UsageError("the path is empty", hint="give a file or a folder; a variable of the shell may not be set")
+    _refuse_no_path(path)
     root = store.plain(path)
     kind = store.kind(root)
     if kind is None:
@@ -112,6 +111,14 @@ def find_sessions(path: str | os.PathLike[str]) -> tuple[Session, ...]:
     if not found:
         raise _no_profile(root, walk, problems)
     return _named(sorted(found, key=lambda candidate: candidate.order, reverse=True), problems)
+
+
+def _refuse_no_path(path: object) -> None:
+    if not isinstance(path, str | os.PathLike):
+        hint = "give one file or folder as a text or a Path; files of one run are read together if they lie together"
+        raise UsageError(f"{type(path).__name__} {path!r:.60} is no path", hint=hint)
+    if not os.fspath(path):
+        raise UsageError("the path is empty", hint="give a file or a folder; a variable of the shell may not be set")
 
 
 def find_session(path: str | os.PathLike[str], run: str | None = None) -> Session:

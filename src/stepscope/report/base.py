@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepscope.errors import UsageError
-from stepscope.report.sections import TABLE_ROWS, Figures, Prose, Rows, Section
+from stepscope.report.sections import TABLE_ROWS, Prose, Rows, Section, flat
 
 if TYPE_CHECKING:
     import pandas
@@ -49,13 +49,16 @@ class Report(ABC):
         """What to show, in order."""
 
     def shown(self) -> Sequence[Section]:
-        """The sections for the eye: without figures of which none is known, for a table that is as empty tells why.
+        """The sections for the eye: without figures of which none is known, and without further tables of such; a table
+        without rows tells why.
 
         A list that a condition emptied says so, not how to record what would be in it.
         """
-        sections = [section for section in self.sections() if not isinstance(section, Figures) or section.tell]
+        parts = self.sections()
+        main = next((section for section in parts if isinstance(section, Rows)), None)
+        sections = [section for section in parts if isinstance(section, Prose) or section is main or section.tell]
         if not self.unmatched:
-            return sections or self.sections()
+            return sections or parts
         return [
             replace(section, empty=self.unmatched) if isinstance(section, Rows) and not section.rows else section
             for section in sections
@@ -68,14 +71,14 @@ class Report(ABC):
     def head(self, rows: int) -> Report:
         """The same report with at most so many rows in its main list, if it has one."""
         listed = self._listed()
-        return self if listed is None else replace(self, **{listed: getattr(self, listed)[:rows]})
+        return self if listed is None else replace(self, **{listed: getattr(self, listed)[: max(rows, 0)]})
 
-    def arranged(self, sort: str | None = None, where: Sequence[str] = ()) -> Report:
+    def arranged(self, sort: str | None = None, where: str | Sequence[str] = ()) -> Report:
         """The same report with its main list filtered and sorted.
 
         Args:
             sort: a column; `-column` for the largest first.  Unknown values come last.
-            where: conditions `column=text`; rows stay whose column holds the text, in whatever case.
+            where: conditions `column=text`; rows stay whose column, as CSV has it, holds the text, in whatever case.
 
         Raises:
             UsageError: there is no such column, its values have no order, or a condition has no `=`.
@@ -85,12 +88,13 @@ class Report(ABC):
             return self
         columns: Sequence[str] = next((list(row) for row in getattr(self, listed)), ())
         rows = list(getattr(self, listed))
+        where = [where] if isinstance(where, str) else where
         for condition in where:
             column, mark, text = condition.partition("=")
             if not mark:
                 raise UsageError(f"{condition!r} is no condition", hint="write --where COLUMN=TEXT")
             _require_column(columns, column)
-            rows = [row for row in rows if text.lower() in str(row[column]).lower()]
+            rows = [row for row in rows if text.lower() in str(flat(row[column])).lower()]
         unmatched = f"no row has {' and '.join(where)}" if where and not rows else ""
         if sort:
             _require_column(columns, sort.removeprefix("-"))

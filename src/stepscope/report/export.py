@@ -15,7 +15,7 @@ import msgspec
 from stepscope.errors import OutputError
 from stepscope.report import html, markdown
 from stepscope.report.base import Report, arrow_of
-from stepscope.report.sections import Cell, Rows
+from stepscope.report.sections import Rows, flat
 
 if TYPE_CHECKING:
     import pyarrow
@@ -44,19 +44,23 @@ def to_csv(report: Report) -> bytes:
     """The main table with a header; unknown is an empty field."""
     table = report.main_table()
     names = [field.name for field in table.fields]
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
+    out = _Lines()
+    # Only what ends a line here is quoted in a cell, and readers take a carriage return for the end of one, too.
+    writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(names)
-    writer.writerows([_csv_cell(row[name]) for name in names] for row in table.rows)
-    return out.getvalue().encode()
+    writer.writerows([flat(row[name]) for name in names] for row in table.rows)
+    return "".join(out.lines).encode()
 
 
-def _csv_cell(value: Cell) -> object:
-    if isinstance(value, list):
-        return "x".join(map(str, value))
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "" if value is None else value
+class _Lines:
+    """Rows of CSV, each ended by a line feed alone."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def write(self, row: str) -> None:
+        """Takes a row, which is how the library hands them over."""
+        self.lines.append(row.removesuffix("\r\n") + "\n")
 
 
 def to_parquet(report: Report) -> bytes:

@@ -13,7 +13,23 @@ TABLE_ROWS, FURTHER_ROWS = 20, 10
 
 _AMOUNTS = frozenset({"ms", "us", "count"})
 
+ROW_NUMBERS = frozenset({"step", "rank"})
+"""Columns of numbers that say which row it is."""
+
 Cell = str | int | float | bool | None | list[int]
+
+
+def flat(value: Cell) -> str | int | float:
+    """A value as one field of a sheet: nothing for unknown, and sizes of several dimensions with an x between.
+
+    >>> flat([32, 4, 1]), flat(True), flat(None)
+    ('32x4x1', 'true', '')
+    """
+    if isinstance(value, list):
+        return "x".join(map(str, value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else value
 
 
 @dataclass(frozen=True)
@@ -57,6 +73,13 @@ class Rows:
     fields: tuple[Field, ...]
     rows: tuple[dict[str, Cell], ...]
     empty: str = "nothing to show"
+
+    @property
+    def tell(self) -> bool:
+        """False if there are rows with amounts, none of which is known: names alone say nothing that others do not."""
+        amounts = [f for f in self.fields if f.kind in ("float", "int") and f.name not in ROW_NUMBERS]
+        known = any(row[field.name] is not None for row in self.rows for field in amounts)
+        return known or not amounts or not self.rows
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,13 @@ from rich.table import Table
 from rich.text import Text
 
 from stepscope.report.looks import clean, shortened, shown_fields, text_of, texts_of, unit_of, words_of
-from stepscope.report.sections import FURTHER_ROWS, TABLE_ROWS, Field, Figures, Prose, Rows, Section
+from stepscope.report.sections import FURTHER_ROWS, ROW_NUMBERS, TABLE_ROWS, Field, Figures, Prose, Rows, Section
 
 if TYPE_CHECKING:
     from stepscope.report.base import Report
 
 _RIGHT = frozenset({"float", "int"})
 _SENTENCES = frozenset({"found"})  # columns that go on in the next line
-_ROW_NUMBERS = frozenset({"step", "rank"})
 _LONGEST = 100  # of a name, however wide the screen is
 _SHORTEST = 16  # of a name, before columns go below
 _GAP = 2
@@ -152,7 +151,7 @@ class _TableView:
         least = natural
         if field.kind == "str":
             least = max(min(natural, _SHORTEST), *map(cell_len, head))
-        is_key = field.kind == "str" or field.name in _ROW_NUMBERS
+        is_key = field.kind == "str" or field.name in ROW_NUMBERS
         return _Column(field, head, tuple(cells), is_key, least, min(natural, max(_LONGEST, least)))
 
 
@@ -160,7 +159,9 @@ def _blocks(columns: Sequence[_Column], width: int) -> list[list[_Column]]:
     """The columns that stand side by side, as many as there is room for; those that name the rows in each."""
     leading = next((at for at, column in enumerate(columns) if not column.is_key), len(columns))
     keys = list(columns[: leading if leading < len(columns) else 1])
-    while len(keys) > 1 and _least(keys) > width * 2 // 3:
+    widest = max((column.least for column in columns if column.field.kind in _RIGHT), default=0)
+    room = min(width * 2 // 3, width - _GAP - widest)  # beside them, for whatever number
+    while len(keys) > 1 and _least(keys) > room:
         keys.pop()
     blocks = [list(keys)]
     for column in columns[len(keys) :]:

@@ -14,7 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from stepscope.capture.files import place_of
 from stepscope.capture.report import Wall
+from stepscope.formats.store import is_remote
 
 _FILE = "captured"
 _NOBODY = "1"
@@ -46,11 +48,11 @@ class Ledger:
     @classmethod
     def of_program(cls, logdir: str) -> Ledger:
         """One for a program whose profiles go to `logdir`.  Nothing is made yet."""
-        place = logdir.removeprefix("file://")
-        if "://" in place:
+        place = place_of(logdir)
+        if is_remote(place):
             return cls()
         name = f"children-{os.getpid()}-{os.urandom(4).hex()}"
-        return cls(Path(place).absolute() / "plugins" / ".stepscope" / name)
+        return cls(Path(place) / "plugins" / ".stepscope" / name)
 
     @classmethod
     def of_text(cls, text: str) -> Ledger:

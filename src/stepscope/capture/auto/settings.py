@@ -6,8 +6,8 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
+from stepscope.capture.files import place_of
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.report import warn
 
@@ -67,7 +67,7 @@ class Settings:
 
     def to_environment(self) -> dict[str, str]:
         """The variables that ask for this, for processes that the program starts."""
-        asked = {LOGDIR: str(Path(self.logdir).absolute()), "STEPSCOPE_STOP_AFTER": str(int(self.stop_after))}
+        asked = {LOGDIR: place_of(self.logdir), "STEPSCOPE_STOP_AFTER": str(int(self.stop_after))}
         asked |= {variable: str(getattr(self, name)) for name, (variable, _) in _NUMBERS.items()}
         asked |= {f"STEPSCOPE_{name.upper()}": str(getattr(self.options, name)) for name in _LEVELS}
         return asked

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from stepscope.capture.conductor import Conductor
 from stepscope.capture.report import report
-from stepscope.capture.schedules import Action, Schedule, batches
+from stepscope.capture.schedules import Schedule, batches, never
 from stepscope.capture.session import LogDir
 from stepscope.errors import UsageError
 
@@ -19,7 +19,7 @@ def chosen(profile_batch: Batches) -> Schedule | None:
     training job."""
     try:
         first, last = _pair(profile_batch)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         first, last = -1, -1
     if first < 0 or last < first:
         reason = f"profile_batch={profile_batch!r} names no batches; no batch is profiled"
@@ -41,10 +41,6 @@ def _pair(profile_batch: Batches) -> tuple[int, int]:
     return first, last
 
 
-def _none(step: int) -> Action:
-    return Action.NONE
-
-
 class BatchCallback:
     """The hooks of a trainer as steps; a callback for one trainer derives from this and from the trainer's own class.
 
@@ -61,7 +57,7 @@ class BatchCallback:
         schedule: Schedule | None = None,
     ) -> None:
         super().__init__()
-        self._steps = Conductor(logdir, options, schedule or chosen(profile_batch) or _none, first=1)
+        self._steps = Conductor(logdir, options, schedule or chosen(profile_batch) or never, first=1)
 
     @property
     def path(self) -> Path | None:

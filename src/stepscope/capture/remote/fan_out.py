@@ -19,11 +19,13 @@ from stepscope.capture.remote.outcome import (
     Cancel,
     CaptureOutcome,
     CaptureRequest,
+    LogDir,
     OnProgress,
     Phase,
     WorkerStatus,
 )
 from stepscope.capture.remote.worker import Drive, Plan, Worker
+from stepscope.formats.store import is_remote
 
 _DELAY_MS = 200  # until several workers begin, so that the request has reached all of them
 _PAUSE_SECONDS = 0.5  # before a second attempt; longer before each further one
@@ -62,7 +64,7 @@ class FanOut:
         return _outcome(plan, workers, self._cancel.is_set())
 
     def _plan(self) -> Plan:
-        folder, url = _run_of(os.fspath(self._request.logdir))
+        folder, url = _run_of(self._request.logdir)
         duration_ms = self._request.duration_ms or OPEN_ENDED_MS
         session_id = f"{folder.name}-{os.urandom(4).hex()}"
         return Plan(folder, url, session_id, duration_ms / 1e3, self._request.options, self._request.attempts)
@@ -122,15 +124,15 @@ def _close(workers: Sequence[Worker]) -> None:
         worker.close()
 
 
-def _run_of(logdir: str) -> tuple[Path, str | None]:
+def _run_of(logdir: LogDir) -> tuple[Path, str | None]:
     """The folder of a run that begins now, and where its files go in the end if the logdir is on another machine."""
-    place = logdir.removeprefix("file://")
-    if "://" not in place:
+    place = files.place_of(logdir)
+    if not is_remote(place):
         return files.make_run_folder(place), None
     run = files.run_name()
     folder = Path(tempfile.mkdtemp(prefix="stepscope-"), run)
     folder.mkdir()
-    return folder, f"{place.rstrip('/')}/plugins/profile/{run}"
+    return folder, f"{place}/plugins/profile/{run}"
 
 
 def _clean_up(plan: Plan) -> None:

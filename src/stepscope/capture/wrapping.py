@@ -1,0 +1,105 @@
+"""A range around all that a function does, also where it does it piece by piece.
+
+A generator and a coroutine run in pieces, and between them others run on their thread: the consumer of a generator, the
+other tasks of an event loop.  So each piece is a range.  Ranges of a thread nest then, as all profilers want it, and
+nobody's range holds the time of another.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AbstractContextManager
+from typing import Any, ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+R = TypeVar("R")
+NewRange = Callable[[], AbstractContextManager[object]]
+
+
+def wrapped(function: Callable[P, R], new_range: NewRange) -> Callable[P, R]:
+    """The function with a range around each call, or around each piece of what the call makes; of the same kind."""
+    wrap = _call
+    if inspect.isgeneratorfunction(function):
+        wrap = _generator
+    elif inspect.iscoroutinefunction(function):
+        wrap = _coroutine
+    elif inspect.isasyncgenfunction(function):
+        wrap = _asynchronous_generator
+    return cast(Callable[P, R], functools.wraps(function)(wrap(function, new_range)))
+
+
+def _call(function: Callable[..., Any], new_range: NewRange) -> Callable[..., Any]:
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        with new_range():
+            return function(*args, **kwargs)
+
+    return traced
+
+
+def _generator(function: Callable[..., Any], new_range: NewRange) -> Callable[..., Any]:
+    def traced(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        return (yield from _in_pieces(function(*args, **kwargs), new_range))
+
+    return traced
+
+
+def _coroutine(function: Callable[..., Any], new_range: NewRange) -> Callable[..., Any]:
+    async def traced(*args: Any, **kwargs: Any) -> Any:
+        return await _Pieces(function(*args, **kwargs), new_range)
+
+    return traced
+
+
+def _asynchronous_generator(function: Callable[..., Any], new_range: NewRange) -> Callable[..., Any]:
+    async def traced(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        generator = function(*args, **kwargs)
+        try:
+            coming = generator.asend(None)
+            while True:
+                try:
+                    item = await _Pieces(coming, new_range)
+                except StopAsyncIteration:
+                    return
+                try:
+                    coming = generator.asend((yield item))
+                except GeneratorExit:
+                    raise
+                except BaseException as error:
+                    coming = generator.athrow(error)
+        finally:
+            await generator.aclose()
+
+    return traced
+
+
+class _Pieces:
+    """What can be awaited, with a range around each piece of it."""
+
+    def __init__(self, run: Any, new_range: NewRange) -> None:
+        self._run = run
+        self._new_range = new_range
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return _in_pieces(self._run, self._new_range)
+
+
+def _in_pieces(run: Any, new_range: NewRange) -> Generator[Any, Any, Any]:
+    """Runs what has the methods of a generator as `yield from` does, with a range around each resumption."""
+    resume, given = run.send, None
+    try:
+        while True:
+            with new_range():
+                try:
+                    item = resume(given)
+                except StopIteration as end:
+                    return end.value
+            try:
+                resume, given = run.send, (yield item)
+            except GeneratorExit:
+                raise
+            except BaseException as error:  # whoever awaits it may be cancelled
+                resume, given = run.throw, error
+    finally:
+        run.close()

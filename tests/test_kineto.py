@@ -392,7 +392,22 @@ def test_args_become_stats(written: str, value: object) -> None:
     assert (found, type(found)) == (value, type(value))
 
 
-@pytest.mark.parametrize("written", ["null", "NaN", "Infinity", "-Infinity", "N/A", "undefined"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "null",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "N/A",
+        "undefined",
+        "failed",
+        "trues",
+        "fals",
+        "1e",
+        "12345678901234567890123e+",
+    ],
+)
 def test_what_is_not_known_is_no_stat(written: str) -> None:
     trace = load(f'[{{"ph":"X","ts":1,"dur":1,"name":"a","pid":1,"tid":1,"args":{{"k": {written}, "l": 2}}}}]')
     assert trace.stats_of_event(0) == {"l": 2}

@@ -53,6 +53,7 @@ _MINUS, _PLUS, _DOT, _ZERO, _NINE = 0x2D, 0x2B, 0x2E, 0x30, 0x39
 _KEY_PH, _KEY_TS, _KEY_ID = 0x7068, 0x7473, 0x6964
 _KEY_CAT, _KEY_PID, _KEY_TID, _KEY_DUR = 0x636174, 0x706964, 0x746964, 0x647572
 _KEY_NAME, _KEY_ARGS = 0x6E616D65, 0x61726773
+_TRUE, _FALSE = 0x74727565, 0x66616C7365
 
 
 class Texts(NamedTuple):
@@ -394,17 +395,19 @@ def _digits(buf, at, end, mantissa, kept):
 
 @_inner
 def _exponent(buf, at, end):
-    """The exponent whose `e` is at `at`, at most 9999 either way, and the position after it."""
+    """The exponent whose `e` is at `at`, at most 9999 either way, and the position after it; `at` if it has no digits."""
+    letter = at
     at += 1
     negative = False
     if at < end and (_byte(buf, at) == _MINUS or _byte(buf, at) == _PLUS):
         negative = _byte(buf, at) == _MINUS
         at += 1
     value = 0
+    first = at
     while at < end and _ZERO <= _byte(buf, at) <= _NINE:
         value = min(value * 10 + (_byte(buf, at) - _ZERO), 9999)
         at += 1
-    return (-value if negative else value), at
+    return (-value if negative else value), (at if at > first else letter)
 
 
 @_inner
@@ -423,8 +426,11 @@ def _number(buf, at, end):
     if after < 0 or after == at:
         return _NONE, np.int64(0), 0.0, np.int64(MALFORMED) if after == at else after
     if pos == begin:
-        if _byte(buf, at) == 0x74 or _byte(buf, at) == 0x66:  # true, false
-            return _INT, np.int64(_byte(buf, at) == 0x74), 0.0, after
+        word = np.int64(0)
+        for k in range(at, min(after, at + 6)):
+            word = (word << 8) | np.int64(_byte(buf, k))
+        if word == _TRUE or word == _FALSE:
+            return _INT, np.int64(word == _TRUE), 0.0, after
         return _NONE, np.int64(0), 0.0, after  # null, NaN, Infinity, N/A: not known
     exponent = dropped
     exact = dropped == 0

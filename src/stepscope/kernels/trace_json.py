@@ -395,7 +395,7 @@ def _digits(buf, at, end, mantissa, kept):
 
 @_inner
 def _exponent(buf, at, end):
-    """The exponent whose `e` is at `at`, at most 9999 either way, and the position after it; `at` if it has no digits."""
+    """The exponent whose `e` is at `at`, at most 9999 either way, and the position after it, or `at` without digits."""
     letter = at
     at += 1
     negative = False

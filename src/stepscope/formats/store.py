@@ -531,8 +531,8 @@ class _RemoteStore:
             own_name = inner.strip("/")
             # Some stores list an empty object that marks the folder itself.
             found = [info for info in system.ls(inner, detail=True) if info["name"].strip("/") != own_name]
-        found.sort(key=lambda info: str(info["name"]))
-        return [_remote_entry(path, info) for info in found[:limit]], len(found) > limit
+            found.sort(key=lambda info: str(info["name"]))
+            return [_remote_entry(path, info) for info in found[:limit]], len(found) > limit
 
     def folder_id(self, path: str) -> object:
         return path
@@ -580,9 +580,12 @@ def _as_ns(moment: object) -> int | None:
             moment = datetime.fromisoformat(moment)
         except ValueError:
             return None
-    if isinstance(moment, datetime):
-        return int(moment.timestamp() * 1e6) * 1000
-    return int(moment * 1e9) if isinstance(moment, int | float) else None
+    try:
+        if isinstance(moment, datetime):
+            return int(moment.timestamp() * 1e6) * 1000
+        return int(moment * 1e9) if isinstance(moment, int | float) else None
+    except (ValueError, OverflowError):  # NaN, or year 1: what some drivers say for a time that they do not know
+        return None
 
 
 @contextmanager

@@ -105,6 +105,19 @@ def test_what_lies_beside_a_profile_is_no_host(tmp_path: Path) -> None:
     assert (files(session), session.problems) == (["vm.xplane.pb"], ())
 
 
+@pytest.mark.parametrize(
+    ("profile", "kept"),
+    [(XSPACE, "vm.xplane.pb"), (b"", "vm.xplane.pb.partial"), (None, "vm.xplane.pb.partial")],
+    ids=["finished", "only reserved", "not yet"],
+)
+def test_a_spool_and_the_profile_made_of_it_are_one_host(tmp_path: Path, profile: bytes | None, kept: str) -> None:
+    draw(tmp_path, f"{RUN}/vm.xplane.pb.partial {RUN}/other.xplane.pb")
+    if profile is not None:
+        (tmp_path / RUN / "vm.xplane.pb").write_bytes(profile)
+    (session,) = find_sessions(tmp_path)
+    assert (session.hosts, files(session), session.problems) == (("other", "vm"), ["other.xplane.pb", kept], ())
+
+
 def test_an_export_beside_xplane_files_is_left_out_and_told(tmp_path: Path) -> None:
     draw(tmp_path, f"{RUN}/vm.xplane.pb {RUN}/exported.trace.json")
     (session,) = find_sessions(tmp_path)

@@ -3,6 +3,7 @@
     LOGDIR/plugins/profile/RUN/HOST.xplane.pb           TensorFlow, JAX, PyTorch/XLA: session RUN, one file a host
     LOGDIR/train/plugins/profile/RUN/HOST.xplane.pb     the same below a TensorBoard run: session train/RUN
     LOGDIR/plugins/profile/RUN/HOST.trace.json.gz       JAX's copy of what is in the xplane file: left out
+    LOGDIR/plugins/profile/RUN/HOST.xplane.pb.partial   what a capture had flushed: left out beside HOST.xplane.pb
     LOGDIR/plugins/profile/RUN/HOST.pt.trace.json.gz    what Stepscope made HOST.xplane.pb of: left out beside that
     FOLDER/WORKER.STAMP.pt.trace.json.gz                torch.profiler: one host a worker; where a worker has several
                                                         stamps, the n-th of each worker make session FOLDER/span_n
@@ -203,12 +204,13 @@ class _Candidate(NamedTuple):
 
 _TORCH_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<stamp>\d+))?\.pt\.trace\.json")
 _NOT_SPANNED: tuple[int, str] = (-1, "")
+_SPOOL_ENDING = ".partial"
 
 
 def _candidates(root: str, folder: store.Folder, problems: list[Problem]) -> list[_Candidate]:
     """The sessions whose files lie in one folder; adds to `problems` what had to be left out."""
     claimed = [(entry, fmt) for entry in folder.files if (fmt := format_of(entry.name)) and fmt.in_folders]
-    found = _without_packed_copies(_described(claimed, problems))
+    found = _without_spools(_without_packed_copies(_described(claimed, problems)))
     spaces = [file for file in found if file.format.name != "kineto"]
     traces = [file for file in found if file.format.name == "kineto"]
     if spaces:
@@ -262,6 +264,21 @@ def _without_packed_copies(found: list[_Found]) -> list[_Found]:
     """Leaves out `name.gz` beside `name`, as `gunzip -k` leaves it."""
     unpacked = {file.path for file in found}
     return [file for file in found if not (file.path.endswith(".gz") and file.path.removesuffix(".gz") in unpacked)]
+
+
+def _without_spools(found: list[_Found]) -> list[_Found]:
+    """Leaves out what a capture had flushed beside the profile that was made of it: the job may end between the two.
+
+    Where the file system has no links, an empty file holds the profile's name at first; then it is left out instead.
+    """
+    size_of = {file.path: file.identity.size for file in found}
+    spare = set()
+    for path in size_of:
+        profile = path.removesuffix(_SPOOL_ENDING)
+        if profile != path:
+            is_finished = size_of.get(profile, 0) != 0
+            spare.add(path if is_finished else profile)
+    return [file for file in found if file.path not in spare]
 
 
 def _without_derived(spaces: list[_Found], traces: list[_Found], problems: list[Problem]) -> list[_Found]:

@@ -580,6 +580,15 @@ def test_facts_about_the_job_are_kept_and_the_environment_is_not() -> None:
     assert b"secret" not in trace.strings.blob.tobytes()
 
 
+@pytest.mark.parametrize("rank", [3, "3"], ids=["number", "text"])
+def test_the_place_in_a_job_of_very_many_processes(rank: object) -> None:
+    groups = [{"pg_name": str(number), "ranks": list(range(16_384))} for number in range(12)]  # more than a megabyte
+    trace = load(kineto(event("a", 1, 1), distributedInfo={"rank": rank, "world_size": 16_384, "pg_config": groups}))
+
+    facts = trace.stats_of_plane(0)
+    assert (facts["rank"], facts["world_size"], json.loads(str(facts["pg_config"]))) == (3, 16_384, groups)
+
+
 def test_the_file_names_the_host_if_the_caller_does_not() -> None:
     assert read(kineto(event("a", 1, 1), host_name="node-3"), "x", "").host == "node-3"
 

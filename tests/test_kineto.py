@@ -249,6 +249,7 @@ def test_waits_and_overhead_stand_beside_the_work() -> None:
         kineto(
             event("k", 1, 1, "kernel", pid=0, tid=7),
             event("Stream Wait Event", 2, 1, "cuda_sync", pid=0, tid=1_000_007),
+            event("Context Sync", 4, 1, "cuda_sync", pid=0, tid=999_999, args={"stream": -1}),
             event("Buffer Flush", 3, 1, "overhead", pid=-1, tid=0),
             event("PyTorch Profiler (0)", 0, 9, "Trace", pid="Spans", tid="PyTorch Profiler"),
             event("Record Window End", 900_000, ph="i", s="g", pid="", tid="", cat=""),
@@ -262,6 +263,7 @@ def test_waits_and_overhead_stand_beside_the_work() -> None:
         ("profiler overhead", "OVERHEAD"),
         ("PyTorch Profiler", "OTHER"),
         ("Stream #7(Compute)", "STREAM"),
+        ("waits for all streams", "OTHER"),
         ("Stream #7 waits", "OTHER"),
     ]
     assert trace.span_ps() == (0, 9_000_000)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stepscope.formats.kineto.classify import MEMORY_NAME, Place, classify
 from stepscope.formats.kineto.document import Raw
+from stepscope.kernels import trace_events
 from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, Trait
 from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
@@ -186,7 +187,7 @@ def _match(
     group, first = number_pairs(outer, np.where(loose, raw.flow[at], raw.tid[at]))
     partner = np.empty(len(halves), np.int64)
     tops = np.full(len(first), -1, np.int64)
-    scan.match_pairs(group, opens[halves], np.empty(len(halves), np.int64), tops, partner)
+    trace_events.match_pairs(group, opens[halves], np.empty(len(halves), np.int64), tops, partner)
     begin = np.flatnonzero(opens[halves] & (partner >= 0))
     begins, ends = halves[begin], halves[partner[begin]]
     duration_ps[begins] = start_ps[ends] - start_ps[begins]

@@ -215,7 +215,7 @@ GOOD_IMPORTS = [
     ("cli/main.py", "from stepscope import load, __version__\nimport typer"),
     ("cache.py", "from stepscope import __version__"),
     ("kernels/wire.py", "from numba import njit"),
-    ("formats/store.py", "import_module('fsspec.core')\nimport_module(name)"),
+    ("formats/store/remote.py", "import_module('fsspec.core')\nimport_module(name)"),
 ]
 
 

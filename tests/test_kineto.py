@@ -22,6 +22,7 @@ from stepscope import api
 from stepscope.errors import UnreadableError
 from stepscope.formats.base import require_format
 from stepscope.formats.kineto import classify, document, read, text
+from stepscope.formats.store import local
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, Trait
 
 K = EventKind
@@ -983,7 +984,7 @@ def test_a_large_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Monk
     path.write_bytes(kineto(*THREE))
     monkeypatch.setattr(api, "_WORTH_PIECES_BYTES", 1)
     monkeypatch.setattr(api.store, "read_bytes", None)
-    monkeypatch.setattr(api.store, "_PIECE_BYTES", 50)
+    monkeypatch.setattr(local, "_PIECE_BYTES", 50)
     assert names(api.load(path).trace()) == ["a", "b", "c"]
 
 

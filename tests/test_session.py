@@ -14,7 +14,8 @@ import pytest
 from stepscope.errors import AccessError, NotFoundError, UnreadableError, UsageError
 from stepscope.formats import store
 from stepscope.formats.base import FORMATS
-from stepscope.formats.session import Session, find_session, find_sessions, pick_host, sniff
+from stepscope.formats.session import Session, find_session, find_sessions, pick_host
+from stepscope.formats.sniffing import sniff
 
 RUN = "plugins/profile/2026_11_21_03_53_27"
 EARLIER = "plugins/profile/2026_11_20_10_00_00"

@@ -381,6 +381,18 @@ def test_traces_under_other_names_are_found_where_no_name_tells_a_profile(tmp_pa
 # ---- when there is nothing -------------------------------------------------------------------------------------------
 
 
+def test_files_that_were_not_looked_into_are_told(tmp_path: Path) -> None:
+    draw(tmp_path, " ".join(f"{number:03}.json" for number in range(80)))
+    (tmp_path / "003.json").write_bytes(TRACE)
+    (session,) = find_sessions(tmp_path)
+    assert [(problem.code, problem.reason) for problem in session.problems] == [
+        ("search-bound", "of 80 JSON files whose names tell nothing, only 64 were looked into")
+    ]
+    (tmp_path / "003.json").unlink()
+    with pytest.raises(NotFoundError, match="of 79 JSON files whose names tell nothing, only 64 were looked into"):
+        find_sessions(tmp_path)
+
+
 def test_a_folder_without_profiles_tells_what_was_looked_for_where_and_what_is_there(tmp_path: Path) -> None:
     draw(
         tmp_path,

@@ -389,6 +389,10 @@ def _sniffed_candidates(root: str, walk: store.Walk, problems: list[Problem]) ->
     """JSON files that are traces by their content, each a session: nothing tells whether they belong together."""
     files = (entry for folder in walk.folders for entry in folder.files)
     named = [entry for entry in files if entry.name.removesuffix(".gz").endswith(".json")]
+    if len(named) > MAX_SNIFFED_FILES:
+        reason = f"of {len(named):,} JSON files whose names tell nothing, only {MAX_SNIFFED_FILES} were looked into"
+        hint = "give a path nearer to the profiles, or the file itself"
+        problems.append(Problem(code="search-bound", reason=reason, path=root, hint=hint))
     traces = [entry for entry in named[:MAX_SNIFFED_FILES] if holds_trace(entry.path, problems)]
     found = _without_packed_copies(_described(((entry, format_named("kineto")) for entry in traces), problems))
     return [_sniffed_candidate(root, file) for file in found]

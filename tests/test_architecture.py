@@ -214,7 +214,7 @@ GOOD_IMPORTS = [
     ("analysis/steps.py", '"""Like stepscope.formats, in a sentence."""'),
     ("cli/main.py", "from stepscope import load, __version__\nimport typer"),
     ("cache.py", "from stepscope import __version__"),
-    ("kernels/wire.py", "from numba import njit"),
+    ("kernels/wire/lines.py", "from numba import njit"),
     ("formats/store/remote.py", "import_module('fsspec.core')\nimport_module(name)"),
 ]
 

@@ -634,6 +634,28 @@ def test_asynchronous_events_go_by_id_not_by_thread() -> None:
     assert trace.events.traits.tolist() == [Trait.ASYNC, Trait.ASYNC]
 
 
+def test_local_ids_of_asynchronous_events_count_within_their_process() -> None:
+    def end(phase: str, ts: float, pid: int, **id2: str) -> dict[str, Any]:
+        return {"ph": phase, "cat": "io", "name": f"read of {pid}", "id2": id2, "pid": pid, "tid": ts, "ts": ts}
+
+    trace = load(
+        json.dumps([
+            end("b", 0, 1, local="0x1"),
+            end("b", 1, 2, local="0x1"),
+            end("b", 2, 3, **{"global": "0x1"}),
+            end("e", 10, 1, local="0x1"),
+            end("e", 30, 2, local="0x1"),
+            end("e", 50, 4, **{"global": "0x1"}),
+        ])
+    )  # fmt: skip
+    assert {name: length for _, name, _, _, length in rows(trace)} == {
+        "read of 1": 10,
+        "read of 2": 29,
+        "read of 3": 48,
+    }
+    assert codes(trace) == []
+
+
 def test_counters_have_lines_of_their_own() -> None:
     trace = load(
         """[{"ph":"C","name":"queue","pid":1,"ts":10,"args":{"length":3}},

@@ -178,12 +178,15 @@ def _durations(raw: Raw, row: I64, start_ps: I64, odd: Oddities) -> tuple[I64, I
 def _match(
     raw: Raw, row: I64, start_ps: I64, opens: Mask, closes: Mask, duration_ps: I64, end_row: I64, odd: Oddities
 ) -> None:
-    """Joins the two ends of events: those of a thread nest, asynchronous ones go by category and id."""
+    """Joins the two ends of events: those of a thread nest; asynchronous ones go by category and id, and by their process
+    where the id is a local one."""
     halves = np.flatnonzero(opens | closes)
     halves = halves[np.argsort(start_ps[halves], kind="stable")]
     at = row[halves]
     loose = is_phase(raw, "beSF")[at]
-    outer = np.where(loose, -1 - raw.cat[at].astype(np.int64), raw.pid[at])
+    owner = np.where((raw.flags[at] & scan.LOCAL_ID) != 0, raw.pid[at], -1)
+    scope, _ = number_pairs(raw.cat[at], owner)
+    outer = np.where(loose, -1 - scope.astype(np.int64), raw.pid[at])
     group, first = number_pairs(outer, np.where(loose, raw.flow[at], raw.tid[at]))
     partner = np.empty(len(halves), np.int64)
     tops = np.full(len(first), -1, np.int64)

@@ -21,6 +21,7 @@ from stepscope.kernels.trace_json.layout import (
     HAS_TIME,
     INCOMPLETE,
     INT,
+    LOCAL_ID,
     MEMBER_AT,
     MORE,
     NEGATIVE,
@@ -53,7 +54,7 @@ from stepscope.kernels.trace_json.words import (
     inner,
 )
 
-_KEY_PH, _KEY_TS, _KEY_ID = 0x7068, 0x7473, 0x6964
+_KEY_PH, _KEY_TS, _KEY_ID, _KEY_ID2 = 0x7068, 0x7473, 0x6964, 0x696432
 _KEY_CAT, _KEY_PID, _KEY_TID, _KEY_DUR = 0x636174, 0x706964, 0x746964, 0x647572
 _KEY_NAME, _KEY_ARGS = 0x6E616D65, 0x61726773
 
@@ -126,6 +127,13 @@ def _flow_id(buf, at, end, texts, state):
 
 
 @inner
+def _is_local(text, texts):
+    """True for an `id2` that counts within its process: {"local": id} rather than {"global": id}."""
+    begin = texts.offsets[text]
+    return texts.offsets[text + 1] - begin > 2 and byte_at(texts.blob, begin + 2) == 0x6C
+
+
+@inner
 def _event(buf, at, end, texts, rows, stats, state):
     """Reads the object at `at` into the next free row: the position after it, or why not.
 
@@ -182,6 +190,11 @@ def _event(buf, at, end, texts, rows, stats, state):
         elif key == _KEY_ID:
             flow, at = _flow_id(buf, at, end, texts, state)
             flags |= HAS_FLOW
+        elif key == _KEY_ID2 and byte_at(buf, at) == OPEN:
+            flow, at = read_container(buf, at, end, texts, state)
+            flags |= HAS_FLOW
+            if flow > 0 and _is_local(flow, texts):
+                flags |= LOCAL_ID
         elif key == _KEY_ARGS and byte_at(buf, at) == OPEN:
             at, n_stats, n_slow = _args(buf, at, end, texts, stats, state, n_stats, n_slow)
         else:

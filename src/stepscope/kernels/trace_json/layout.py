@@ -17,7 +17,7 @@ INCOMPLETE, MALFORMED, NO_STAT, NO_TEXT, NO_BLOB = -1, -2, -3, -4, -5
 AT, ROWS, STATS, TEXTS, BLOB, SLOW, MEMBER_AT, RECOVERING, DAMAGED, DAMAGED_AT, STATE_WIDTH = range(11)
 
 # Flags of an event.
-HAS_TIME, HAS_DURATION, NEGATIVE, HAS_PID, HAS_TID, HAS_FLOW = 1, 2, 4, 8, 16, 32
+HAS_TIME, HAS_DURATION, NEGATIVE, HAS_PID, HAS_TID, HAS_FLOW, LOCAL_ID = 1, 2, 4, 8, 16, 32, 64
 
 # Times beyond this many microseconds (some 140,000 years) are damage.
 TIME_LIMIT_US = 1 << 62
@@ -44,7 +44,7 @@ class Texts(NamedTuple):
 
 class Rows(NamedTuple):
     """Columns of events, one row each.  Texts are ids; `us` and `frac_ps` add up to the time; `flow` is an `id` that
-    is a whole number, or the id of its text; `stat_end` is the row after the event's last stat."""
+    is a whole number, or the id of its text, that of an `id2` as JSON; `stat_end` is the row after the event's last stat."""
 
     phase: NDArray[np.uint8]
     flags: NDArray[np.uint8]

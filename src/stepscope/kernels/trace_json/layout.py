@@ -44,7 +44,8 @@ class Texts(NamedTuple):
 
 class Rows(NamedTuple):
     """Columns of events, one row each.  Texts are ids; `us` and `frac_ps` add up to the time; `flow` is an `id` that
-    is a whole number, or the id of its text, that of an `id2` as JSON; `stat_end` is the row after the event's last stat."""
+    is a whole number, or the id of its text, that of an `id2` as JSON; `stat_end` is the row after the event's last
+    stat."""
 
     phase: NDArray[np.uint8]
     flags: NDArray[np.uint8]

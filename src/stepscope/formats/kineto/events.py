@@ -178,8 +178,8 @@ def _durations(raw: Raw, row: I64, start_ps: I64, odd: Oddities) -> tuple[I64, I
 def _match(
     raw: Raw, row: I64, start_ps: I64, opens: Mask, closes: Mask, duration_ps: I64, end_row: I64, odd: Oddities
 ) -> None:
-    """Joins the two ends of events: those of a thread nest; asynchronous ones go by category and id, and where the id is
-    a local one by their process."""
+    """Joins the two ends of events: those of a thread nest; asynchronous ones go by category and id, and where the id
+    is a local one by their process."""
     halves = np.flatnonzero(opens | closes)
     halves = halves[np.argsort(start_ps[halves], kind="stable")]
     at = row[halves]

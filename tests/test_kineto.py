@@ -10,6 +10,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -1008,6 +1009,16 @@ def test_a_large_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(api.store, "read_bytes", None)
     monkeypatch.setattr(local, "_PIECE_BYTES", 50)
     assert names(api.load(path).trace()) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("piece", [3, 50, 4 << 20])
+@pytest.mark.parametrize("after", ["", "padding", "another"])
+def test_a_gzip_member_ends_where_it_ends(after: str, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "_PIECE_BYTES", piece)
+    packed = gzip.compress(b"0123456789" * 30, mtime=0)
+    inflater = text.Inflater(packed + {"": b"", "padding": b"\0" * 9, "another": packed}[after], "x")
+    pieces = list(islice(inflater.pieces(), 1000))  # it used to go on for ever
+    assert (b"".join(pieces), inflater.damage) == (b"0123456789" * (60 if after == "another" else 30), "")
 
 
 def test_files_in_several_gzip_members_are_one() -> None:

@@ -100,6 +100,15 @@ def test_a_host_whose_file_is_gone_by_now_is_left_out_and_named(session: Path) -
     assert any("b.xplane.pb: there is no such file" in warning for warning in report.warnings)
 
 
+def test_a_host_whose_file_is_gone_stops_no_comparison(session: Path) -> None:
+    profile = stepscope.load(session)
+    next(session.rglob("b.xplane.pb")).unlink()
+
+    report = stepscope.compare(profile, profile)
+
+    assert any("b.xplane.pb: there is no such file" in warning for warning in report.warnings)
+
+
 def test_nothing_there_is_an_error_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError):
         stepscope.load(tmp_path)

@@ -214,8 +214,8 @@ GOOD_IMPORTS = [
     ("analysis/steps.py", '"""Like stepscope.formats, in a sentence."""'),
     ("cli/main.py", "from stepscope import load, __version__\nimport typer"),
     ("cache.py", "from stepscope import __version__"),
-    ("kernels/wire.py", "from numba import njit"),
-    ("formats/store.py", "import_module('fsspec.core')\nimport_module(name)"),
+    ("kernels/wire/lines.py", "from numba import njit"),
+    ("formats/store/remote.py", "import_module('fsspec.core')\nimport_module(name)"),
 ]
 
 

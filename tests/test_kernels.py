@@ -308,6 +308,31 @@ if __name__ == "__main__":
 """
 
 
+INNER = """
+from numba import njit
+
+@njit
+def times(value):
+    return value * FACTOR
+
+"""
+LOOP = """
+import numpy as np
+from inner import OFFSET, times
+from stepscope.kernels.compiling import compiled
+
+@compiled
+def fill(out):
+    for i in range(len(out)):
+        out[i] = times(i) + OFFSET
+
+if __name__ == "__main__":
+    out = np.empty(3, np.int64)
+    fill(out)
+    print(out.tolist())
+"""
+
+
 def test_a_numba_with_other_insides_compiles_the_plain_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "_IS_AS_KNOWN", False)
 
@@ -318,6 +343,20 @@ def test_a_numba_with_other_insides_compiles_the_plain_way(monkeypatch: pytest.M
 
     assert plain(np.array([3, 5])) == 5
     assert not isinstance(plain._cache, compiling._CodeCache)
+
+
+def test_code_is_compiled_anew_when_another_file_that_is_in_it_changes(tmp_path: Path) -> None:
+    (tmp_path / "loop.py").write_text(LOOP)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "code"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def answer(inner: str) -> str:
+        (tmp_path / "inner.py").write_text(INNER + inner)
+        command = [sys.executable, str(tmp_path / "loop.py")]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert answer("FACTOR, OFFSET = 1, 0\n") == "[0, 1, 2]"
+    assert answer("FACTOR, OFFSET = 2, 0\n") == "[0, 2, 4]"
+    assert answer("FACTOR, OFFSET = 2, 1\n") == "[1, 3, 5]"
 
 
 def test_code_that_is_compiled_is_loaded_without_what_compiles_it(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from stepscope import api
 from stepscope.errors import UnreadableError
 from stepscope.formats.base import require_format
 from stepscope.formats.kineto import classify, document, read, text
+from stepscope.formats.store import local
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, Trait
 
 K = EventKind
@@ -249,6 +251,7 @@ def test_waits_and_overhead_stand_beside_the_work() -> None:
         kineto(
             event("k", 1, 1, "kernel", pid=0, tid=7),
             event("Stream Wait Event", 2, 1, "cuda_sync", pid=0, tid=1_000_007),
+            event("Context Sync", 4, 1, "cuda_sync", pid=0, tid=999_999, args={"stream": -1}),
             event("Buffer Flush", 3, 1, "overhead", pid=-1, tid=0),
             event("PyTorch Profiler (0)", 0, 9, "Trace", pid="Spans", tid="PyTorch Profiler"),
             event("Record Window End", 900_000, ph="i", s="g", pid="", tid="", cat=""),
@@ -262,6 +265,7 @@ def test_waits_and_overhead_stand_beside_the_work() -> None:
         ("profiler overhead", "OVERHEAD"),
         ("PyTorch Profiler", "OTHER"),
         ("Stream #7(Compute)", "STREAM"),
+        ("waits for all streams", "OTHER"),
         ("Stream #7 waits", "OTHER"),
     ]
     assert trace.span_ps() == (0, 9_000_000)
@@ -392,7 +396,22 @@ def test_args_become_stats(written: str, value: object) -> None:
     assert (found, type(found)) == (value, type(value))
 
 
-@pytest.mark.parametrize("written", ["null", "NaN", "Infinity", "-Infinity", "N/A", "undefined"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "null",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "N/A",
+        "undefined",
+        "failed",
+        "trues",
+        "fals",
+        "1e",
+        "12345678901234567890123e+",
+    ],
+)
 def test_what_is_not_known_is_no_stat(written: str) -> None:
     trace = load(f'[{{"ph":"X","ts":1,"dur":1,"name":"a","pid":1,"tid":1,"args":{{"k": {written}, "l": 2}}}}]')
     assert trace.stats_of_event(0) == {"l": 2}
@@ -565,6 +584,15 @@ def test_facts_about_the_job_are_kept_and_the_environment_is_not() -> None:
     assert b"secret" not in trace.strings.blob.tobytes()
 
 
+@pytest.mark.parametrize("rank", [3, "3"], ids=["number", "text"])
+def test_the_place_in_a_job_of_very_many_processes(rank: object) -> None:
+    groups = [{"pg_name": str(number), "ranks": list(range(16_384))} for number in range(12)]  # more than a megabyte
+    trace = load(kineto(event("a", 1, 1), distributedInfo={"rank": rank, "world_size": 16_384, "pg_config": groups}))
+
+    facts = trace.stats_of_plane(0)
+    assert (facts["rank"], facts["world_size"], json.loads(str(facts["pg_config"]))) == (3, 16_384, groups)
+
+
 def test_the_file_names_the_host_if_the_caller_does_not() -> None:
     assert read(kineto(event("a", 1, 1), host_name="node-3"), "x", "").host == "node-3"
 
@@ -605,6 +633,28 @@ def test_asynchronous_events_go_by_id_not_by_thread() -> None:
     )
     assert [row[1:] for row in rows(trace)] == [("read 1", "OTHER", 0.0, 5.0), ("read 2", "OTHER", 1.0, 8.0)]
     assert trace.events.traits.tolist() == [Trait.ASYNC, Trait.ASYNC]
+
+
+def test_local_ids_of_asynchronous_events_count_within_their_process() -> None:
+    def end(phase: str, ts: float, pid: int, **id2: str) -> dict[str, Any]:
+        return {"ph": phase, "cat": "io", "name": f"read of {pid}", "id2": id2, "pid": pid, "tid": ts, "ts": ts}
+
+    trace = load(
+        json.dumps([
+            end("b", 0, 1, local="0x1"),
+            end("b", 1, 2, local="0x1"),
+            end("b", 2, 3, **{"global": "0x1"}),
+            end("e", 10, 1, local="0x1"),
+            end("e", 30, 2, local="0x1"),
+            end("e", 50, 4, **{"global": "0x1"}),
+        ])
+    )  # fmt: skip
+    assert {name: length for _, name, _, _, length in rows(trace)} == {
+        "read of 1": 10,
+        "read of 2": 29,
+        "read of 3": 48,
+    }
+    assert codes(trace) == []
 
 
 def test_counters_have_lines_of_their_own() -> None:
@@ -957,8 +1007,18 @@ def test_a_large_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Monk
     path.write_bytes(kineto(*THREE))
     monkeypatch.setattr(api, "_WORTH_PIECES_BYTES", 1)
     monkeypatch.setattr(api.store, "read_bytes", None)
-    monkeypatch.setattr(api.store, "_PIECE_BYTES", 50)
+    monkeypatch.setattr(local, "_PIECE_BYTES", 50)
     assert names(api.load(path).trace()) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("piece", [3, 50, 4 << 20])
+@pytest.mark.parametrize("after", ["", "padding", "another"])
+def test_a_gzip_member_ends_where_it_ends(after: str, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "_PIECE_BYTES", piece)
+    packed = gzip.compress(b"0123456789" * 30, mtime=0)
+    inflater = text.Inflater(packed + {"": b"", "padding": b"\0" * 9, "another": packed}[after], "x")
+    pieces = list(islice(inflater.pieces(), 1000))  # it used to go on for ever
+    assert (b"".join(pieces), inflater.damage) == (b"0123456789" * (60 if after == "another" else 30), "")
 
 
 def test_files_in_several_gzip_members_are_one() -> None:

@@ -14,7 +14,8 @@ import pytest
 from stepscope.errors import AccessError, NotFoundError, UnreadableError, UsageError
 from stepscope.formats import store
 from stepscope.formats.base import FORMATS
-from stepscope.formats.session import Session, find_session, find_sessions, pick_host, sniff
+from stepscope.formats.session import Session, find_session, find_sessions, pick_host
+from stepscope.formats.sniffing import sniff
 
 RUN = "plugins/profile/2026_11_21_03_53_27"
 EARLIER = "plugins/profile/2026_11_20_10_00_00"
@@ -103,6 +104,19 @@ def test_what_lies_beside_a_profile_is_no_host(tmp_path: Path) -> None:
     )
     (session,) = find_sessions(tmp_path)
     assert (files(session), session.problems) == (["vm.xplane.pb"], ())
+
+
+@pytest.mark.parametrize(
+    ("profile", "kept"),
+    [(XSPACE, "vm.xplane.pb"), (b"", "vm.xplane.pb.partial"), (None, "vm.xplane.pb.partial")],
+    ids=["finished", "only reserved", "not yet"],
+)
+def test_a_spool_and_the_profile_made_of_it_are_one_host(tmp_path: Path, profile: bytes | None, kept: str) -> None:
+    draw(tmp_path, f"{RUN}/vm.xplane.pb.partial {RUN}/other.xplane.pb")
+    if profile is not None:
+        (tmp_path / RUN / "vm.xplane.pb").write_bytes(profile)
+    (session,) = find_sessions(tmp_path)
+    assert (session.hosts, files(session), session.problems) == (("other", "vm"), ["other.xplane.pb", kept], ())
 
 
 def test_an_export_beside_xplane_files_is_left_out_and_told(tmp_path: Path) -> None:
@@ -365,6 +379,18 @@ def test_traces_under_other_names_are_found_where_no_name_tells_a_profile(tmp_pa
 
 
 # ---- when there is nothing -------------------------------------------------------------------------------------------
+
+
+def test_files_that_were_not_looked_into_are_told(tmp_path: Path) -> None:
+    draw(tmp_path, " ".join(f"{number:03}.json" for number in range(80)))
+    (tmp_path / "003.json").write_bytes(TRACE)
+    (session,) = find_sessions(tmp_path)
+    assert [(problem.code, problem.reason) for problem in session.problems] == [
+        ("search-bound", "of 80 JSON files whose names tell nothing, only 64 were looked into")
+    ]
+    (tmp_path / "003.json").unlink()
+    with pytest.raises(NotFoundError, match="of 79 JSON files whose names tell nothing, only 64 were looked into"):
+        find_sessions(tmp_path)
 
 
 def test_a_folder_without_profiles_tells_what_was_looked_for_where_and_what_is_there(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -199,6 +200,8 @@ def test_the_identity_is_of_the_file_and_not_of_the_link(tmp_path: Path) -> None
         ({"generation": "7", "updated": "2026-11-21T00:00:00Z"}, "generation=7", 1795219200_000000000),
         ({"mtime": 1.5}, None, 1_500_000_000),
         ({"updated": "yesterday"}, None, None),
+        ({"modified": datetime.min}, None, None),
+        ({"mtime": float("nan")}, None, None),
     ],
 )
 def test_what_a_store_tells_of_a_version(
@@ -401,6 +404,13 @@ def test_errors_of_a_driver_do_not_leak(memory: str, monkeypatch: pytest.MonkeyP
         store.read_bytes(f"{memory}/a")
     assert caught.value.problem.reason == "the store refused or failed: token expired"
     assert "credentials" in (caught.value.problem.hint or "")
+
+
+def test_a_listing_that_makes_no_sense_does_not_leak(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = [{"name": "/bucket/a", "type": "file", "size": "unknown"}]
+    monkeypatch.setattr(type(fsspec.filesystem("memory")), "ls", lambda self, path, detail: told)
+    with pytest.raises(AccessError, match="the store refused or failed"):
+        store.walk(memory)
 
 
 def test_local_paths_import_no_fsspec(tmp_path: Path) -> None:

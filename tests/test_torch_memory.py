@@ -11,7 +11,8 @@ import pytest
 
 import stepscope
 from stepscope.errors import UnreadableError
-from stepscope.formats.session import find_sessions, sniff
+from stepscope.formats.session import find_sessions
+from stepscope.formats.sniffing import sniff
 from stepscope.formats.torch_memory import read
 
 MIB = 1 << 20

@@ -393,6 +393,14 @@ def test_an_impossible_start_of_the_session_is_unknown(told_ns: int) -> None:
     assert (trace.start_unix_ns, trace.stop_unix_ns) == (None, None)
 
 
+def test_a_start_of_the_session_that_is_no_whole_number_is_unknown() -> None:
+    told = x.stat_name(1, "profile_start_time"), x.plane_stat(1, 1.5)
+    trace = attempt(plane(HOST, line("python")) + plane("Task Environment", *told))
+
+    assert trace is not None
+    assert trace.start_unix_ns is None
+
+
 HOSTILE_NAMES = [
     b"\xff\xfe\x80",
     b"\x00\x00\x00",

@@ -218,7 +218,7 @@ class LoadedProfile:
         tools = [tool_named(name) for name in tool_names]
         files = self._files if host is None else (pick_host(self._session, host),)
         for file in files if len(files) > 1 else ():
-            with suppress(UnreadableError):
+            with suppress(InputError):
                 for tool in tools:
                     self._partial(tool, file)
 

@@ -3,6 +3,7 @@
     LOGDIR/plugins/profile/RUN/HOST.xplane.pb           TensorFlow, JAX, PyTorch/XLA: session RUN, one file a host
     LOGDIR/train/plugins/profile/RUN/HOST.xplane.pb     the same below a TensorBoard run: session train/RUN
     LOGDIR/plugins/profile/RUN/HOST.trace.json.gz       JAX's copy of what is in the xplane file: left out
+    LOGDIR/plugins/profile/RUN/HOST.xplane.pb.partial   what a capture had flushed: left out beside HOST.xplane.pb
     LOGDIR/plugins/profile/RUN/HOST.pt.trace.json.gz    what Stepscope made HOST.xplane.pb of: left out beside that
     FOLDER/WORKER.STAMP.pt.trace.json.gz                torch.profiler: one host a worker; where a worker has several
                                                         stamps, the n-th of each worker make session FOLDER/span_n
@@ -20,25 +21,22 @@ from __future__ import annotations
 import os
 import re
 import time
-import zlib
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from pathlib import PurePath
 from typing import NamedTuple
 
-from stepscope.errors import InputError, NotFoundError, Problem, UnreadableError, UsageError, counted
+from stepscope.errors import InputError, Problem, UsageError
 from stepscope.formats import store
-from stepscope.formats.base import FORMATS, Format, format_of, require_format
+from stepscope.formats.base import Format, format_of
+from stepscope.formats.naming import listing, natural, printable, unique
+from stepscope.formats.no_profile import no_such_path, nothing_below
+from stepscope.formats.sniffing import format_by_content, format_named, holds_trace
 
 LOCAL_HOST = "localhost"
 """The name of a host whose file does not tell one."""
 
-_GZIP_MAGIC = b"\x1f\x8b"
-SNIFF_BYTES = 64 * 1024
 MAX_SNIFFED_FILES = 64
-_MISTYPED = 0.7  # of two names, how alike they are from which on one may be meant by the other
 MAX_SPREAD_MINUTES = 10
 """The ranks of a job write the same span within this; exporting a large trace takes minutes."""
 
@@ -101,7 +99,7 @@ def find_sessions(path: str | os.PathLike[str]) -> tuple[Session, ...]:
     root = store.plain(path)
     kind = store.kind(root)
     if kind is None:
-        raise _missing(root)
+        raise no_such_path(root)
     if kind != "folder":
         return (_session_of_file(root),)
     walk = store.walk(root)
@@ -109,7 +107,7 @@ def find_sessions(path: str | os.PathLike[str]) -> tuple[Session, ...]:
     found = [candidate for folder in walk.folders for candidate in _candidates(root, folder, problems)]
     found = found or _sniffed_candidates(root, walk, problems)
     if not found:
-        raise _no_profile(root, walk, problems)
+        raise nothing_below(root, walk, problems)
     return _named(sorted(found, key=lambda candidate: candidate.order, reverse=True), problems)
 
 
@@ -140,7 +138,7 @@ def find_session(path: str | os.PathLike[str], run: str | None = None) -> Sessio
     if len(matching) == 1:
         return matching[0]
     reason = f"{len(matching)} runs are named {run}" if matching else f"there is no run named {run}"
-    hint = f"the runs are: {_listing([session.run for session in matching or sessions])}"
+    hint = f"the runs are: {listing([session.run for session in matching or sessions])}"
     raise UsageError(reason, code="unknown-run", path=os.fspath(path), hint=hint)
 
 
@@ -150,24 +148,8 @@ def pick_host(session: Session, host: str) -> HostFile:
         if file.host == host:
             return file
     reason = f"there is no host named {host} in run {session.run}"
-    hint = f"the hosts are: {_listing(session.hosts)}"
+    hint = f"the hosts are: {listing(session.hosts)}"
     raise UsageError(reason, code="unknown-host", path=session.path, hint=hint)
-
-
-def sniff(prefix: bytes) -> Format | None:
-    """The format of a file by the first bytes of its content, whatever its name; None if it is no profile's.
-
-    A gzip file is judged by what is compressed in it.
-
-    Args:
-        prefix: the first kilobyte of the file, or more.
-    """
-    content = _inflated(prefix)
-    if content.lstrip()[:1] in (b"{", b"["):
-        return _format_named("kineto")
-    if content.startswith(b"\x80") and (b"device_traces" in content or b"segments" in content[:_PICKLE_HEAD]):
-        return _format_named("torch-memory")
-    return _format_named("xspace") if _begins_as_xspace(content) else None
 
 
 # ---- a folder's files, as sessions -----------------------------------------------------------------------------------
@@ -210,12 +192,13 @@ class _Candidate(NamedTuple):
 
 _TORCH_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<stamp>\d+))?\.pt\.trace\.json")
 _NOT_SPANNED: tuple[int, str] = (-1, "")
+_SPOOL_ENDING = ".partial"
 
 
 def _candidates(root: str, folder: store.Folder, problems: list[Problem]) -> list[_Candidate]:
     """The sessions whose files lie in one folder; adds to `problems` what had to be left out."""
     claimed = [(entry, fmt) for entry in folder.files if (fmt := format_of(entry.name)) and fmt.in_folders]
-    found = _without_packed_copies(_described(claimed, problems))
+    found = _without_spools(_without_packed_copies(_described(claimed, problems)))
     spaces = [file for file in found if file.format.name != "kineto"]
     traces = [file for file in found if file.format.name == "kineto"]
     if spaces:
@@ -271,6 +254,21 @@ def _without_packed_copies(found: list[_Found]) -> list[_Found]:
     return [file for file in found if not (file.path.endswith(".gz") and file.path.removesuffix(".gz") in unpacked)]
 
 
+def _without_spools(found: list[_Found]) -> list[_Found]:
+    """Leaves out what a capture had flushed beside the profile that was made of it: the job may end between the two.
+
+    Where the file system has no links, an empty file holds the profile's name at first; then it is left out instead.
+    """
+    size_of = {file.path: file.identity.size for file in found}
+    spare = set()
+    for path in size_of:
+        profile = path.removesuffix(_SPOOL_ENDING)
+        if profile != path:
+            is_finished = size_of.get(profile, 0) != 0
+            spare.add(path if is_finished else profile)
+    return [file for file in found if file.path not in spare]
+
+
 def _without_derived(spaces: list[_Found], traces: list[_Found], problems: list[Problem]) -> list[_Found]:
     """Leaves out the JSON traces that were made from the xplane files beside them.
 
@@ -308,12 +306,12 @@ def _run_of(root: str, folder: str) -> str:
     """The display name of a folder's run, seen from the path that was searched."""
     above, below = len(store.parts(root)), store.parts(folder)
     if below[-3:-1] == ("plugins", "profile"):
-        return _printable("/".join((*below[above:-3], below[-1])))
-    return _printable("/".join(below[above:] or below[-1:] or (folder,)))
+        return printable("/".join((*below[above:-3], below[-1])))
+    return printable("/".join(below[above:] or below[-1:] or (folder,)))
 
 
 def _named(found: list[_Candidate], problems: list[Problem]) -> tuple[Session, ...]:
-    runs = _unique([candidate.run for candidate in found])
+    runs = unique([candidate.run for candidate in found])
     return tuple(
         Session(run, candidate.path, _host_files(candidate.files), (*problems, *_spread(candidate)))
         for run, candidate in zip(runs, found, strict=True)
@@ -321,43 +319,11 @@ def _named(found: list[_Candidate], problems: list[Problem]) -> tuple[Session, .
 
 
 def _host_files(files: list[_Found]) -> tuple[HostFile, ...]:
-    ordered = sorted(files, key=lambda file: (_natural(file.worker), file.path))
-    hosts = _unique([_printable(file.worker) or LOCAL_HOST for file in ordered])
+    ordered = sorted(files, key=lambda file: (natural(file.worker), file.path))
+    hosts = unique([printable(file.worker) or LOCAL_HOST for file in ordered])
     return tuple(
         HostFile(host, file.path, file.format, file.identity.size) for host, file in zip(hosts, ordered, strict=True)
     )
-
-
-def _unique(names: list[str]) -> list[str]:
-    """The names, with `_2`, `_3`, ... behind those that stood before; no other name is changed."""
-    taken = set(names)
-    seen: set[str] = set()
-    result = []
-    for name in names:
-        chosen, number = name, 2
-        while chosen in (seen if chosen == name else taken):
-            chosen, number = f"{name}_{number}", number + 1
-        taken.add(chosen)
-        seen.add(chosen)
-        result.append(chosen)
-    return result
-
-
-def _natural(name: str) -> tuple[tuple[int, str], ...]:
-    """A sort key by which rank2 comes before rank10."""
-    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name))
-
-
-def _printable(name: str) -> str:
-    """The name with `?` for bytes that are no text and for characters that would steer a terminal."""
-    text = name.encode("utf-8", "replace").decode("utf-8")
-    return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
-
-
-def _listing(names: Iterable[str], limit: int = 20) -> str:
-    shown = list(names)
-    more = f", and {len(shown) - limit} more" if len(shown) > limit else ""
-    return ", ".join(shown[:limit]) + more
 
 
 def _spread(candidate: _Candidate) -> list[Problem]:
@@ -415,210 +381,31 @@ def _local_digits(moment_ns: int) -> tuple[str, str]:
 
 # ---- content ---------------------------------------------------------------------------------------------------------
 
-_PICKLE_HEAD = 256  # the first key of a memory snapshot stands here
-_XPLANE_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x2A, 0x32})
-_XSPACE_TAGS = frozenset({0x0A, 0x12, 0x1A, 0x22})
-
 
 def _session_of_file(path: str) -> Session:
     name = store.basename(path)
-    fmt = format_of(name) or _format_by_content(path, name)
+    fmt = format_of(name) or format_by_content(path, name)
     file = _described_file(store.Entry(name, path, is_folder=False), fmt)
     folder = store.parent(path) or path
     is_in_layout = store.parts(folder)[-3:-1] == ("plugins", "profile")
     run = store.basename(folder) if is_in_layout else name
-    return Session(_printable(run), folder, _host_files([file]))
-
-
-def _format_by_content(path: str, name: str) -> Format:
-    """Raises UnreadableError for a file that is no profile."""
-    prefix = store.read_prefix(path, SNIFF_BYTES)
-    if not prefix:
-        raise UnreadableError("the file is empty", code="empty", path=path, hint=_CAPTURE_HINT)
-    fmt = sniff(prefix)
-    if fmt and fmt.name == "xspace" and prefix.startswith(_GZIP_MAGIC):
-        hint = "unpack it with gunzip and give the result"
-        raise UnreadableError("this is an XSpace compressed with gzip", code="unknown-format", path=path, hint=hint)
-    label = _known_label(name)
-    if label and not (fmt and fmt.name == "xspace"):
-        raise UnreadableError(f"this is no profile but {label}", code="unknown-format", path=path, hint=_hint(path))
-    return fmt or require_format(name, path)
+    return Session(printable(run), folder, _host_files([file]))
 
 
 def _sniffed_candidates(root: str, walk: store.Walk, problems: list[Problem]) -> list[_Candidate]:
     """JSON files that are traces by their content, each a session: nothing tells whether they belong together."""
     files = (entry for folder in walk.folders for entry in folder.files)
     named = [entry for entry in files if entry.name.removesuffix(".gz").endswith(".json")]
-    traces = [entry for entry in named[:MAX_SNIFFED_FILES] if _holds_trace(entry.path, problems)]
-    found = _without_packed_copies(_described(((entry, _format_named("kineto")) for entry in traces), problems))
+    if len(named) > MAX_SNIFFED_FILES:
+        reason = f"of {len(named):,} JSON files whose names tell nothing, only {MAX_SNIFFED_FILES} were looked into"
+        hint = "give a path nearer to the profiles, or the file itself"
+        problems.append(Problem(code="search-bound", reason=reason, path=root, hint=hint))
+    traces = [entry for entry in named[:MAX_SNIFFED_FILES] if holds_trace(entry.path, problems)]
+    found = _without_packed_copies(_described(((entry, format_named("kineto")) for entry in traces), problems))
     return [_sniffed_candidate(root, file) for file in found]
 
 
 def _sniffed_candidate(root: str, file: _Found) -> _Candidate:
-    run = _printable("/".join(store.parts(file.path)[len(store.parts(root)) :]))
+    run = printable("/".join(store.parts(file.path)[len(store.parts(root)) :]))
     moment, rest = _moment("", [file])
     return _Candidate(_Order(moment, rest, run, 1), run, store.parent(file.path) or root, [file])
-
-
-def _holds_trace(path: str, problems: list[Problem]) -> bool:
-    """True for JSON that is a trace and not any other; the keys and first events stand at the beginning."""
-    try:
-        content = _inflated(store.read_prefix(path, SNIFF_BYTES)).lstrip()
-    except InputError as error:
-        problems.append(error.problem)
-        return False
-    if content.startswith(b"["):
-        return b'"ph"' in content[:4096]
-    return content.startswith(b"{") and (b'"traceEvents"' in content or b'"deviceProperties"' in content)
-
-
-def _inflated(prefix: bytes) -> bytes:
-    """The beginning of the content, of a bounded size, if the bytes are gzip's; else as they are, without a BOM."""
-    if not prefix.startswith(_GZIP_MAGIC):
-        return prefix.removeprefix(b"\xef\xbb\xbf")
-    try:
-        return zlib.decompressobj(wbits=31).decompress(prefix, SNIFF_BYTES)
-    except zlib.error:
-        return b""
-
-
-def _begins_as_xspace(content: bytes) -> bool:
-    """True if the first field can be a plane of an XSpace: field 1, of a length, beginning with a field of XPlane.
-
-    The second tag tells it from other messages that begin with a nested message, such as graphs and HLO modules.
-    """
-    if not content.startswith(b"\x0a"):
-        return False
-    length, position = _varint(content, 1)
-    if length is None or length >= 1 << 40 or position >= len(content):
-        return False
-    if length == 0:
-        return content[position] in _XSPACE_TAGS
-    if content[position] not in _XPLANE_TAGS:
-        return False
-    return content[position] != 0x12 or _is_short_text(content, position + 1)
-
-
-def _is_short_text(content: bytes, position: int) -> bool:
-    """True if a plane's name, as far as it is there, can stand at a position."""
-    length, start = _varint(content, position)
-    if length is None or length > 4096:
-        return False
-    return content[start : start + length].decode("utf-8", "replace").isprintable()
-
-
-def _varint(content: bytes, position: int) -> tuple[int | None, int]:
-    """The number at a position and the position behind it; None if there is none."""
-    value = 0
-    for count, byte in enumerate(content[position : position + 10]):
-        value |= (byte & 0x7F) << 7 * count
-        if byte < 0x80:
-            return value, position + count + 1
-    return None, position
-
-
-def _format_named(name: str) -> Format:
-    return next(fmt for fmt in FORMATS if fmt.name == name)
-
-
-# ---- when there is nothing -------------------------------------------------------------------------------------------
-
-_CAPTURE_HINT = (
-    "record a profile with `stepscope run SCRIPT`, stepscope.Profile(LOGDIR), tf.profiler.experimental.start(LOGDIR), "
-    "jax.profiler.trace(LOGDIR) or torch.profiler's tensorboard_trace_handler(LOGDIR)"
-)
-
-_KNOWN_LABELS = (
-    (re.compile(r".*tfevents.*"), "TensorBoard events (events.out.tfevents*)"),
-    (re.compile(r"(.*\.)?xplane\.riegeli"), "an XSpace in chunks (*.xplane.riegeli), which is not read yet"),
-    (re.compile(r"(.*\.)?xplane\.pb\.\w+"), "a packed or partial XSpace (*.xplane.pb.*)"),
-    (re.compile(r"(.*\.)?hlo_proto\.pb"), "an HLO module (*.hlo_proto.pb)"),
-    (
-        re.compile(
-            r".*\.(op_stats(_v2)?|dcn_collective_stats|smart_suggestion)\.pb|.*\.SSTABLE|cache_version\.txt|\.cached_tools\.json"
-        ),
-        "a cache that XProf made of a profile",
-    ),
-)
-
-
-def _missing(root: str) -> NotFoundError:
-    return NotFoundError("there is no such file or folder", path=root, hint=_hint(root))
-
-
-def _no_profile(root: str, walk: store.Walk, problems: list[Problem]) -> NotFoundError:
-    depth = max(folder.depth for folder in walk.folders)
-    where = f"{counted(len(walk.folders), 'folder')} with {counted(walk.file_count, 'file')}"
-    where += f", {counted(depth, 'level')} deep" if depth else ""
-    wanted = " or ".join(fmt.summary for fmt in FORMATS if fmt.in_folders)
-    census = _census(entry.name for folder in walk.folders for entry in folder.files)
-    instead = f"; there are instead: {census}" if census else ""
-    reason = f"no profile in {where}; looked for {wanted}{instead}"
-    told = "; ".join(f"{problem.path}: {problem.reason}" for problem in problems[:3])
-    more = f"; and {len(problems) - 3} more problems" if len(problems) > 3 else ""
-    return NotFoundError(reason, path=root, lost=told + more or None, hint=_hint(root))
-
-
-def _census(names: Iterable[str]) -> str:
-    """What kinds of files there are, the most frequent first."""
-    counts = Counter(_label(name) for name in names)
-    return _listing((f"{count:,} {label}" for label, count in counts.most_common()), limit=6)
-
-
-def _label(name: str) -> str:
-    known = _known_label(name)
-    if known:
-        return known.removeprefix("an ").removeprefix("a ")
-    ending = PurePath(name.removesuffix(".gz")).suffix
-    return _printable(f"*{ending}" if ending else "without an ending")
-
-
-def _known_label(name: str) -> str | None:
-    return next((label for pattern, label in _KNOWN_LABELS if pattern.fullmatch(name)), None)
-
-
-def _hint(path: str) -> str:
-    near = sorted(_nearby(path), key=lambda folder: -_likeness(path, folder))
-    if not near:
-        return _CAPTURE_HINT
-    if len(near) == 1:
-        return f"there are profiles in {near[0]}: give that path"
-    return f"there are profiles in {near[0]} and {counted(len(near) - 1, 'more folder')}: give one of these paths"
-
-
-def _likeness(path: str, other: str) -> float:
-    """How much the last name of a path looks like a mistyped one of another; 0 if it does not."""
-    ratio = SequenceMatcher(a=path.rstrip("/").rpartition("/")[2], b=other.rpartition("/")[2]).ratio()
-    return ratio if ratio >= _MISTYPED else 0.0
-
-
-def _nearby(path: str) -> list[str]:
-    """Folders with profiles, at most two levels above a path and a few below those, the shallowest first."""
-    folder: str | None = path
-    for _ in range(2):
-        folder = folder and store.parent(folder)
-        # Not from the root of a disk or a bucket: all the world is below it.
-        if folder is None or store.parent(folder) is None:
-            break
-        try:
-            walk = store.walk(folder, max_depth=5, max_entries=3000, max_folders=200)
-        except InputError:
-            continue
-        found = [listed.path for listed in walk.folders if any(_is_profile(entry.name) for entry in listed.files)]
-        if found:
-            return list(dict.fromkeys(map(_logdir_of, found)))
-    return []
-
-
-def _is_profile(name: str) -> bool:
-    fmt = format_of(name)
-    return fmt is not None and fmt.in_folders
-
-
-def _logdir_of(folder: str) -> str:
-    """The folder that holds `plugins`, for a run in TensorBoard's layout."""
-    if store.parts(folder)[-3:-1] != ("plugins", "profile"):
-        return folder
-    for _ in range(3):
-        folder = store.parent(folder) or folder
-    return folder

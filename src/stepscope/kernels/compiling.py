@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import Any
 
@@ -54,7 +55,8 @@ _IS_AS_KNOWN = all(
 
 
 class _CodeCache(FunctionCache):  # type: ignore[misc]
-    """Numba's own cache, except that reading it does not prepare for compiling.
+    """Numba's own cache, except that reading it prepares for no compiling, and that it looks at the functions of
+    other files that went into the code.
 
     Before numba looks into its cache it makes all that it can compile known to its compiler: 250 modules, with SciPy's
     linear algebra where that is installed, 0.2 s to 0.5 s and 50 MB.  Code that is compiled already needs at most what
@@ -72,4 +74,31 @@ class _CodeCache(FunctionCache):  # type: ignore[misc]
             return self._load_overload(sig, target_context)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return (*super()._index_key(sig, codegen), self._allocates)
+        return (*super()._index_key(sig, codegen), self._allocates, _parts_elsewhere(self._py_func))
+
+
+def _parts_elsewhere(function: Any) -> tuple[object, ...]:
+    """What the compiled code of a function is made of besides its own file, which is all that numba looks at: the files
+    of the functions that it calls, and the numbers that it names."""
+    own, files, numbers = function.__code__.co_filename, set(), set()
+    todo, seen = [function], {function}
+    while todo:
+        code, names = (each := todo.pop()).__code__, each.__globals__
+        files.add(code.co_filename)
+        for name in code.co_names:
+            value = names.get(name)
+            if isinstance(value, int):
+                numbers.add((name, value))
+            called = getattr(value, "py_func", None) or getattr(value, "_defn", None)
+            if called is not None and called not in seen:
+                seen.add(called)
+                todo.append(called)
+    return *(_stamp(file) for file in sorted(files - {own})), *sorted(numbers)
+
+
+def _stamp(file: str) -> tuple[float, int] | None:
+    try:
+        status = os.stat(file)  # noqa: PTH116
+    except OSError:  # packed with other files into one, which is not changed
+        return None
+    return status.st_mtime, status.st_size

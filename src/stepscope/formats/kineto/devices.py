@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ _VENDORS = (
     ("Intel", ("intel",)),
 )
 _DISTRIBUTED = "distributedInfo"
+_JOB_NUMBERS = ("rank", "world_size", "pg_count")
 _NOT_FACTS = ("displayTimeUnit", "traceName", "baseTimeNanoseconds")
 
 
@@ -71,8 +73,17 @@ def host_stats(metadata: Mapping[str, Any]) -> dict[str, StatValue]:
     job = metadata.get(_DISTRIBUTED)
     if isinstance(job, dict):
         for key, value in job.items():
-            facts[key] = value if _is_scalar(value) else json.dumps(value, separators=(",", ":"))
+            facts[key] = _job_fact(key, value)
     return facts
+
+
+def _job_fact(key: str, value: object) -> StatValue:
+    """A fact about the process's job.  Captures that a daemon asked for have numbers as texts."""
+    if key in _JOB_NUMBERS and isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
+        return int(value)
+    if isinstance(value, int | float | str) and _is_scalar(value):
+        return value
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _is_scalar(value: object) -> bool:

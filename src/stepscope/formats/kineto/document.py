@@ -25,7 +25,8 @@ from stepscope.model.arrays import I32, I64, U8
 _CHUNK_ROWS = 1 << 18
 _CHUNK_STATS = 1 << 20
 _CHUNK_SLOW = 1 << 12
-_LONGEST_METADATA = 1 << 20
+_LONGEST_METADATA = 1 << 20  # of a value that nobody may ask for
+_NEEDED_KEYS = frozenset({"deviceProperties", "distributedInfo"})  # these grow with the job
 _FARTHEST_NS = 1 << 62  # of two bases, 146 years; more is damage
 _EVENTS_KEY = "traceEvents"
 _BOM = b"\xef\xbb\xbf"
@@ -232,7 +233,7 @@ class _Decoder:
         raw = self._value()
         if raw is None:
             return self._cut(f"the JSON ends in the middle of the value of {key!r}")
-        if len(raw) <= _LONGEST_METADATA:
+        if len(raw) <= _LONGEST_METADATA or key in _NEEDED_KEYS:
             value = _parsed(raw)
             if value is not None:
                 self.metadata[-1].setdefault(key, value)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stepscope.formats.kineto.classify import MEMORY_NAME, Place, classify
 from stepscope.formats.kineto.document import Raw
+from stepscope.kernels import trace_events
 from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, Trait
 from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
@@ -177,16 +178,19 @@ def _durations(raw: Raw, row: I64, start_ps: I64, odd: Oddities) -> tuple[I64, I
 def _match(
     raw: Raw, row: I64, start_ps: I64, opens: Mask, closes: Mask, duration_ps: I64, end_row: I64, odd: Oddities
 ) -> None:
-    """Joins the two ends of events: those of a thread nest, asynchronous ones go by category and id."""
+    """Joins the two ends of events: those of a thread nest; asynchronous ones go by category and id, and where the id
+    is a local one by their process."""
     halves = np.flatnonzero(opens | closes)
     halves = halves[np.argsort(start_ps[halves], kind="stable")]
     at = row[halves]
     loose = is_phase(raw, "beSF")[at]
-    outer = np.where(loose, -1 - raw.cat[at].astype(np.int64), raw.pid[at])
+    owner = np.where((raw.flags[at] & scan.LOCAL_ID) != 0, raw.pid[at], -1)
+    scope, _ = number_pairs(raw.cat[at], owner)
+    outer = np.where(loose, -1 - scope.astype(np.int64), raw.pid[at])
     group, first = number_pairs(outer, np.where(loose, raw.flow[at], raw.tid[at]))
     partner = np.empty(len(halves), np.int64)
     tops = np.full(len(first), -1, np.int64)
-    scan.match_pairs(group, opens[halves], np.empty(len(halves), np.int64), tops, partner)
+    trace_events.match_pairs(group, opens[halves], np.empty(len(halves), np.int64), tops, partner)
     begin = np.flatnonzero(opens[halves] & (partner >= 0))
     begins, ends = halves[begin], halves[partner[begin]]
     duration_ps[begins] = start_ps[ends] - start_ps[begins]

@@ -20,6 +20,7 @@ from stepscope.model import EventKind, LineKind, PlaneKind, StatTag
 from stepscope.model.arrays import I32, I64, number_pairs
 
 _WAIT_TID_BASE = 1_000_000  # waits are drawn on the thread of this number plus the stream's
+_ALL_STREAMS = -1  # what a wait for a whole device or context has for a stream
 _MOST_ORDINAL = (1 << 31) - 1
 _LINE_KIND = {
     Place.THREAD: LineKind.THREAD,
@@ -166,8 +167,11 @@ def _line(raw: Raw, kept: Kept, labels: Labels, planes: _Planes, first: int, tid
     pid_text, tid_text = raw.texts[pid], raw.texts[tid]
     number = _number(tid_text)
     if place in _ON_DEVICE:
-        stream = number - _WAIT_TID_BASE if place == Place.WAIT and number >= _WAIT_TID_BASE else number
+        drawn_aside = place == Place.WAIT and number >= _WAIT_TID_BASE + _ALL_STREAMS
+        stream = number - _WAIT_TID_BASE if drawn_aside else number
         name = f"Stream #{stream}" + {Place.SCOPE: " annotations", Place.WAIT: " waits"}.get(place, "")
+        if place == Place.WAIT and stream == _ALL_STREAMS:
+            name = "waits for all streams"
         gpu = planes.gpu(min(max(_number(pid_text), 0), _MOST_ORDINAL))
         return Line(gpu, place, name, stream, _LINE_KIND[place], first)
     counters = re.fullmatch(r"GPU (\d{1,9}) Counters", pid_text) if place == Place.COUNTER else None

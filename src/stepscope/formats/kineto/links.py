@@ -22,6 +22,7 @@ from stepscope.formats.kineto.classify import (
 )
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import Kept, Sorts, is_phase
+from stepscope.kernels import trace_events
 from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, StatTag, Trait
 from stepscope.model.arrays import I32, I64, U8, number_pairs
@@ -179,7 +180,7 @@ def _around(raw: Raw, kept: Kept, ops: I64, calls: I64) -> I64:
     order = np.lexsort((~holds, -end, start, thread))
     found = np.empty(len(events), np.int64)
     scratch = np.empty(len(events), np.int64)
-    scan.innermost(thread[order].astype(np.int64), start[order], end[order], holds[order], scratch, found)
+    trace_events.innermost(thread[order].astype(np.int64), start[order], end[order], holds[order], scratch, found)
     nearest = np.full(len(events), _MISSING, np.int64)
     nearest[order] = np.where(found >= 0, events[order][found], _MISSING)
     return nearest[len(ops) :]

@@ -22,7 +22,7 @@ from stepscope.formats.kineto.events import Kept, Oddities, Sorts, keep_events, 
 from stepscope.formats.kineto.lines import Layout, by_time, lay_out
 from stepscope.formats.kineto.links import Extra, link, respell
 from stepscope.formats.xspace import classify as xspace
-from stepscope.kernels import trace_json as scan
+from stepscope.kernels import trace_events
 from stepscope.model import (
     EventKind,
     Events,
@@ -245,7 +245,7 @@ def _event_stats(raw: Raw, kept: Kept, extra: Extra, order: I64) -> Stats:
         value=np.empty(total, np.int64),
         offsets=np.zeros(len(kept) + 1, np.int64),
     )
-    scan.gather_stats(
+    trace_events.gather_stats(
         row, end_row, raw.stat_offsets, raw.stat_name, raw.stat_tag, raw.stat_value,
         extra_offsets, columns, stats.offsets, stats.name, stats.tag, stats.value,
     )  # fmt: skip

@@ -69,7 +69,7 @@ class Inflater:
         while self.bytes_in < len(self._data):
             chunk: bytes | memoryview = self._data[self.bytes_in : self.bytes_in + _INPUT_BYTES]
             self.bytes_in += len(chunk)
-            while len(chunk):
+            while len(chunk) and not stream.eof:  # past its end, a stream gives what is left again and again
                 before = stream.copy()
                 try:
                     piece = stream.decompress(chunk, _PIECE_BYTES)
@@ -87,6 +87,7 @@ class Inflater:
                 stream = zlib.decompressobj(wbits=31)
         if not stream.eof:
             self.damage = "the gzip data ends early"
+            yield stream.flush()  # what did not fit into the last piece
 
     def _count(self, size: int) -> None:
         self.bytes_out += size

@@ -17,7 +17,7 @@ from stepscope.formats.xspace.lines import EventColumns, LineReader
 from stepscope.formats.xspace.names import Interner
 from stepscope.formats.xspace.planes import Bytes, Fields, PlaneReader
 from stepscope.kernels import wire
-from stepscope.model import Events, EventTypes, HostTrace, Lines, PlaneKind, Planes, Stats, Strings
+from stepscope.model import Events, EventTypes, HostTrace, Lines, PlaneKind, Planes, Stats, StatTag, Strings
 from stepscope.model.arrays import I32, U8
 
 
@@ -97,7 +97,8 @@ def _texts(buf: Bytes, space: Fields, number: int) -> list[str]:
 def _told_times(planes: PlaneReader, stats: Stats) -> tuple[int | None, int | None]:
     """Start and stop of the session in ns since 1970, where the file tells them."""
     environment = [plane.kind == PlaneKind.ENVIRONMENT for plane in planes.planes]
-    told = np.repeat(environment, np.diff(stats.offsets)) & (stats.tag < wire.INLINE) & (stats.value > 0)
+    whole = np.isin(stats.tag, (StatTag.INT, StatTag.UINT))
+    told = np.repeat(environment, np.diff(stats.offsets)) & whole & (stats.value > 0)
 
     def last(name: str) -> int | None:
         values = stats.value[told & (stats.name == planes.strings.find(name))]

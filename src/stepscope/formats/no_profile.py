@@ -1,0 +1,120 @@
+"""What is said where no profile was found: what was looked for, what is there instead, and what may have been meant."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+from pathlib import PurePath
+
+from stepscope.errors import InputError, NotFoundError, Problem, counted
+from stepscope.formats import store
+from stepscope.formats.base import FORMATS, format_of
+from stepscope.formats.naming import listing, printable
+
+_MISTYPED = 0.7  # of two names, how alike they are from which on one may be meant by the other
+
+CAPTURE_HINT = (
+    "record a profile with `stepscope run SCRIPT`, stepscope.Profile(LOGDIR), tf.profiler.experimental.start(LOGDIR), "
+    "jax.profiler.trace(LOGDIR) or torch.profiler's tensorboard_trace_handler(LOGDIR)"
+)
+
+_KNOWN_LABELS = (
+    (re.compile(r".*tfevents.*"), "TensorBoard events (events.out.tfevents*)"),
+    (re.compile(r"(.*\.)?xplane\.riegeli"), "an XSpace in chunks (*.xplane.riegeli), which is not read yet"),
+    (re.compile(r"(.*\.)?xplane\.pb\.\w+"), "a packed or partial XSpace (*.xplane.pb.*)"),
+    (re.compile(r"(.*\.)?hlo_proto\.pb"), "an HLO module (*.hlo_proto.pb)"),
+    (
+        re.compile(
+            r".*\.(op_stats(_v2)?|dcn_collective_stats|smart_suggestion)\.pb|.*\.SSTABLE|cache_version\.txt|\.cached_tools\.json"
+        ),
+        "a cache that XProf made of a profile",
+    ),
+)
+
+
+def no_such_path(root: str) -> NotFoundError:
+    """The error for a path that leads nowhere."""
+    return NotFoundError("there is no such file or folder", path=root, hint=hint_near(root))
+
+
+def nothing_below(root: str, walk: store.Walk, problems: list[Problem]) -> NotFoundError:
+    """The error for a folder without a profile in it."""
+    depth = max(folder.depth for folder in walk.folders)
+    where = f"{counted(len(walk.folders), 'folder')} with {counted(walk.file_count, 'file')}"
+    where += f", {counted(depth, 'level')} deep" if depth else ""
+    wanted = " or ".join(fmt.summary for fmt in FORMATS if fmt.in_folders)
+    census = _census(entry.name for folder in walk.folders for entry in folder.files)
+    instead = f"; there are instead: {census}" if census else ""
+    reason = f"no profile in {where}; looked for {wanted}{instead}"
+    told = "; ".join(f"{problem.path}: {problem.reason}" for problem in problems[:3])
+    more = f"; and {len(problems) - 3} more problems" if len(problems) > 3 else ""
+    return NotFoundError(reason, path=root, lost=told + more or None, hint=hint_near(root))
+
+
+def _census(names: Iterable[str]) -> str:
+    """What kinds of files there are, the most frequent first."""
+    counts = Counter(_label(name) for name in names)
+    return listing((f"{count:,} {label}" for label, count in counts.most_common()), limit=6)
+
+
+def _label(name: str) -> str:
+    known = known_label(name)
+    if known:
+        return known.removeprefix("an ").removeprefix("a ")
+    ending = PurePath(name.removesuffix(".gz")).suffix
+    return printable(f"*{ending}" if ending else "without an ending")
+
+
+def known_label(name: str) -> str | None:
+    """What a file is that profilers leave and that is no profile, by its name."""
+    return next((label for pattern, label in _KNOWN_LABELS if pattern.fullmatch(name)), None)
+
+
+def hint_near(path: str) -> str:
+    """Where there are profiles near a path, or how to record one."""
+    near = sorted(_nearby(path), key=lambda folder: -_likeness(path, folder))
+    if not near:
+        return CAPTURE_HINT
+    if len(near) == 1:
+        return f"there are profiles in {near[0]}: give that path"
+    return f"there are profiles in {near[0]} and {counted(len(near) - 1, 'more folder')}: give one of these paths"
+
+
+def _likeness(path: str, other: str) -> float:
+    """How much the last name of a path looks like a mistyped one of another; 0 if it does not."""
+    ratio = SequenceMatcher(a=path.rstrip("/").rpartition("/")[2], b=other.rpartition("/")[2]).ratio()
+    return ratio if ratio >= _MISTYPED else 0.0
+
+
+def _nearby(path: str) -> list[str]:
+    """Folders with profiles, at most two levels above a path and a few below those, the shallowest first."""
+    folder: str | None = path
+    for _ in range(2):
+        folder = folder and store.parent(folder)
+        # Not from the root of a disk or a bucket: all the world is below it.
+        if folder is None or store.parent(folder) is None:
+            break
+        try:
+            walk = store.walk(folder, max_depth=5, max_entries=3000, max_folders=200)
+        except InputError:
+            continue
+        found = [listed.path for listed in walk.folders if any(_is_profile(entry.name) for entry in listed.files)]
+        if found:
+            return list(dict.fromkeys(map(_logdir_of, found)))
+    return []
+
+
+def _is_profile(name: str) -> bool:
+    fmt = format_of(name)
+    return fmt is not None and fmt.in_folders
+
+
+def _logdir_of(folder: str) -> str:
+    """The folder that holds `plugins`, for a run in TensorBoard's layout."""
+    if store.parts(folder)[-3:-1] != ("plugins", "profile"):
+        return folder
+    for _ in range(3):
+        folder = store.parent(folder) or folder
+    return folder

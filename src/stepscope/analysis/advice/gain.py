@@ -64,9 +64,7 @@ class Gain:
     ) -> Advice:
         """Advice with this gain."""
         if self.eased <= 1 - _WORTH_SAYING:
-            evidence += (
-                f"; the rest of the step takes {100 * (1 - self.eased):.0f} % less time where it runs undisturbed"
-            )
+            evidence += f"; undisturbed, the rest of the step would take about {100 * (1 - self.eased):.0f} % less time"
         return Advice(
             id=rule, kind=kind, title=title, evidence=evidence, actions=actions, tool=tool, confidence=confidence,
             rows=rows, intervals=intervals, predicted_speedup=self.speedup, step_time_ms=round(self.now_ms, 3),

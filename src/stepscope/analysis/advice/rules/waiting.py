@@ -166,8 +166,8 @@ def _competing(context: Context, waits: float) -> Advice | None:
         kind=kind,
         title=_TITLES[kind],
         evidence=f"the step does not wait for its input, but {does} on other threads for"
-        f" {min(context.percent(busy), 100.0):.0f} % of the time, and the step's ops take {100 * slower:.0f} % less time"
-        " where they run undisturbed",
+        f" {min(context.percent(busy), 100.0):.0f} % of the time, and the step's ops take {100 * slower:.0f} % less"
+        " time where they run undisturbed",
         actions=(*_from_tf_data(context), *actions_for(context.framework, _ACTIONS[kind]))[:4],
         tool="tf-data",
         confidence=0.6,

@@ -120,7 +120,7 @@ def _section(section: Section, number: int, body: dict[str, Any]) -> dict[str, A
 
 
 def key_of(table: Rows, body: dict[str, Any]) -> str | None:
-    """The key of a report's JSON that holds the rows of a table; None if there is no such list, or no row to tell it by.
+    """The key of a report's JSON that holds the rows of a table; None if there is no such list, or no row to tell it.
     A table may show names shorter than the report has them."""
     names = {field.name for field in table.fields}
     alike = [

@@ -216,7 +216,7 @@ def test_repetitions_pay_what_the_ops_of_a_program_take_to_start_too() -> None:
     calls = f"M0{'-' * 14}"
     context = context_of(draw(f"host main | {calls * 2}\nhost main | {'F-' * 16}\nhost main | {'ab' * 16}"))
     assert context.work is not None
-    starts = replace(context.work, start_in_programs_ps=2 * 8 * MS)
+    starts = replace(context.work, start_in_programs_ps=2 * 8 * MS, per_call_ps=2 * 8 * MS)
     small = replace(context, hosts=[replace(host, work=starts) for host in context.hosts])
 
     assert [item.kind for item in advise(context).items] == ["none"]
@@ -251,6 +251,40 @@ def test_ops_cost_their_start_at_most_half_a_short_op_each() -> None:
     work = work_of(draw("host main | M0--------\nhost main | a---b-----"))
 
     assert work.start_ps == 2 * 15_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "per_call_us"),
+    [
+        ("aten::mul", 15),
+        ("aten::conv2d", 60),
+        ("ConvolutionBackward0", 150),
+        ("AddmmBackward0", 40),
+        ("adam/AssignSubVariableOp:AssignSubVariableOp", 2000),  # all of it
+        ("gradients/conv/Conv2DBackpropFilter:_MklNativeConv2DBackpropFilter", 25),
+    ],
+)
+def test_what_does_not_grow_with_the_batch(name: str, per_call_us: int) -> None:
+    work = work_of(draw("host main | M0----\nhost main | a-a-", {"a": Sort(K.OP, name)}))
+
+    assert work.per_call_ps == 2 * per_call_us * 1_000_000
+
+
+def test_computation_beside_a_compiler_is_slowed_down_but_not_without_end() -> None:
+    sorts = {
+        "F": Sort(K.TRACED_FUNCTION, "PjitFunction(train)"),
+        "r": Sort(K.OP, "dot", "run_id", {"hlo_module": "jit_train"}),
+    }
+    picture = """
+        host main | M0--------M1--------
+        host main | FX-------aFX-------a
+        host xla  | r1------- r2-------
+    """
+
+    (first, *_) = advise(context_of(draw(picture, sorts))).items
+
+    # Of 10 ms that are computed 2 fit in without the compiler, but that slowed them down by 2.5 at most.
+    assert (first.kind, first.predicted_step_time_ms) == ("recompilation", 4.0)
 
 
 @pytest.mark.parametrize(("programs", "prepared"), [((1, 2), 8), ((1, 1), 0)])

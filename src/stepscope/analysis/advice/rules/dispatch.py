@@ -250,8 +250,9 @@ def _without_fetches(context: Context, work: WorkFacts, what: str) -> Gain:
 
 def _left_of_merged(context: Context, work: WorkFacts, times: float) -> float:
     """A step in which one call does what several did.  A start is paid once, computation grows with the rows."""
-    computing, starts = _computing(context, work)
-    once = starts * (1 - (work.rows / (work.rows + _HALF_BUSY_ROWS) if work.rows else _WORK_OF_SHORT))
+    computing, _ = _computing(context, work)
+    per_call = work.per_call_ps / work.steps / MS * on_critical_path(context) / calm(context)
+    once = min(per_call, computing) * (1 - (work.rows / (work.rows + _HALF_BUSY_ROWS) if work.rows else _WORK_OF_SHORT))
     untouched = _untouched(context, Activity.INPUT)
     now = context.period_ms - recording_ms(context)
     between = max(now - untouched - computing, 0.0)

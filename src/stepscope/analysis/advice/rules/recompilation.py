@@ -33,6 +33,7 @@ _ACTIONS: Actions = {
 
 
 _WORTH_SAYING = 5.0  # percent of the step
+_MOST_SLOWED = 2.5  # by so much a compiler on another thread slows computation down, measured on two cores
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
@@ -48,7 +49,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     changed = _what_changed(context)
     return without(
         context, removed, "tracing, compiling and starting new programs",
-        [Bound(min(computing, context.period_ms - compiling) * calm(context), "the computation")],
+        [Bound(_alone_ms(context, computing, compiling) * calm(context), "the computation")],
         (Activity.COMPILE, Activity.PROGRAM, Activity.RUNTIME), competes_ms=removed, computes=True,
     ).advice(
         rule="compile.again",
@@ -62,6 +63,12 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rows=(Row("steps", "compilation", round(compiling, 3)),),
         intervals=context.intervals(Activity.COMPILE),
     )  # fmt: skip
+
+
+def _alone_ms(context: Context, computing: float, compiling: float) -> float:
+    """What the computation of a step takes where no compiler competes with it for the cores: it fits into the time
+    without one, or was slowed down as much as it can be."""
+    return min(computing, max(context.period_ms - compiling, context.compute_ms / _MOST_SLOWED))
 
 
 def _and_starts(context: Context, time_ms: float) -> str:

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { figuresTitled, tableTitled, type Figures, type Section, type ToolAnswer } from "../api";
 import { categoryOfOp, CATEGORY_COLOUR } from "../design/colours";
-import { duration } from "../format";
+import { duration, percent } from "../format";
 import { linkTo } from "../router";
 import { frameworkName } from "../frame/SessionPicker";
 import { Card, Code, FigureRow, sentence } from "../ui/basics";
@@ -43,6 +43,7 @@ function Summary({ report, sections }: ToolAnswer<OverviewReport>) {
         tool="overview"
         id="top"
         heading="Top ops by self time"
+        note={manySmall(report)}
         plain
         height="all"
         actions={<a href={linkTo("op-stats")}>All ops</a>}
@@ -104,6 +105,14 @@ function meanings(sections: readonly Section[]): Record<string, string> {
   return found;
 }
 
+const FEW_PERCENT = 30;
+
+/** A model that is unrolled, or runs on many devices, has hundreds of ops that are alike: the first ten say little. */
+function manySmall(report: OverviewReport): string {
+  const last = report.top_ops.at(-1)?.["cumulative_percent"];
+  return typeof last === "number" && last < FEW_PERCENT ? `together ${percent(last)}: the time is in many small ops, which All ops adds up by type` : "";
+}
+
 const SHOWN_BESIDE = 2;
 
 function AdviceCards({ report }: { report: OverviewReport }) {
@@ -139,13 +148,21 @@ function withName(section: Figures | null): Figures | null {
   return section && { ...section, values: { ...section.values, framework: frameworkName(section.values["framework"]) || null } };
 }
 
+const OF_DEVICES: readonly string[] = ["device_count", "devices_used"];
+
+/** The figures that a recording of this sort has. */
+function known(section: Figures | null): string[] {
+  return section?.fields.map((field) => field.name).filter((name) => section.values[name] !== null) ?? [];
+}
+
 function EnvironmentCard({ sections }: { sections: readonly Section[] }) {
   const environment = withName(figuresTitled(sections, "Environment"));
   const placement = figuresTitled(sections, "Placement");
+  const hasDevices = environment?.values["device_count"] !== 0;
   return (
     <Card title="Environment">
-      <FigureRow section={environment} labels={{ host_count: "Hosts", device_type: "Device", device_count: "Devices", devices_used: "Devices used", capture_ms: "Captured" }} />
-      <FigureRow section={placement} labels={{ host_op_percent: "Ops on the host", device_op_percent: "Ops on devices", host_eager_percent: "Eager op time", compute_16bit_percent: "16-bit compute", compute_32bit_percent: "32-bit compute" }} />
+      <FigureRow section={environment} names={known(environment).filter((name) => hasDevices || !OF_DEVICES.includes(name))} labels={{ host_count: "Hosts", device_type: "Device", device_count: "Devices", devices_used: "Devices used", capture_ms: "Captured" }} />
+      <FigureRow section={placement} names={known(placement)} labels={{ host_op_percent: "Ops on the host", device_op_percent: "Ops on devices", host_eager_percent: "Eager op time", compute_16bit_percent: "16-bit compute", compute_32bit_percent: "32-bit compute" }} />
     </Card>
   );
 }

@@ -51,6 +51,7 @@ interface TableCardProps extends Partial<Omit<TableProps, "data" | "id">> {
   id?: string;
   actions?: ComponentChildren;
   heading?: string;
+  note?: ComponentChildren;
 }
 
 /** For those who go on by script: where the report has the rows of a table. */
@@ -58,13 +59,13 @@ function inJson(tool: string, key: string): string {
   return `In the JSON it is "${key}": Export above, stepscope ${tool} PATH --format json, or to_dict()["${key}"] in Python`;
 }
 
-export function TableCard({ section, tool, id, actions, heading, ...rest }: TableCardProps) {
+export function TableCard({ section, tool, id, actions, heading, note, ...rest }: TableCardProps) {
   const rows = useRows(section, (suffix) => answerAddress(tool, suffix));
   if (!section) return null;
   const title = heading ?? section.title;
   const source = section.key ? inJson(tool, section.key) : "";
   return (
-    <Card title={title} titleHint={source ? hint(title, source) : {}} actions={actions} class="table-card">
+    <Card title={title} titleHint={source ? hint(title, source) : {}} note={note} actions={actions} class="table-card">
       {rows.state === "loading" && <Loading what={`Fetching ${section.row_count.toLocaleString("en-US")} rows`} />}
       {rows.state === "failed" && <Failed error={rows.error} />}
       {rows.state === "ready" && (

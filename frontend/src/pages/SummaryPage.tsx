@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { figuresTitled, tableTitled, type Figures, type Section, type ToolAnswer } from "../api";
 import { categoryOfOp, CATEGORY_COLOUR } from "../design/colours";
-import { duration, percent } from "../format";
+import { duration } from "../format";
 import { linkTo } from "../router";
 import { frameworkName } from "../frame/SessionPicker";
 import { Card, Code, FigureRow, sentence } from "../ui/basics";
@@ -13,6 +13,7 @@ import { toExplain, type RecordedStep } from "./differences";
 import type { OverviewReport } from "./reports";
 import { TableCard } from "./sections";
 import { betweenSteps, StepBar } from "./StepBar";
+import { TELLING_PERCENT, tellingTypes } from "./topOps";
 import { partsOfRow, StepGraph, type GraphStep } from "./StepGraph";
 import { Origin, ToolPage } from "./ToolPage";
 
@@ -23,6 +24,7 @@ export function SummaryPage() {
 function Summary({ report, sections }: ToolAnswer<OverviewReport>) {
   const steps = useGraphSteps(report);
   const topOps = tableTitled(sections, "Top");
+  const types = useMemo(() => tellingTypes(report, topOps), [report, topOps]);
   // They are those of the devices, where any device worked.
   const where = Number(figuresTitled(sections, "Placement")?.values["device_op_percent"] ?? 0) > 0 ? "device" : "host";
   return (
@@ -38,12 +40,25 @@ function Summary({ report, sections }: ToolAnswer<OverviewReport>) {
         <EnvironmentCard sections={sections} />
         <MissingCard report={report} />
       </div>
+      {types && (
+        <TableCard
+          section={types}
+          tool="overview"
+          id="types"
+          heading="Top op types by self time"
+          note={`no single op takes ${TELLING_PERCENT} % of it`}
+          plain
+          height="all"
+          actions={<a href={linkTo("op-stats")}>All ops</a>}
+          links={(row) => [{ label: "Show its ops", href: linkTo("op-stats", { "ops.filter": `where=${where} type="${String(types.columns?.["category"]?.[row] ?? "")}"` }) }]}
+          mark={(row) => CATEGORY_COLOUR[categoryOfOp(String(types.columns?.["category"]?.[row] ?? ""), "", where)]}
+        />
+      )}
       <TableCard
         section={topOps}
         tool="overview"
         id="top"
         heading="Top ops by self time"
-        note={manySmall(report)}
         plain
         height="all"
         actions={<a href={linkTo("op-stats")}>All ops</a>}
@@ -103,14 +118,6 @@ function meanings(sections: readonly Section[]): Record<string, string> {
     found[String(category)] = String(table.columns?.["meaning"]?.[row] ?? "");
   });
   return found;
-}
-
-const FEW_PERCENT = 30;
-
-/** A model that is unrolled, or runs on many devices, has hundreds of ops that are alike: the first ten say little. */
-function manySmall(report: OverviewReport): string {
-  const last = report.top_ops.at(-1)?.["cumulative_percent"];
-  return typeof last === "number" && last < FEW_PERCENT ? `together ${percent(last)}: the time is in many small ops, which All ops adds up by type` : "";
 }
 
 const SHOWN_BESIDE = 2;

@@ -17,6 +17,7 @@ from stepscope.model.arrays import I64, Mask
 K = EventKind
 
 _READING_OP = re.compile(r".*:(?:ReadFile|WholeFileReader\w*|ReaderRead\w*|MatchingFiles)$")
+_RANDOM_OP = re.compile(r"(?i).*(?:random|shuffle|dropout)")
 _GENERATOR = re.compile(r"Iterator::.*Generator")
 _PARALLEL = re.compile(r"Iterator::.*(?:Parallel\w+|MapAndBatch)")
 
@@ -31,6 +32,7 @@ class FeedFacts:
         in_the_wait_ps: time in which the thread that waits runs functions of the stages itself, as it does with those
             behind the last hand-over.
         in_parallel: one of them works on several elements at a time.
+        repeatable: functions of the dataset run ops, and none of them is random.
         iterators_ps: the longest call of all; `file_read_ps` the time of those that read files.
         ops_ps: time of ops that iterators run; `python_ps` that of ops which call Python, `reading_ps` of those which
             read files.
@@ -47,6 +49,7 @@ class FeedFacts:
     has_prefetch: bool
     in_the_wait_ps: int
     in_parallel: bool
+    repeatable: bool
     iterators_ps: int
     file_read_ps: int
     ops_ps: int
@@ -85,6 +88,7 @@ def _find(trace: HostTrace) -> FeedFacts:
         has_prefetch=len(rows_of(trace, K.INPUT_HANDOVER)) > 0,
         in_the_wait_ps=spans_of(trace, called[inside(trace, called, K.INPUT_WAIT)]).total,
         in_parallel=in_parallel,
+        repeatable=len(ops) > 0 and not _named(trace, ops, _RANDOM_OP).any(),
         iterators_ps=int(events.duration_ps[rows].max(initial=0)),
         file_read_ps=int(events.duration_ps[reads].sum()),
         ops_ps=int(events.duration_ps[ops].sum()),

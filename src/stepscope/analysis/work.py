@@ -47,6 +47,7 @@ _PER_CALL_PS = (
     (re.compile(r"ConvolutionBackward\d"), 150_000_000),
     (re.compile(r"(?:Add|Ba?dd?)?b?[mM]mBackward\d"), 40_000_000),
 )
+_MOST_PREPARED = 0.6  # of such a convolution: where libraries have none for its shape, it is all computation
 _RECORDED_OP_PS = 700_000  # what recording one op inside another makes the outer one longer
 _MOST_OPS = 5
 _MOST_MODULES = 40
@@ -145,7 +146,8 @@ class WorkFacts:
         first_runs_ps: by how much products in programs that run in one step only take longer than others there:
             libraries prepare them when they first run, which they would not do again.
         backward_passes: how often backward work follows forward work.
-        rows: the median number of rows that matrix products work on, None if not recorded.
+        rows: the median number of rows that matrix products work on, None if not recorded; `alike` is how often, as
+            the median of them, one of the same sort works on operands of the same sizes.
         callbacks_ps: time in which a compiled program or graph calls Python back; `callback` is the largest of them.
         modules: compiled programs with their ops, where ops name their program, longest first.
         training: names of those with a backward pass, and `multiplying` of those with products; where the trace holds
@@ -174,6 +176,7 @@ class WorkFacts:
     first_runs_ps: int = 0
     backward_passes: int = 0
     rows: int | None = None
+    alike: int = 0
     callbacks_ps: int = 0
     callback: str = ""
     modules: list[OpShare] = field(default_factory=list)
@@ -208,7 +211,7 @@ def _batches(trace: HostTrace, steps: HostSteps, ops: I64, sorts: dict[str, Mask
     backward = heavy & (sorts["gradient"] | inside(trace, ops, K.BACKWARD))
     return {
         "backward_passes": _passes(trace, steps, ops[heavy], backward[heavy]),
-        "rows": _rows(trace, ops[heavy & ~backward]),
+        **_on_how_much(trace, ops[heavy & ~backward]),
     }
 
 
@@ -259,17 +262,19 @@ def _starts(trace: HostTrace, outer: I64) -> dict[str, int]:
         "short_in_programs_ps": int(length[short & compiled].sum()),
         "start_ps": int(start[~compiled].sum()),
         "start_in_programs_ps": int(start[compiled].sum()),
-        "per_call_ps": int(np.minimum(length_alone, _per_call(trace, outer)).sum()),
+        "per_call_ps": int(_per_call(trace, outer, length_alone, start).sum()),
     }
 
 
-def _per_call(trace: HostTrace, ops: I64) -> I64:
-    """The most that each op may take in a call whatever its batch."""
+def _per_call(trace: HostTrace, ops: I64, length: I64, start: I64) -> I64:
+    """What each op would take whatever its batch."""
     most = np.full(len(trace.event_types.name), _START_PS, np.int64)
     types = trace.events.type[ops]
     for row, name in type_names(trace, types).items():
         most[row] = next((cost for names, cost in _PER_CALL_PS if names.match(name)), _START_PS)
-    return most[types]
+    whole = most[types] == _WHOLE_PS
+    prepared = np.minimum((_MOST_PREPARED * length).astype(np.int64), most[types])
+    return np.where(whole, length, np.maximum(prepared, start))
 
 
 def _sorts(trace: HostTrace, ops: I64) -> dict[str, Mask]:
@@ -478,15 +483,18 @@ def _passes(trace: HostTrace, steps: HostSteps, heavy: I64, backward: Mask) -> i
 _DIMS = re.compile(r"\[(\d+),(\d+)[\],]")
 
 
-def _rows(trace: HostTrace, heavy: I64) -> int | None:
-    """The median of the first dimension of what heavy ops multiply."""
+def _on_how_much(trace: HostTrace, heavy: I64) -> dict[str, Any]:
+    """On how many rows heavy ops work, and how often the same op works on operands of the same sizes: the medians."""
     if not len(heavy) or not trace.has_stat(stat_names.INPUT_DIMS):
-        return None
-    texts, counts = np.unique(trace.stat_strings(stat_names.INPUT_DIMS, rows=heavy), return_counts=True)
-    found = [_DIMS.search(trace.strings[text]) for text in texts.tolist()]
+        return {}
+    dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=heavy).astype(np.int64)
+    sorts, counts = np.unique(dims * len(trace.event_types.name) + trace.events.type[heavy], return_counts=True)
+    found = [_DIMS.search(trace.strings[text]) for text in (sorts // len(trace.event_types.name)).tolist()]
     known = [(int(match[1]), int(count)) for match, count in zip(found, counts, strict=True) if match]
-    values = np.repeat([rows for rows, _ in known], [count for _, count in known])
-    return int(np.median(values)) if len(values) else None
+    if not known:
+        return {}
+    rows, alike = np.array(known).T
+    return {"rows": int(np.median(np.repeat(rows, alike))), "alike": int(np.median(np.repeat(alike, alike)))}
 
 
 def _taken_in(trace: HostTrace, ops: I64) -> Mask:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -134,11 +135,12 @@ def calm(context: Context) -> float:
     return 1.0 - max(work.disturbed_ps / work.compute_ps - _NOISE, 0.0)
 
 
-def _eased(context: Context, left_ms: float, competes_ms: float) -> float:
+def _eased(context: Context, left_ms: float, competes_ms: float, crowded: float | None) -> float:
     """The share of its time that what stays takes without what competes with it.  That can take no more from the rest
     than it runs itself: what the ops lose beyond that, other programs on the machine take."""
     most = min(competes_ms / left_ms, 1.0) if left_ms > 0 else 0.0
-    return max(calm(context), 1.0 - most)
+    share = calm(context) if crowded is None else math.sqrt(calm(context) * crowded)
+    return max(share, 1.0 - most)
 
 
 def most_recording_ms(recorded_ms: float, part_ms: float) -> float:
@@ -172,6 +174,7 @@ def without(
     competes_ms: float = 0.0,
     recorded_ms: float = 0.0,
     computes: bool = False,
+    crowded: float | None = None,
 ) -> Gain:
     """The step without a part of its critical path.
 
@@ -184,10 +187,12 @@ def without(
             is faster without it.
         recorded_ms: what recording cost threads that the part waits for.
         computes: the part is computation itself, or `bounds` say how much of that stays.
+        crowded: the share of its time that what stays would take by the number of cores, where that is known: a second
+            estimate beside what the best steps show.
     """
     period = context.period_ms
     left = max(period - removed_ms, 0.0)
-    eased = _eased(context, left, competes_ms)
+    eased = _eased(context, left, competes_ms, crowded)
     hidden = Bound(0.0 if computes else _elsewhere_ms(context) * eased, "the computation on other threads")
     critical = max((Bound(left * eased, ""), _others(context, parts), hidden, *bounds), key=lambda bound: bound.ms)
     critical = Bound(min(critical.ms, period), critical.why)

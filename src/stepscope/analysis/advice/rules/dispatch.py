@@ -121,7 +121,8 @@ def _overhead(context: Context, work: WorkFacts) -> float:
     known = context.part_ms(
         Activity.INPUT, Activity.CHECKPOINT, Activity.COMPILE, Activity.COLLECTIVE, Activity.TRANSFER, Activity.PYTHON
     )
-    useful = context.compute_ms - work.short_ps / work.steps / MS
+    idle = work.per_call_ps if _one_at_a_time(work) else work.short_ps
+    useful = context.compute_ms - idle / work.steps / MS
     return max(context.period_ms - known - useful, 0.0)
 
 
@@ -154,8 +155,14 @@ def _repeats(context: Context, work: WorkFacts) -> float:
 
 def _is_tiny(context: Context, work: WorkFacts, starts: float) -> bool:
     if work.rows is not None:
-        return work.rows <= _TINY_BATCH and work.ops / work.steps <= _FEW_OPS
+        few = work.ops / work.steps <= _FEW_OPS
+        return work.rows <= _TINY_BATCH and (few or _one_at_a_time(work))
     return starts < _FEWEST_STARTS and context.framework != "pytorch"
+
+
+def _one_at_a_time(work: WorkFacts) -> bool:
+    """Whether a step does the same for one sample after another."""
+    return work.rows == 1 and work.alike / work.steps >= _REPEATS
 
 
 def _fetching(context: Context, work: WorkFacts, confidence: float = 0.85) -> Advice:
@@ -178,6 +185,8 @@ def _fetching(context: Context, work: WorkFacts, confidence: float = 0.85) -> Ad
 
 
 def _too_small(context: Context, work: WorkFacts, repeats: float) -> Advice:
+    if _one_at_a_time(work):
+        repeats = max(repeats, work.alike / work.steps)
     how = f"the same work runs {repeats:.0f} times a step" if repeats >= _REPEATS else "its ops are tiny"
     left = _left_of_merged(context, work, max(repeats, _REPEATS))
     gain = with_only(context, left, "starting work and ops that are all overhead")

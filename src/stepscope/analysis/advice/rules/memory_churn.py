@@ -7,8 +7,12 @@ from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.rule import Advice, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.loop_events import Activity
+from stepscope.analysis.work import WorkFacts
 
 _FEW_PROGRAMS = 8.0  # a step
+_XLA_COPY = "copy."
+_MANY_COPIES = 0.1  # of the computation
+_OF_COPIES = 0.7  # of the time in a program in which no op runs: the rest waits for something else
 
 _ACTIONS: Actions = {
     "tensorflow": (
@@ -35,7 +39,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     moves = max(work.moves_ps - work.casts_ps, 0) / work.steps / MS
     moves *= min(work.compute_ps / work.self_ps, 1.0) if work.self_ps else 1.0
     moves += context.per_step(loop.after_moves_ps) / MS if work.moves_ps > 2 * work.casts_ps else 0.0
-    moves += _giving_back(context, moves) + work.eager_moves_ps / work.steps / MS
+    moves += _giving_back(context, work, moves) + work.eager_moves_ps / work.steps / MS
     if context.percent(moves) < threshold or not work.moves:
         return None
     top = work.moves[0]
@@ -54,12 +58,17 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     )
 
 
-def _giving_back(context: Context, moves: float) -> float:
-    """Compiled programs get and give back memory while nothing computes: the share of what is moved in them."""
+def _giving_back(context: Context, work: WorkFacts, moves: float) -> float:
+    """Compiled programs get and give back memory while nothing computes: the share of what is moved in them, or most of
+    it where XLA copies, since it goes on with a large copy in other threads when the op has ended."""
     if context.calls(Activity.PROGRAM) > _FEW_PROGRAMS:
         return 0.0  # then it is the many starts that take the time
     inside = context.part_ms(Activity.PROGRAM, Activity.WAIT)
-    return max(inside - context.compute_ms, 0.0) * moves / context.compute_ms if inside and moves else 0.0
+    if not inside or not moves:
+        return 0.0
+    share = moves / context.compute_ms
+    copies = share >= _MANY_COPIES and work.moves[0].name.startswith(_XLA_COPY)
+    return max(inside - context.compute_ms, 0.0) * (max(share, _OF_COPIES) if copies else share)
 
 
 RULE = Rule(

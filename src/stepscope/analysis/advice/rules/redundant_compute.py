@@ -29,6 +29,8 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     extra_ms = extra / work.steps / MS * _on_critical_path(work)
     if context.percent(extra_ms) < threshold:
         return None
+    if context.framework == "tensorflow":  # with its forward pass goes all that a function does besides
+        extra_ms = max(extra_ms, _functions_beside_the_training_ms(context))
     return without(context, extra_ms, "forward computation without a backward pass", computes=True).advice(
         rule="compute.redundant",
         kind="redundant_compute",
@@ -39,6 +41,15 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         confidence=confidence,
         rows=(Row("op-stats", key, round(extra_ms, 3)),),
     )
+
+
+def _functions_beside_the_training_ms(context: Context) -> float:
+    """Time of a step in which functions run that do not train by their names, where another does."""
+    programs = context.loop.programs if context.loop else []
+    beside = [program for program in programs if not _TRAINS.match(program.name)]
+    if len(beside) == len(programs):
+        return 0.0
+    return context.per_step(sum(program.total_ps for program in beside)) / MS
 
 
 def _on_critical_path(work: WorkFacts) -> float:

@@ -128,14 +128,19 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         waits += context.part_ms(Activity.PYTHON)
     recorded = events_ms(context, _feed(context).events)
     bounds = _bounds(context, kind, max(waits - recorded, 0.0))
-    gain = without(context, waits, "waiting for input", bounds, parts, _beside(context, waits), recorded)
+    gain = without(
+        context, waits, "waiting for input", bounds, parts, _beside(context, waits), recorded,
+        crowded=_crowded(context),
+    )  # fmt: skip
+    if _to_cache(context, kind):
+        why = f"{why}; they do it in parallel as it is, and no op of theirs is random"
     actions = _UNTOLD_ACTIONS if why == _UNTOLD else actions_for(context.framework, _ACTIONS[kind])
     return gain.advice(
         rule=f"input.{kind.removeprefix('input_')}",
         kind=kind,
         title=_UNTOLD_TITLE if why == _UNTOLD else _TITLES[kind],
         evidence=f"{context.percent(waits):.1f} % of the time of a step waits for input: {why}",
-        actions=(*_from_tf_data(context), *actions)[:4],
+        actions=(*_cached(context, kind), *_from_tf_data(context), *actions)[:4],
         tool="tf-data" if _feed(context).has_iterators else "input-pipeline",
         confidence=confidence,
         rows=(Row("overview", "input", round(waits, 3)),),
@@ -176,6 +181,16 @@ def _beside(context: Context, waits: float) -> float:
     if feed.loader == "single":
         return waits * context.percent(waits) / 100
     return max(waits, context.per_step(feed.produced_ps) / MS)
+
+
+def _crowded(context: Context) -> float | None:
+    """The cores for each thread that wants one while a step computes.  The threads that run the ops of tf.data are as
+    many as the cores."""
+    feed, work = _feed(context), context.work
+    if not feed.threads or not feed.produced_ps or work is None or not work.compute_ps:
+        return None
+    wanted = work.self_ps / work.compute_ps + min(context.per_step(feed.produced_ps) / MS / context.period_ms, 1.0)
+    return min(feed.threads / wanted, 1.0)
 
 
 def _places(context: Context, unnamed: float) -> tuple[Interval, ...]:
@@ -271,12 +286,24 @@ def _bounds(context: Context, kind: str, waits: float) -> list[Bound]:
     feed, bounds = _feed(context), []
     if kind == "input_no_prefetch":
         bounds.append(Bound(waits, "the input, now side by side with the step,"))
-    if kind in ("input_preprocessing", "input_no_prefetch") and feed.threads:
+    if kind in ("input_preprocessing", "input_no_prefetch") and feed.threads and not _to_cache(context, kind):
         work = context.work
         own = work.self_ps / max(work.steps, 1) / MS if work else 0.0
         total = own + max(context.per_step(feed.ops_ps) / MS - events_ms(context, feed.events), 0.0)
         bounds.append(Bound(total / feed.threads, f"the work of input and step on {feed.threads} threads"))
     return bounds
+
+
+def _to_cache(context: Context, kind: str) -> bool:
+    """Whether elements are prepared in parallel as it is, in the same way in each epoch."""
+    feed = _feed(context)
+    return kind == "input_preprocessing" and feed.in_parallel and feed.repeatable
+
+
+def _cached(context: Context, kind: str) -> tuple[str, ...]:
+    if not _to_cache(context, kind):
+        return ()
+    return (".cache() after the map that prepares the elements, before .shuffle(): then only the first epoch prepares",)
 
 
 def _from_tf_data(context: Context) -> tuple[str, ...]:

@@ -78,6 +78,8 @@ function Ops({ report, sections, idle }: ToolAnswer<OpsReport> & { idle: boolean
       </Card>
       <JoinedCard
         title="All ops"
+        tool="op-stats"
+        sections={sections}
         id="ops"
         rows={table}
         columns={columns}

@@ -54,8 +54,10 @@ interface TableCardProps extends Partial<Omit<TableProps, "data" | "id">> {
   note?: ComponentChildren;
 }
 
-/** For those who go on by script: where the report has the rows of a table. */
-function inJson(tool: string, key: string): string {
+/** For those who go on by script: where the report has the rows of a table; empty if nothing says it. */
+export function inJson(tool: string, section: TableSection | undefined): string {
+  const key = section?.key;
+  if (!key) return "";
   return `In the JSON it is "${key}": Export above, stepscope ${tool} PATH --format json, or to_dict()["${key}"] in Python`;
 }
 
@@ -63,7 +65,7 @@ export function TableCard({ section, tool, id, actions, heading, note, ...rest }
   const rows = useRows(section, (suffix) => answerAddress(tool, suffix));
   if (!section) return null;
   const title = heading ?? section.title;
-  const source = section.key ? inJson(tool, section.key) : "";
+  const source = inJson(tool, section);
   return (
     <Card title={title} titleHint={source ? hint(title, source) : {}} note={note} actions={actions} class="table-card">
       {rows.state === "loading" && <Loading what={`Fetching ${section.row_count.toLocaleString("en-US")} rows`} />}

@@ -16,6 +16,7 @@ from stepscope.analysis.comparable import TOOLS_ASKED, Side
 from stepscope.analysis.compare import CompareReport, compare, difference_of
 from stepscope.analysis.profiling_cost import ProfilingCost
 from stepscope.analysis.registry import tool_named
+from stepscope.analysis.step_range import only_steps
 from stepscope.analysis.welch import Sample, half_width, quantile, sample_of
 from stepscope.cli.main import run
 from stepscope.errors import NotFoundError, UsageError
@@ -61,15 +62,17 @@ ON_GPU_IN_TWO = draw("""
 """)
 
 
-def side(trace: HostTrace, name: str = "run") -> Side:
-    """What tools say of a trace."""
+def side(*traces: HostTrace, name: str = "run") -> Side:
+    """What tools say of a session of these hosts."""
     tools = {part: tool_named(tool) for part, tool in TOOLS_ASKED.items()}
-    answers: dict[str, Any] = {part: tool.merge([tool.partial(trace)]) for part, tool in tools.items()}
+    answers: dict[str, Any] = {
+        part: tool.merge([tool.partial(trace) for trace in traces]) for part, tool in tools.items()
+    }
     return Side(run=name, path="logs", **answers)
 
 
 def compared(before: HostTrace, after: HostTrace) -> CompareReport:
-    return compare(side(before, "old"), side(after, "new"))
+    return compare(side(before, name="old"), side(after, name="new"))
 
 
 def rows(table: tuple[dict[str, Any], ...], *columns: str) -> list[tuple[Any, ...]]:
@@ -77,6 +80,40 @@ def rows(table: tuple[dict[str, Any], ...], *columns: str) -> list[tuple[Any, ..
 
 
 TIMES = ("before_ms", "after_ms", "difference_ms", "change_percent")
+
+
+# -- what lies between steps -----------------------------------------------------------------------------------------
+
+
+def test_a_step_that_was_left_out_is_no_gap_between_the_others() -> None:
+    whole = draw("host main | M0-- M1-- M2-- M3-- M4--", host="a")
+    without_2 = draw("host main | M0-- M1--      M3-- M4--", host="b")
+
+    assert side(whole).gaps_ms == (1.0, 1.0, 1.0, 1.0, None)
+    assert side(whole, without_2).gaps_ms == (1.0, None, 1.0, None)
+
+
+def test_totals_belong_to_all_steps_that_hosts_recorded() -> None:
+    """Each of the steps takes 3 ms in `a`; one host lacks the first and the other the last."""
+    picture = "host main | {}\nhost main | a--  a--  a--  a--"
+    whole = draw(picture.format("M0-- M1-- M2-- M3--"))
+    early, late = (
+        draw(picture.format(marks), host=marks[:2]) for marks in ("M0-- M1-- M2-- M3--", "M1-- M2-- M3-- M4--")
+    )
+
+    [row] = compare(side(whole), side(early, late)).rows
+    assert (row["name"], row["before_ms"], row["after_ms"]) == ("a", 3.0, 6.0)  # of both hosts together
+
+
+def test_steps_of_one_number_that_are_looked_at_alone_leave_no_gap() -> None:
+    twice = draw("host main | M0-- M1-- M2-- M0-- M1-- M2--")
+
+    assert side(twice).gaps_ms == (1.0, 1.0, 1.0, 1.0, 1.0, None)
+    assert side(only_steps(twice, [1, 4])).gaps_ms == (None, None)
+
+
+def test_numbers_may_count_in_tens() -> None:
+    assert side(draw("host main | M10-- M20-- M30--")).gaps_ms == (1.0, 1.0, None)
 
 
 # -- the verdict -----------------------------------------------------------------------------------------------------
@@ -281,7 +318,7 @@ def test_other_shapes_of_inputs_are_told_and_equal_ones_are_not() -> None:
         "a step is not the same work",
     )
     assert compare(one, replace(one, run="again")).notes == ()
-    assert compare(one, side(AFTER, "new")).notes == (
+    assert compare(one, side(AFTER, name="new")).notes == (
         "shapes of inputs are not recorded after: nothing tells whether both have the same batch size",
     )
 
@@ -297,7 +334,7 @@ def test_another_cost_of_profiling_is_told() -> None:
 
 
 def test_warnings_tell_which_side_they_are_of() -> None:
-    one, other = side(BEFORE), side(AFTER, "new")
+    one, other = side(BEFORE), side(AFTER, name="new")
     one = replace(one, overview=replace(one.overview, warnings=("cut", "slow disk")))
     other = replace(other, overview=replace(other.overview, warnings=("slow disk", "no clock")))
 

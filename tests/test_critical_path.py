@@ -215,3 +215,18 @@ def test_paths_of_real_jobs(corpus: Path) -> None:
     assert isinstance(quick, critical_path.CriticalPathReport)
     assert float(parts(slow)["input"]) > 50
     assert float(parts(quick).get("input", 0)) < 5
+
+
+def test_a_host_without_steps_is_no_part_of_the_mean_step():
+    worker = draw("""
+        host main | M0---- M1---- M2----
+        host main | L1     L2     L3
+        gpu0 s    |   K1--   K2--   K3--
+    """)
+    chief = draw("host main | a-------------------------------------------------", host="chief")
+
+    found = report(worker, chief)
+    assert parts(found) == parts(report(worker)) == {"device_compute": 4.0, "kernel_launch": 2.0}
+    assert [row["name"] for row in found.rows] == ["kernel", "launch"]
+    assert {row["host"] for row in found.steps} == {"host"}
+    assert found.warnings == ("no steps from chief",)

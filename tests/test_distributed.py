@@ -131,6 +131,43 @@ def test_steps_of_one_number_are_told_apart_by_their_order():
     ]  # fmt: skip
 
 
+CALLS = SORTS | {"M": Sort(EventKind.STEP_MARK, "train")}  # steps that the program does not number
+
+
+def test_steps_without_numbers_are_told_apart_by_the_clock():
+    """The second rank's capture begins one step later; it needs 2 ms longer in each of its steps."""
+    report = compared(
+        draw("""
+            host main | M------ M------ M------
+            gpu0 s20  |   N-     N-----  N-----
+        """, CALLS, host="rank0", start_unix_ns=10**18),
+        draw("""
+            host main |         M------ M------
+            gpu0 s20  |            N---    N---
+        """, CALLS, host="rank1", start_unix_ns=10**18),
+    )  # fmt: skip
+    assert [(row["rank"], row["waiting_ms"], row["last_count"]) for row in report.rows] == [(0, 4, 0), (1, 0, 2)]
+    assert [(row["step"], row["rank"], row["waiting_ms"]) for row in report.steps] == [
+        (0, 0, 0), (1, 0, 2), (1, 1, 0), (2, 0, 2), (2, 1, 0),
+    ]  # fmt: skip
+
+
+def test_a_rank_that_began_its_capture_earlier_than_the_first_counts_no_step_below_zero():
+    report = compared(
+        draw("host main |         M------ M------", CALLS, host="rank0", start_unix_ns=10**18),
+        draw("host main | M------ M------ M------", CALLS, host="rank1", start_unix_ns=10**18),
+    )
+    assert [(row["step"], row["rank"]) for row in report.steps] == [(0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
+
+
+def test_a_rank_without_steps_stands_beside_no_step_of_the_others():
+    report = compared(rank(0, FAST), rank(1, SLOW), rank(2, "gpu0 s20  | N-      N--"))
+
+    assert [(row["step"], row["rank"]) for row in report.steps] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert [row["last_count"] for row in report.rows] == [0, 2, 0]
+    assert report.warnings == ("no steps from rank2",)
+
+
 def test_where_a_collective_takes_all_ranks_as_long_nobody_came_last():
     picture = "host main | M0--- M1---\ngpu0 s20  | N---  N---"
     report = compared(rank(0, picture), rank(1, picture))

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stepscope
-from stepscope.analysis import overview, steps
+from stepscope.analysis import input_pipeline, overview, pod_viewer, steps
 from stepscope.analysis.breakdown import CATEGORIES
-from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, steps_of_host
+from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, finding_of, steps_of_host
 from stepscope.analysis.overview import OverviewReport
 from stepscope.model import EventKind, HostTrace
 
@@ -194,6 +194,46 @@ def test_without_any_marked_host_each_counts_as_one_span() -> None:
     assert (report.steps_source, report.step_time_ms["count"], report.step_time_ms["mean"]) == ("none", 1, 11.0)
 
 
+MARKED = "host main | M1--- M2--- M3---"
+INFERRED = "host main | I a-- I a-- I a-- I a-- I a-- I a--"
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["marked-first", "inferred-first"])
+def test_steps_of_several_hosts_are_as_certain_as_those_of_the_least_certain(order: int) -> None:
+    traces = hosts(MARKED, INFERRED, late_ms=(0, 0))[::order]
+    report, inferred = overview_of(traces), steps_of_host(traces[::order][1])
+
+    assert (report.steps_source, report.confidence) == ("inferred", inferred.confidence)
+    assert report.steps_how == f"b: {inferred.how}; a: 3 step marks such as 'train 1' on thread 'main'"
+    assert report.warnings[0].startswith(f"b: {inferred.how} (confidence ")
+    for tool in (steps, pod_viewer, input_pipeline):
+        assert tool.merge([tool.partial(trace) for trace in traces]).to_dict()["steps_source"] == "inferred"
+
+
+def test_hosts_that_know_their_steps_alike_say_so_once() -> None:
+    report = overview_of(hosts(MARKED, MARKED))
+
+    assert (report.steps_source, report.confidence) == ("markers", None)
+    assert report.steps_how == "3 step marks such as 'train 1' on thread 'main'"
+
+
+def test_of_many_ways_to_know_steps_three_are_told() -> None:
+    found = finding_of([steps_of_host(trace) for trace in hosts(*(f"host t{at} | M1-- M2--" for at in range(5)))])
+
+    assert found.how.count("step marks such as") == 3
+    assert found.how.endswith("; and 2 more such")
+
+
+def test_warm_up_that_lies_before_the_steps_of_all_hosts_is_none_of_theirs() -> None:
+    early = "host main | M0-------- M1-- M2-- M3-- M4-- M5-- M6-- M7-- M8--\nhost main | X-------"
+    late = "host main |            M1-- M2-- M3-- M4-- M5-- M6-- M7-- M8--"
+
+    assert any("that is warm-up" in warning for warning in overview_of(hosts(early)).warnings)
+    report = overview_of(hosts(early, late))
+    assert report.warnings == ("1 step is not on every host and left out",)
+    assert report.step_time_ms["count"] == 8
+
+
 # -- what the report says ----------------------------------------------------------------------------------------
 
 
@@ -231,6 +271,18 @@ def test_a_step_that_one_host_cuts_counts_for_none() -> None:
     assert report.step_time_ms["count"] == 2
     assert [row["complete"] for row in report.step_rows] == [True, True, False]
     assert report.warnings == ("1 step is cut by the edge of the capture and left out of the statistics",)
+
+
+def test_a_step_that_every_host_cuts_is_one_step() -> None:
+    cut = """
+        host main | M0------ M1------ M2------
+        host main |  L1       L2       L3
+        gpu0 s    |   K1KKK    K2KKK    K3
+    """
+
+    assert overview_of(hosts(cut, cut)).warnings == (
+        "1 step is cut by the edge of the capture and left out of the statistics",
+    )
 
 
 def test_the_steps_tool_lists_every_host_of_every_step() -> None:

@@ -159,3 +159,11 @@ def test_a_kernel_that_seems_to_start_before_its_launch_waits_in_no_queue():
 def test_a_run_without_devices_has_no_idle_streams():
     found = report(draw("host main | a---"))
     assert (found.rows, found.devices, found.queues, found.findings) == ((), (), (), ())
+
+
+def test_streams_beyond_the_list_are_told(monkeypatch):
+    monkeypatch.setattr(idle, "MOST_STREAMS", 1)
+    found = report(draw("gpu0 s7   | a b\ngpu0 s20  | a    b"), draw("gpu0 s7   | a  b", host="other"))
+
+    assert [pick(row, "host", "stream", "idle_ms") for row in found.rows] == [("host", "s20", 4), ("other", "s7", 2)]
+    assert found.warnings == ("1 stream with little idle time is not listed: only the figures of devices hold it",)

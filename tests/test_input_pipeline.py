@@ -201,6 +201,17 @@ def test_calls_that_start_a_copy_to_a_device_are_enqueueing() -> None:
     ]  # fmt: skip
 
 
+def test_the_stage_with_most_of_the_work_is_named_with_what_to_change_about_it() -> None:
+    reading = report(draw("host main | M1----------\nhost main | I-----\nhost main |  R----\nhost main |  Q---\n"
+                          "host main |  E--", SORTS))  # fmt: skip
+    mapping = report(
+        draw("host main | M1----------\nhost main | I-----\nhost main |  R----\nhost main |  Q----", SORTS)
+    )
+
+    assert reading.summary[2].startswith("what to do: reading files is slow in TFRecord: ")
+    assert mapping.summary[2].startswith("what to do: the function of .map() in Map runs on one element at a time: ")
+
+
 def test_a_loader_in_the_main_process_shows_what_runs_inside_it() -> None:
     found = report(
         draw(
@@ -216,6 +227,15 @@ def test_a_loader_in_the_main_process_shows_what_runs_inside_it() -> None:
         ("b", 2, 7, 7, "preprocessing"), (SORTS["Z"].name, 1, 12, 5, "preprocessing"),
     ]  # fmt: skip
     assert (found.figures["largest"], found.figures["input_time_ms"]) == ("preprocessing", 12)
+
+
+def test_the_capture_of_a_host_without_steps_is_no_step_time_of_a_loader() -> None:
+    worker = draw("host main | M1-------- M2--------\nhost main | Z-         Z-", SORTS)
+    beside = draw("host main | Z-   a--------------------------------------------------------", SORTS, host="beside")
+
+    [alone], [both] = report(worker).loaders, report(worker, beside).loaders
+    assert (alone["calls"], alone["step_percent"]) == (2, 20.0)
+    assert (both["calls"], both["step_percent"]) == (3, 20.0)
 
 
 def test_a_wait_for_worker_processes_is_work_of_unknown_kind() -> None:

@@ -20,7 +20,7 @@ from framework_captures import (  # noqa: F401
 )
 
 import stepscope
-from stepscope.analysis import op_stats, op_work
+from stepscope.analysis import op_sides, op_stats, op_work
 from stepscope.analysis.op_stats import OpStatsReport, Partial
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder, Trait
 
@@ -382,7 +382,7 @@ def test_hosts_add_up() -> None:
 
 
 def test_ops_beyond_the_limit_are_counted_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(op_stats, "MOST_OPS", 1)
+    monkeypatch.setattr(op_sides, "MOST_OPS", 1)
     found = report(draw("host main | a--------b"))
 
     assert table(found, "name", "self_percent") == [("a", 90.0)]
@@ -393,11 +393,11 @@ def test_ops_beyond_the_limit_are_counted_and_said(monkeypatch: pytest.MonkeyPat
 def test_how_many_ops_there_are_is_unknown_where_hosts_may_have_left_out_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(op_stats, "MOST_OPS", 1)
+    monkeypatch.setattr(op_sides, "MOST_OPS", 1)
     one, two = draw("host main | a--------b"), draw("host main | a--------b", host="two")
 
     assert report(one, two).totals["host_ops"] is None
-    monkeypatch.setattr(op_stats, "MOST_OPS", 2)
+    monkeypatch.setattr(op_sides, "MOST_OPS", 2)
     assert report(one, two).totals["host_ops"] == 2
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from draw import draw, traces
+from draw import Sort, draw, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stepscope
-from stepscope.analysis import overview
+from stepscope.analysis import overview, tf_data
 from stepscope.analysis.breakdown import CATEGORIES
 from stepscope.analysis.overview import OverviewReport
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
@@ -288,6 +289,32 @@ def test_the_summary_tells_it_in_ten_lines() -> None:
     ]
     assert lines[6].startswith("do first   ")
     assert len(lines) <= 10
+
+
+def test_the_summary_names_the_slow_stage_of_the_input() -> None:
+    trace = draw(
+        "host main | M0------- M1------- M2-------\nhost main | I-------  I-------  I-------\n"
+        "host main |  R------   R------   R------\nhost main |  Q-----    Q-----    Q-----\n"
+        "host main |         a         a         a",
+        {
+            "R": Sort(K.ITERATOR, "Iterator::Root", stats={"id": 1}),
+            "Q": Sort(K.ITERATOR, "Iterator::Root::Map", stats={"id": 2, "parent_id": 1, "name": "MapDataset:3"}),
+        },
+    )
+    asked = []
+
+    def read(tool: str) -> Mapping[str, Any]:
+        asked.append(tool)
+        return tf_data.merge([tf_data.partial(trace)]).to_dict()
+
+    plain = report_of(trace)
+    named = overview.finish(plain, read)
+
+    assert (plain.advice[0].tool, set(asked)) == ("tf-data", {"tf-data"})
+    assert not any("MapDataset:3" in line for line in plain.summary_lines())
+    assert named.summary_lines()[-2].startswith("           - the function of .map() in Map (MapDataset:3) runs on one")
+    healthy = report_of(draw("host main | M0-- M1--\nhost main | a--  a--"))
+    assert overview.finish(healthy, read) is healthy
 
 
 def test_where_no_op_stands_out_the_summary_adds_them_up_by_type() -> None:

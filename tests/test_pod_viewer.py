@@ -354,3 +354,9 @@ def test_the_parts_of_every_row_add_up_to_it(session: str, corpus: Path) -> None
     for row in dicts(report.rows):
         assert sum(row[category] for category in CATEGORIES) == pytest.approx(row["duration_ms"], abs=1e-5)
         assert all(row[category] >= 0 for category in CATEGORIES)
+
+
+def test_devices_whose_work_nothing_ties_to_a_step_make_no_cpu_of_their_host() -> None:
+    found = viewed(draw("host main | M1---- M2----\ngpu0 s    | k---   k---\ngpu1 s    |  k---   k---"))
+
+    assert [row["device"] for row in found.rows] == ["all", "all"]

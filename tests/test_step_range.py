@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from draw import draw, traces
+from draw import MS, draw, traces
 from hypothesis import given, settings
 
 from stepscope.analysis import op_stats, overview
@@ -107,6 +107,35 @@ def test_hosts_that_count_differently_are_brought_together_before_steps_are_chos
 
     same = [steps_of_host(one), steps_of_host(draw("host main | M2--M3--M4--", host="b"))]
     assert choose(same, StepRange(3, 9)) == {"a": (3,), "b": (1,)}
+
+
+def test_steps_of_one_number_that_lie_apart_have_no_gap_between_them() -> None:
+    whole = draw("host main | M0--- M1--- M2---   M0--- M1--- M2---")
+    rows = choose([steps_of_host(whole)], StepRange(1, 1))["host"]
+    assert rows == (1, 4)
+
+    report = overview.merge([overview.partial(only_steps(whole, rows))])
+    assert report.step_time_ms["count"] == 2
+    assert report.step_time_ms["between_steps_percent"] == 0.0
+
+
+def test_the_gap_between_neighbours_is_that_of_the_whole() -> None:
+    part = only_steps(draw("host main | M0-- M1-- I- M2-- M3--"), [1, 2])
+
+    assert {key: time // MS for key, time in steps_of_host(part).between_ps.items() if time} == {"input": 2, "other": 2}
+
+
+def test_a_step_that_the_edge_cuts_is_told_where_it_is_all_there_is() -> None:
+    cut = draw("""
+        host main | M0------ M1------ M2------
+        host main |  L1       L2       L3
+        gpu0 s    |   K1KKK    K2KKK    K3
+    """)
+    report = overview.merge([overview.partial(only_steps(cut, [2]))])
+
+    assert (report.step_time_ms["count"], report.warnings) == (
+        1, ("1 step is cut by the edge of the capture and in the statistics, since no other is",)
+    )  # fmt: skip
 
 
 def test_unknown_steps_are_told_with_those_there_are() -> None:

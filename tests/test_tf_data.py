@@ -339,6 +339,8 @@ def test_a_pytorch_profile_is_sent_to_the_input_pipeline() -> None:
         ("TextLine", ".interleave(open_file"),
         ("FixedLengthRecordV2", ".interleave(open_file"),
         ("Generator", "from_generator"),
+        ("Generator", "keras.utils.PyDataset (Sequence)"),
+        ("Generator", "workers=4, use_multiprocessing=True, max_queue_size=10"),
         ("Interleave", ".interleave(open_input"),
         ("FlatMap", ".interleave(open_input"),
         ("ParallelInterleaveV4", "cycle_length"),

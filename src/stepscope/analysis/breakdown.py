@@ -123,8 +123,8 @@ class Breakdown:
 
     Attributes:
         per_step_ps: int64 of shape (steps, ranks); column NONE is what no event explains, so rows add up to the step.
-        between_ps: int64 of shape (ranks,), the same for the time between the steps, all gaps together; zeros
-            where the steps are not those of one thread.
+        between_ps: int64 of shape (gaps, ranks), the same for the time from the end of a step to the begin of the next;
+            zeros where the steps are not those of one thread.
         compute_16bit_ps, compute_32bit_ps: device compute over all steps, whole events, at 16 bits or fewer and at 32.
     """
 
@@ -138,8 +138,8 @@ class Breakdown:
         return by_category(self.per_step_ps)
 
     def between_categories_ps(self) -> dict[str, int]:
-        """Time of each category between the steps."""
-        return {category: int(time) for category, time in by_category(self.between_ps).items()}
+        """Time of each category between the steps, all gaps together."""
+        return {category: int(time.sum()) for category, time in by_category(self.between_ps).items()}
 
 
 def by_category(by_rank: I64) -> dict[str, I64]:
@@ -182,12 +182,11 @@ def breakdown(trace: HostTrace, steps: HostSteps) -> Breakdown:
     row, start, end = active_parts(trace, own)
     label = None if abut else steps.label[row]
     totals = time_by_rank(rank[row], start, end, steps.start_ps, steps.end_ps, label)
-    between = np.zeros(len(Rank), np.int64)
+    between = np.zeros((max(len(steps.start_ps) - 1, 0), len(Rank)), np.int64)
     if abut and steps.line >= 0:  # steps that are not a thread's own leave no gaps to speak of
         near = ours | (trace.events.line == steps.line) | is_device_work(trace)
         row, start, end = active_parts(trace, outer_rows(known & near, rank, links.parent))
-        gaps = time_by_rank(rank[row], start, end, steps.end_ps[:-1], steps.start_ps[1:])
-        between = gaps.sum(axis=0)
+        between = time_by_rank(rank[row], start, end, steps.end_ps[:-1], steps.start_ps[1:])
     compute = own[(rank[own] >= Rank.COMPUTE) & ours[own]]
     one = np.zeros(len(compute), np.int32)
     begin = trace.events.start_ps[compute]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from stepscope.analysis.kernel_stats import KernelStatsReport
@@ -73,14 +73,14 @@ class Side:
         return () if self.overview.steps_source == "none" else self.overview.step_rows
 
     @property
-    def step_count(self) -> int:
-        """Steps to which the totals of a capture belong, those at its edges included."""
-        return len(self._all_steps)
+    def steps_of_totals(self) -> float:
+        """Steps to which the totals of a capture belong: all that a host recorded."""
+        return self.overview.steps_a_host
 
     @cached_property
     def _counted_at(self) -> tuple[int, ...]:
         complete = tuple(at for at, row in enumerate(self._all_steps) if row["complete"])
-        return complete or tuple(range(self.step_count))
+        return complete or tuple(range(len(self._all_steps)))
 
     @property
     def counted(self) -> tuple[dict[str, Cell], ...]:
@@ -90,13 +90,13 @@ class Side:
     @cached_property
     def gaps_ms(self) -> tuple[float | None, ...]:
         """Time from the end of each counted step to the begin of the next, on the host on which it lasted longest; None
-        after the last one, and 0 where steps are not those of one thread, and so leave no gaps to speak of."""
+        after the last one and where steps were left out in between, and 0 where steps are not those of one thread, and
+        so leave no gaps to speak of."""
         if self.overview.step_time_ms["between_steps_percent"] is None:
             return (0.0,) * len(self._counted_at)
         by_host = _rows_by_host(self.steps.rows)
-        rows = [by_host[str(row["slowest_host"])] for row in self._all_steps]
-        last = self.step_count - 1
-        return tuple(_gap(rows[at][at], rows[at][at + 1]) if at < last else None for at in self._counted_at)
+        gaps = {host: _gaps(rows) for host, rows in by_host.items()}
+        return tuple(gaps[str(self._all_steps[at]["slowest_host"])][at] for at in self._counted_at)
 
 
 def side_of(run: str, path: str, ask: Callable[[str], Report]) -> Side:
@@ -115,8 +115,19 @@ def _rows_by_host(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[s
     return {host: list(own) for host, own in groupby(ordered, key=lambda row: str(row["host"]))}
 
 
-def _gap(step: Mapping[str, Any], following: Mapping[str, Any]) -> float:
-    return max(round_6(following["start_ms"] - step["start_ms"] - step["duration_ms"]), 0.0)
+def _gaps(rows: Sequence[Mapping[str, Any]]) -> list[float | None]:
+    """The time from the end of each step of a host to the begin of the next.
+
+    None after the last one, and where the numbers say that others lie between the two: they are equal, or differ by
+    more than those of neighbours.
+    """
+    differences = [following["step"] - step["step"] for step, following in pairwise(rows)]
+    stride = min((difference for difference in differences if difference > 0), default=0)
+    gaps = [
+        max(round_6(after["start_ms"] - row["start_ms"] - row["duration_ms"]), 0.0) for row, after in pairwise(rows)
+    ]
+    known = [difference < 0 or 0 < difference <= stride for difference in differences]
+    return [*(gap if here else None for gap, here in zip(gaps, known, strict=True)), None]
 
 
 def notes_of(before: Side, after: Side) -> tuple[str, ...]:

@@ -200,7 +200,7 @@ def compare(before: Side, after: Side) -> CompareReport:
     samples = [sample_of(each) for each in times]
     found = difference_of(*samples)
     breakdown = _breakdown(sides) if all(times) else ()
-    per_step = [side.step_count for side in sides] if all(times) else [1, 1]
+    per_step = [side.steps_of_totals for side in sides] if all(times) else [1.0, 1.0]
     return CompareReport(
         hosts=tuple(dict.fromkeys(host for side in sides for host in side.hosts)),
         warnings=_warnings(before.warnings, after.warnings),
@@ -352,7 +352,7 @@ def _parts(side: Side) -> dict[str, float]:
 
 
 def _matched(
-    both: Sequence[Iterable[Mapping[str, Cell]]], per_step: Sequence[int], keys: tuple[str, ...], measure: str
+    both: Sequence[Iterable[Mapping[str, Cell]]], per_step: Sequence[float], keys: tuple[str, ...], measure: str
 ) -> tuple[dict[str, Cell], ...]:
     """Rows with equal keys of both sides, in ms and calls per step, largest difference first."""
     before, after = (_sums(rows, keys, measure, count) for rows, count in zip(both, per_step, strict=True))
@@ -370,7 +370,7 @@ def _matched(
 
 
 def _sums(
-    rows: Iterable[Mapping[str, Cell]], keys: tuple[str, ...], measure: str, steps: int
+    rows: Iterable[Mapping[str, Cell]], keys: tuple[str, ...], measure: str, steps: float
 ) -> dict[tuple[Cell, ...], tuple[float, float]]:
     """Time in ms and calls per step by key."""
     sums: dict[tuple[Cell, ...], tuple[float, float]] = {}

@@ -24,6 +24,7 @@ from stepscope.analysis.attribution import names_of
 from stepscope.analysis.blocking import blocking_calls
 from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import enclosing, forest, is_device_work
+from stepscope.analysis.hosts import StepsOfHost, no_steps_from, stepping, steps_of_host
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.stepping import HostSteps, steps_of
@@ -135,6 +136,7 @@ class Partial:
     """What one host contributes: all steps, and what is on the paths of the complete ones, of all if none is."""
 
     origin: Origin
+    stepping: StepsOfHost
     steps: list[PathStep]
     rows: list[PathRow]
     left_out: int
@@ -224,7 +226,8 @@ def partial(trace: HostTrace) -> Partial:
         )  # fmt: skip
         found.append(PathStep(int(steps.number[at]), bool(steps.complete[at]), out.tolist()))
     rows = _on_path(trace, graph, time, delay)
-    return Partial(origin_of(trace), found, rows[:MOST_ROWS], max(len(rows) - MOST_ROWS, 0))
+    left_out = max(len(rows) - MOST_ROWS, 0)
+    return Partial(origin_of(trace), steps_of_host(trace), found, rows[:MOST_ROWS], left_out)
 
 
 def _parts(trace: HostTrace) -> U8:
@@ -293,20 +296,27 @@ def _on_path(trace: HostTrace, graph: _Graph, time: I64, delay: I64) -> list[Pat
 
 
 def merge(partials: Sequence[Partial]) -> CriticalPathReport:
-    """The paths of all hosts; figures are means over their complete steps."""
-    telling = [part for part in partials if part.has_complete] or partials
-    steps = [(part.origin.host, step) for part in partials for step in part.steps]
+    """The paths of all hosts that step; figures are means over their complete steps."""
+    hosts = [part.stepping for part in partials]
+    taking = stepping(hosts)
+    own = [part for part in partials if any(part.stepping is host for host in taking)]
+    telling = [part for part in own if part.has_complete] or own
+    steps = [(part.origin.host, step) for part in own for step in part.steps]
     whole = [step for _, step in steps if step.complete] or [step for _, step in steps]
     sums = [sum(column) for column in zip(*(step.parts_ps for step in whole), strict=True)] or [0] * len(Part)
     parts = tuple(_part_row(part, sums, len(whole)) for part in sorted(_PARTS, key=lambda part: -sums[part]))
-    left_out = sum(part.left_out for part in telling)
     return CriticalPathReport(
-        **header([part.origin for part in partials], [f"{left_out:,} names are not listed"] if left_out else []),
+        **header([part.origin for part in partials], [*no_steps_from(hosts, taking), *_not_listed(telling)]),
         findings=tuple(_findings(parts)),
         parts=parts if whole else (),
         rows=tuple(_path_row(row, len(whole), sum(sums)) for row in _added_up(telling)),
         steps=tuple(_step_row(host, step) for host, step in sorted(steps, key=lambda item: item[1].number)),
     )
+
+
+def _not_listed(partials: Sequence[Partial]) -> list[str]:
+    left_out = sum(part.left_out for part in partials)
+    return [f"{left_out:,} names are not listed"] if left_out else []
 
 
 def _added_up(partials: Sequence[Partial]) -> list[PathRow]:

@@ -15,7 +15,8 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.breakdown import Rank, active_parts, by_category, outer_rows, rank_events, time_by_rank
 from stepscope.analysis.grouping import forest, is_device_work
-from stepscope.analysis.stepping import HostSteps, backlog_end, steps_of
+from stepscope.analysis.host_steps import backlog_end
+from stepscope.analysis.stepping import HostSteps, steps_of
 from stepscope.model import HostTrace, PlaneKind
 from stepscope.model.arrays import I64, U8
 

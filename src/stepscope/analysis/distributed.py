@@ -8,7 +8,8 @@ holds the others up. This needs no common clock.
 
 The same collective on different ranks is told by its step, its process group, its operation, and its place among those;
 the same step by its number, and by its place among the steps of that number where a program counts from 0 again.
-Where ranks recorded different numbers of them, none of these are compared, and that is said.
+Steps that the program did not number are laid side by side by the ranks' clocks, as in the overview. Where ranks
+recorded different numbers of collectives, none of these are compared, and that is said.
 
 Bandwidth is that of the bus as NCCL's tests define it: data by transfer time, times 2 (n - 1) / n for an all-reduce
 among n ranks, (n - 1) / n for all-gather, reduce-scatter and all-to-all, 1 for the rest. On a single rank the time
@@ -28,6 +29,7 @@ import numpy as np
 from stepscope.analysis.collectives import Collectives, collective_rows, collectives_of
 from stepscope.analysis.columns import on_threads
 from stepscope.analysis.grouping import is_device_work
+from stepscope.analysis.hosts import StepsOfHost, align, no_steps_from, stepping, steps_of_host
 from stepscope.analysis.origin import Origin, header, origin_of
 from stepscope.analysis.spans import Spans, spans_of
 from stepscope.analysis.stepping import steps_of
@@ -92,7 +94,6 @@ class Window:
     """Where the time between two moments goes; `parts_ps` in the order compute, communication, overlap, exposed,
     other_work, idle."""
 
-    number: int
     duration_ps: int
     parts_ps: list[int]
 
@@ -102,6 +103,7 @@ class Partial:
     """What one rank contributes; `rank` is -1 if unknown, `whole` the time from first to last work."""
 
     origin: Origin
+    stepping: StepsOfHost
     rank: int
     whole: Window
     steps: list[Window]
@@ -155,9 +157,10 @@ def partial(trace: HostTrace) -> Partial:
     both = compute | communication
     c, m, cm, w = (part.covered(begin, end) for part in (compute, communication, both, anything))
     parts = np.stack([c, m, c + m - cm, cm - c, w - cm, end - begin - w], axis=1).tolist()
-    numbers = [*steps.number.tolist(), -1]
-    windows = [Window(*row) for row in zip(numbers, (end - begin).tolist(), parts, strict=True)]
-    return Partial(origin_of(trace), rank_of(trace), windows[-1], windows[:-1], collectives_of(trace))
+    windows = [Window(*row) for row in zip((end - begin).tolist(), parts, strict=True)]
+    return Partial(
+        origin_of(trace), steps_of_host(trace), rank_of(trace), windows[-1], windows[:-1], collectives_of(trace)
+    )
 
 
 def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans]:
@@ -185,7 +188,8 @@ def rank_of(trace: HostTrace) -> int:
 
 # -- all ranks -----------------------------------------------------------------------------------------------------
 
-_Step = tuple[int, int]  # how many steps of its number there are before it, and its number
+_Step = tuple[int, int]  # equal for the same step of different ranks; ascending in the order of the steps
+_NO_STEP: _Step = (-1, -1)
 
 
 @dataclass
@@ -220,7 +224,8 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
     groups: dict[_Key, _Group] = {}
     for part in ordered:
         _count(part, groups)
-    uneven = _compare(ordered, accounts, groups)
+    steps = _same_steps(ordered)
+    uneven = _compare(ordered, steps, accounts, groups)
     compared = any(group.compared for group in groups.values())
     slowest, findings = _findings(ordered, accounts, compared)
     return DistributedReport(
@@ -229,7 +234,7 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
         slowest_rank=slowest,
         rows=tuple(_rank_row(part, account, compared) for part, account in zip(ordered, accounts, strict=True)),
         collectives=tuple(_collective_rows(groups)),
-        steps=tuple(_step_rows(ordered, accounts, compared)),
+        steps=tuple(_step_rows(ordered, steps, accounts, compared)),
     )
 
 
@@ -237,14 +242,39 @@ def _name(part: Partial) -> str:
     return f"rank {part.rank}" if part.rank >= 0 else part.origin.host
 
 
-def _steps(part: Partial) -> list[_Step]:
-    """What tells each step of a rank from its others, and after them what stands for none."""
+def _same_steps(parts: Sequence[Partial]) -> list[list[_Step]]:
+    """For each rank what its steps are known by; nothing for a rank that has none where others have some."""
+    hosts = [part.stepping for part in parts]
+    taking = stepping(hosts)
+    if not all(host.numbered for host in taking):
+        return _by_clock(hosts)
+    return [_by_number(host) if any(host is each for each in taking) else [] for host in hosts]
+
+
+def _by_number(host: StepsOfHost) -> list[_Step]:
+    """How many steps of its number there are before each step, and its number."""
     seen: Counter[int] = Counter()
     steps = []
-    for number in (*(step.number for step in part.steps), -1):
-        steps.append((seen[number], number))
-        seen[number] += 1
+    for row in host.rows:
+        steps.append((seen[row.number], row.number))
+        seen[row.number] += 1
     return steps
+
+
+def _by_clock(hosts: Sequence[StepsOfHost]) -> list[list[_Step]]:
+    """The place of each step among those of all hosts, counted from the first that any has."""
+    aligned = align(hosts)
+    together = dict(zip(aligned.hosts, zip(*aligned.steps, strict=True), strict=False))
+    first = {
+        host.host: next((at for at, row in enumerate(host.rows) if row is together[host.host][0]), 0)
+        for host in hosts
+        if host.host in together
+    }
+    before = max(first.values(), default=0)
+    return [
+        [(0, at - first.get(host.host, 0) + before) for at in range(len(host.rows) * (host.host in aligned.hosts))]
+        for host in hosts
+    ]
 
 
 def _keys(part: Partial) -> list[_Key]:
@@ -262,13 +292,21 @@ def _count(part: Partial, groups: dict[_Key, _Group]) -> None:
         group.total_ps += duration
 
 
-def _compare(parts: Sequence[Partial], accounts: Sequence[_Account], groups: dict[_Key, _Group]) -> int:
+def _compare(
+    parts: Sequence[Partial],
+    steps: Sequence[Sequence[_Step]],
+    accounts: Sequence[_Account],
+    groups: dict[_Key, _Group],
+) -> int:
     """Lays the same collectives of different ranks side by side; returns how many could not be."""
     places: dict[tuple[_Step, str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for rank, part in enumerate(parts):
-        of, steps = part.collectives, _steps(part)
+        of, own = part.collectives, steps[rank]
+        if part.steps and not own:
+            continue
         for at, (row, name, group) in enumerate(zip(of.step, of.name, of.group, strict=True)):
-            places[steps[row], of.names[name], of.groups[group]][rank].append(at)
+            step = own[row] if row >= 0 else _NO_STEP
+            places[step, of.names[name], of.groups[group]][rank].append(at)
     uneven = 0
     for (step, _, _), found in places.items():
         if len(found) < 2:
@@ -329,15 +367,17 @@ def _rank_row(part: Partial, account: _Account, compared: bool) -> dict[str, Cel
     }
 
 
-def _step_rows(parts: Sequence[Partial], accounts: Sequence[_Account], compared: bool) -> list[dict[str, Cell]]:
+def _step_rows(
+    parts: Sequence[Partial], steps: Sequence[Sequence[_Step]], accounts: Sequence[_Account], compared: bool
+) -> list[dict[str, Cell]]:
     rows = [
         (key, part, account, step)
-        for part, account in zip(parts, accounts, strict=True)
-        for key, step in zip(_steps(part), part.steps, strict=False)
+        for part, own, account in zip(parts, steps, accounts, strict=True)
+        for key, step in zip(own, part.steps, strict=False)
     ]
     return [
         {
-            "step": step.number,
+            "step": key[1],
             "rank": part.rank if part.rank >= 0 else None,
             "host": part.origin.host,
             "duration_ms": round_ms(step.duration_ps),
@@ -406,6 +446,8 @@ def _cost(part: Partial) -> str:
 
 
 def _warnings(parts: Sequence[Partial], uneven: int) -> Iterable[str]:
+    hosts = [part.stepping for part in parts]
+    yield from no_steps_from(hosts, stepping(hosts))
     if uneven:
         yield f"{uneven} collectives are not on all ranks alike, as if some were not recorded; they are not compared"
     world = max((size for part in parts for size in part.collectives.size), default=0)

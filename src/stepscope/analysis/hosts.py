@@ -6,7 +6,7 @@ laid side by side with the shift that makes them overlap most on the wall clock;
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stepscope.analysis.breakdown import CATEGORIES, Breakdown, breakdown
@@ -14,6 +14,9 @@ from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.origin import origin_of
 from stepscope.analysis.stepping import HostSteps, steps_of
 from stepscope.model import HostTrace
+
+_LEAST_CERTAIN_FIRST = ("none", "inferred", "markers")
+_MOST_TOLD = 3  # ways in which hosts know their steps, in a sentence
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,10 @@ class StepsOfHost:
     between_ps: dict[str, int]
     problems: list[str]
     partial: bool
+
+    def rows_from_first_whole(self) -> list[StepRow]:
+        """The steps from the first that the capture's edge does not cut; all if it cuts each of them."""
+        return self.rows[next((at for at, row in enumerate(self.rows) if row.complete), 0) :]
 
 
 def breakdown_of(trace: HostTrace) -> Breakdown:
@@ -113,15 +120,29 @@ class Aligned:
     steps: tuple[tuple[StepRow, ...], ...]
     warnings: tuple[str, ...]
 
+    def taking(self, parts: Sequence[StepsOfHost]) -> list[StepsOfHost]:
+        """Those of the hosts that take part."""
+        return [part for part in parts if part.host in self.hosts]
 
-def align(parts: Sequence[StepsOfHost]) -> Aligned:
-    """Brings the steps of hosts together.  Hosts without device work are left out where others have some: they
-    coordinate, they do not step.  So are hosts on which no steps were found where others have steps."""
+
+def stepping(parts: Sequence[StepsOfHost]) -> list[StepsOfHost]:
+    """The hosts that step.  Hosts without device work are left out where others have some: they coordinate, they do
+    not step.  So are hosts on which no steps were found where others have steps."""
     taking = [part for part in parts if part.rows]
     taking = [part for part in taking if part.has_device] or taking
-    taking = [part for part in taking if part.source != "none"] or taking
+    return [part for part in taking if part.source != "none"] or taking
+
+
+def no_steps_from(parts: Sequence[StepsOfHost], taking: Sequence[StepsOfHost]) -> list[str]:
+    """A sentence that names the hosts that do not step, where there are any besides those that do."""
     left_out = [part.host for part in parts if all(part is not other for other in taking)]
-    warnings = [f"no steps from {', '.join(left_out)}"] if left_out and taking else []
+    return [f"no steps from {', '.join(left_out)}"] if left_out and taking else []
+
+
+def align(parts: Sequence[StepsOfHost]) -> Aligned:
+    """Brings the steps of those hosts together that step."""
+    taking = stepping(parts)
+    warnings = no_steps_from(parts, taking)
     if not taking:
         return Aligned((), (), ())
     by_number = len(taking) > 1 and all(has_own_numbers(part) for part in taking)
@@ -130,6 +151,40 @@ def align(parts: Sequence[StepsOfHost]) -> Aligned:
         steps_are = "1 step is" if lost == 1 else f"{lost} steps are"
         warnings.append(f"{steps_are} not on every host and left out")
     return Aligned(tuple(part.host for part in taking), steps, tuple(warnings))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How the steps of a session were found.
+
+    Attributes:
+        source: the least certain of the hosts' sources, since a step is one of every host.
+        how: the hosts' sentences, the least certain first; with their names where the hosts differ.
+        confidence: the lowest of the hosts whose steps are inferred, None if none are.
+    """
+
+    source: str
+    how: str
+    confidence: float | None
+
+
+def finding_of(parts: Sequence[StepsOfHost]) -> Finding:
+    """How the steps of some hosts were found; at least one host."""
+    by_trust = sorted(parts, key=lambda part: _LEAST_CERTAIN_FIRST.index(part.source))
+    told = told_by_host({part.host: part.how for part in by_trust}, len(parts))
+    more = [f"and {len(told) - _MOST_TOLD} more such"] if len(told) > _MOST_TOLD else []
+    confidences = [part.confidence for part in parts if part.confidence is not None]
+    return Finding(by_trust[0].source, "; ".join([*told[:_MOST_TOLD], *more]), min(confidences, default=None))
+
+
+def told_by_host(sentences: Mapping[str, str], of_hosts: int) -> list[str]:
+    """What some of so many hosts say, each sentence once: with the names of those who say it, unless all say it."""
+    hosts: dict[str, list[str]] = {}
+    for host, sentence in sentences.items():
+        hosts.setdefault(sentence, []).append(host)
+    return [
+        sentence if len(names) == of_hosts else f"{', '.join(names)}: {sentence}" for sentence, names in hosts.items()
+    ]
 
 
 def has_own_numbers(part: StepsOfHost) -> bool:
@@ -180,11 +235,12 @@ def _best_shift(chief: StepsOfHost, part: StepsOfHost) -> int:
 
 def between_shares(hosts: Sequence[StepsOfHost]) -> dict[str, float]:
     """Percent of the time from the first step to the last that lies between steps, by category, mean over the hosts
-    whose steps leave gaps to speak of; empty without such hosts."""
+    whose steps leave gaps to speak of; empty without such hosts.  Of single steps it is their time and that of the gaps
+    between neighbours."""
     several = [host for host in hosts if len(host.rows) >= 2 and host.between_ps]
     shares = dict.fromkeys(CATEGORIES, 0.0) if several else {}
     for host in several:
-        whole = max(row.start_ps + row.duration_ps for row in host.rows) - host.rows[0].start_ps
+        whole = sum(row.duration_ps for row in host.rows) + sum(host.between_ps.values())
         for key, time in host.between_ps.items():
             shares[key] += 100.0 * time / whole / len(several) if whole > 0 else 0.0
     return shares

@@ -140,10 +140,11 @@ class DeviceIdle:
 
 @dataclass(frozen=True)
 class Partial:
-    """What one host contributes."""
+    """What one host contributes; of its streams at most `MOST_STREAMS`, `left_out` is how many more it has."""
 
     origin: Origin
     streams: list[StreamIdle]
+    left_out: int
     gaps: list[Gap]
     devices: list[DeviceIdle]
     launches: list[StreamLaunches]
@@ -214,7 +215,8 @@ def partial(trace: HostTrace) -> Partial:
                 gaps += longest
     streams.sort(key=lambda stream: (-stream.idle_ps, stream.device, stream.stream))
     gaps.sort(key=lambda gap: (-gap.duration_ps, gap.start_ps))
-    return Partial(origin_of(trace), streams[:MOST_STREAMS], gaps[:MOST_GAPS], devices, launches_of_streams(trace))
+    kept, left_out = streams[:MOST_STREAMS], max(len(streams) - MOST_STREAMS, 0)
+    return Partial(origin_of(trace), kept, left_out, gaps[:MOST_GAPS], devices, launches_of_streams(trace))
 
 
 def _device(trace: HostTrace, name: str, rows: I64) -> DeviceIdle:
@@ -290,7 +292,7 @@ def merge(partials: Sequence[Partial]) -> IdleReport:
     devices = [(part.origin.host, device) for part in partials for device in part.devices]
     launched = [stream for part in partials for stream in part.launches]
     return IdleReport(
-        **header([part.origin for part in partials], launches.warning(launched)),
+        **header([part.origin for part in partials], [*launches.warning(launched), *_not_listed(partials)]),
         findings=tuple(_findings([device for _, device in devices], [stream for _, stream in streams])),
         rows=tuple(_stream_row(host, stream) for host, stream in streams),
         gaps=tuple(_gap_row(host, gap) for host, gap in gaps[:MOST_GAPS]),
@@ -298,6 +300,12 @@ def merge(partials: Sequence[Partial]) -> IdleReport:
         queues=tuple(_queue_row(host, stream) for host, stream in streams if stream.launched),
         launches=launches.figures(launched),
     )
+
+
+def _not_listed(partials: Sequence[Partial]) -> list[str]:
+    left_out = sum(part.left_out for part in partials)
+    few = "1 stream with little idle time is" if left_out == 1 else f"{left_out:,} streams with little idle time are"
+    return [f"{few} not listed: only the figures of devices hold it"] if left_out else []
 
 
 def _stream_row(host: str, stream: StreamIdle) -> dict[str, Cell]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,10 +22,12 @@ import numpy as np
 from stepscope.analysis.breakdown import CATEGORIES as STEP_CATEGORIES
 from stepscope.analysis.breakdown import MEANING as STEP_MEANING
 from stepscope.analysis.host_copies import HostCopy, add_copies, host_copies
-from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, between_shares, steps_of_host
+from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, between_shares, finding_of, steps_of_host
 from stepscope.analysis.input_ops import MEANING, InputOp, add_ops, by_category, input_ops
 from stepscope.analysis.input_waits import CoreWait, core_waits
+from stepscope.analysis.iterators import TF_DATA, fetches_for_device, last_part
 from stepscope.analysis.loaders import Loader, add_loaders, loaders_of, wait_per_step
+from stepscope.analysis.pipeline_advice import suggestion
 from stepscope.analysis.steps import step_warnings
 from stepscope.analysis.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, judge
 from stepscope.model import EventKind, HostTrace
@@ -91,7 +93,10 @@ LOADER_FIELDS: tuple[Field, ...] = (
     Field("total_ms", "ms", "time in these calls"),
     Field("avg_ms", "ms", "the same per call"),
     Field("max_ms", "ms", "the longest"),
-    Field("step_percent", "percent", "the part that lies in steps, as a share of the time of all steps of all hosts"),
+    Field(
+        "step_percent", "percent",
+        "the part that lies in steps, as a share of the time of all steps; hosts without steps do not count",
+    ),
     Field(
         "workers", "count",
         "processes that make the items; 0 if the calls themselves do; otherwise known only where Python calls were "
@@ -255,20 +260,21 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     whole = [step for step in steps if step["complete"]] or list(steps)
     ops = add_ops(op for part in partials for op in part.ops)
     breakdown = {key: round_ms(time) for key, time in by_category(ops).items()}
-    figures = _figures(whole, [part for part in hosts if part.host in aligned.hosts], breakdown)
+    taking = aligned.taking(hosts)
+    figures = _figures(whole, taking, breakdown)
     framework = next((part.framework for part in partials if part.framework), "")
     return InputPipelineReport(
         hosts=tuple(part.host for part in hosts),
         warnings=(*step_warnings(hosts, aligned), *_missing(partials, ops)),
         partial=any(part.partial for part in hosts),
         figures=figures,
-        summary=tuple(_summary(figures, breakdown, framework, any(part.has_iterators for part in partials))),
-        steps_source=next((part.source for part in hosts if part.host in aligned.hosts), hosts[0].source),
+        summary=tuple(_summary(figures, breakdown, framework, ops, any(part.has_iterators for part in partials))),
+        steps_source=finding_of(taking or hosts).source,
         step_time_ms=_spread([_number(step["duration_ms"]) for step in whole]) | {"count": len(whole)},
         waiting_ms=_waiting(whole, partials, aligned),
         steps=steps,
         host_breakdown_ms=breakdown,
-        loaders=_loader_rows(partials),
+        loaders=_loader_rows(partials, taking),
         copies=_copy_rows(partials),
         rows=_op_rows(ops),
     )
@@ -374,8 +380,14 @@ def _op_rows(ops: Sequence[InputOp]) -> tuple[dict[str, Cell], ...]:
     )
 
 
-def _loader_rows(partials: Sequence[Partial]) -> tuple[dict[str, Cell], ...]:
-    whole = sum(row.duration_ps for part in partials for row in part.steps.rows)
+def _loader_rows(partials: Sequence[Partial], taking: Sequence[StepsOfHost]) -> tuple[dict[str, Cell], ...]:
+    whole = sum(row.duration_ps for host in taking for row in host.rows)
+    stepping = {host.host for host in taking}
+    loaders = (
+        loader if part.steps.host in stepping else replace(loader, in_steps_ps=0)
+        for part in partials
+        for loader in part.loaders
+    )
     return tuple(
         {
             "loader": loader.name,
@@ -389,7 +401,7 @@ def _loader_rows(partials: Sequence[Partial]) -> tuple[dict[str, Cell], ...]:
             "pins": loader.pins if loader.pinning else None,
             "pin_ms": round_ms(loader.pin_ps) if loader.pinning else None,
         }
-        for loader in add_loaders(loader for part in partials for loader in part.loaders)
+        for loader in add_loaders(loaders)
     )
 
 
@@ -413,7 +425,7 @@ def _gigabytes_per_s(copy: HostCopy) -> float | None:
 
 
 def _summary(
-    figures: dict[str, Cell], breakdown: dict[str, float], framework: str, has_iterators: bool
+    figures: dict[str, Cell], breakdown: dict[str, float], framework: str, ops: Sequence[InputOp], has_iterators: bool
 ) -> Iterator[str]:
     level, largest = figures["level"], figures["largest"]
     yield _verdict_line(figures)
@@ -424,12 +436,19 @@ def _summary(
             f"{_number(figures['input_time_ms']):,.2f} ms"
         )
         if level in ("highly", "moderately"):
-            advice = (_TORCH_ADVICE if framework == "pytorch" else {}).get(largest, _ADVICE[largest])
-            yield f"what to do: {advice}"
+            yield f"what to do: {_remedy(largest, framework, ops)}"
     if has_iterators and level in ("highly", "moderately"):
-        yield "which stage of the pipeline it is: stepscope tf-data"
+        yield "which stage the steps wait for: stepscope tf-data"
     if level == "not":
         yield "the input keeps up with the steps: look at the overview for what limits them"
+
+
+def _remedy(category: str, framework: str, ops: Sequence[InputOp]) -> str:
+    """What to change about the op that takes most of a category, by its name if it is a stage of a pipeline."""
+    most = max((op for op in ops if op.category == category), key=lambda op: op.work_ps)
+    if most.op.startswith(TF_DATA):
+        return suggestion(last_part(most.op), "", fetches_for_device(most.op))
+    return (_TORCH_ADVICE if framework == "pytorch" else {}).get(category, _ADVICE[category])
 
 
 def _verdict_line(figures: dict[str, Cell]) -> str:

@@ -31,6 +31,11 @@ _UNKNOWN = -1
 # fixed number of inputs number them instead, and then the number tells which.
 _OPENED = re.compile(r"(?<!:Zip)(?<!:Concatenate)(?<!:DirectedInterleave)\[\d+\]")
 
+TF_DATA = "Iterator::"
+"""What the long names of tf.data iterators begin with; those of other libraries are iterators too."""
+
+_FOR_DEVICE = re.compile(r"Iterator::(?:(?:Root|Model)::)?Prefetch::Generator$")
+
 # Iterators whose few threads serve all of their inputs: while one of them waits for its element, its threads may be
 # busy with others, and that work is what it waits for.
 _SHARES_WORKERS = re.compile(r"(?:Legacy)?ParallelInterleave")
@@ -63,6 +68,11 @@ def parent_name(long_name: str) -> str:
         return ""
     head, _, last = above.rpartition("::")
     return f"{head}::{last.partition('[')[0]}"
+
+
+def fetches_for_device(long_name: str) -> bool:
+    """Whether the iterator is one that fetches from a host's pipeline for a device."""
+    return _FOR_DEVICE.match(long_name) is not None
 
 
 @dataclass(frozen=True)

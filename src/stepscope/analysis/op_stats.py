@@ -12,30 +12,21 @@ which it does none. Work that cannot be attributed to an op has a row under its 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar
 
-import numpy as np
-
-from stepscope import kernels
 from stepscope.analysis import attribution
-from stepscope.analysis.attribution import Shares, names_of, shares
-from stepscope.analysis.kernel_facts import stated_bytes
+from stepscope.analysis.attribution import Shares, shares
 from stepscope.analysis.kernel_names import brief
-from stepscope.analysis.op_work import OpWork, device_calls, device_work, eager_dispatch, host_work
+from stepscope.analysis.op_sides import Peaks, Side, device_idle, host_idle, peaks_of, side_of
+from stepscope.analysis.op_table import distributions, side_rows, totals, whole
+from stepscope.analysis.op_work import device_calls, device_work, host_work
 from stepscope.analysis.origin import Origin, header, origin_of
-from stepscope.analysis.tensor_cores import kernel_uses, op_is_eligible
-from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I32, I64, Mask, number_pairs
-from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_6, round_us
+from stepscope.model import EventKind, HostTrace
+from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent
 
 K = EventKind
-T = TypeVar("T", int, float)
-_HALF = re.compile(r"-(?:start|done)(?:\.\d+)?$")
-MOST_OPS = 2000  # kept per host and side
-TOP = 10  # of a distribution
 
 _STAND_INS = {
     K.TRACED_FUNCTION: "the traced functions that it called",
@@ -143,58 +134,6 @@ DISTRIBUTION_FIELDS: tuple[Field, ...] = (
 )
 
 
-class OpRow(NamedTuple):
-    """One op of one side; times in ps, unknown is None.  A tuple, since thousands are made at a time.
-
-    Attributes:
-        calls: how often it ran.
-        flops, bytes: what the trace states for all its occurrences.
-        tensor_ps, kernel_ps: time of its kernels on tensor cores, and of all its kernels; of the former None if some
-            names do not tell.
-        eager_ps: self time of its runs that were dispatched one by one, None if unknown.
-    """
-
-    name: str
-    type: str
-    calls: int
-    total_ps: int
-    self_ps: int
-    flops: float | None
-    bytes: float | None
-    tensor_ps: int | None
-    kernel_ps: int
-    eager_ps: int | None
-
-
-_TOTAL_PS, _SELF_PS = OpRow._fields.index("total_ps"), OpRow._fields.index("self_ps")
-
-
-@dataclass(frozen=True)
-class Side:
-    """The ops of one side of one host.
-
-    Attributes:
-        ops: by self time, longest first, at most MOST_OPS.
-        left_out: ops that are not in the list, and `left_out_ps` their self time.
-        types: self time by type of all ops.
-        idle_ps: see the module.
-    """
-
-    ops: list[OpRow]
-    left_out: int
-    left_out_ps: int
-    types: dict[str, int]
-    idle_ps: int
-
-
-@dataclass(frozen=True)
-class Peaks:
-    """What a device can do at most, as the trace states it: operations and bytes a second."""
-
-    flops: float
-    bytes: float
-
-
 @dataclass(frozen=True)
 class Partial:
     """What one host contributes."""
@@ -264,131 +203,12 @@ def partial(trace: HostTrace) -> Partial:
     on_host, on_device = host_work(trace), device_work(trace)
     return Partial(
         origin=origin_of(trace),
-        device=_side(trace, on_device, device_calls(trace, on_device), _device_idle(trace, on_device.rows)),
-        on_host=_side(trace, on_host, None, _host_idle(trace, on_host)),
+        device=side_of(trace, on_device, device_calls(trace, on_device), device_idle(trace, on_device.rows)),
+        on_host=side_of(trace, on_host, None, host_idle(trace, on_host)),
         stand_in=_STAND_INS.get(on_host.stand_in) if on_host.stand_in else None,
         attributed=shares(trace),
-        peaks=_peaks(trace),
+        peaks=peaks_of(trace),
     )
-
-
-def _side(trace: HostTrace, work: OpWork, calls: I64 | None, idle_ps: int) -> Side:
-    on_device = calls is not None
-    size = len(work.ops)
-    count, total, own, own_count, low, high = (np.zeros(size, np.int64) for _ in range(6))
-    kernels.ops.add_up(work.op, work.time_ps, count, total, low, high)
-    kernels.ops.add_up(work.op, work.own_ps, own_count, own, low, high)
-    flops, moved = _costs(trace, work, size, with_copies=on_device)
-    tensor, kernel_ps = _tensor_time(trace, work, size)
-    eager = [None] * size if on_device else _eager_time(trace, work, size)
-    kept = np.argsort(-own, kind="stable")[:MOST_OPS]
-    numbers: list[list[Any]] = [column[kept].tolist() for column in (count if calls is None else calls, total, own)]
-    listed = kept.tolist()
-    others: list[list[Any]] = [[column[at] for at in listed] for column in (flops, moved, tensor, kernel_ps, eager)]
-    names = zip(*(work.ops[at] for at in listed), strict=True)
-    rows = [OpRow(*row) for row in zip(*names, *numbers, *others, strict=True)]
-    rows.sort(key=lambda row: (-row.self_ps, row.name, row.type))
-    types: dict[str, int] = {}
-    for (_, sort), ps in zip(work.ops, own.tolist(), strict=True):
-        types[sort] = types.get(sort, 0) + ps
-    left_out_ps = int(own.sum()) - sum(row.self_ps for row in rows)
-    return Side(rows, size - len(rows), left_out_ps, types, idle_ps)
-
-
-def _host_idle(trace: HostTrace, work: OpWork) -> int:
-    """Time between the first and the last op of each thread in which it runs none, in ps."""
-    rows = work.rows
-    if not len(rows):
-        return 0
-    line, start = trace.events.line[rows], trace.events.start_ps[rows]
-    begin = np.flatnonzero(np.append(True, line[1:] != line[:-1]))  # events of a line are neighbours
-    first, last = start[begin], np.maximum.reduceat(start + trace.events.duration_ps[rows], begin)
-    return int(np.maximum(last - first - np.add.reduceat(work.own_ps, begin), 0).sum())
-
-
-def _device_idle(trace: HostTrace, rows: I64) -> int:
-    """Time between the first and the last work of each device in which it does none, in ps."""
-    plane = trace.lines.plane[trace.events.line[rows]]
-    idle = 0
-    for device in trace.device_planes():
-        here = rows[plane == device]
-        if len(here):
-            here = here[np.argsort(trace.events.start_ps[here], kind="stable")]
-            start = trace.events.start_ps[here]
-            free = np.maximum.accumulate(start + trace.events.duration_ps[here])[:-1]
-            idle += int(np.maximum(start[1:] - free, 0).sum())
-    return idle
-
-
-# -- what an op costs ------------------------------------------------------------------------------------------------
-
-
-def _costs(
-    trace: HostTrace, work: OpWork, size: int, with_copies: bool
-) -> tuple[list[float | None], list[float | None]]:
-    """Operations and bytes that the trace states for each op."""
-    flops = trace.stat_ints(stat_names.FLOPS, rows=work.rows) if trace.has_stat(stat_names.FLOPS) else None
-    moved = stated_bytes(trace, work.rows, with_copies)
-    if moved is not None:
-        moved = np.where(_is_half(work)[work.op], -1, moved)
-    return _sums(work.op, flops, size), _sums(work.op, moved, size)
-
-
-def _is_half(work: OpWork) -> Mask:
-    """The begin or the end of something asynchronous, such as `copy-start`: all its bytes, but not its time."""
-    return np.array([any(map(_HALF.search, op)) for op in work.ops], np.bool_)
-
-
-def _sums(op: I32, values: I64 | None, size: int) -> list[float | None]:
-    """The sum of each op's values, None where one of them is not stated: it would be too small for the op's time."""
-    if values is None:
-        return [None] * size
-    sums = np.bincount(op, weights=values, minlength=size).tolist()
-    unstated = np.bincount(op[values < 0], minlength=size).tolist()
-    return [None if lacking else value for value, lacking in zip(sums, unstated, strict=True)]
-
-
-def _peaks(trace: HostTrace) -> Peaks | None:
-    """The peaks of the host's devices; None if a device states none or they differ."""
-    found = set()
-    for device in trace.device_planes():
-        stats = trace.stats_of_plane(device)
-        tera, giga = stats.get("peak_teraflops_per_second"), stats.get("peak_hbm_bw_gigabytes_per_second")
-        found.add(Peaks(tera * 1e12, giga * 1e9) if isinstance(tera, float) and isinstance(giga, float) else None)
-    peaks = found.pop() if len(found) == 1 else None
-    return peaks if peaks and peaks.flops > 0 and peaks.bytes > 0 else None
-
-
-def _eager_time(trace: HostTrace, work: OpWork, size: int) -> Sequence[int | None]:
-    """Self time of the runs of each op that were dispatched one by one."""
-    eager = eager_dispatch(trace)
-    if eager is None:
-        return [None] * size
-    sums, count, low, high = (np.zeros(size, np.int64) for _ in range(4))
-    kernels.ops.add_up(work.op, np.where(eager[work.rows], work.own_ps, 0), count, sums, low, high)
-    known: list[int] = sums.tolist()
-    return known
-
-
-def _tensor_time(trace: HostTrace, work: OpWork, size: int) -> tuple[list[int | None], list[int]]:
-    """Time of each op's kernels on tensor cores, and of all its kernels."""
-    tensor: list[int | None] = [0] * size
-    whole = [0] * size
-    kernel = (trace.events.kind[work.rows] == K.KERNEL).nonzero()[0]
-    name = names_of(trace, work.rows[kernel])
-    op = work.op[kernel]
-    number, first = number_pairs(op, name)
-    count, total, low, high = (np.zeros(len(first), np.int64) for _ in range(4))
-    kernels.ops.add_up(number, trace.events.duration_ps[work.rows[kernel]], count, total, low, high)
-    names = {row: trace.strings[row] for row in np.unique(name[first]).tolist()}
-    eligible = [op_is_eligible(*pair) for pair in work.ops] if len(kernel) else []
-    for at, ps in zip(first.tolist(), total.tolist(), strict=True):
-        here = int(op[at])
-        verdict = kernel_uses(names[int(name[at])], eligible[here])
-        whole[here] += ps
-        so_far = tensor[here]
-        tensor[here] = None if verdict is None or so_far is None else so_far + (ps if verdict else 0)
-    return tensor, whole
 
 
 # -- all hosts -----------------------------------------------------------------------------------------------------
@@ -397,167 +217,21 @@ def _tensor_time(trace: HostTrace, work: OpWork, size: int) -> tuple[list[int | 
 def merge(partials: Sequence[Partial]) -> OpStatsReport:
     """The ops of all hosts together."""
     sides = {
-        "device": _whole([part.device for part in partials]),
-        "host": _whole([part.on_host for part in partials]),
+        "device": whole([part.device for part in partials]),
+        "host": whole([part.on_host for part in partials]),
     }
     stated = {part.peaks for part in partials if part.device.ops}
     peaks = stated.pop() if len(stated) == 1 else None
     rows: list[dict[str, Cell]] = []
     for name, side in sides.items():
-        rows += _side_rows(name, side, len(rows), peaks)
+        rows += side_rows(name, side, len(rows), peaks)
     return OpStatsReport(
         **header([part.origin for part in partials], _warnings(partials, sides)),
         rows=tuple(rows),
-        totals={
-            key: value for name, side in sides.items() for key, value in _totals(name, side, len(partials)).items()
-        },
-        distributions=tuple(row for name, side in sides.items() for row in _distributions(name, side)),
+        totals={key: value for name, side in sides.items() for key, value in totals(name, side, len(partials)).items()},
+        distributions=tuple(row for name, side in sides.items() for row in distributions(name, side)),
         attribution=dict(attribution.figures([part.attributed for part in partials])),
     )
-
-
-def _whole(sides: Sequence[Side]) -> Side:
-    """One side of all hosts."""
-    types: dict[str, int] = {}
-    for side in sides:
-        for name, ps in side.types.items():
-            types[name] = types.get(name, 0) + ps
-    left_out, left_out_ps = sum(side.left_out for side in sides), sum(side.left_out_ps for side in sides)
-    return Side(_added_up(sides), left_out, left_out_ps, types, sum(side.idle_ps for side in sides))
-
-
-def _added_up(sides: Sequence[Side]) -> list[OpRow]:
-    merged: dict[tuple[str, str], OpRow] = {}
-    for side in sides:
-        for row in side.ops:
-            key = (row.name, row.type)
-            merged[key] = _sum(merged[key], row) if key in merged else row
-    return sorted(merged.values(), key=lambda row: (-row.self_ps, row.name, row.type))
-
-
-def _sum(one: OpRow, other: OpRow) -> OpRow:
-    """Both rows as one.  What a host does not tell is unknown of both: the sum would be too small for their time."""
-
-    def plus(mine: T | None, its: T | None) -> T | None:
-        return None if mine is None or its is None else mine + its
-
-    return OpRow(
-        one.name, one.type, one.calls + other.calls, one.total_ps + other.total_ps, one.self_ps + other.self_ps,
-        plus(one.flops, other.flops), plus(one.bytes, other.bytes), plus(one.tensor_ps, other.tensor_ps),
-        one.kernel_ps + other.kernel_ps, plus(one.eager_ps, other.eager_ps),
-    )  # fmt: skip
-
-
-def _self_ps(side: Side) -> int:
-    return sum(side.types.values())
-
-
-def _side_rows(where: str, side: Side, before: int, peaks: Peaks | None) -> list[dict[str, Cell]]:
-    """The rows of one side, made column by column: there are thousands."""
-    columns: dict[str, Sequence[Cell]] = {
-        "rank": range(before + 1, before + 1 + len(side.ops)),
-        "where": [where] * len(side.ops),
-        "type": [row.type for row in side.ops],
-        "name": [row.name for row in side.ops],
-        "occurrences": [row.calls for row in side.ops],
-        **_times(side),
-        **_rates(side),
-        "bound_by": [_bound_by(row, peaks) if peaks and where == "device" else None for row in side.ops],
-        "eager_percent": [percent(row.eager_ps, row.self_ps) if row.eager_ps is not None else None for row in side.ops],
-        **_shares(where, side),
-    }
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _times(side: Side) -> dict[str, list[float]]:
-    calls = np.array([row.calls for row in side.ops], np.int64)
-    total, own = (np.array([row[at] for row in side.ops], np.int64) for at in (_TOTAL_PS, _SELF_PS))
-    us = {"total_us": total, "avg_us": total / calls, "total_self_us": own, "avg_self_us": own / calls}
-    return {name: (np.floor(ps + 0.5) / 1e6).tolist() for name, ps in us.items()}
-
-
-def _shares(where: str, side: Side) -> dict[str, list[float | None]]:
-    own, idle = _self_ps(side), side.idle_ps
-    nothing: list[float | None] = [0.0] * len(side.ops)
-    self_ps = np.array([row.self_ps for row in side.ops], np.int64)
-    so_far = np.cumsum(self_ps)
-    here, up_to_here = _percents(self_ps, own), _percents(so_far, own)
-    on_device = where == "device"
-    return {
-        "self_percent": here,
-        "cumulative_self_percent": up_to_here,
-        "self_percent_with_idle": _percents(self_ps, own + idle),
-        "cumulative_self_percent_with_idle": _percents(so_far + np.where(idle >= self_ps, idle, 0), own + idle),
-        "device_self_percent": here if on_device else nothing,
-        "device_cumulative_self_percent": up_to_here if on_device else nothing,
-        "host_self_percent": nothing if on_device else here,
-        "host_cumulative_self_percent": nothing if on_device else up_to_here,
-    }
-
-
-def _percents(parts: I64, whole: int) -> list[float | None]:
-    """`percent` of each part."""
-    if whole <= 0:
-        return [None] * len(parts)
-    found: list[float | None] = (np.floor(1e6 * parts / whole + 0.5) / 1e4).tolist()
-    return found
-
-
-def _rates(side: Side) -> dict[str, list[float | None]]:
-    def rate(amount: float | None, total: float, scale: float) -> float | None:
-        return round_6(amount / total * scale) if amount is not None and total else None
-
-    ops = side.ops
-    return {
-        "gflop_per_s": [rate(row.flops, row.total_ps, 1e3) for row in ops],
-        "gib_per_s": [rate(row.bytes, row.total_ps, 1e12 / 2**30) for row in ops],
-        "flop_per_byte": [rate(row.flops, row.bytes or 0.0, 1) for row in ops],
-        "tensor_core_percent": [
-            percent(row.tensor_ps, row.kernel_ps) if row.tensor_ps is not None else None for row in ops
-        ],
-    }
-
-
-def _bound_by(row: OpRow, peaks: Peaks) -> str | None:
-    compute, memory = (row.flops or 0.0) / peaks.flops, (row.bytes or 0.0) / peaks.bytes
-    return None if not compute and not memory else "compute" if compute >= memory else "memory"
-
-
-def _totals(where: str, side: Side, hosts: int) -> dict[str, Cell]:
-    # What one host left out another may have, in its list or left out as well.
-    ops = None if side.left_out and hosts > 1 else len(side.ops) + side.left_out
-    return {
-        f"{where}_ops": ops,
-        f"{where}_self_us": round_us(_self_ps(side)),
-        f"{where}_idle_us": round_us(side.idle_ps),
-    }
-
-
-def _distributions(where: str, side: Side) -> list[dict[str, Cell]]:
-    """How the self time of one side spreads over types and over ops."""
-    types, ops = list(side.types.items()), [(row.name, row.self_ps) for row in side.ops]
-    return [*_distribution(where, "type", types, side), *_distribution(where, "op", ops, side)]
-
-
-def _distribution(where: str, by: str, found: list[tuple[str, int]], side: Side) -> list[dict[str, Cell]]:
-    own, idle = _self_ps(side), side.idle_ps
-    ranked = sorted(found, key=lambda item: (-item[1], item[0]))
-    shown = ranked[:TOP]
-    others = own - sum(ps for _, ps in shown)
-    shown += [("others", others)] if others > 0 else []
-    rows: list[dict[str, Cell]] = [
-        {
-            "where": where, "by": by, "name": name, "self_us": round_us(ps), "percent": percent(ps, own),
-            "percent_with_idle": percent(ps, own + idle),
-        }
-        for name, ps in shown
-    ]  # fmt: skip
-    if rows and idle:
-        rows.append({
-            "where": where, "by": by, "name": "IDLE", "self_us": round_us(idle), "percent": None,
-            "percent_with_idle": percent(idle, own + idle),
-        })  # fmt: skip
-    return rows
 
 
 def _warnings(partials: Sequence[Partial], sides: dict[str, Side]) -> list[str]:
@@ -568,6 +242,6 @@ def _warnings(partials: Sequence[Partial], sides: dict[str, Side]) -> list[str]:
     found += [f"a host recorded no ops, so {what} stand for them" for what in stand_ins]
     for name, side in sides.items():
         if side.left_out:
-            share = percent(side.left_out_ps, _self_ps(side)) or 0.0
+            share = percent(side.left_out_ps, side.self_ps) or 0.0
             found.append(f"{side.left_out:,} ops on the {name} with {share:.2g} % of its self time are not listed")
     return found

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.breakdown import CATEGORIES, MEANING
-from stepscope.analysis.environment import PYTHON_CALLS_MISSING, EnvironmentOfHost, Missing, environment_of
-from stepscope.analysis.facts import HostFacts, facts_of
-from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, between_shares, breakdown_of, steps_of_host
+from stepscope.analysis.environment import PYTHON_CALLS_MISSING, Missing, environment_of
+from stepscope.analysis.facts import facts_of
+from stepscope.analysis.hosts import Aligned, StepRow, breakdown_of, finding_of, steps_of_host
 from stepscope.analysis.profiling_cost import ProfilingCost, dearest, profiling_cost
+from stepscope.analysis.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown, statistics_of
 from stepscope.analysis.steps import step_warnings
-from stepscope.analysis.top_ops import OpTable, add_tables, device_ops, host_ops
+from stepscope.analysis.top_ops import device_ops, host_ops
 from stepscope.analysis.verdict import Verdict, agree, judge, unexplained
 from stepscope.model import HostTrace
 from stepscope.report import (
@@ -33,8 +32,10 @@ from stepscope.report import (
     shortened,
 )
 
-TOP_OPS = 10
+Partial = HostPart
+
 MOST_REMEDIES = 3  # of what a capture lacks, in the summary
+_KNOWS_STAGES = "tf-data"  # the tool
 _LONGEST_NAME = 100  # of an op in the summary
 _TELLING_PERCENT = 5.0  # of all op time; where no op takes as much, the summary adds them up by type
 _SOURCES = {"none": "no step marks: the whole capture"}
@@ -93,23 +94,13 @@ _METRIC_FIELDS: tuple[Field, ...] = (
 )
 
 
-@dataclass(frozen=True)
-class Partial:
-    """What one host contributes."""
-
-    steps: StepsOfHost
-    environment: EnvironmentOfHost
-    on_device: OpTable
-    on_host: OpTable
-    compute_16bit_ps: int
-    compute_32bit_ps: int
-    facts: HostFacts
-    profiling: ProfilingCost | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class OverviewReport(Report):
-    """The overview of a session; see the FIELDS tables of this module for the meaning of its parts."""
+    """The overview of a session; see the FIELDS tables of this module for the meaning of its parts.
+
+    `steps_a_host` is how many steps a host recorded, mean over those that step: those that another host lacks, and
+    those that the edge cuts, are in the totals of ops all the same.
+    """
 
     TOOL: ClassVar[str] = "overview"
     MAIN_LIST: ClassVar[str] = "top_ops"
@@ -118,6 +109,7 @@ class OverviewReport(Report):
     steps_source: str
     steps_how: str
     confidence: float | None
+    steps_a_host: float
     breakdown_ms: dict[str, float]
     input_bound_percent: float | None
     verdict: Verdict
@@ -179,8 +171,8 @@ class OverviewReport(Report):
         return [*map("! {}".format, self.warnings), *self._steps_lines(), *self._ops_lines(), *self._advice_lines()]
 
     def _how_lines(self) -> list[str]:
-        told = any(self.steps_how in warning for warning in self.warnings)
-        return [] if told else [f"steps: {self.steps_how}"]
+        # Where a host had no marks, a warning tells how steps were found.
+        return [f"steps: {self.steps_how}"] if self.steps_source == "markers" else []
 
     def _cost_lines(self) -> list[str]:
         return [] if self.profiling is None else [f"cost of profiling: {self.profiling.sentence()}"]
@@ -324,9 +316,9 @@ def _partial(trace: HostTrace) -> Partial:
 
 def merge(partials: Sequence[Partial]) -> OverviewReport:
     """The overview of the session."""
-    session = _Session.of(partials)
+    session = SessionFigures.of(partials)
     hosts, aligned = session.hosts, session.aligned
-    first = (session.taking or hosts)[0]
+    found = finding_of(session.taking or hosts)
     shares = session.steady_shares
     limit = judge(shares, session.has_device, session.between)
     otherwise = unexplained(limit, shares, session.has_device, session.between)
@@ -340,10 +332,11 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         warnings=(*step_warnings(hosts, aligned), *_warm_up_warning(session), *advised.warnings),
         partial=any(part.partial for part in hosts),
         step_time_ms={**session.step_time, "between_steps_percent": session.gap},
-        steps_source=first.source,
-        steps_how=first.how,
-        confidence=first.confidence,
-        breakdown_ms=_mean_breakdown(session.counted),
+        steps_source=found.source,
+        steps_how=found.how,
+        confidence=found.confidence,
+        steps_a_host=sum(len(host.rows) for host in session.taking) / max(len(session.taking), 1),
+        breakdown_ms=mean_breakdown(session.counted),
         input_bound_percent=round(session.shares["input"], 4) if session.shares else None,
         verdict=agree(limit, otherwise, kind, gain, session.has_device),
         placement=session.placement,
@@ -353,76 +346,20 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         advice=advised.items,
         context=context,
         missing=_missing(partials),
-        step_rows=tuple(_step_row(aligned, at, row) for at, row in enumerate(_slowest(aligned))),
+        step_rows=tuple(_step_row(aligned, at, row) for at, row in enumerate(session.slowest)),
         profiling=dearest([part.profiling for part in partials]),
     )
 
 
-@dataclass(frozen=True)
-class _Session:
-    """All hosts together, before anything is judged.
+def finish(report: OverviewReport, read: Callable[[str], Mapping[str, Any] | None]) -> OverviewReport:
+    """The report with the slow stage of the input by its name, where the first advice is about one.
 
-    Attributes:
-        taking: the hosts whose steps count.
-        counted: the steps that count, each as on its slowest host: the complete ones, all if the capture cuts each.
-        warm_up, steady: the first of them, which compile what the others only run, and the others.
-        shares, between: percent of the step time by category, and of the time from the first step to the last that lies
-            between steps; `gap` is the sum of the latter, None where nothing lies between steps.
-        steady_shares: the former without the steps of a warm-up.
+    Only the tool that knows the stages is asked; the others are for the advice at length.
     """
-
-    hosts: Sequence[StepsOfHost]
-    aligned: Aligned
-    taking: Sequence[StepsOfHost]
-    counted: Sequence[StepRow]
-    warm_up: Sequence[StepRow]
-    steady: Sequence[StepRow]
-    shares: dict[str, float]
-    steady_shares: dict[str, float]
-    between: dict[str, float]
-    gap: float | None
-    has_device: bool
-    step_time: dict[str, Cell]
-    placement: dict[str, Cell]
-    top_ops: tuple[dict[str, Cell], ...]
-    top_op_types: tuple[dict[str, Cell], ...]
-    environment: dict[str, Cell]
-
-    @classmethod
-    def of(cls, partials: Sequence[Partial]) -> _Session:
-        hosts = [part.steps for part in partials]
-        aligned = align(hosts)
-        taking = [part for part in hosts if part.host in aligned.hosts]
-        slowest = _slowest(aligned)
-        complete = [row for row, rows in zip(slowest, aligned.steps, strict=True) if all(r.complete for r in rows)]
-        counted, between = complete or slowest, between_shares(taking)
-        on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
-        has_device = on_device.total_calls > 0
-        warm_ups = [part.facts.warm_up for part in partials if part.steps.host in aligned.hosts]
-        first = min(max(warm_ups, default=0), max(len(counted) - 1, 0))
-        return cls(
-            hosts=hosts,
-            aligned=aligned,
-            taking=taking,
-            counted=counted,
-            warm_up=counted[:first],
-            steady=counted[first:],
-            shares=_shares(counted),
-            steady_shares=_shares(counted[first:]),
-            between=between,
-            gap=round(sum(between.values()), 4) if between else None,
-            has_device=has_device,
-            step_time=_statistics([row.duration_ps for row in counted]),
-            placement=_placement(partials, on_device, on_host),
-            top_ops=_top(on_device if has_device else on_host),
-            top_op_types=_top_types(on_device if has_device else on_host),
-            environment=_environment([part.environment for part in partials]),
-        )
-
-
-def _slowest(aligned: Aligned) -> list[StepRow]:
-    """Each step as on its slowest host."""
-    return [max(rows, key=lambda row: row.duration_ps) for rows in aligned.steps]
+    if not report.advice or report.advice[0].tool != _KNOWS_STAGES:
+        return report
+    asked = replace(report.context, read=lambda tool: read(tool) if tool == _KNOWS_STAGES else None)
+    return replace(report, advice=advise(asked).items)
 
 
 def _step_row(aligned: Aligned, at: int, row: StepRow) -> dict[str, Cell]:
@@ -438,29 +375,12 @@ def _step_row(aligned: Aligned, at: int, row: StepRow) -> dict[str, Cell]:
     }
 
 
-def _statistics(durations_ps: Sequence[int]) -> dict[str, Cell]:
-    if not durations_ps:
-        return {"mean": None, "std": None, "min": None, "max": None, "count": 0}
-    mean = math.fsum(durations_ps) / len(durations_ps)
-    return {
-        "mean": round_ms(mean),
-        "std": round_ms(statistics.stdev(durations_ps)) if len(durations_ps) > 1 else None,
-        "min": round_ms(min(durations_ps)),
-        "max": round_ms(max(durations_ps)),
-        "count": len(durations_ps),
-    }
-
-
-def _mean_breakdown(rows: Sequence[StepRow]) -> dict[str, float]:
-    """Mean time by category over the steps, each as on its slowest host, so that the parts add up to the mean step."""
-    n = max(len(rows), 1)
-    return {key: round_ms(sum(row.parts_ps[at] for row in rows) / n) for at, key in enumerate(CATEGORIES)}
-
-
-def _warm_up_warning(session: _Session) -> Iterator[str]:
+def _warm_up_warning(session: SessionFigures) -> Iterator[str]:
     """What verdict and advice leave out, where that is anything."""
     if session.warm_up:
-        longest, usual = (_statistics([row.duration_ps for row in rows]) for rows in (session.warm_up, session.steady))
+        longest, usual = (
+            statistics_of([row.duration_ps for row in rows]) for rows in (session.warm_up, session.steady)
+        )
         steps = "the first step" if len(session.warm_up) == 1 else f"the first {len(session.warm_up)} steps"
         yield (
             f"{steps} of the capture, up to {number_text(_number(longest['max']))} ms, traces and compiles what"
@@ -469,81 +389,17 @@ def _warm_up_warning(session: _Session) -> Iterator[str]:
         )
 
 
-def _shares(rows: Sequence[StepRow]) -> dict[str, float]:
-    """Percent of the time of all steps by category; empty if there are none that take time."""
-    whole = sum(row.duration_ps for row in rows)
-    if not whole:
-        return {}
-    return {key: 100.0 * sum(row.parts_ps[at] for row in rows) / whole for at, key in enumerate(CATEGORIES)}
-
-
-def _placement(partials: Sequence[Partial], on_device: OpTable, on_host: OpTable) -> dict[str, Cell]:
-    calls = on_device.total_calls + on_host.total_calls
-    narrow, wide = sum(p.compute_16bit_ps for p in partials), sum(p.compute_32bit_ps for p in partials)
-    eager = None if on_host.eager_self_ps is None else percent(on_host.eager_self_ps, on_host.total_self_ps)
-    return {
-        "host_op_percent": percent(on_host.total_calls, calls),
-        "device_op_percent": percent(on_device.total_calls, calls),
-        "host_eager_percent": eager,
-        "compute_16bit_percent": percent(narrow, narrow + wide),
-        "compute_32bit_percent": percent(wide, narrow + wide),
-    }
-
-
-def _top(table: OpTable) -> tuple[dict[str, Cell], ...]:
-    rows: list[dict[str, Cell]] = []
-    cumulative = 0
-    for op in table.ops[:TOP_OPS]:
-        cumulative += op.self_ps
-        rows.append(
-            {
-                "name": op.name,
-                "category": op.category,
-                "self_time_ms": round_ms(op.self_ps),
-                "self_percent": percent(op.self_ps, table.total_self_ps),
-                "cumulative_percent": percent(cumulative, table.total_self_ps),
-                "calls": op.calls,
-            }
-        )
-    return tuple(rows)
-
-
-def _top_types(table: OpTable) -> tuple[dict[str, Cell], ...]:
-    longest = sorted(table.types.items(), key=lambda item: (-item[1][0], item[0]))[:TOP_OPS]
-    return tuple(
-        {
-            "category": category,
-            "self_time_ms": round_ms(self_ps),
-            "self_percent": percent(self_ps, table.total_self_ps),
-            "calls": calls,
-        }
-        for category, (self_ps, calls) in longest
-    )
-
-
-def _environment(parts: Sequence[EnvironmentOfHost]) -> dict[str, Cell]:
-    with_device = [part for part in parts if part.device_count]
-    return {
-        "host_count": len(parts),
-        "device_type": ", ".join(dict.fromkeys(part.device_type for part in with_device or parts)),
-        "device_count": sum(part.device_count for part in parts),
-        "devices_used": sum(part.devices_used for part in parts),
-        "framework": next((part.framework for part in parts if part.framework), None),
-        "capture_ms": round_ms(max(part.span_ps for part in parts)),
-    }
-
-
 def _missing(partials: Sequence[Partial]) -> tuple[Missing, ...]:
     return tuple(dict.fromkeys(item for part in partials for item in part.environment.missing))
 
 
-def _context(partials: Sequence[Partial], session: _Session, verdict: Verdict) -> Context:
+def _context(partials: Sequence[Partial], session: SessionFigures, verdict: Verdict) -> Context:
     """What the rules look at."""
     eager, narrow = session.placement["host_eager_percent"], session.placement["compute_16bit_percent"]
     return Context(
         hosts=tuple(part.facts for part in partials),
         shares=session.steady_shares,
-        step_ms=_number(_statistics([row.duration_ps for row in session.steady])["mean"]),
+        step_ms=_number(statistics_of([row.duration_ps for row in session.steady])["mean"]),
         verdict=verdict.name,
         verdict_text=verdict.sentence,
         has_device=session.has_device,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+# Keras feeds a PyDataset through the same iterators as any generator, so that nothing in a trace tells which it is.
 # Patterns for the type of an iterator without its version; the first that matches wins.  `{op}` is the dataset op.
 _RULES: tuple[tuple[str, str], ...] = (
     (
@@ -14,9 +15,10 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"Generator",
-        "the Python generator behind {op} is slow: replace tf.data.Dataset.from_generator by TensorFlow ops or by"
-        " files, or run several generators with .interleave(make_generator_dataset, "
-        "num_parallel_calls=tf.data.AUTOTUNE)",
+        "the Python behind {op} is slow: if it is a keras.utils.PyDataset (Sequence), make its items in several "
+        "processes with super().__init__(workers=4, use_multiprocessing=True, max_queue_size=10); if it is a "
+        "generator, replace tf.data.Dataset.from_generator by TensorFlow ops or by files, or run several with "
+        ".interleave(make_generator_dataset, num_parallel_calls=tf.data.AUTOTUNE)",
     ),
     (
         r"FromTensor|TensorSlice|SparseTensorSlice|Range|Random",

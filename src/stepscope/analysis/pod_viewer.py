@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from stepscope.analysis.breakdown import CATEGORIES, MEANING
 from stepscope.analysis.device_steps import DeviceSteps, device_name, device_steps, working_devices
-from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, steps_of_host
+from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, finding_of, steps_of_host
 from stepscope.analysis.steps import step_warnings
 from stepscope.analysis.workers import (
     HostStep,
@@ -96,7 +96,7 @@ class PodViewerReport(Report):
     """Every step on every worker.
 
     Attributes:
-        steps_source: "markers", "inferred" or "none".
+        steps_source: "markers", "inferred" or "none"; of several hosts the least certain.
         rows: one a step, host and device; keys as in ROW_FIELDS.
         slowest: one a step: the slowest worker; keys as in SLOWEST_FIELDS.
         workers: one a host and device; keys as in WORKER_FIELDS.
@@ -143,12 +143,11 @@ _EMPTY = "no steps: the profile holds no events that take time"
 
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
-    devices = device_steps(trace)
     working = working_devices(trace)
     return Partial(
         steps=steps_of_host(trace),
-        device=device_name(trace, working[0]) if len(working) == 1 else ALL if devices else "CPU",
-        devices=devices,
+        device=device_name(trace, working[0]) if len(working) == 1 else ALL if working else "CPU",
+        devices=device_steps(trace),
     )
 
 
@@ -168,7 +167,7 @@ def merge(partials: Sequence[Partial]) -> PodViewerReport:
         hosts=tuple(host.host for host in hosts),
         warnings=(*step_warnings(hosts, aligned), *mismatches(stepping, aligned, offsets)),
         partial=any(host.partial for host in hosts),
-        steps_source=(taking or partials)[0].steps.source,
+        steps_source=finding_of(stepping or hosts).source,
         rows=tuple(_row(worker) for each in steps for host in each for worker in host.workers()),
         slowest=tuple(_slowest(each) for each in steps),
         workers=tuple(_workers(complete_steps(steps), offsets)),

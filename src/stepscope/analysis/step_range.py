@@ -110,6 +110,8 @@ def _hand_down(trace: HostTrace, part: HostTrace, chosen: I64, label: I32, backl
         backlog=backlog,
     )
     part.derived("steps", lambda _: kept)
-    # What counts for a step may be the work of a step beside it, which is not here.
-    parts = replace(breakdown(part, kept), per_step_ps=whole.per_step_ps[chosen])
+    # What counts for a step may be the work of a step beside it, which is not here.  Between two steps that are no
+    # neighbours lie others, and no gap.
+    gaps = chosen[:-1][np.diff(chosen) == 1]
+    parts = replace(breakdown(part, kept), per_step_ps=whole.per_step_ps[chosen], between_ps=whole.between_ps[gaps])
     part.derived("breakdown", lambda _: parts)

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stepscope.analysis.breakdown import CATEGORIES, MEANING
-from stepscope.analysis.hosts import Aligned, StepRow, StepsOfHost, align, steps_of_host
+from stepscope.analysis.hosts import (
+    Aligned,
+    StepRow,
+    StepsOfHost,
+    align,
+    finding_of,
+    steps_of_host,
+    told_by_host,
+)
 from stepscope.model import HostTrace
 from stepscope.report import Cell, Field, Report, Rows, Section, round_ms
 
@@ -29,8 +37,8 @@ class StepsReport(Report):
     """Every step of every host.
 
     Attributes:
-        steps_source: "markers", "inferred" or "none".
-        confidence: of inferred steps, 0 to 1.
+        steps_source: "markers", "inferred" or "none"; of several hosts the least certain.
+        confidence: of inferred steps, 0 to 1; of several hosts the lowest.
         rows: one a step and host, in order of time; keys as in FIELDS.
     """
 
@@ -57,15 +65,14 @@ def partial(trace: HostTrace) -> StepsOfHost:
 def merge(partials: Sequence[StepsOfHost]) -> StepsReport:
     """The steps of all hosts, those of one host after the other within a step."""
     aligned = align(partials)
-    of_host = {part.host: part for part in partials}
+    found = finding_of(aligned.taking(partials) or partials)
     whole = [_row(host, row) for rows in aligned.steps for host, row in zip(aligned.hosts, rows, strict=True)]
-    first = next((of_host[host] for host in aligned.hosts), partials[0])
     return StepsReport(
-        hosts=tuple(of_host),
+        hosts=tuple(part.host for part in partials),
         warnings=step_warnings(partials, aligned),
         partial=any(part.partial for part in partials),
-        steps_source=first.source,
-        confidence=first.confidence,
+        steps_source=found.source,
+        confidence=found.confidence,
         rows=tuple(whole),
     )
 
@@ -73,13 +80,14 @@ def merge(partials: Sequence[StepsOfHost]) -> StepsReport:
 def step_warnings(partials: Sequence[StepsOfHost], aligned: Aligned) -> tuple[str, ...]:
     """What limits the trust in steps: damage, steps that nobody marked, and what hosts do not have in common.  Said
     once, not once a host."""
-    taking = [part for part in partials if part.host in aligned.hosts] or partials
+    taking = aligned.taking(partials) or partials
     found = [problem for part in partials for problem in part.problems]
-    found += [_how(part) for part in taking if part.source != "markers"]
-    cut = sum(not row.complete for part in taking for row in part.rows)
+    found += told_by_host({part.host: _how(part) for part in taking if part.source != "markers"}, len(taking))
+    cut = sum(not all(row.complete for row in rows) for rows in aligned.steps)
     if cut:
         steps = "1 step is" if cut == 1 else f"{cut} steps are"
-        found.append(f"{steps} cut by the edge of the capture and left out of the statistics")
+        lost = "left out of the statistics" if cut < len(aligned.steps) else "in the statistics, since no other is"
+        found.append(f"{steps} cut by the edge of the capture and {lost}")
     return tuple(dict.fromkeys([*found, *aligned.warnings]))
 
 

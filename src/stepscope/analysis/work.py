@@ -441,8 +441,10 @@ def _alone(trace: HostTrace, ops: I64, own: I64, heavy: Mask, in_backward: Mask)
         return None
     number = _numbers(trace, ops)
     learned = np.unique(trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=rows_of(trace, K.BACKWARD)))
-    free = (number < 0) & ~in_backward & ~inside(trace, ops, K.ANNOTATION)
-    unlearned = (number >= 0) & ~in_backward & ~np.isin(number, learned)
+    learns = (number >= 0) & np.isin(number, learned)
+    idle = ~in_backward & ~_makes_data(trace, ops, heavy, learns, in_backward)
+    free = (number < 0) & idle & ~inside(trace, ops, K.ANNOTATION)
+    unlearned = (number >= 0) & idle & ~learns
     computes = _is_forward(own, free, heavy)
     makes = named(trace, trace.events.type[ops], _MAKES_TORCH.match) & (own >= _LONG_OP_PS)
     return _Alone(
@@ -450,6 +452,49 @@ def _alone(trace: HostTrace, ops: I64, own: I64, heavy: Mask, in_backward: Mask)
         unlearned_ps=int(own[unlearned].sum()) if len(learned) and _is_forward(own, unlearned, heavy) else 0,
         remade=free & makes & (not computes),
     )
+
+
+def _makes_data(trace: HostTrace, ops: I64, heavy: Mask, learns: Mask, in_backward: Mask) -> Mask:
+    """Ops in a row that learn nothing, while others of the same sizes do, and whose result is the first operand of the
+    next product that learns: a generator that makes the samples of a critic."""
+    found = np.zeros(len(ops), np.bool_)
+    if not trace.has_stat(stat_names.INPUT_DIMS):
+        return found
+    forward = np.flatnonzero(~inside_another(trace, ops, K.OP) & ~in_backward)
+    dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=ops[forward])
+    learned = np.flatnonzero(learns[forward] & heavy[forward])
+    trained = np.isin(dims, dims[learned]) & heavy[forward] & ~learns[forward]
+    changes = np.flatnonzero(np.diff(learns[forward].astype(np.int8), prepend=1, append=1))
+    runs = changes.reshape(-1, 2)  # of ops that learn nothing: the first, and the one after the last
+    runs = runs[np.diff(np.searchsorted(np.flatnonzero(trained), runs))[:, 0] > 0]
+    following = np.searchsorted(learned, runs[:, 1])
+    runs, following = runs[following < len(learned)], following[following < len(learned)]
+    made, used = dims[runs[:, 1] - 1].tolist(), dims[learned[following]].tolist()
+    for (begin, end), result, operand in zip(runs.tolist(), made, used, strict=True):
+        if _operand(trace.strings[operand]) in _results(trace.strings[result]):
+            found[forward[begin] : forward[end - 1] + 1] = True
+    return found & ~learns & ~in_backward
+
+
+def _operand(dims: str) -> str:
+    """The sizes of the first operand.
+
+    >>> _operand("[[96,256],[640,256],[640]]")
+    '96,256'
+    """
+    return dims.lstrip("[").partition("]")[0]
+
+
+def _results(dims: str) -> tuple[str, ...]:
+    """What sizes the result of an op may have: those of its first operand, or as a layer gives them.
+
+    >>> _results("[[96,256],[640,256],[640]]")
+    ('96,256', '96,640')
+    """
+    first = _operand(dims)
+    rows, _, _ = first.rpartition(",")
+    second = _operand(dims.partition("],")[2])
+    return (first, f"{rows},{second.partition(',')[0]}") if rows and second else (first,)
 
 
 def _is_forward(own: I64, chosen: Mask, heavy: Mask) -> bool:

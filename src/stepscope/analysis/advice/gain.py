@@ -139,8 +139,12 @@ def _eased(context: Context, left_ms: float, competes_ms: float, crowded: float 
     """The share of its time that what stays takes without what competes with it.  That can take no more from the rest
     than it runs itself: what the ops lose beyond that, other programs on the machine take."""
     most = min(competes_ms / left_ms, 1.0) if left_ms > 0 else 0.0
-    share = calm(context) if crowded is None else math.sqrt(calm(context) * crowded)
-    return max(share, 1.0 - most)
+    return max(eased_by(context, crowded), 1.0 - most)
+
+
+def eased_by(context: Context, crowded: float | None) -> float:
+    """As `calm`, and where there is a second estimate, between the two."""
+    return calm(context) if crowded is None else math.sqrt(calm(context) * crowded)
 
 
 def most_recording_ms(recorded_ms: float, part_ms: float) -> float:

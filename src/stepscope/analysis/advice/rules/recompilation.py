@@ -49,7 +49,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     changed = _what_changed(context)
     return without(
         context, removed, "tracing, compiling and starting new programs",
-        [Bound(_alone_ms(context, computing, compiling) * calm(context), "the computation")],
+        [Bound(_alone_ms(context, computing, compiling), "the computation")],
         (Activity.COMPILE, Activity.PROGRAM, Activity.RUNTIME), competes_ms=removed, computes=True,
     ).advice(
         rule="compile.again",
@@ -67,8 +67,9 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
 
 def _alone_ms(context: Context, computing: float, compiling: float) -> float:
     """What the computation of a step takes where no compiler competes with it for the cores: it fits into the time
-    without one, or was slowed down as much as it can be."""
-    return min(computing, max(context.period_ms - compiling, context.compute_ms / _MOST_SLOWED))
+    without one.  JAX computes on while the next program is compiled, but is slowed down by it only so much."""
+    fits = min(computing, context.period_ms - compiling) * calm(context)
+    return max(fits, min(computing, context.compute_ms / _MOST_SLOWED)) if context.framework == "jax" else fits
 
 
 def _and_starts(context: Context, time_ms: float) -> str:

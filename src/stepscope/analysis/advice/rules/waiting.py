@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Bound, calm, events_ms, without
+from stepscope.analysis.advice.gain import Bound, calm, eased_by, events_ms, without
 from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.feeding import FeedFacts
@@ -149,29 +149,40 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
 
 
 def _competing(context: Context, waits: float) -> Advice | None:
-    """Input that is ready in time, but whose Python takes cores and locks from the step.  TensorFlow ops that do so
-    have to run anyway; Python can be replaced."""
+    """Input that is ready in time, but takes cores, locks and caches from the step.  What computes in it has to run
+    anyway; Python can be replaced, and files can be read in better pieces."""
     feed = _feed(context)
-    if context.has_device or context.loop is None or not feed.ops_ps or 2 * feed.python_ps < feed.ops_ps:
+    kind = _replaceable(feed)
+    if context.has_device or context.loop is None or not kind:
         return None
     busy, slower = context.per_step(feed.produced_ps) / MS, 1 - calm(context)
     if context.percent(busy) < _BUSY_PERCENT or slower < _DISTURBED:
         return None
     # The input takes no more from the step than it runs itself.
-    taken = min(slower * context.compute_ms, busy)
+    taken = min((1 - eased_by(context, _crowded(context))) * context.compute_ms, busy)
+    does = "Python makes it" if kind == "input_python" else "reading files for it goes on"
     return without(context, taken, "what the threads of the input take from the step", computes=True).advice(
-        rule="input.python-competes",
-        kind="input_python",
-        title=_TITLES["input_python"],
-        evidence="the step does not wait for its input, but Python makes it on other threads for"
-        f" {context.percent(busy):.0f} % of the time, and the step's ops take {100 * slower:.0f} % less time where they"
-        " run undisturbed",
-        actions=(*_from_tf_data(context), *actions_for(context.framework, _ACTIONS["input_python"]))[:4],
+        rule="input.python-competes" if kind == "input_python" else "input.reading-competes",
+        kind=kind,
+        title=_TITLES[kind],
+        evidence=f"the step does not wait for its input, but {does} on other threads for"
+        f" {min(context.percent(busy), 100.0):.0f} % of the time, and the step's ops take {100 * slower:.0f} % less time"
+        " where they run undisturbed",
+        actions=(*_from_tf_data(context), *actions_for(context.framework, _ACTIONS[kind]))[:4],
         tool="tf-data",
         confidence=0.6,
         rows=(Row("overview", "input", round(waits, 3)),),
         intervals=context.intervals(Activity.PROGRAM),
     )
+
+
+def _replaceable(feed: FeedFacts) -> str:
+    """The class of input, most of whose ops need not run in this way; empty if they have to."""
+    if not feed.ops_ps:
+        return ""
+    if 2 * feed.python_ps >= feed.ops_ps:
+        return "input_python"
+    return "input_file_read" if 2 * feed.reading_ps >= feed.ops_ps else ""
 
 
 def _beside(context: Context, waits: float) -> float:
@@ -189,7 +200,10 @@ def _crowded(context: Context) -> float | None:
     feed, work = _feed(context), context.work
     if not feed.threads or not feed.produced_ps or work is None or not work.compute_ps:
         return None
-    wanted = work.self_ps / work.compute_ps + min(context.per_step(feed.produced_ps) / MS / context.period_ms, 1.0)
+    period = context.period_ms * MS
+    making = min(context.per_step(feed.produced_ps) / period, 1.0)
+    side_by_side = context.per_step(feed.ops_ps) / period if feed.in_parallel else 0.0
+    wanted = work.self_ps / work.compute_ps + max(making, side_by_side)
     return min(feed.threads / wanted, 1.0)
 
 

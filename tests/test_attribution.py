@@ -66,6 +66,27 @@ def test_the_innermost_op_around_the_launching_call() -> None:
     ]
 
 
+def test_a_collective_is_called_by_what_it_does_and_not_by_the_call_around_that_pytorch_writes_to_it() -> None:
+    sorts = {
+        "p": Sort(K.COLLECTIVE_CALL, "record_param_comms"),
+        "N": Sort(K.COLLECTIVE, "ncclDevKernel_Generic", "correlation_id", {"tf_op": "record_param_comms"}),
+    }
+    trace = draw(
+        """
+        host main | p-------   p-----
+        host main |   G---      L2
+        host main |     L1
+        gpu0 s    |         N1-   N2-
+        """,
+        sorts,
+    )
+
+    assert ops(trace) == [
+        ("ncclDevKernel_Generic", "gloo:all_reduce", "collective", "CALL"),
+        ("ncclDevKernel_Generic", "record_param_comms", "collective", "CALL"),
+    ]
+
+
 def test_an_op_that_lies_further_out_is_better_than_a_python_call_nearby() -> None:
     trace = draw("host main | m------\nhost main |  Y----\nhost main |   L1\ngpu0 s    |       K1", SORTS)
 

@@ -64,6 +64,25 @@ def test_idle_time_in_steps_is_told_where_much_of_the_time_is_in_none():
     )
 
 
+def test_a_device_that_only_copies_is_told_apart_and_does_not_count():
+    found = report(
+        draw("""
+            host main | L1 L2    V3   V4
+            gpu0 s7   |   K1-- K2
+            gpu1 s9   |           U3   U4
+        """)
+    )
+
+    assert found.findings[:2] == (
+        "the device stands idle for 14.3 % of the time from first to last work",
+        "1 more only copies, which counts as no use, and as no idle time here",
+    )
+    assert [pick(dict(row), "device", "idle_ms", "computes") for row in found.devices] == [
+        ("GPU:0", 1, True),
+        ("GPU:1", 3, False),
+    ]
+
+
 def test_the_longest_gaps_say_when_and_between_what():
     found = report(
         draw("""

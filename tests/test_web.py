@@ -322,9 +322,29 @@ def test_numbers_are_those_of_the_command_line(client, logdir, tool):
     shown = [section for section in answer["sections"] if section["kind"] == "table"]
     for table, section in zip(tables, shown, strict=True):
         assert section["row_count"] == len(table.rows)
+        if section["key"] is not None:
+            assert [row.keys() >= set(section["columns"]) for row in answer["report"][section["key"]]] == [True] * len(
+                table.rows
+            )
         for field, told in zip(table.fields, section["fields"], strict=True):
             assert told == {"name": field.name, "unit": field.unit, "doc": field.doc, "kind": field.kind}
             assert section["columns"][field.name] == [row[field.name] for row in table.rows]
+
+
+def test_tables_say_under_which_key_the_json_has_them(client):
+    session = session_id(client, "drawn")
+
+    def keys(tool: str) -> dict[str, str | None]:
+        sections = client.get(f"/api/sessions/{session}/tools/{tool}").json["sections"]
+        return {section["title"]: section["key"] for section in sections if section["kind"] == "table"}
+
+    assert keys("idle") == {
+        "Idle time of streams by cause": "rows",
+        "Longest gaps, at most 50": "gaps",
+        "Idle time of devices": "devices",
+        "Queues": "queues",
+    }
+    assert keys("overview") == {"Breakdown of the mean step": None, "Top 10 ops": "top_ops"}
 
 
 def test_exports_are_those_of_the_command_line(client, logdir):

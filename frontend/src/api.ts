@@ -26,6 +26,8 @@ export interface TableSection {
   /** Where the rows are if they are too many to come along: an Arrow stream, relative to the tool's address. */
   readonly arrow?: string | null;
   readonly row_count: number;
+  /** Under which key the report's JSON has the rows. */
+  readonly key?: string | null;
   readonly empty?: string;
 }
 

@@ -6,6 +6,7 @@ import { closestStep, longestOps } from "../src/pages/examples";
 import { icicle, pathTo, type ModuleRow } from "../src/pages/icicle";
 import { shapesText, shortKernel, shortPath } from "../src/pages/names";
 import { whole } from "../src/pages/sections";
+import { tellingTypes } from "../src/pages/topOps";
 import { betweenSteps } from "../src/pages/StepBar";
 import type { Advice } from "../src/pages/reports";
 import { parseHash } from "../src/router";
@@ -161,5 +162,27 @@ describe("numbers that differ from those of another page", () => {
     expect(isWithoutDevice([step(1, "vm host"), step(2, "vm host")])).toBe(true);
     expect(isWithoutDevice([step(1), step(2, "vm host")])).toBe(false);
     expect(isWithoutDevice([])).toBe(false);
+  });
+});
+
+describe("the types of ops on the summary", () => {
+  const field = (name: string) => ({ name, unit: "", doc: `${name}, explained`, kind: "float" as const });
+  const ops = { kind: "table" as const, title: "Top 10 ops", fields: ["name", "category", "self_time_ms", "self_percent", "calls"].map(field), row_count: 1, key: "top_ops" };
+  const top_op_types = [{ category: "Cast", self_time_ms: 25.4, self_percent: 42.2, calls: 1568 }];
+
+  it("stand there where no op by itself takes much", () => {
+    expect(tellingTypes({ top_ops: [{ name: "layer_7/Cast", self_percent: 0.8 }], top_op_types }, ops)).toMatchObject({
+      key: "top_op_types",
+      row_count: 1,
+      columns: { category: ["Cast"], self_time_ms: [25.4], self_percent: [42.2], calls: [1568] },
+    });
+  });
+
+  it.each([
+    ["one op takes much", [{ name: "MatMul", self_percent: 40 }], top_op_types],
+    ["there are no ops", [], top_op_types],
+    ["no types are known", [{ name: "Cast", self_percent: 1 }], []],
+  ])("do not where %s", (_, top_ops, types) => {
+    expect(tellingTypes({ top_ops, top_op_types: types }, ops)).toBeNull();
   });
 });

@@ -396,6 +396,16 @@ def test_the_head_of_a_column_says_what_it_means_and_in_which_unit(page, page_se
 # -- bad input ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("tool", "table", "key"), [("op-stats", "ops", "rows"), ("idle", "gaps", "gaps")])
+def test_the_export_of_a_table_says_where_the_json_has_its_rows(page, page_server, corpus, tool, table, key):
+    show(page, page_server, tool, TORCH)
+    box = page.locator(f"[data-table={table}]")
+    box.get_by_role("button", name="CSV").hover()
+
+    expect(page.locator(".hint")).to_contain_text(f'In the JSON it is "{key}"')
+    expect(page.locator(".hint")).to_contain_text(f"stepscope {tool} PATH --format json")
+
+
 def test_hostile_names_are_text(page, page_server):
     for tool in TOOLS:
         show(page, page_server, tool, "hostile")

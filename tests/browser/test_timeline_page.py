@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import HOSTILE, PageServer, await_address, settle, until
+from browsing import HOSTILE, PageServer, await_address, settle, store_profile, until
 from draw import MS
 from playwright.sync_api import expect
 
 from stepscope.analysis.timeline import search
-from stepscope.model import HostTrace
+from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
 CORPUS = ("tf-gpu-multi-worker", "jax-mi300x-conv", "tpu-inference", "torch-v100-resnet50-workers0")
 
@@ -227,3 +227,64 @@ def test_hostile_names_are_shown_as_text(page, page_server):
 
     expect(page.locator(".tl-details h2")).to_contain_text(HOSTILE[:20])
     assert page.evaluate("() => window.hostile") is None
+
+
+def deep_trace() -> HostTrace:
+    """Forty calls, each inside the one before, on the last of thirty threads."""
+    builder = TraceBuilder(host="vm")
+    plane = builder.plane("/host:CPU", PlaneKind.HOST)
+    for thread in range(30):
+        line = builder.line(plane, f"thread {thread}", thread)
+        for depth in range(40 if thread == 29 else 1):
+            line.event(f"call {depth} of {thread}", depth * MS, (100 - 2 * depth) * MS, EventKind.OP)
+    return builder.build()
+
+
+@pytest.mark.parametrize("by", ["find", "selected"])
+def test_an_event_that_is_found_is_in_view_beside_its_pane(page, page_server, by):
+    if not (page_server.logdir / "plugins" / "profile" / "deep").exists():
+        store_profile(page_server.logdir, "deep", deep_trace())
+    event = int(search.find(trace_of(page_server, "deep"), "call 30 of 29").rows[0])
+    show(page, page_server, "deep", **({"find": "call 30 of 29"} if by == "find" else {"selected": str(event)}))
+    expect(page.locator(".tl-details h2")).to_have_text("call 30 of 29")
+
+    until(page, lambda: page.locator(".tl-scroll").evaluate("box => box.scrollTop") > 0)
+    assert param(page, "selected") == str(event)
+    top, low, row = page.locator(".tl-scroll").evaluate(
+        """box => {
+            const thread = [...box.querySelectorAll('.tl-label')].find(each => each.textContent.includes('thread 29'));
+            const { top, height } = box.getBoundingClientRect();
+            return [top, top + height, thread.getBoundingClientRect().top + 30 * 18 + 9];
+        }"""
+    )
+    assert top < row < low
+
+
+def test_what_a_link_looks_for_stays_in_the_address_while_it_is_looked_for(page, page_server):
+    held: list[Any] = []
+    page.route("**/timeline/search*", lambda route: held.append(route))  # playwright wants a function of its own
+    query = urllib.parse.urlencode({"session": page_server.session("drawn"), "find": "kernel"})
+    page.goto(f"{page_server.address}#/timeline?{query}")
+    settle(page)
+    until(page, lambda: bool(held))
+    page.wait_for_timeout(500)  # longer than the address takes to follow
+
+    assert param(page, "find") == "kernel"
+    expect(page.get_by_label("Find events by name")).to_have_value("kernel")
+    held.pop().continue_()
+    expect(page.locator(".tl-count")).to_have_text("4")
+
+
+def test_escape_leaves_the_search_and_keeps_what_it_found(page, page_server):
+    show(page, page_server, "drawn")
+    page.keyboard.press("/")
+    page.keyboard.type("kernel")
+    page.keyboard.press("Enter")
+    expect(page.locator(".tl-count")).to_have_text("1 of 4")
+
+    page.keyboard.press("Escape")
+    page.keyboard.press("n")
+    expect(page.locator(".tl-count")).to_have_text("2 of 4")
+    for _ in range(2):  # the event, then the search
+        page.keyboard.press("Escape")
+    expect(page.get_by_label("Find events by name")).to_have_value("")

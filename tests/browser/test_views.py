@@ -129,6 +129,20 @@ def test_a_click_on_a_column_or_on_a_moment_of_memory_leads_to_the_timeline(page
     assert query_of(href)["host"] in {"rank0", "rank1"}
 
 
+def test_hosts_open_at_the_step_in_which_they_differ_most_and_lead_to_it(page, page_server, corpus, capsys):
+    found = said(capsys, "pod-viewer", page_server.logdir / RANKS)
+    worst = max(found["slowest"], key=lambda row: row["behind_ms"])
+    steps = said(capsys, "steps", page_server.logdir / RANKS)["rows"]
+    row = next(row for row in steps if (row["step"], row["host"]) == (worst["step"], worst["host"]))
+    show(page, page_server, "pod-viewer", RANKS)
+
+    expect(page.locator(".card", has=page.locator(".pod"))).to_contain_text(f"Step {worst['step']}")
+    page.get_by_role("link", name="This step in its timeline").click()
+    await_address(page, "#/timeline?", "begin=")
+    place = query_of(page.evaluate("location.hash"))
+    assert (place["host"], float(place["begin"])) == (worst["host"], pytest.approx(row["start_ms"], abs=1e-6))
+
+
 def test_a_part_of_the_mean_step_leads_to_a_step_that_has_about_as_much(page, page_server, corpus, capsys):
     report = said(capsys, "overview", page_server.logdir / TORCH)
     steps = {row["step"]: row for row in said(capsys, "steps", page_server.logdir / TORCH)["rows"]}

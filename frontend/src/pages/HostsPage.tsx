@@ -53,7 +53,8 @@ function OneStep({ report, docs, slowestDocs }: { report: PodReport; docs: reado
   const rows = report.rows ?? [];
   const numbers = useMemo(() => [...new Set(rows.map((row) => Number(row["step"])))].sort((a, b) => a - b), [rows]);
   const wanted = Number(route.value.params["step"] ?? Number.NaN);
-  const at = Math.max(0, numbers.indexOf(wanted));
+  const worst = useMemo(() => mostBehind(report.slowest ?? []), [report]);
+  const at = Math.max(0, numbers.indexOf(numbers.includes(wanted) ? wanted : worst));
   const step = numbers[at] as number;
   const shown = useMemo(() => rows.filter((row) => row["step"] === step), [rows, step]);
   const link = useStepLinks();
@@ -63,7 +64,7 @@ function OneStep({ report, docs, slowestDocs }: { report: PodReport; docs: reado
   return (
     <Card
       title={`Step ${step}`}
-      note={`${shown.length} ${shown.length === 1 ? "worker" : "workers"}`}
+      note={`${workersText(shown)}${step === worst && numbers.length > 1 && shown.length > 1 ? "; the step in which they differ most" : ""}`}
       actions={
         numbers.length > 1 && (
           <label class="slider">
@@ -75,13 +76,27 @@ function OneStep({ report, docs, slowestDocs }: { report: PodReport; docs: reado
       }
     >
       <div class="pod">
-        <SlowestCard row={slowest ?? null} rows={shown} docs={docs} slowestDocs={slowestDocs} />
+        <SlowestCard link={link} row={slowest ?? null} rows={shown} docs={docs} slowestDocs={slowestDocs} />
         <div>
           <ColumnGraph label={`Step ${step} on ${shown.length} workers by category`} columns={columns} xName="" noun="worker" height={300} />
         </div>
       </div>
     </Card>
   );
+}
+
+/** The step in which the slowest worker is furthest behind the others, NaN if that is not known of any. */
+function mostBehind(slowest: readonly Row[]): number {
+  const known = slowest.filter((row) => typeof row["behind_ms"] === "number");
+  const worst = known.reduce<Row | null>((most, row) => (most && Number(most["behind_ms"]) >= Number(row["behind_ms"]) ? most : row), null);
+  return Number(worst?.["step"] ?? Number.NaN);
+}
+
+/** A host with several devices has a column as a whole, and one for each. */
+function workersText(rows: readonly Row[]): string {
+  const hosts = rows.filter((row) => row["device"] === "all").length;
+  const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+  return hosts > 0 ? `${counted(hosts, "host")}, ${counted(rows.length - hosts, "device")}` : counted(rows.length, "worker");
 }
 
 function workerName(row: Row): string {
@@ -104,7 +119,7 @@ function toColumn(row: Row, link: StepLink): Column {
 }
 
 /** The slowest worker of the step, with its breakdown. */
-function SlowestCard({ row, rows, docs, slowestDocs }: { row: Row | null; rows: readonly Row[]; docs: readonly Field[]; slowestDocs: readonly Field[] }) {
+function SlowestCard({ row, rows, link, docs, slowestDocs }: { link: StepLink; row: Row | null; rows: readonly Row[]; docs: readonly Field[]; slowestDocs: readonly Field[] }) {
   const own = row ? (rows.find((each) => each["host"] === row["host"] && each["device"] === row["device"]) ?? rows[0]) : rows[0];
   if (!own) return null;
   const parts = partsOfRow(own);
@@ -132,8 +147,8 @@ function SlowestCard({ row, rows, docs, slowestDocs }: { row: Row | null; rows: 
           </li>
         ))}
       </ul>
-      <a class="more" href={linkTo("timeline", { host: String(own["host"]) })}>
-        This host's timeline <Icon name="arrow" size={14} />
+      <a class="more" href={link(Number(own["step"]), String(own["host"])) ?? linkTo("timeline", { host: String(own["host"]) })}>
+        This step in its timeline <Icon name="arrow" size={14} />
       </a>
     </div>
   );

@@ -35,11 +35,11 @@ function Idle({ report, sections }: ToolAnswer<IdleReport>) {
   const parts = useMemo(() => causes(streams?.fields ?? [], look.surface), [streams, look]);
   const several = report.hosts.length > 1;
   const gapLinks = useRowLinks(gaps, several);
-  const rows = report.rows ?? [];
+  const rows = useMemo(() => busiestFirst(report.rows ?? []), [report]);
   return (
     <>
       <Findings lines={report.findings} />
-      <Card title="Streams, and why they wait" note={rows.length > MOST_BARS ? `the ${MOST_BARS} with the most idle time of ${rows.length}` : "busy, and idle by cause"}>
+      <Card title="Streams, and why they wait" note={rows.length > MOST_BARS ? `the ${MOST_BARS} busiest of ${rows.length}, and why they stand idle` : "busy, and idle by cause; the busiest first"}>
         <StackedBars label="Busy and idle time of each stream" parts={parts} rows={rows.slice(0, MOST_BARS).map((row) => streamBar(row, report.gaps ?? [], several))} />
       </Card>
       <TableCard section={gaps} tool="idle" id="gaps" links={gapLinks} />
@@ -51,6 +51,11 @@ function Idle({ report, sections }: ToolAnswer<IdleReport>) {
       <TableCard section={streams} tool="idle" id="streams" main />
     </>
   );
+}
+
+/** The streams that do the work come first: one that is hardly used waits longest, and that slows nothing. */
+function busiestFirst(rows: readonly Row[]): Row[] {
+  return [...rows].sort((one, other) => Number(other["busy_ms"] ?? 0) - Number(one["busy_ms"] ?? 0));
 }
 
 function causes(fields: readonly Field[], surface: string): BarPart[] {

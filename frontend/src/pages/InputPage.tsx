@@ -52,7 +52,7 @@ function Input({ report, sections }: ToolAnswer<InputReport>) {
             <h3>Waiting for input, per step</h3>
             <FigureRow section={waiting} labels={TIME_LABELS} {...(isWithoutDevice(report.steps ?? []) ? { names: ["mean", "std", "min", "max"] } : {})} />
             {other !== null && (
-              <p class="muted">{`The breakdown of the step counts ${duration(other)} as input: a moment in which another device works, or in which the host launches work while data is copied, counts there for that.`}</p>
+              <p class="muted apart">{`The breakdown of the step counts ${duration(other)} as input: a moment in which another device works, or in which the host launches work while data is copied, counts there for that.`}</p>
             )}
           </Card>
         </div>
@@ -75,6 +75,9 @@ const OF_LOADERS = [
 
 const TIME_LABELS = { mean: "Mean", std: "Deviation", min: "Shortest", max: "Longest", count: "Steps", cores: "Devices" };
 
+/** Verdict, level and the largest part stand in the sentences above them. */
+const NOT_IN_THE_LINES = ["input_percent", "between_steps_percent", "input_time_ms"];
+
 function Summary({ report, sections }: { report: InputReport; sections: readonly Section[] }) {
   const [first, ...rest] = report.summary;
   return (
@@ -89,7 +92,7 @@ function Summary({ report, sections }: { report: InputReport; sections: readonly
           ))}
         </ul>
       )}
-      <FigureRow section={figuresTitled(sections, "Input")} />
+      <FigureRow section={figuresTitled(sections, "Input")} names={NOT_IN_THE_LINES} />
     </section>
   );
 }

@@ -60,7 +60,7 @@ function Kernels({ report, sections }: ToolAnswer<KernelReport>) {
         </Card>
         <FactsCard sections={sections} />
       </div>
-      <JoinedCard title="Kernels by op" id="kernels" rows={rows} columns={COLUMNS} labels={LABELS} texts={TEXTS} />
+      <JoinedCard title="Kernels by op" tool="kernel-stats" sections={sections} id="kernels" rows={rows} columns={COLUMNS} labels={LABELS} texts={TEXTS} />
       <TableCard section={whole(tableTitled(sections, "Kernels of all ops"), report.by_kernel)} tool="kernel-stats" id="all" heading="Kernels, whatever op launched them" labels={LABELS} texts={TEXTS} />
       <TableCard section={tableTitled(sections, "Launches by stream")} tool="kernel-stats" id="streams" />
       <Card title="How the ops of kernels are known">

@@ -61,6 +61,8 @@ function Ops({ report, sections, idle }: ToolAnswer<OpsReport> & { idle: boolean
   const rings = useMemo(() => RINGS.map((each) => ({ ...each, slices: slicesOf(report, each.where, each.by, idle, look) })).filter((each) => each.slices.length > 0), [report, idle, look]);
   const table = useJoined("op-stats", report.rows, sections);
   const columns = useMemo(() => columnsFor(idle), [idle]);
+  const totals = figuresTitled(sections, "Totals");
+  const hasDevices = totals?.values["device_ops"] !== 0;
   const find = (by: "type" | "op", where: string) => (name: string) => {
     if (name !== "idle" && name !== "others") setParams({ "ops.filter": `where=${where} ${by === "type" ? "type" : "name"}="${name}"` });
   };
@@ -72,10 +74,12 @@ function Ops({ report, sections, idle }: ToolAnswer<OpsReport> & { idle: boolean
             <Ring key={each.title} title={each.title} slices={each.slices} onPick={find(each.by, each.where)} />
           ))}
         </div>
-        <FigureRow section={figuresTitled(sections, "Totals")} />
+        <FigureRow section={totals} {...(hasDevices ? {} : { names: totals?.fields.map((field) => field.name).filter((name) => name.startsWith("host")) ?? [] })} />
       </Card>
       <JoinedCard
         title="All ops"
+        tool="op-stats"
+        sections={sections}
         id="ops"
         rows={table}
         columns={columns}

@@ -13,6 +13,7 @@ import { toExplain, type RecordedStep } from "./differences";
 import type { OverviewReport } from "./reports";
 import { TableCard } from "./sections";
 import { betweenSteps, StepBar } from "./StepBar";
+import { TELLING_PERCENT, tellingTypes } from "./topOps";
 import { partsOfRow, StepGraph, type GraphStep } from "./StepGraph";
 import { Origin, ToolPage } from "./ToolPage";
 
@@ -23,6 +24,7 @@ export function SummaryPage() {
 function Summary({ report, sections }: ToolAnswer<OverviewReport>) {
   const steps = useGraphSteps(report);
   const topOps = tableTitled(sections, "Top");
+  const types = useMemo(() => tellingTypes(report, topOps), [report, topOps]);
   // They are those of the devices, where any device worked.
   const where = Number(figuresTitled(sections, "Placement")?.values["device_op_percent"] ?? 0) > 0 ? "device" : "host";
   return (
@@ -38,6 +40,20 @@ function Summary({ report, sections }: ToolAnswer<OverviewReport>) {
         <EnvironmentCard sections={sections} />
         <MissingCard report={report} />
       </div>
+      {types && (
+        <TableCard
+          section={types}
+          tool="overview"
+          id="types"
+          heading="Top op types by self time"
+          note={`no single op takes ${TELLING_PERCENT} % of it`}
+          plain
+          height="all"
+          actions={<a href={linkTo("op-stats")}>All ops</a>}
+          links={(row) => [{ label: "Show its ops", href: linkTo("op-stats", { "ops.filter": `where=${where} type="${String(types.columns?.["category"]?.[row] ?? "")}"` }) }]}
+          mark={(row) => CATEGORY_COLOUR[categoryOfOp(String(types.columns?.["category"]?.[row] ?? ""), "", where)]}
+        />
+      )}
       <TableCard
         section={topOps}
         tool="overview"
@@ -139,13 +155,21 @@ function withName(section: Figures | null): Figures | null {
   return section && { ...section, values: { ...section.values, framework: frameworkName(section.values["framework"]) || null } };
 }
 
+const OF_DEVICES: readonly string[] = ["device_count", "devices_used"];
+
+/** The figures that a recording of this sort has. */
+function known(section: Figures | null): string[] {
+  return section?.fields.map((field) => field.name).filter((name) => section.values[name] !== null) ?? [];
+}
+
 function EnvironmentCard({ sections }: { sections: readonly Section[] }) {
   const environment = withName(figuresTitled(sections, "Environment"));
   const placement = figuresTitled(sections, "Placement");
+  const hasDevices = environment?.values["device_count"] !== 0;
   return (
     <Card title="Environment">
-      <FigureRow section={environment} labels={{ host_count: "Hosts", device_type: "Device", device_count: "Devices", devices_used: "Devices used", capture_ms: "Captured" }} />
-      <FigureRow section={placement} labels={{ host_op_percent: "Ops on the host", device_op_percent: "Ops on devices", host_eager_percent: "Eager op time", compute_16bit_percent: "16-bit compute", compute_32bit_percent: "32-bit compute" }} />
+      <FigureRow section={environment} names={known(environment).filter((name) => hasDevices || !OF_DEVICES.includes(name))} labels={{ host_count: "Hosts", device_type: "Device", device_count: "Devices", devices_used: "Devices used", capture_ms: "Captured" }} />
+      <FigureRow section={placement} names={known(placement)} labels={{ host_op_percent: "Ops on the host", device_op_percent: "Ops on devices", host_eager_percent: "Eager op time", compute_16bit_percent: "16-bit compute", compute_32bit_percent: "32-bit compute" }} />
     </Card>
   );
 }

@@ -9,8 +9,9 @@ import { Table } from "../table/Table";
 import { fetchArrow, type Rows } from "../table/rows";
 import { fromRows, type TableData } from "../table/model";
 import { Card, Failed, Loading } from "../ui/basics";
+import { hint } from "../ui/hint";
 import type { Row } from "./reports";
-import { nameLinks } from "./sections";
+import { inJson, nameLinks } from "./sections";
 
 /** Rows from the report with every field that a section declares for them; if the report is too long, from the sections. */
 export function useJoined(tool: string, rows: readonly Row[] | undefined, sections: readonly Section[]): Rows {
@@ -63,6 +64,8 @@ function merged(all: readonly TableData[]): TableData {
 
 interface JoinedCardProps {
   title: string;
+  tool: string;
+  sections: readonly Section[];
   id: string;
   rows: Rows;
   columns?: readonly string[];
@@ -71,9 +74,10 @@ interface JoinedCardProps {
   texts?: Readonly<Record<string, (text: string) => string>>;
 }
 
-export function JoinedCard({ title, id, rows, columns, mark, ...rest }: JoinedCardProps) {
+export function JoinedCard({ title, tool, sections, id, rows, columns, mark, ...rest }: JoinedCardProps) {
+  const source = inJson(tool, tables(sections)[0]);
   return (
-    <Card title={title} class="table-card">
+    <Card title={title} titleHint={source ? hint(title, source) : {}} class="table-card">
       {rows.state === "loading" && <Loading what="Fetching the rows" />}
       {rows.state === "failed" && <Failed error={rows.error} />}
       {rows.state === "ready" && (
@@ -81,6 +85,7 @@ export function JoinedCard({ title, id, rows, columns, mark, ...rest }: JoinedCa
           id={id}
           title={title}
           data={rows.data}
+          source={source}
           main
           height="page"
           {...rest}

@@ -49,6 +49,7 @@ export interface OverviewReport extends Report {
   readonly verdict: string;
   readonly verdict_text: string;
   readonly top_ops: readonly Row[];
+  readonly top_op_types?: readonly Row[];
   readonly advice: readonly Advice[];
   readonly missing: readonly { readonly what: string; readonly remedy: string }[];
   readonly profiling_cost_percent: number | null;

@@ -7,6 +7,7 @@ import { Table, type TableProps } from "../table/Table";
 import type { TableData } from "../table/model";
 import type { RowLink } from "../table/RowDetails";
 import { useRows } from "../table/rows";
+import { hint } from "../ui/hint";
 import { Card, Code, Failed, FigureRow, Loading, sentence } from "../ui/basics";
 
 export function slug(title: string): string {
@@ -50,14 +51,23 @@ interface TableCardProps extends Partial<Omit<TableProps, "data" | "id">> {
   id?: string;
   actions?: ComponentChildren;
   heading?: string;
+  note?: ComponentChildren;
 }
 
-export function TableCard({ section, tool, id, actions, heading, ...rest }: TableCardProps) {
+/** For those who go on by script: where the report has the rows of a table; empty if nothing says it. */
+export function inJson(tool: string, section: TableSection | undefined): string {
+  const key = section?.key;
+  if (!key) return "";
+  return `In the JSON it is "${key}": Export above, stepscope ${tool} PATH --format json, or to_dict()["${key}"] in Python`;
+}
+
+export function TableCard({ section, tool, id, actions, heading, note, ...rest }: TableCardProps) {
   const rows = useRows(section, (suffix) => answerAddress(tool, suffix));
   if (!section) return null;
   const title = heading ?? section.title;
+  const source = inJson(tool, section);
   return (
-    <Card title={title} actions={actions} class="table-card">
+    <Card title={title} titleHint={source ? hint(title, source) : {}} note={note} actions={actions} class="table-card">
       {rows.state === "loading" && <Loading what={`Fetching ${section.row_count.toLocaleString("en-US")} rows`} />}
       {rows.state === "failed" && <Failed error={rows.error} />}
       {rows.state === "ready" && (
@@ -65,6 +75,7 @@ export function TableCard({ section, tool, id, actions, heading, ...rest }: Tabl
           id={id ?? slug(section.title)}
           title={title}
           data={rows.data}
+          source={source}
           empty={section.empty ?? "nothing to show"}
           plain={rows.data.rowCount <= 12 && !rest.main}
           height={rows.data.rowCount <= 12 && !rest.main ? "all" : "short"}

@@ -22,6 +22,8 @@ export interface TableProps {
   title: string;
   data: TableData;
   empty?: string;
+  /** Where a program finds the rows, in words. */
+  source?: string;
   /** Where a row leads: the timeline, another page. */
   links?: (row: number) => readonly RowLink[];
   /** The colour of a mark before a row's first text, if rows have one. */
@@ -95,10 +97,10 @@ export function Table(props: TableProps) {
           </span>
           <div class="table-actions">
             <ColumnMenu data={data} shown={fields.slice(0, fields.length - left)} left={left} onChange={(names) => setParams({ [`${key}cols`]: names?.join(",") ?? null })} />
-            <button type="button" class="button quiet" onClick={() => void copyText(toTsv(data, view.rows, written()))}>
+            <button type="button" class="button quiet" onClick={() => void copyText(toTsv(data, view.rows, written()))} {...hint("Copy", `The rows and columns that are shown, for a spreadsheet. ${props.source ?? ""}`)}>
               <Icon name="copy" size={16} /> Copy
             </button>
-            <button type="button" class="button quiet" onClick={() => save(`${fileName(id)}.csv`, toCsv(data, view.rows, written()))}>
+            <button type="button" class="button quiet" onClick={() => save(`${fileName(id)}.csv`, toCsv(data, view.rows, written()))} {...hint("CSV", `The rows that are shown, with exact values. ${props.source ?? ""}`)}>
               <Icon name="csv" size={16} /> CSV
             </button>
           </div>

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { percent, words } from "../format";
 import { linkTo } from "../router";
+import { copyText } from "../table/export";
 import { Icon } from "../ui/icons";
 import type { Model } from "./model";
 import { duration, moment } from "./ticks";
@@ -165,6 +166,11 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
           <button class="button" title="Keep it marked (M)" onClick={() => model.mark()}>
             Mark
           </button>
+          {summary && (
+            <button class="button" title="The rows, with times in microseconds, for a spreadsheet" onClick={() => void copyText(rowsAsText(rows))}>
+              Copy
+            </button>
+          )}
         </div>
       </header>
       {!summary ? (
@@ -201,6 +207,14 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
       )}
     </div>
   );
+}
+
+const PS_A_US = 1e6;
+
+/** The rows of a selection, a line each and tabs between. */
+export function rowsAsText(rows: readonly SelectionRow[]): string {
+  const lines = rows.map((row) => [row.name.replace(/\s+/g, " "), row.events, row.total_ps / PS_A_US, row.self_ps / PS_A_US]);
+  return [["name", "events", "total_us", "self_us"], ...lines].map((line) => line.join("\t")).join("\n");
 }
 
 function tracksText(count: number): string {

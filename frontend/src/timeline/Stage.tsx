@@ -216,8 +216,7 @@ class Frame {
     const { scroll, model, tracks } = this;
     if (!scroll || !tracks) return;
     const gutter = parseFloat(getComputedStyle(scroll).getPropertyValue("--labels")) || 240;
-    model.width = Math.max(50, scroll.clientWidth - gutter);
-    model.height = scroll.clientHeight;
+    model.resized(Math.max(50, scroll.clientWidth - gutter), scroll.clientHeight);
     tracks.style.width = `${model.width}px`;
     tracks.style.height = `${model.height}px`;
     for (const canvas of [this.overview, this.head]) if (canvas) canvas.style.width = `${model.width}px`;

@@ -96,17 +96,18 @@ const FILES = [
 const WAIT_MS = 180;
 
 function SearchBox({ model, input }: { model: Model; input: { current: HTMLInputElement | null } }) {
-  const found = model.found.value;
-  const [text, setText] = useState(found?.text ?? "");
-  const [regex, setRegex] = useState(found?.regex ?? false);
+  const sought = model.sought.value;
+  const found = sought ? model.found.value : null;
+  const [text, setText] = useState(sought?.text ?? "");
+  const [regex, setRegex] = useState(sought?.regex ?? false);
   const timer = useRef(0);
   useLayoutEffect(() => {
     // Somebody else searched (a link), or cleared the search.
-    if (document.activeElement !== input.current || !found) {
-      setText(found?.text ?? "");
-      if (found) setRegex(found.regex);
+    if (document.activeElement !== input.current || !sought) {
+      setText(sought?.text ?? "");
+      if (sought) setRegex(sought.regex);
     }
-  }, [found?.text, found?.regex]);
+  }, [sought?.text, sought?.regex]);
   const search = (next: string, asRegex: boolean) => {
     setText(next);
     setRegex(asRegex);
@@ -121,8 +122,7 @@ function SearchBox({ model, input }: { model: Model; input: { current: HTMLInput
       void first.then(() => model.step(event.shiftKey ? "previous" : "next"));
     } else if (event.key === "Escape") {
       event.stopPropagation();
-      if (text) search("", regex);
-      else input.current?.blur();
+      input.current?.blur(); // what was found stays; pressed again it goes
     }
   };
   return (
@@ -141,7 +141,7 @@ function SearchBox({ model, input }: { model: Model; input: { current: HTMLInput
         onKeyDown={pressed}
       />
       <span class="tl-count" role="status" title={model.searchProblem.value ?? ""}>
-        {model.searchProblem.value ? "not a pattern" : found ? counted(found.number, found.total) : ""}
+        {model.searchProblem.value ? "not a pattern" : found && found.text === sought?.text ? counted(found.number, found.total) : sought ? "…" : ""}
       </span>
       <button aria-pressed={regex} title="As a regular expression" aria-label="Regular expression" onClick={() => search(text, !regex)}>
         .*

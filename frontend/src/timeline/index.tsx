@@ -114,7 +114,7 @@ function useAddress(model: Model): void {
     written.current = current(model);
   });
   useSignalEffect(() => {
-    for (const each of [model.span, model.selected, model.found, model.choices, model.marks]) void each.value;
+    for (const each of [model.span, model.selected, model.sought, model.choices, model.marks]) void each.value;
     window.clearTimeout(timer.current);
     if (isGone.current) return;
     timer.current = window.setTimeout(() => {
@@ -133,14 +133,14 @@ function useAddress(model: Model): void {
 }
 
 function current(model: Model): Address {
-  const found = model.found.peek();
+  const sought = model.sought.peek();
   return toAddress(
     {
       span: model.span.peek(),
       home: model.home(),
-      selected: model.selected.peek()?.event ?? null,
-      find: found?.text ?? "",
-      regex: found?.regex ?? false,
+      selected: model.chosen,
+      find: sought?.text ?? "",
+      regex: sought?.regex ?? false,
       choices: model.choices.peek(),
       marks: model.marks.peek(),
     },
@@ -154,9 +154,9 @@ function apply(model: Model, params: Readonly<Record<string, string>>): void {
   model.marks.value = shown.marks;
   model.show(shown.span, "at once");
   const hasWindow = Boolean(params["begin"]);
-  if (shown.selected !== (model.selected.peek()?.event ?? null)) void model.select(shown.selected);
-  const found = model.found.peek();
-  if (shown.find !== (found?.text ?? "") || shown.regex !== (found?.regex ?? false)) {
+  if (shown.selected !== model.chosen) void model.select(shown.selected);
+  const sought = model.sought.peek();
+  if (shown.find !== (sought?.text ?? "") || shown.regex !== (sought?.regex ?? false)) {
     // A link that only names what to find leads to the first of them.
     void model.search(shown.find, shown.regex).then(() => (shown.find && !hasWindow && shown.selected === null ? model.step("next") : undefined));
   }

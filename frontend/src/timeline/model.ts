@@ -14,9 +14,12 @@ export interface Region extends Span {
   readonly tracks: readonly string[] | null;
 }
 
-export interface Found {
+export interface Sought {
   readonly text: string;
   readonly regex: boolean;
+}
+
+export interface Found extends Sought {
   readonly total: number;
   readonly bins: readonly number[];
   readonly types: Uint8Array;
@@ -48,6 +51,8 @@ export class Model {
   readonly region = signal<Region | null>(null);
   readonly summary = signal<SelectionAnswer | null>(null);
   readonly marks = signal<readonly Span[]>([]);
+  /** What is looked for; `found` follows when the answer is there. */
+  readonly sought = signal<Sought | null>(null);
   readonly found = signal<Found | null>(null);
   readonly searchProblem = signal<string | null>(null);
   readonly steps = signal<Steps | null>(null);
@@ -67,6 +72,12 @@ export class Model {
   scrollTo: (top: number) => void = () => undefined;
   /** Asks for a new picture. */
   redraw: () => void = () => undefined;
+  /** The event that is chosen, whose facts may be under way. */
+  chosen: number | null = null;
+  /** The event that was gone to last, known before its facts are. */
+  private goingTo: Spot | null = null;
+  /** To be brought into view when the pane has taken its place. */
+  private toReveal: Spot | null = null;
   private glide = 0;
   private asking = new AbortController();
   private askingRegion = new AbortController();
@@ -163,6 +174,8 @@ export class Model {
     this.asking.abort();
     this.asking = new AbortController();
     const { signal: abort } = this.asking;
+    this.chosen = event;
+    this.toReveal = null;
     if (event === null) {
       batch(() => {
         this.selected.value = null;
@@ -174,6 +187,8 @@ export class Model {
     try {
       const details = await this.source.event(event, abort);
       if (abort.aborted) return;
+      if (this.details.peek() || this.region.peek()) this.reveal(details.spot);
+      else this.toReveal = details.spot;
       batch(() => {
         this.region.value = null;
         this.summary.value = null;
@@ -185,12 +200,15 @@ export class Model {
       const links = await this.source.links(event, abort);
       if (!abort.aborted) this.links.value = links;
     } catch (error) {
-      if (!abort.aborted) this.problem.value = String(error instanceof Error ? error.message : error);
+      if (abort.aborted) return;
+      this.chosen = this.selected.peek()?.event ?? null;
+      this.problem.value = String(error instanceof Error ? error.message : error);
     }
   }
 
   /** Chooses an event and brings it into view. */
   async goTo(spot: Spot, how: "centre" | "fit" = "centre"): Promise<void> {
+    this.goingTo = spot;
     this.reveal(spot);
     const span = this.span.peek();
     const wide = span.end - span.begin;
@@ -203,6 +221,16 @@ export class Model {
       this.show({ begin: middle - wide / 2, end: middle + wide / 2 });
     }
     await this.select(spot.event);
+  }
+
+  /** The canvas has another size; what was chosen before the pane opened below may lie behind it. */
+  resized(width: number, height: number): void {
+    const isLower = height < this.height;
+    this.width = width;
+    this.height = height;
+    if (!isLower || !this.toReveal) return;
+    this.reveal(this.toReveal);
+    this.toReveal = null;
   }
 
   /** Opens the groups that an event is in, and scrolls to its row. */
@@ -218,7 +246,10 @@ export class Model {
     const item = this.layout.peek().items.find((each) => each.id === id);
     if (!item) return;
     const top = item.top + spot.lane * 18;
-    if (top < this.scrollTop + 20 || top > this.scrollTop + this.height - 40) this.scrollTo(Math.max(0, top - this.height / 3));
+    if (top >= this.scrollTop + 20 && top <= this.scrollTop + this.height - 40) return;
+    const scroll = () => this.scrollTo(Math.max(0, top - this.height / 3));
+    if (shut.length) requestAnimationFrame(scroll); // the page is as long as it has to be only when it is drawn
+    else scroll();
   }
 
   neighbour(which: "previous" | "next" | "above" | "below"): boolean {
@@ -274,6 +305,8 @@ export class Model {
   }
 
   async search(text: string, regex: boolean): Promise<void> {
+    const sought = text ? { text, regex } : null;
+    this.sought.value = sought;
     if (!text) {
       batch(() => {
         this.found.value = null;
@@ -282,8 +315,10 @@ export class Model {
       return;
     }
     try {
-      this.take(text, regex, await this.source.search(text, regex, SEARCH_BINS));
+      const answer = await this.source.search(text, regex, SEARCH_BINS);
+      if (this.sought.peek() === sought) this.take(text, regex, answer);
     } catch (error) {
+      if (this.sought.peek() !== sought) return;
       batch(() => {
         this.found.value = null;
         this.searchProblem.value = String(error instanceof Error ? error.message : error);
@@ -294,7 +329,7 @@ export class Model {
   async step(direction: "next" | "previous"): Promise<void> {
     const found = this.found.peek();
     if (!found?.total) return;
-    const spot = this.selected.peek();
+    const spot = this.goingTo?.event === this.chosen ? this.goingTo : this.selected.peek();
     const from = { direction, ps: spot ? spot.start_ps : this.span.peek().begin, event: spot ? spot.event : -1 };
     const answer = await this.source.search(found.text, found.regex, SEARCH_BINS, from);
     this.take(found.text, found.regex, answer);
@@ -313,7 +348,7 @@ export class Model {
   escape(): boolean {
     if (this.region.peek()) void this.choose(null);
     else if (this.selected.peek()) void this.select(null);
-    else if (this.found.peek()) void this.search("", false);
+    else if (this.sought.peek()) void this.search("", false);
     else if (this.marks.peek().length) this.marks.value = [];
     else return false;
     return true;

@@ -368,6 +368,7 @@ export function paintRuler(ctx: CanvasRenderingContext2D, scene: Scene): void {
     const x = Math.round(toX(span, width, time));
     ctx.fillStyle = palette.strong;
     ctx.fillRect(x, RULER - 9, 1, 9);
+    if (x + 4 + ctx.measureText(label).width > width) continue; // half a time is a wrong one
     ctx.fillStyle = palette.muted;
     ctx.fillText(label, x + 4, RULER / 2 - 2);
   }

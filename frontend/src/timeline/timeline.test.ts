@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { fromAddress, toAddress } from "./address";
 import { collapsedAtFirst, itemAt, layoutOf, ROW } from "./layout";
 import { brief, cut } from "./names";
+import { rowsAsText } from "./Pane";
 import { sliceAt } from "./slices";
 import { pixelOf } from "./strip";
 import { duration, moment, ticksOf } from "./ticks";
@@ -166,5 +167,17 @@ describe("an answer", () => {
     expect(answer.lanes.get("3.1")).toMatchObject({ level: 4, begin: 8, unit: 1 });
     expect(answer.loads.map((load) => [...load])).toEqual([[0, 0.5], [1, 0.25]]);
     expect(answer.counters).toEqual([]);
+  });
+});
+
+describe("a selection as text", () => {
+  it("is a line a name, with times in one unit and no tab or new line inside a name", () => {
+    const row = (name: string, events: number, total_ps: number, self_ps: number) => ({ type: 1, name, events, total_ps, self_ps });
+    const text = rowsAsText([row("gemm<a,\tb>", 2, 1_500_000, 1_000_000), row("two\nlines", 1, 1, 0)]);
+    expect(text.split("\n").map((line) => line.split("\t"))).toEqual([
+      ["name", "events", "total_us", "self_us"],
+      ["gemm<a, b>", "2", "1.5", "1"],
+      ["two lines", "1", "0.000001", "0"],
+    ]);
   });
 });

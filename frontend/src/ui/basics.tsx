@@ -5,11 +5,13 @@ import { cellText, exact, fieldLabel, inUnit, isKnown, unitLabel, visible, words
 import { linkTo } from "../router";
 import { toolEntry } from "../tools";
 import { CATEGORIES, CATEGORY_LABEL, type Category } from "../design/colours";
-import { hint } from "./hint";
+import { hint, type HintAttributes } from "./hint";
 import { Icon } from "./icons";
 
 interface CardProps {
   title?: ComponentChildren;
+  /** What the title says on hover. */
+  titleHint?: HintAttributes;
   note?: ComponentChildren;
   actions?: ComponentChildren;
   children?: ComponentChildren;
@@ -17,12 +19,12 @@ interface CardProps {
   label?: string;
 }
 
-export function Card({ title, note, actions, children, class: name = "", label }: CardProps) {
+export function Card({ title, titleHint = {}, note, actions, children, class: name = "", label }: CardProps) {
   return (
     <section class={`card ${name}`} {...(label ? { "aria-label": label } : {})}>
       {(title || actions) && (
         <header class="card-head">
-          {title && <h2>{title}</h2>}
+          {title && <h2 {...titleHint}>{title}</h2>}
           {note && <span class="card-note">{note}</span>}
           {actions && <div class="card-actions">{actions}</div>}
         </header>

@@ -3,7 +3,7 @@
 Tried in this order, best first:
 
 1. what the work carries itself: the XLA instruction, through the program to the op it was made from where the trace
-   holds the program; else the framework op.
+   holds the program; else the framework op, except of collectives, where the call around the launch says more.
 2. its node in a recorded graph of kernels: the op that recorded the node, or that another run of the node carries.
 3. the host call that launched it, by correlation id, and the op around that call.
 4. the annotation, traced function or Python call around the launching call, where there is no op.
@@ -152,7 +152,8 @@ def _attribute(trace: HostTrace) -> Attribution:
     is_op = (around >= 0) & (_levels()[trace.events.kind[np.maximum(around, 0)]] == _OP_LEVEL)
     run = np.where(is_op, around, -1)
     instruction = trace.stat_strings(stat_names.HLO_OP, rows=rows)
-    _from_framework(trace, rows, instruction, table, op)
+    own = (instruction <= 0) & ~_is_collective_call(trace, run)
+    _from_framework(trace, rows, own, table, op)
     _from_instructions(trace, rows, instruction, table, op)
     source[op >= 0] = Source.OWN
     _from_graph_nodes(trace, rows, table, op, source)
@@ -201,7 +202,14 @@ def _around(trace: HostTrace, calls: I64) -> I64:
     return out
 
 
-def _from_framework(trace: HostTrace, rows: I64, instruction: I64, table: _OpTable, op: I32) -> None:
+def _is_collective_call(trace: HostTrace, run: I64) -> Mask:
+    """Which ops are calls of a communication library.  They are called by what they do, `nccl:all_reduce`, while what
+    PyTorch writes to the work is the call around that, `record_param_comms` of every operation."""
+    found: Mask = (run >= 0) & (trace.events.kind[np.maximum(run, 0)] == K.COLLECTIVE_CALL)
+    return found
+
+
+def _from_framework(trace: HostTrace, rows: I64, among: Mask, table: _OpTable, op: I32) -> None:
     """Ops by the framework op that the work carries.  The ops of a TPU core are what they are called."""
     text = trace.stat_strings(stat_names.FRAMEWORK_OP, rows=rows)
     core = (trace.lines.kind == LineKind.DEVICE_OPS)[trace.events.line[rows]]
@@ -209,7 +217,7 @@ def _from_framework(trace: HostTrace, rows: I64, instruction: I64, table: _OpTab
     kind = trace.events.kind[rows].astype(np.int64)
     kind = np.where(core, kind, int(K.KERNEL))  # copies and collectives of an op are work of that op
     table.put(
-        op, np.flatnonzero((text > 0) & (instruction <= 0)), text, kind,
+        op, np.flatnonzero((text > 0) & among), text, kind,
         lambda piece: op_name(trace.strings[text[piece]], K.DEVICE_OP if core[piece] else K.OP),
     )  # fmt: skip
 

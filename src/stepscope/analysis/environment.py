@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepscope.analysis.grouping import is_device_work
+from stepscope.analysis.grouping import COMPUTING, is_device_work
 from stepscope.analysis.remedies import ALLOCATIONS, DEVICE_ACTIVITY, HOST_ACTIVITY, PYTHON_CALLS, remedy
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 
@@ -17,8 +17,6 @@ _NVIDIA = (
     ((7, 5), "Turing"), ((8, 0), "Ampere"), ((8, 9), "Ada Lovelace"), ((9, 0), "Hopper"), ((10, 0), "Blackwell"),
 )  # fmt: skip
 
-
-_COMPUTE = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE, EventKind.GRAPH_LAUNCH)
 
 PYTHON_CALLS_MISSING = "Python calls"
 
@@ -55,7 +53,7 @@ def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
     """What one host ran on."""
     planes = [row for row in trace.device_planes() if trace.planes.kind[row] != PlaneKind.SPARSE_CORE]
     plane_of_event = trace.lines.plane[trace.events.line]
-    computes = is_device_work(trace) & np.isin(trace.events.kind, _COMPUTE)
+    computes = is_device_work(trace) & np.isin(trace.events.kind, COMPUTING)
     used = np.unique(plane_of_event[computes])
     begin, end = trace.span_ps()
     return EnvironmentOfHost(

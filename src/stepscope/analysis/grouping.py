@@ -23,6 +23,8 @@ _MEASURED_DEVICE = frozenset({
     EventKind.COPY_PEER, EventKind.COPY_OTHER, EventKind.MEMSET, EventKind.COLLECTIVE, EventKind.DEVICE_OP,
     EventKind.GRAPH_LAUNCH, EventKind.INFEED, EventKind.OUTFEED,
 })  # fmt: skip
+# Device work of which a device can be told to be in use, and does not merely copy.
+COMPUTING = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE, EventKind.GRAPH_LAUNCH)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ import numpy as np
 from stepscope.analysis import launches
 from stepscope.analysis.attribution import attribute
 from stepscope.analysis.device_steps import device_name
+from stepscope.analysis.grouping import COMPUTING
 from stepscope.analysis.kernel_names import brief
 from stepscope.analysis.launches import StreamLaunches, launches_of_streams, stream_name
 from stepscope.analysis.origin import Origin, header, origin_of
@@ -74,6 +75,7 @@ DEVICE_FIELDS: tuple[Field, ...] = (
     Field("busy_ms", "ms", "time with work on any stream"),
     Field("idle_ms", "ms", "time without"),
     Field("idle_percent", "percent", "the same as a share of the span"),
+    Field("computes", "bool", "whether it ran a kernel or an op, and did not only copy", "bool"),
 )
 QUEUE_FIELDS: tuple[Field, ...] = (
     _HOST,
@@ -125,13 +127,15 @@ class Gap:
 
 @dataclass(frozen=True)
 class DeviceIdle:
-    """One device: from first to last work, and the part of it with any; of both what lies in steps."""
+    """One device: from first to last work, and the part of it with any; of both what lies in steps.  `computes` is
+    False if all that it does is to copy."""
 
     device: str
     span_ps: int
     busy_ps: int
     step_ps: int
     step_busy_ps: int
+    computes: bool
 
 
 @dataclass(frozen=True)
@@ -219,7 +223,8 @@ def _device(trace: HostTrace, name: str, rows: I64) -> DeviceIdle:
     start = trace.events.start_ps[rows]
     end = start + trace.events.duration_ps[rows]
     span, busy, steps = Spans.of(start.min(keepdims=True), end.max(keepdims=True)), Spans.of(start, end), _steps(trace)
-    return DeviceIdle(name, span.total, busy.total, (span & steps).total, (busy & steps).total)
+    computes = bool(np.isin(trace.events.kind[rows], COMPUTING).any())
+    return DeviceIdle(name, span.total, busy.total, (span & steps).total, (busy & steps).total, computes)
 
 
 def _steps(trace: HostTrace) -> Spans:
@@ -288,7 +293,7 @@ def merge(partials: Sequence[Partial]) -> IdleReport:
     launched = [stream for part in partials for stream in part.launches]
     return IdleReport(
         **header([part.origin for part in partials], [*launches.warning(launched), *_not_listed(partials)]),
-        findings=tuple(_findings(devices, [stream for _, stream in streams])),
+        findings=tuple(_findings([device for _, device in devices], [stream for _, stream in streams])),
         rows=tuple(_stream_row(host, stream) for host, stream in streams),
         gaps=tuple(_gap_row(host, gap) for host, gap in gaps[:MOST_GAPS]),
         devices=tuple(_device_row(host, device) for host, device in devices),
@@ -338,6 +343,7 @@ def _device_row(host: str, device: DeviceIdle) -> dict[str, Cell]:
         "busy_ms": round_ms(device.busy_ps),
         "idle_ms": round_ms(idle),
         "idle_percent": percent(idle, device.span_ps),
+        "computes": device.computes,
     }
 
 
@@ -363,14 +369,23 @@ def _in_steps(devices: Sequence[DeviceIdle], span_ps: int) -> Iterable[str]:
         yield f"in the steps, which are {share:.1f} % of that time, it is {idle:.1f} %: only that makes steps longer"
 
 
-def _findings(devices: Sequence[tuple[str, DeviceIdle]], streams: Sequence[StreamIdle]) -> Iterable[str]:
-    span, busy = (sum(getattr(device, name) for _, device in devices) for name in ("span_ps", "busy_ps"))
+def _copying(among: Sequence[DeviceIdle], devices: Sequence[DeviceIdle]) -> Iterable[str]:
+    """That some devices do not count, where that is so."""
+    if others := len(devices) - len(among):
+        verb = "copies" if others == 1 else "copy"
+        yield f"{others} more only {verb}, which counts as no use, and as no idle time here"
+
+
+def _findings(devices: Sequence[DeviceIdle], streams: Sequence[StreamIdle]) -> Iterable[str]:
+    among = [device for device in devices if device.computes] or devices
+    span, busy = (sum(getattr(device, name) for device in among) for name in ("span_ps", "busy_ps"))
     idle = percent(span - busy, span)
     if idle is None:
         return
-    noun = "device stands" if len(devices) == 1 else f"{len(devices)} devices stand"
+    noun = "device stands" if len(among) == 1 else f"{len(among)} devices stand"
     yield f"the {noun} idle for {idle:.1f} % of the time from first to last work"
-    yield from _in_steps([device for _, device in devices], span)
+    yield from _in_steps(among, span)
+    yield from _copying(among, devices)
     whole = sum(stream.idle_ps for stream in streams)
     waits = percent(sum(stream.host_wait_ps for stream in streams), whole)
     if waits is not None and waits >= _LEAST_SAID_PERCENT:

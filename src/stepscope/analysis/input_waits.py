@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope.analysis.columns import on_threads
 from stepscope.analysis.device_steps import device_name
-from stepscope.analysis.grouping import is_device_work
+from stepscope.analysis.grouping import COMPUTING, is_device_work
 from stepscope.analysis.hosts import breakdown_of
 from stepscope.analysis.spans import spans_of
 from stepscope.analysis.stepping import HostSteps, steps_of
@@ -16,7 +16,6 @@ from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
 
 _TAKES_INPUT = (EventKind.COPY_HOST_TO_DEVICE, EventKind.INFEED)
-_COMPUTES = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE, EventKind.GRAPH_LAUNCH)
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ def core_waits(trace: HostTrace) -> list[CoreWait]:
     does nothing else.
     """
     device = is_device_work(trace)
-    computes = device & np.isin(trace.events.kind, _COMPUTES)
+    computes = device & np.isin(trace.events.kind, COMPUTING)
     if not computes.any():
         return [CoreWait("host", breakdown_of(trace).categories_ps()["input"].tolist())]
     steps, kind = steps_of(trace), trace.events.kind

@@ -23,6 +23,8 @@ _COPIES = {
 _JOINTS = str.maketrans("", "", "_-.")
 # The dispatch of a single op of TensorFlow; those of functions have names that begin with two underscores.
 EAGER_OP = re.compile(r"EagerLocalExecute: (?!__)(?P<op>\w+)$")
+# A call of a communication library, `nccl:all_reduce`; types of TensorFlow's ops begin with a capital.
+_LIBRARY_CALL = re.compile(r"[a-z]+:[a-z_]\w*")
 _UNTYPED = frozenset({"op", "kernel"})
 _TYPE_OF_KIND = {
     K.ITERATOR: "Dataset",
@@ -45,6 +47,8 @@ def op_name(text: str, kind: EventKind) -> tuple[str, str]:
     ('Iterator::Root::Map', 'Dataset')
     >>> op_name("EagerLocalExecute: ConcatV2", EventKind.EAGER_EXECUTE)
     ('ConcatV2', 'ConcatV2')
+    >>> op_name("nccl:all_reduce", EventKind.COLLECTIVE_CALL)
+    ('nccl:all_reduce', 'collective')
     """
     if kind == K.OP and (plain := _TENSORFLOW.fullmatch(text)):
         return plain[1], plain[2]
@@ -52,6 +56,8 @@ def op_name(text: str, kind: EventKind) -> tuple[str, str]:
         return text.partition("#")[0], _TYPE_OF_KIND[kind]
     if kind == K.EAGER_EXECUTE and (eager := EAGER_OP.match(text)):
         return eager["op"], eager["op"]
+    if kind == K.COLLECTIVE_CALL and _LIBRARY_CALL.fullmatch(text):
+        return text, _TYPE_OF_KIND[kind]
     name, sort = parse_op(text, kind)
     if sort not in _UNTYPED:
         return name, sort

@@ -30,8 +30,9 @@ def tool_json(site: Site, request: Request, session: str, tool: str) -> Answer:
 
 def page_of(report: Report) -> Answer:
     """A report, whole and in the sections that a page shows."""
-    sections = [_section(section, number) for number, section in enumerate(report.sections())]
-    body, left_out = _bounded(report.to_dict())
+    whole = report.to_dict()
+    sections = [_section(section, number, whole) for number, section in enumerate(report.sections())]
+    body, left_out = _bounded(whole)
     return json_answer({"report": body, "left_out": left_out, "sections": sections, "missing": report.why_empty()})
 
 
@@ -105,16 +106,31 @@ def _long_inside(items: list[Any]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count > INLINE_NESTED}
 
 
-def _section(section: Section, number: int) -> dict[str, Any]:
+def _section(section: Section, number: int, body: dict[str, Any]) -> dict[str, Any]:
     if isinstance(section, Prose):
         return {"kind": "prose", "title": section.title, "lines": section.lines}
     head = {"title": section.title, "fields": _fields(section.fields)}
     if isinstance(section, Figures):
         return {"kind": "figures", **head, "values": {f.name: section.values[f.name] for f in section.fields}}
     table = {"kind": "table", **head, "row_count": len(section.rows), "empty": section.empty}
+    table["key"] = key_of(section, body)
     if len(section.rows) > INLINE_ROWS:
         return table | {"columns": None, "arrow": f"tables/{number}.arrow"}
     return table | {"columns": {f.name: [row[f.name] for row in section.rows] for f in section.fields}, "arrow": None}
+
+
+def key_of(table: Rows, body: dict[str, Any]) -> str | None:
+    """The key of a report's JSON that holds the rows of a table; None if there is no such list, or no row to tell it.
+    A table may show names shorter than the report has them."""
+    names = {field.name for field in table.fields}
+    alike = [
+        key
+        for key, value in body.items()
+        if isinstance(value, list) and value and len(value) == len(table.rows)
+        if isinstance(value[0], dict) and names <= value[0].keys()
+    ]
+    same = [key for key in alike if body[key][0] is table.rows[0]]
+    return next(iter(same), alike[0] if len(alike) == 1 else None)
 
 
 def _fields(fields: Sequence[Field]) -> list[dict[str, str]]:

@@ -229,7 +229,7 @@ class OverviewReport(Report):
             how = [f"           - {item.what}: {item.remedy}" for item in self.missing[:MOST_REMEDIES]]
             return ["do first   record again, with what is missing here", *how]
         first = self.advice[0]
-        gain = f", about {first.predicted_speedup:g} times as fast" if first.predicted_speedup else ""
+        gain = f"; without it about {first.predicted_speedup:g} times as fast" if first.predicted_speedup else ""
         actions = (f"           - {action}" for action in first.actions[:2])
         return [f"do first   {first.title} ({first.evidence}{gain})", *actions]
 

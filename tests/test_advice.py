@@ -443,6 +443,22 @@ def test_a_worker_with_more_work_of_the_same_sort_is_a_straggler() -> None:
 
 
 @pytest.mark.parametrize(
+    ("slow", "fast", "rows", "kind"),
+    [
+        ("vm_71", "vm_72", 64, "none"),  # two processes of one machine share its cores
+        ("vm_71", "vm_72", 32, "straggler"),  # one of them has twice as much to compute
+        ("vm_71", "wm_72", 64, "straggler"),  # a machine of its own is slow
+    ],
+)
+def test_who_computes_as_much_on_the_same_machine_is_no_straggler(slow: str, fast: str, rows: int, kind: str) -> None:
+    def rank(host: str, computes: str, rows: int) -> HostTrace:
+        sorts = {"a": Sort(K.OP, "aten::linear", stats={"Input Dims": f"[[{rows},8],[8,8],[8]]"})}
+        return draw(f"host main | M0--------M1--------\nhost main | {computes * 2}", sorts, host=host)
+
+    assert advice_of(rank(slow, "a-------G-", 64), rank(fast, "a---G-----", rows))[0][0] == kind
+
+
+@pytest.mark.parametrize(
     ("one", "other", "kind"),
     [
         ("a-------Ga-------Ga-------Ga-------Ga-------Ga-------G", "aG-------" * 6, "straggler"),
@@ -481,6 +497,20 @@ def test_a_program_beside_the_one_that_trains(training: list[str], multiplying: 
 
     assert (first.kind == "redundant_compute") == (said is not None)
     assert said is None or said in first.evidence
+
+
+def test_with_a_forward_pass_goes_the_function_that_it_is_in() -> None:
+    sorts = SORTS | {"g": Sort(K.TRACED_FUNCTION, "metric")}
+    picture = """
+        host main | M0------------------M1------------------
+        host main | F-------g-----------F-------g-----------
+        host main | u-y-----u-------    u-y-----u-------
+    """
+    context = replace(context_of(draw(picture, sorts)), framework="tensorflow")
+
+    first = advise(context).items[0]
+
+    assert (first.kind, first.predicted_step_time_ms) == ("redundant_compute", 8.0)  # all 12 ms of the metric go
 
 
 def test_a_worker_that_does_something_else_too_is_a_straggler() -> None:

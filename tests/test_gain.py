@@ -223,6 +223,23 @@ def test_repetitions_pay_what_the_ops_of_a_program_take_to_start_too() -> None:
     assert advise(small).items[0].kind == "small_batch"
 
 
+def test_samples_one_after_the_other_are_small_batches() -> None:
+    sizes = {"Input Dims": "[[1,3,32,32],[16,3,3,3],[16]]"}
+    context = context_of(
+        draw(f"host main | M0{'-' * 14}\nhost main | {'c-' * 8}", {"c": Sort(K.OP, "aten::conv2d", stats=sizes)})
+    )
+    assert context.work is not None
+    assert (context.work.rows, context.work.alike) == (1, 8)
+
+    def advice(per_call_ms: int) -> str:
+        work = replace(context.work, per_call_ps=per_call_ms * MS)
+        slow = replace(context, framework="pytorch", hosts=[replace(host, work=work) for host in context.hosts])
+        return advise(slow).items[0].kind
+
+    assert advice(per_call_ms=4) == "none"  # of 16 ms of convolutions most is work
+    assert advice(per_call_ms=10) == "small_batch"
+
+
 def test_ops_of_an_update_merge_for_sure_and_of_others_some_do() -> None:
     context = context_of(draw("host main | M0--------------\nhost main | " + "a" * 16))
     assert context.pace is not None

@@ -5,6 +5,7 @@ Only work for the steps counts: threads that prepare input are left out.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -147,7 +148,8 @@ class WorkFacts:
             libraries prepare them when they first run, which they would not do again.
         backward_passes: how often backward work follows forward work.
         rows: the median number of rows that matrix products work on, None if not recorded; `alike` is how often, as
-            the median of them, one of the same sort works on operands of the same sizes.
+            the median of them, one of the same sort works on operands of the same sizes, and `operands` how many
+            numbers the first operands of all have.
         callbacks_ps: time in which a compiled program or graph calls Python back; `callback` is the largest of them.
         modules: compiled programs with their ops, where ops name their program, longest first.
         training: names of those with a backward pass, and `multiplying` of those with products; where the trace holds
@@ -177,6 +179,7 @@ class WorkFacts:
     backward_passes: int = 0
     rows: int | None = None
     alike: int = 0
+    operands: int = 0
     callbacks_ps: int = 0
     callback: str = ""
     modules: list[OpShare] = field(default_factory=list)
@@ -534,12 +537,17 @@ def _on_how_much(trace: HostTrace, heavy: I64) -> dict[str, Any]:
         return {}
     dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=heavy).astype(np.int64)
     sorts, counts = np.unique(dims * len(trace.event_types.name) + trace.events.type[heavy], return_counts=True)
-    found = [_DIMS.search(trace.strings[text]) for text in (sorts // len(trace.event_types.name)).tolist()]
-    known = [(int(match[1]), int(count)) for match, count in zip(found, counts, strict=True) if match]
-    if not known:
+    texts = [trace.strings[text] for text in (sorts // len(trace.event_types.name)).tolist()]
+    found = [(text, int(match[1]), count) for text, count in zip(texts, counts.tolist(), strict=True)
+             if (match := _DIMS.search(text))]  # fmt: skip
+    if not found:
         return {}
-    rows, alike = np.array(known).T
-    return {"rows": int(np.median(np.repeat(rows, alike))), "alike": int(np.median(np.repeat(alike, alike)))}
+    rows, alike = np.array([(rows, count) for _, rows, count in found]).T
+    return {
+        "rows": int(np.median(np.repeat(rows, alike))),
+        "alike": int(np.median(np.repeat(alike, alike))),
+        "operands": sum(count * math.prod(map(int, _operand(text).split(","))) for text, _, count in found),
+    }
 
 
 def _taken_in(trace: HostTrace, ops: I64) -> Mask:

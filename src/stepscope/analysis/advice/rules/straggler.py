@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Sequence
 
@@ -14,6 +15,8 @@ from stepscope.analysis.loop_time import SEVERAL_STEPS
 
 _MOSTLY = 0.5
 _MOSTLY_LAST = 0.7  # of the steps: of two workers that take turns, each is last in about half of them
+_PROCESS = re.compile(r"_\d+$")  # what PyTorch appends to the name of the machine
+_MORE_WORK = 1.05  # times that of the others
 _MORE_OPS = 1.05  # times the ops of the others: the slow worker does something that they do not
 
 
@@ -31,6 +34,8 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     ops = _ops(slow)
     usual_ops = statistics.median(_ops(host) for host in others)
     extra = ops > _MORE_OPS * usual_ops or _outside_of_ops(slow, others) >= _MOSTLY * behind
+    if not extra and _shares_its_cores(slow, others):
+        return None
     removed = behind if extra else busy[slow.host] - statistics.fmean(busy.values())
     what = f"work that only {slow.host} does" if extra else f"what {slow.host} has more than its share"
     more = _besides(ops, usual_ops, extra)
@@ -61,6 +66,15 @@ def _is_mostly_last(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
     common = set.intersection(*(set(loop.busy) for loop in loops))
     last = sum(slow.loop.busy[step] == max(loop.busy[step] for loop in loops) for step in common)
     return len(common) < SEVERAL_STEPS or last >= _MOSTLY_LAST * len(common)
+
+
+def _shares_its_cores(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
+    """Whether all are processes of one machine without devices, and compute as much: what makes the same work slower
+    in one of them is the cores that they share, and no fault of the program."""
+    machines = {_PROCESS.sub("", host.host) for host in (slow, *others)}
+    usual = statistics.median(host.work.operands for host in others)
+    alike = 0 < slow.work.operands <= _MORE_WORK * usual
+    return slow.device is None and len(machines) == 1 and alike
 
 
 def _besides(ops: float, usual_ops: float, extra: bool) -> str:

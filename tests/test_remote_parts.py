@@ -18,7 +18,7 @@ from stepscope.capture import ProfilerOptions, client, ranges
 from stepscope.capture.client import CaptureOutcome, CaptureRequest, Cause, Phase, WorkerStatus
 from stepscope.capture.remote import addresses, messages
 from stepscope.capture.remote.failures import failure_of
-from stepscope.capture.remote.handlers import wanted_of
+from stepscope.capture.remote.handlers import Service, wanted_of
 from stepscope.capture.remote.monitor import Load, watch
 from stepscope.capture.remote.xspace import has_events
 from stepscope.capture.tracers.system import PLANE as SYSTEM_PLANE
@@ -190,6 +190,17 @@ def test_levels_of_a_request():
 
 def test_the_duration_of_an_old_client_counts():
     assert wanted({"duration_ms": 0}, duration_ms=700).duration_ms == 700
+
+
+def test_a_call_that_is_cancelled_before_it_is_served_records_nothing(monkeypatch):
+    monkeypatch.setenv("STEPSCOPE_TRACER", "host")
+    over = SimpleNamespace(add_callback=lambda _: False)  # what gRPC answers for a call that has ended
+    hour = messages.new("ProfileOptions", version=1, duration_ms=3_600_000)
+
+    with pytest.raises(CaptureError, match="the client gave up"):
+        Service().profile(messages.new("ProfileRequest", opts=hour, emit_xspace=True), over)
+    answer = Service().monitor(messages.new("MonitorRequest", duration_ms=3_600_000), over)
+    assert answer.monitor_result is not None
 
 
 def test_the_file_is_named_by_the_client():

@@ -100,7 +100,8 @@ class Service:
         """Records for as long as was asked, and answers with the profile or with a file in the client's folder."""
         wanted = wanted_of(request)
         with self._claimed(request.session_id) as running:
-            context.add_callback(lambda: _give_up(running))
+            if not context.add_callback(lambda: _give_up(running)):
+                _give_up(running)  # it was over before it came here, and then no callback tells
             running.ended.wait(max(0.0, wanted.start_unix_ns / 1e9 - time.time()))
             recorded = session.record(wanted.duration_ms, wanted.options, running.ended)
             if running.given_up:
@@ -120,7 +121,8 @@ class Service:
         """Watches the program for as long as was asked, without a profiler."""
         _refuse_if(request.duration_ms == 0, "duration_ms is 0")
         ended = threading.Event()
-        context.add_callback(ended.set)
+        if not context.add_callback(ended.set):
+            ended.set()
         with self._lock:
             self._watched.add(ended)
         try:

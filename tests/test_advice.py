@@ -409,6 +409,12 @@ def test_where_prefetching_is_enough_it_comes_first() -> None:
     assert [action[:22] for action in first.actions] == [".prefetch(tf.data.AUTO", "the function of .map()"]
 
 
+def test_a_program_of_another_framework_that_tf_data_feeds_is_told_of_tf_data() -> None:
+    context = replace(slow_stage("Map", "MapDataset:2", handover=False), framework="jax", read=lambda _: None)
+
+    assert advise(context).items[0].actions[0].startswith(".prefetch(tf.data.AUTOTUNE)")
+
+
 @pytest.mark.parametrize("iterator", ["Prefetch", "Root"])
 def test_a_stage_that_waited_for_nothing_that_was_recorded_is_no_action(iterator: str) -> None:
     actions = advise(slow_stage(iterator, "PrefetchDataset:5")).items[0].actions
@@ -847,7 +853,7 @@ def test_the_tool_says_what_the_overview_says_and_asks_others_for_details() -> N
 
     assert [row["class"] for row in report.rows] == [item.kind for item in overview.merge([partial]).advice]
     assert asked == ["tf-data"]
-    assert finished.rows[0]["actions"][0] == "cache it"
+    assert [action[:10] for action in finished.rows[0]["actions"][:2]] == [".prefetch(", "cache it"]
 
 
 def test_an_item_in_json() -> None:
@@ -859,7 +865,7 @@ def test_an_item_in_json() -> None:
         "id": "checkpoint.stall",
         "class": "checkpoint_stall",
         "title": "Save less often, or in the background",
-        "evidence": "60.0 % of the time of a step saves the model's state, in $utils.py:3 save_weights",
+        "evidence": "60.0 % of the time of a step saves the model's state, in utils.py:3 save_weights",
         "predicted_speedup": 2.5,
         "predicted_speedup_least": 2.04,
         "predicted_speedup_most": 3.23,

@@ -16,7 +16,8 @@ _OF_COPIES = 0.7  # of the time in a program in which no op runs: the rest waits
 
 _ACTIONS: Actions = {
     "tensorflow": (
-        "write into a tf.Variable in place (scatter_update, .assign of a slice) instead of tf.concat",
+        "write into a tf.Variable in place (v.scatter_nd_update(indices, x), v[i:j].assign(x)) instead of tf.concat,"
+        " tf.pad or tf.tensor_scatter_nd_update, which make a new tensor",
         "allocate buffers once, before the loop",
     ),
     "jax": (
@@ -26,7 +27,7 @@ _ACTIONS: Actions = {
     "pytorch": (
         "write into a preallocated tensor (x[i:j] = v, copy_, index_copy_) instead of torch.cat, clone or stack",
         "keep a ring buffer instead of shifting",
-        "use in-place ops and optimizer.zero_grad(set_to_none=True)",
+        "use in-place ops (add_, mul_), and let optimizer.zero_grad() set gradients to None, as it does by default",
     ),
     "": ("write in place into memory that is allocated once",),
 }

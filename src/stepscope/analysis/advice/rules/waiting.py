@@ -138,7 +138,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     )  # fmt: skip
     if _to_cache(context, kind):
         why = f"{why}; they do it in parallel as it is, and no op of theirs is random"
-    actions = _UNTOLD_ACTIONS if why == _UNTOLD else actions_for(context.framework, _ACTIONS[kind])
+    actions = _UNTOLD_ACTIONS if why == _UNTOLD else _in_general(context, kind)
     return gain.advice(
         rule=f"input.{kind.removeprefix('input_')}",
         kind=kind,
@@ -172,7 +172,7 @@ def _competing(context: Context, waits: float) -> Advice | None:
         evidence=f"the step does not wait for its input, but {does} on other threads for"
         f" {min(context.percent(busy), 100.0):.0f} % of the time, and the step's ops take {100 * slower:.0f} % less"
         " time where they run undisturbed",
-        actions=_with_the_stage(context, kind, actions_for(context.framework, _ACTIONS[kind])),
+        actions=_with_the_stage(context, kind, _in_general(context, kind)),
         tool="tf-data",
         confidence=0.6,
         rows=(Row("overview", "input", round(waits, 3)),),
@@ -277,7 +277,11 @@ def _cause_in_iterators(context: Context, feed: FeedFacts, waits: float) -> tupl
         )
     if waits <= _PREFETCH_SUFFICES * (context.period_ms - waits):
         if not feed.has_prefetch:
-            return "input_no_prefetch", "no stage hands elements to another thread: input and step take turns", 0.9
+            return (
+                "input_no_prefetch",
+                "no stage hands elements to another thread, so that input and step take turns",
+                0.9,
+            )
         if 100.0 * context.per_step(feed.in_the_wait_ps) / MS >= _MOST_OF * waits:
             return "input_no_prefetch", "the stages behind the last prefetch take turns with the step", 0.85
     return "input_preprocessing", "its stages make elements more slowly than the step uses them", 0.8
@@ -322,6 +326,11 @@ def _cached(context: Context, kind: str) -> tuple[str, ...]:
     if not _to_cache(context, kind):
         return ()
     return (".cache() after the map that prepares the elements, before .shuffle(): then only the first epoch prepares",)
+
+
+def _in_general(context: Context, kind: str) -> tuple[str, ...]:
+    """The actions for what makes the input: tf.data does so for programs of any framework."""
+    return actions_for("tensorflow" if _feed(context).has_iterators else context.framework, _ACTIONS[kind])
 
 
 def _with_the_stage(context: Context, kind: str, actions: tuple[str, ...]) -> tuple[str, ...]:

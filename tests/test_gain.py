@@ -281,6 +281,14 @@ def test_ops_cost_their_start_at_most_half_a_short_op_each() -> None:
     assert work.start_ps == 2 * 15_000_000
 
 
+def test_an_einsum_whose_first_argument_is_no_tensor_has_the_size_of_its_first_operand() -> None:
+    einsum = Sort(K.OP, "aten::einsum", stats={"Input Dims": "[[],[[8,4],[4,2]],[]]"})
+
+    work = work_of(draw("host main | M0----\nhost main | e---", {"e": einsum}))
+
+    assert (work.operands, work.rows) == (32, 8)
+
+
 @pytest.mark.parametrize(
     ("name", "per_call_us"),
     [

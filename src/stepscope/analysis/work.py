@@ -186,6 +186,11 @@ class WorkFacts:
     training: list[str] = field(default_factory=list)
     multiplying: list[str] = field(default_factory=list)
 
+    @property
+    def on_critical_path(self) -> float:
+        """What of the ops' self time passes: ops of several threads at a time add up to more than that."""
+        return min(self.compute_ps / self.self_ps, 1.0) if self.self_ps else 1.0
+
 
 def work_of(trace: HostTrace) -> WorkFacts:
     """The work of a host's steps, computed once per trace."""
@@ -229,7 +234,6 @@ def _sorts_of_work(
     alone = _alone(trace, ops, own, heavy, in_backward)
     moves |= alone.remade if alone else False
     backward = heavy & (sorts["gradient"] | in_backward)
-    on_critical_path = min(found.compute_ps / max(found.self_ps, 1), 1.0)
     eager = _eager_moves(trace)
     return {
         "moves_ps": int(own[moves].sum()),
@@ -239,10 +243,10 @@ def _sorts_of_work(
         "taken_in_ps": int(own[taken_in].sum()),
         "forward_ps": int(own[heavy & ~backward].sum()),
         "backward_ps": int(own[backward].sum()),
-        "disturbed_ps": int(_disturbed(trace, steps, ops, own) * on_critical_path),
+        "disturbed_ps": int(_disturbed(trace, steps, ops, own) * found.on_critical_path),
         "no_grad_ps": alone.no_grad_ps if alone else None,
         "unlearned_ps": alone.unlearned_ps if alone else 0,
-        "first_runs_ps": int(_first_runs(trace, steps, ops, own) * on_critical_path),
+        "first_runs_ps": int(_first_runs(trace, steps, ops, own) * found.on_critical_path),
         "modules": _modules(trace, ops, own),
         "training": _modules_with(trace, ops, _OF_BACKWARD),
         "multiplying": _modules_with(trace, ops, _PRODUCTS),
@@ -529,10 +533,12 @@ def _passes(trace: HostTrace, steps: HostSteps, heavy: I64, backward: Mask) -> i
 
 
 _DIMS = re.compile(r"\[(\d+),(\d+)[\],]")
+_SIZES = re.compile(r"\d+(?:,\d+)*")
 
 
 def _on_how_much(trace: HostTrace, heavy: I64) -> dict[str, Any]:
-    """On how many rows heavy ops work, and how often the same op works on operands of the same sizes: the medians."""
+    """On how many rows heavy ops work, and how often the same op works on operands of the same sizes: the medians; and
+    how many numbers their first operands have in all."""
     if not len(heavy) or not trace.has_stat(stat_names.INPUT_DIMS):
         return {}
     dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=heavy).astype(np.int64)
@@ -546,8 +552,20 @@ def _on_how_much(trace: HostTrace, heavy: I64) -> dict[str, Any]:
     return {
         "rows": int(np.median(np.repeat(rows, alike))),
         "alike": int(np.median(np.repeat(alike, alike))),
-        "operands": sum(count * math.prod(map(int, _operand(text).split(","))) for text, _, count in found),
+        "operands": sum(count * _first_size(text) for text, _, count in found),
     }
+
+
+def _first_size(dims: str) -> int:
+    """How many numbers the first operand has that is a tensor of some size.
+
+    >>> _first_size("[[96,256],[640,256],[640]]")
+    24576
+    >>> _first_size("[[],[[8,4],[4,2]],[]]")  # of an einsum, whose first argument is its equation
+    32
+    """
+    sizes = _SIZES.search(dims)
+    return math.prod(map(int, sizes[0].split(","))) if sizes else 0
 
 
 def _taken_in(trace: HostTrace, ops: I64) -> Mask:

@@ -118,9 +118,8 @@ def _event_ps(context: Context) -> int:
 
 
 def on_critical_path(context: Context) -> float:
-    """Ops of several threads at a time add up to more than the time that they take: the one over the other."""
-    work = context.work
-    return min(work.compute_ps / work.self_ps, 1.0) if work is not None and work.self_ps else 1.0
+    """As `WorkFacts.on_critical_path`; 1 where nothing is known of the work."""
+    return context.work.on_critical_path if context.work is not None else 1.0
 
 
 def calm(context: Context) -> float:

@@ -18,6 +18,7 @@ from stepscope.analysis.advice import CLASSES, Advice, Context, Rule, advise, re
 from stepscope.analysis.advice.gain import Bound, without
 from stepscope.analysis.advice.rules import RULES
 from stepscope.analysis.advice.whatif import what_if
+from stepscope.analysis.pipeline_advice import suggestion
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, Trait
 
@@ -372,6 +373,53 @@ def test_what_is_prepared_in_parallel_and_not_at_random_can_be_cached(op: str, c
     assert first.actions[0].startswith(".cache()") == cached
     # Elements that have to be made in each epoch still take their time on the threads that were seen.
     assert ("the work of input and step on 1 threads" in first.reasoning) != cached
+
+
+def slow_stage(iterator: str, op: str, handover: bool = True) -> Context:
+    """Steps that wait for a pipeline, of which the tool tf-data found this stage the slowest."""
+    sorts = {"h": Sort(K.INPUT_HANDOVER, "Prefetch"), "p": Sort(K.ITERATOR, f"Iterator::Root::{iterator}")}
+    picture = """
+        host main         | M0--------M1--------
+        host main         | I-----a---I-----a---
+        host tf_data_pool | h         h
+        host tf_data_pool | p-------- p--------
+    """
+    drawn = draw(picture if handover else picture.replace("h         h", ""), sorts)
+    stage = {"iterator": iterator, "dataset_op": op, "suggestion": suggestion(iterator, op, on_device=False)}
+    return replace(context_of(drawn), framework="tensorflow", read=lambda _: {"bottleneck": stage})
+
+
+def test_what_tf_data_suggests_for_a_stage_is_not_said_again_without_it() -> None:
+    serial, *others = advise(slow_stage("Map", "MapDataset:2")).items[0].actions
+
+    assert serial.startswith("the function of .map() in Map (MapDataset:2)")
+    assert others == []  # batch first, parallel calls and the cache are all said of the stage
+
+
+def test_what_is_not_said_of_the_stage_is_said_in_general() -> None:
+    actions = advise(slow_stage("Shuffle", "ShuffleDatasetV3:2")).items[0].actions
+
+    assert [action.partition(" ")[0] for action in actions] == ["filling", "batch", ".map(fn,", ".cache()"]
+
+
+def test_where_prefetching_is_enough_it_comes_first() -> None:
+    first = advise(slow_stage("Map", "MapDataset:2", handover=False)).items[0]
+
+    assert first.kind == "input_no_prefetch"
+    assert [action[:22] for action in first.actions] == [".prefetch(tf.data.AUTO", "the function of .map()"]
+
+
+def test_a_program_of_another_framework_that_tf_data_feeds_is_told_of_tf_data() -> None:
+    context = replace(slow_stage("Map", "MapDataset:2", handover=False), framework="jax", read=lambda _: None)
+
+    assert advise(context).items[0].actions[0].startswith(".prefetch(tf.data.AUTOTUNE)")
+
+
+@pytest.mark.parametrize("iterator", ["Prefetch", "Root"])
+def test_a_stage_that_waited_for_nothing_that_was_recorded_is_no_action(iterator: str) -> None:
+    actions = advise(slow_stage(iterator, "PrefetchDataset:5")).items[0].actions
+
+    assert not [action for action in actions if "PrefetchDataset" in action]
 
 
 def test_ops_of_the_input_have_to_run_anyway() -> None:
@@ -805,7 +853,7 @@ def test_the_tool_says_what_the_overview_says_and_asks_others_for_details() -> N
 
     assert [row["class"] for row in report.rows] == [item.kind for item in overview.merge([partial]).advice]
     assert asked == ["tf-data"]
-    assert finished.rows[0]["actions"][0] == "cache it"
+    assert [action[:10] for action in finished.rows[0]["actions"][:2]] == [".prefetch(", "cache it"]
 
 
 def test_an_item_in_json() -> None:
@@ -817,7 +865,7 @@ def test_an_item_in_json() -> None:
         "id": "checkpoint.stall",
         "class": "checkpoint_stall",
         "title": "Save less often, or in the background",
-        "evidence": "60.0 % of the time of a step saves the model's state, in $utils.py:3 save_weights",
+        "evidence": "60.0 % of the time of a step saves the model's state, in utils.py:3 save_weights",
         "predicted_speedup": 2.5,
         "predicted_speedup_least": 2.04,
         "predicted_speedup_most": 3.23,

@@ -327,7 +327,7 @@ def test_slow_collectives_of_which_few_ranks_are_recorded_may_be_waiting_for_the
     ranks = {"rows": [{"rank": 0}], "collectives": [{**row, "bus_gb_per_s": None}, row]}
     (item, *_) = said(worker("a", "kkkkkkNNNN"), read={"distributed": ranks})
 
-    assert "; all_reduce of 16 MiB runs at a bus bandwidth of 3.45 GB/s" in item.evidence
+    assert "; all_reduce of 16 MiB moves its data at 3.45 GB/s (bus bandwidth)" in item.evidence
     assert item.tool == "distributed"
     assert item.actions[0].startswith("record all 8 ranks (1 is here): ")
 
@@ -398,7 +398,7 @@ COMPILES = {
     [
         ("FX--a-----", "FX--a-----", "; train_step 2 times in all"),
         ("fX--a-----", "fX--a-----", "; jit_move 2 times in all"),
-        ("X---a-----", "Y---a-----", "; jit_move 1 times in all"),
+        ("X---a-----", "Y---a-----", "; jit_move once in all"),
         ("Z---l-----", "Z---m-----", "; the shapes that aten::linear is given change: [[8,4]], then [[9,4]]"),
         ("Z---l-----", "Z---l-----", "; a compiled frame 2 times in all"),
     ],
@@ -410,6 +410,7 @@ def test_recompilation_names_what_is_compiled_and_what_changes(first_step: str, 
 
     assert item.kind == "recompilation"
     assert item.evidence.endswith(told)
+    assert "; that happens once a step; " in item.evidence
 
 
 TAKES = {

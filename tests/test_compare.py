@@ -101,7 +101,9 @@ def test_totals_belong_to_all_steps_that_hosts_recorded() -> None:
         draw(picture.format(marks), host=marks[:2]) for marks in ("M0-- M1-- M2-- M3--", "M1-- M2-- M3-- M4--")
     )
 
-    [row] = compare(side(whole), side(early, late)).rows
+    two = side(early, late)
+    [row] = compare(side(whole), two).rows
+    assert two.overview.to_dict()["steps_a_host"] == 4.0  # 3 of them are steps of both
     assert (row["name"], row["before_ms"], row["after_ms"]) == ("a", 3.0, 6.0)  # of both hosts together
 
 

@@ -12,7 +12,7 @@ from draw import MS, Sort, draw
 import stepscope
 from stepscope.analysis import critical_path, op_stats, overview
 from stepscope.analysis.advice import Context, advise
-from stepscope.analysis.advice.gain import calm, with_only, without
+from stepscope.analysis.advice.gain import Bound, calm, with_only, without
 from stepscope.analysis.advice.rules.dispatch import _fused
 from stepscope.analysis.advice.whatif import what_if
 from stepscope.analysis.breakdown import CATEGORIES
@@ -64,7 +64,7 @@ def test_recorded_python_calls_made_the_removed_part_longer(healthy: Context) ->
     gain = without(slow, 5.0, "Python", parts=(Activity.PYTHON,))
 
     assert (gain.now_ms, gain.then_ms) == (pytest.approx(10.0 - 4000 * 0.00045), 5.0)
-    assert gain.reasoning.endswith("recording cost 1.80 ms of the step: 5.00 ms")
+    assert gain.reasoning == "10.00 ms a step, less 5.00 ms of Python (recording cost 1.80 ms of that): 5.00 ms"
 
 
 def test_python_with_few_calls_runs_one_and_a_half_times_as_long_while_it_is_recorded(healthy: Context) -> None:
@@ -81,6 +81,17 @@ def test_what_stays_was_recorded_too(healthy: Context) -> None:
     gain = without(slow, 5.0, "waiting", parts=(Activity.INPUT,))
 
     assert (gain.now_ms, gain.then_ms) == (pytest.approx(8.5), pytest.approx(3.5))
+    assert gain.reasoning == "10.00 ms a step, less 5.00 ms of waiting, less 1.50 ms that recording cost: 3.50 ms"
+
+
+def test_what_becomes_critical_is_told_without_its_recording(healthy: Context) -> None:
+    slow = recorded(healthy, "pytorch", op=Recorded(events=2000, python_calls=0, python_ps=0))
+
+    gain = without(slow, 5.0, "waiting", [Bound(8.0, "the producer")], parts=(Activity.INPUT,))
+
+    assert gain.reasoning == (
+        "10.00 ms a step, less 5.00 ms of waiting; then the producer takes 5.60 ms without recording: 5.60 ms"
+    )
 
 
 def test_recording_that_nobody_could_measure_is_left_out(healthy: Context) -> None:
@@ -268,6 +279,14 @@ def test_ops_cost_their_start_at_most_half_a_short_op_each() -> None:
     work = work_of(draw("host main | M0--------\nhost main | a---b-----"))
 
     assert work.start_ps == 2 * 15_000_000
+
+
+def test_an_einsum_whose_first_argument_is_no_tensor_has_the_size_of_its_first_operand() -> None:
+    einsum = Sort(K.OP, "aten::einsum", stats={"Input Dims": "[[],[[8,4],[4,2]],[]]"})
+
+    work = work_of(draw("host main | M0----\nhost main | e---", {"e": einsum}))
+
+    assert (work.operands, work.rows) == (32, 8)
 
 
 @pytest.mark.parametrize(

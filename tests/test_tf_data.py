@@ -336,7 +336,9 @@ def test_a_pytorch_profile_is_sent_to_the_input_pipeline() -> None:
         ("ParallelBatch", ".batch()"),
         ("PaddedBatchV2", ".batch(n, num_parallel_calls"),
         ("TFRecord", ".interleave(open_file"),
+        ("TFRecordV2", "TFRecordDataset(files, num_parallel_reads=tf.data.AUTOTUNE, buffer_size=8 << 20)"),
         ("TextLine", ".interleave(open_file"),
+        ("TextLine", "TextLineDataset(files, num_parallel_reads"),
         ("FixedLengthRecordV2", ".interleave(open_file"),
         ("Generator", "from_generator"),
         ("Generator", "keras.utils.PyDataset (Sequence)"),
@@ -356,6 +358,11 @@ def test_each_sort_of_bottleneck_has_a_suggestion_that_names_op_and_call(iterato
     text = suggestion(iterator_type, "Dataset:7", on_device=False)
     assert call in text
     assert f"{iterator_type} (Dataset:7)" in text
+
+
+def test_the_last_stage_is_known_by_its_dataset_op() -> None:
+    assert ".batch(n, num_parallel_calls" in suggestion("Root", "BatchDatasetV2:4", on_device=False)
+    assert "no stage before it is slow" in suggestion("Root", "PrefetchDataset:5", on_device=False)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,25 @@
 import { describe, expect, it } from "vitest";
 import type { Report } from "../src/api";
 import { averages, COMPARABLE, comparablesOf, isCompared, savings, shared, type Comparable } from "../src/pages/comparable";
-import { compared, toneOf } from "../src/pages/compare";
-import type { Advice } from "../src/pages/reports";
+import { compared, stepCounts, toneOf } from "../src/pages/compare";
+import type { Advice, OverviewReport } from "../src/pages/reports";
 
 const MODULES = COMPARABLE["modules"] as Comparable;
 const row = (module: string, device_us: number, calls = 1) => ({ module, device_us, calls });
 const table = (data: ReturnType<typeof compared>) => Array.from({ length: data.rowCount }, (_, at) => Object.fromEntries(data.fields.map((field) => [field.name, data.columns[field.name]?.[at]])));
+
+describe("the steps that totals belong to", () => {
+  const overview = (steps_a_host: number, steps_source = "markers") => ({ steps_a_host, steps_source, steps: [] }) as unknown as OverviewReport;
+
+  it("are all that a host recorded, also where the hosts have none in common", () => {
+    expect(stepCounts(overview(7.5), overview(10))).toEqual({ mine: 7.5, theirs: 10 });
+  });
+
+  it("are unknown where the whole capture stands for a step, and while a side is read", () => {
+    expect(stepCounts(overview(1, "none"), overview(10))).toBeNull();
+    expect(stepCounts(null, overview(10))).toBeNull();
+  });
+});
 
 describe("two sides of a table", () => {
   it("adds up rows of one name, divides by steps, and puts the largest difference first", () => {

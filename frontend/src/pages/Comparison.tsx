@@ -2,6 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { ApiError, tableTitled, useResource, type Report, type Resource, type Section, type ToolAnswer } from "../api";
 import { BETWEEN_PART, CATEGORY_PARTS } from "../charts/steps";
+import { decimal } from "../format";
 import { otherName, stopComparing } from "../frame/ComparePicker";
 import { linkTo } from "../router";
 import { answerAddress, compareAddress, other, otherAddress, otherId, otherSteps, sessionId, sessionInfo, shortRun, steps } from "../session";
@@ -13,7 +14,7 @@ import { Card, Failed, Loading, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { StackedBars } from "./Bars";
 import { comparablesOf, isCompared, OF_COMMAND, type Comparable } from "./comparable";
-import { compared, toneOf, type StepCounts } from "./compare";
+import { compared, stepCounts, toneOf, type StepCounts } from "./compare";
 import { counterName, shapesText, shortKernel, shortPath } from "./names";
 import type { CompareReport, OverviewReport } from "./reports";
 
@@ -196,11 +197,14 @@ function OfPage({ tool, answer }: { tool: string; answer: ToolAnswer }) {
   );
 }
 
+/** A number of steps, which as a mean over hosts need not be whole. */
+const howMany = (steps: number) => decimal(steps, Number.isInteger(steps) ? 0 : 1);
+
 /** How many steps the totals of both sides are of; null where one has none. */
 function useStepCounts(): { both: StepCounts | null; asked: readonly Resource<ToolAnswer<OverviewReport>>[] } {
   const asked = [useResource<ToolAnswer<OverviewReport>>(answerAddress("overview")), useResource<ToolAnswer<OverviewReport>>(otherAddress("overview"))] as const;
-  const [mine, theirs] = asked.map((each) => (each.state === "ready" && each.data.report.steps_source !== "none" ? (each.data.report.steps?.length ?? 0) : 0)) as [number, number];
-  const both = useMemo(() => (mine > 0 && theirs > 0 ? { mine, theirs } : null), [mine, theirs]);
+  const [mine, theirs] = asked.map((each) => (each.state === "ready" && !each.data.missing ? each.data.report : null)) as [OverviewReport | null, OverviewReport | null];
+  const both = useMemo(() => stepCounts(mine, theirs), [mine, theirs]);
   return { both, asked };
 }
 
@@ -226,7 +230,7 @@ function Difference({ id, spec, mine, theirs, counts }: DifferenceProps) {
         </p>
       ))}
       {spec.title && <h3 class="compare-title">{spec.title}</h3>}
-      {spec.isTotal && <p class="muted compare-note">{counts ? `Per step: totals over ${counts.theirs} steps before and ${counts.mine} after` : "Totals of the captures: no steps are known on one side, so that a longer capture has more of everything"}</p>}
+      {spec.isTotal && <p class="muted compare-note">{counts ? `Per step: totals over ${howMany(counts.theirs)} steps before and ${howMany(counts.mine)} after` : "Totals of the captures: no steps are known on one side, so that a longer capture has more of everything"}</p>}
       <Sides
         id={id}
         title={spec.title ?? "Compared"}

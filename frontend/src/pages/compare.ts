@@ -2,12 +2,19 @@
 import type { Cell, Field } from "../api";
 import { fromRows, type TableData } from "../table/model";
 import type { Comparable } from "./comparable";
-import type { Row } from "./reports";
+import type { OverviewReport, Row } from "./reports";
 
 /** How many steps each side has, where totals can be told per step. */
 export interface StepCounts {
   readonly mine: number;
   readonly theirs: number;
+}
+
+/** How many steps the totals of both sides belong to: all that a host recorded, also those that another host lacks.  Null
+ * where one side has none, or is not read yet. */
+export function stepCounts(mine: OverviewReport | null, theirs: OverviewReport | null): StepCounts | null {
+  const [here, there] = [mine, theirs].map((report) => (report && report.steps_source !== "none" ? report.steps_a_host : 0)) as [number, number];
+  return here > 0 && there > 0 ? { mine: here, theirs: there } : null;
 }
 
 interface Pair {

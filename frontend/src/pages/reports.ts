@@ -44,6 +44,7 @@ export interface OverviewReport extends Report {
   readonly steps_source: string;
   readonly steps_how: string;
   readonly steps_confidence: number | null;
+  readonly steps_a_host: number;
   readonly breakdown_ms: Readonly<Record<string, number>>;
   readonly input_bound_percent: number | null;
   readonly verdict: string;

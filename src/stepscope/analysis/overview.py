@@ -131,6 +131,7 @@ class OverviewReport(Report):
             "steps_source": self.steps_source,
             "steps_how": self.steps_how,
             "steps_confidence": self.confidence,
+            "steps_a_host": self.steps_a_host,
             "breakdown_ms": self.breakdown_ms,
             "input_bound_percent": self.input_bound_percent,
             "verdict": self.verdict.name,

@@ -8,7 +8,15 @@ import re
 # Patterns for the type of an iterator without its version; the first that matches wins.  `{op}` is the dataset op.
 _RULES: tuple[tuple[str, str], ...] = (
     (
-        r"TFRecord|TextLine|FixedLengthRecord|SSTable|RecordIO|ArrayRecord|LMDB|Csv|Sql|Parquet|Bigtable|Snapshot|TFColumn",
+        r"TFRecord|TextLine|FixedLengthRecord",
+        "reading files is slow in {op}: if one reader takes file after file, {reader}Dataset(files, "
+        "num_parallel_reads=tf.data.AUTOTUNE, buffer_size=8 << 20) reads several at once and in larger pieces, as "
+        ".interleave(open_file, num_parallel_calls=tf.data.AUTOTUNE) does with a function that opens them; keep the "
+        "files near the host, pack small files into larger ones, and read ahead with .prefetch(tf.data.AUTOTUNE) at "
+        "the end",
+    ),
+    (
+        r"SSTable|RecordIO|ArrayRecord|LMDB|Csv|Sql|Parquet|Bigtable|Snapshot|TFColumn",
         "reading files is slow in {op}: read several at once with .interleave(open_file, "
         "num_parallel_calls=tf.data.AUTOTUNE), keep the files near the host, pack small files into larger "
         "ones, and read ahead with .prefetch(tf.data.AUTOTUNE) at the end",
@@ -98,6 +106,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
 )
 _COMPILED = tuple((re.compile(f"(?:{pattern})(?:V\\d+)?$"), text) for pattern, text in _RULES)
+_VERSION = re.compile(r"V\d+$")
 _OTHER = (
     "{op} is slow: make its elements fewer and larger, run what is expensive in .map(fn, "
     "num_parallel_calls=tf.data.AUTOTUNE), and .prefetch(tf.data.AUTOTUNE) at the end"
@@ -121,6 +130,9 @@ def suggestion(iterator: str, dataset_op: str, on_device: bool) -> str:
         return _FETCHING
     # TensorFlow fuses a map and the batch after it; only the name of the fused op tells how the map ran.
     fused = iterator.startswith("MapAndBatch") and "ParallelMap" in dataset_op
-    kind = "MapAndBatch of a ParallelMap" if fused else iterator
+    # The last stage has the name Root, whatever it does; its dataset op tells.
+    own = dataset_op.partition("Dataset")[0] if iterator == "Root" else iterator
+    kind = "MapAndBatch of a ParallelMap" if fused else own
     text = next((text for pattern, text in _COMPILED if pattern.match(kind)), _OTHER)
-    return text.format(op=f"{iterator} ({dataset_op})" if dataset_op else iterator)
+    reader = _VERSION.sub("", own)
+    return text.format(op=f"{iterator} ({dataset_op})" if dataset_op else iterator, reader=reader)

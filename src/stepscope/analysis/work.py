@@ -186,6 +186,11 @@ class WorkFacts:
     training: list[str] = field(default_factory=list)
     multiplying: list[str] = field(default_factory=list)
 
+    @property
+    def on_critical_path(self) -> float:
+        """What of the ops' self time passes: ops of several threads at a time add up to more than that."""
+        return min(self.compute_ps / self.self_ps, 1.0) if self.self_ps else 1.0
+
 
 def work_of(trace: HostTrace) -> WorkFacts:
     """The work of a host's steps, computed once per trace."""
@@ -229,7 +234,6 @@ def _sorts_of_work(
     alone = _alone(trace, ops, own, heavy, in_backward)
     moves |= alone.remade if alone else False
     backward = heavy & (sorts["gradient"] | in_backward)
-    on_critical_path = min(found.compute_ps / max(found.self_ps, 1), 1.0)
     eager = _eager_moves(trace)
     return {
         "moves_ps": int(own[moves].sum()),
@@ -239,13 +243,11 @@ def _sorts_of_work(
         "taken_in_ps": int(own[taken_in].sum()),
         "forward_ps": int(own[heavy & ~backward].sum()),
         "backward_ps": int(own[backward].sum()),
-        "disturbed_ps": int(_disturbed(trace, steps, ops, own) * on_critical_path),
+        "disturbed_ps": int(_disturbed(trace, steps, ops, own) * found.on_critical_path),
         "no_grad_ps": alone.no_grad_ps if alone else None,
         "unlearned_ps": alone.unlearned_ps if alone else 0,
-        "first_runs_ps": int(_first_runs(trace, steps, ops, own) * on_critical_path),
-        "modules": _modules(trace, ops, own),
-        "training": _modules_with(trace, ops, _OF_BACKWARD),
-        "multiplying": _modules_with(trace, ops, _PRODUCTS),
+        "first_runs_ps": int(_first_runs(trace, steps, ops, own) * found.on_critical_path),
+        **_modules(trace, steps, ops, own),
         **_batches(trace, steps, ops, sorts),
         **_starts(trace, outer),
         **_callbacks(trace, ops, own),
@@ -529,10 +531,12 @@ def _passes(trace: HostTrace, steps: HostSteps, heavy: I64, backward: Mask) -> i
 
 
 _DIMS = re.compile(r"\[(\d+),(\d+)[\],]")
+_SIZES = re.compile(r"\d+(?:,\d+)*")
 
 
 def _on_how_much(trace: HostTrace, heavy: I64) -> dict[str, Any]:
-    """On how many rows heavy ops work, and how often the same op works on operands of the same sizes: the medians."""
+    """On how many rows heavy ops work, and how often the same op works on operands of the same sizes: the medians; and
+    how many numbers their first operands have in all."""
     if not len(heavy) or not trace.has_stat(stat_names.INPUT_DIMS):
         return {}
     dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=heavy).astype(np.int64)
@@ -546,8 +550,20 @@ def _on_how_much(trace: HostTrace, heavy: I64) -> dict[str, Any]:
     return {
         "rows": int(np.median(np.repeat(rows, alike))),
         "alike": int(np.median(np.repeat(alike, alike))),
-        "operands": sum(count * math.prod(map(int, _operand(text).split(","))) for text, _, count in found),
+        "operands": sum(count * _first_size(text) for text, _, count in found),
     }
+
+
+def _first_size(dims: str) -> int:
+    """How many numbers the first operand has that is a tensor of some size.
+
+    >>> _first_size("[[96,256],[640,256],[640]]")
+    24576
+    >>> _first_size("[[],[[8,4],[4,2]],[]]")  # of an einsum, whose first argument is its equation
+    32
+    """
+    sizes = _SIZES.search(dims)
+    return math.prod(map(int, sizes[0].split(","))) if sizes else 0
 
 
 def takes_in(trace: HostTrace, ops: I64) -> Mask:
@@ -565,20 +581,50 @@ def _callbacks(trace: HostTrace, ops: I64, own: I64) -> dict[str, Any]:
     return {"callbacks_ps": int(own[called].sum()), "callback": largest[0].name if largest else ""}
 
 
-def _modules(trace: HostTrace, ops: I64, own: I64) -> list[OpShare]:
-    if not trace.has_stat(stat_names.HLO_MODULE):
-        return []
-    module = trace.stat_strings(stat_names.HLO_MODULE, rows=ops)
-    named = module > 0
-    return _by_text(trace, module[named], own[named], _MOST_MODULES)
-
-
-def _modules_with(trace: HostTrace, ops: I64, pattern: re.Pattern[str]) -> list[str]:
-    """The compiled programs in which some op has such a name."""
+def _modules(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> dict[str, Any]:
+    """The compiled programs with their ops, and what these tell of them."""
+    if not trace.has_stat(stat_names.HLO_MODULE) or not len(ops):
+        return {}
+    found = _programs_run(trace, steps, ops, own)[:_MOST_MODULES]
     known = programs(trace)
-    if not known or not trace.has_stat(stat_names.HLO_MODULE):
-        return []
-    modules, first = np.unique(trace.stat_strings(stat_names.HLO_MODULE, rows=ops), return_index=True)
-    numbers = trace.stat_ints(stat_names.PROGRAM_ID, rows=ops[first]).tolist()
-    named = [(trace.strings[module], number) for module, number in zip(modules.tolist(), numbers, strict=True)]
-    return [name for name, number in named if any(map(pattern.search, known.framework_ops(number, name)))]
+
+    def having(pattern: re.Pattern[str]) -> list[str]:
+        return [
+            share.name
+            for share, number, module in found
+            if known and any(map(pattern.search, known.framework_ops(number, module)))
+        ]
+
+    return {
+        "modules": [share for share, _, _ in found],
+        "training": having(_OF_BACKWARD),
+        "multiplying": having(_PRODUCTS),
+    }
+
+
+def _programs_run(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> list[tuple[OpShare, int, str]]:
+    """Programs with their number and the name of their module, longest first.  Those of one name count as one, unless
+    several of them run in most steps: then they are different functions, as several lambdas of JAX are."""
+    module = trace.stat_strings(stat_names.HLO_MODULE, rows=ops).astype(np.int64)
+    number = trace.stat_ints(stat_names.PROGRAM_ID, rows=ops)
+    label = steps.label[ops].astype(np.int64)
+    # Ops of a program follow each other: what is sorted below are their runs, and not the ops.
+    begins = np.flatnonzero(np.append(True, (np.diff(module) != 0) | (np.diff(number) != 0) | (np.diff(label) != 0)))
+    time, calls = np.add.reduceat(own, begins), np.diff(np.append(begins, len(ops)))
+    pairs, pair = np.unique(np.stack([module[begins], number[begins]]), axis=1, return_inverse=True)
+    pair = pair.reshape(-1)
+    seen = np.unique(np.stack([pair, label[begins]]), axis=1)[0]
+    steady = 2 * np.bincount(seen, minlength=len(pairs[0])) > len(steps.number)
+    alike = steady & (np.bincount(pairs[0], steady)[pairs[0]] > 1)
+    apart = np.where(alike, pairs[1], -1)
+    groups, first, group = np.unique(np.stack([pairs[0], apart]), axis=1, return_index=True, return_inverse=True)
+    of_run = group.reshape(-1)[pair]
+    total, count = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
+    np.add.at(total, of_run, time)
+    np.add.at(count, of_run, calls)
+    found = []
+    for at in np.argsort(-total, kind="stable")[: _MOST_MODULES + 1].tolist():
+        if text := trace.strings[int(groups[0][at])]:  # ops of no program have none
+            name = f"{text} (program {groups[1][at]})" if groups[1][at] >= 0 else text
+            found.append((OpShare(name, int(count[at]), int(total[at])), int(pairs[1][first[at]]), text))
+    return found

@@ -13,6 +13,7 @@ from stepscope.analysis.loop_events import Activity
 _MOST_RECORDING = 0.75  # of a part: what it would take without its recording is never taken to be less than the rest
 _MEASURABLE = 0.01  # of the step
 _WORTH_SAYING = 0.05  # of the step
+_SEEN = 0.005  # what less of a part rounds to 0 %
 _NOISE = 0.07  # of the computation: by so much its time varies without a cause
 # What recording one event costs: PyTorch's with shapes and memory, the others' with their metadata.
 _EVENT_PS = {"pytorch": 750_000, "tensorflow": 900_000}
@@ -117,9 +118,8 @@ def _event_ps(context: Context) -> int:
 
 
 def on_critical_path(context: Context) -> float:
-    """Ops of several threads at a time add up to more than the time that they take: the one over the other."""
-    work = context.work
-    return min(work.compute_ps / work.self_ps, 1.0) if work is not None and work.self_ps else 1.0
+    """As `WorkFacts.on_critical_path`; 1 where nothing is known of the work."""
+    return context.work.on_critical_path if context.work is not None else 1.0
 
 
 def calm(context: Context) -> float:
@@ -164,7 +164,7 @@ def with_only(context: Context, left_ms: float, what: str, recorded_ms: float | 
     critical = max(Bound(left_ms, ""), _others(context, ()), key=lambda bound: bound.ms)
     now = period - recording
     then = min(critical.ms, now)
-    return Gain(now, then, _reasoning(period, now - then, what, critical, 1.0, recording, then))
+    return Gain(now, then, _reasoning(period, now - then, what, critical, stays=recording, then=then))
 
 
 def without(
@@ -204,8 +204,10 @@ def without(
     rest = 0.0 if context.has_device else max(recording_ms(context) - inside, 0.0)
     stays = _worth(most_recording_ms(rest, left), period)
     now = period - gone - stays
-    then = min(critical.ms * (1 - stays / left) if left else critical.ms, now)
-    return Gain(now, then, _reasoning(period, removed_ms, what, critical, eased, gone + stays, then), eased)
+    critical = Bound(critical.ms * (1 - stays / left) if left else critical.ms, critical.why)
+    then = min(critical.ms, now)
+    reasoning = _reasoning(period, removed_ms, what, critical, eased=eased, gone=gone, stays=stays, then=then)
+    return Gain(now, then, reasoning, eased)
 
 
 def _elsewhere_ms(context: Context) -> float:
@@ -241,13 +243,26 @@ def _others(context: Context, parts: Sequence[Activity]) -> Bound:
 
 
 def _reasoning(
-    period: float, removed: float, what: str, critical: Bound, eased: float, recording: float, then: float
+    period: float,
+    removed: float,
+    what: str,
+    critical: Bound,
+    *,
+    then: float,
+    stays: float,
+    gone: float = 0.0,
+    eased: float = 1.0,
 ) -> str:
+    """How the step time after the change comes about, with figures that add up.  What recording cost is part of what
+    was removed (`gone`) and of what stays."""
     text = f"{period:.2f} ms a step, less {removed:.2f} ms of {what}"
+    if gone:
+        text += f" (recording cost {gone:.2f} ms of that)"
     if critical.why:
         text += f"; then {critical.why} takes {critical.ms:.2f} ms"
-    elif eased < 1.0:
+        return f"{text}{' without recording' if stays else ''}: {then:.2f} ms"
+    if stays:
+        text += f", less {stays:.2f} ms that recording cost{' besides' if gone else ''}"
+    if 1 - eased >= _SEEN:
         text += f"; the rest takes {100 * (1 - eased):.0f} % less time when nothing competes with it"
-    if recording >= _WORTH_SAYING * period:
-        text += f"; recording cost {recording:.2f} ms of the step"
     return f"{text}: {then:.2f} ms"

@@ -119,7 +119,7 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
         lines.append(f"predicted  {_how_fast(row)}: {row['reasoning']}")
     lines += [f"do         {action}" for action in row["actions"]]
     lines += [
-        f"see        {place['name'] or 'what happens'} on {place['host']}, "
+        f"see        {place['name'] or 'the longest of it'} on {place['host']}, "
         f"{place['start_ms']:.3f} to {place['end_ms']:.3f} ms"
         for place in row["intervals"][:1]
     ]

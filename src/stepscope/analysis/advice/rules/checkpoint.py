@@ -10,13 +10,15 @@ from stepscope.analysis.loop_events import Activity
 
 _ACTIONS: Actions = {
     "tensorflow": (
-        "save every few hundred steps: CheckpointManager(..., checkpoint_interval=N), ModelCheckpoint(save_freq=N)",
-        "write in the background: tf.train.CheckpointOptions(enable_async=True)",
-        "what NumPy writes can be written in a thread, from copies of the variables",
+        "save every few hundred steps: keras.callbacks.ModelCheckpoint(path, save_freq=N), or"
+        " tf.train.CheckpointManager(..., step_counter=step, checkpoint_interval=N)",
+        "write in the background: checkpoint.save(path, options=tf.train.CheckpointOptions(enable_async=True))",
+        "what NumPy writes can be written in another thread, from copies of the variables",
     ),
     "jax": (
-        "save every few hundred steps: ocp.CheckpointManagerOptions(save_interval_steps=N)",
-        "write in the background: orbax.checkpoint.AsyncCheckpointer",
+        "save every few hundred steps: orbax.checkpoint.CheckpointManagerOptions(save_interval_steps=N)",
+        "write in the background: orbax.checkpoint.CheckpointManagerOptions(enable_async_checkpointing=True),"
+        " or jax.device_get the arrays and save them in another thread",
     ),
     "pytorch": (
         "call torch.save every few hundred steps",
@@ -37,7 +39,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(saving) < threshold:
         return None
     where = context.intervals(Activity.CHECKPOINT)
-    name = next((place.name for place in where if place.name), "")
+    name = next((place.name.lstrip("$") for place in where if place.name), "")
     return without(context, saving, "saving", parts=(Activity.CHECKPOINT,), competes_ms=saving).advice(
         rule="checkpoint.stall",
         kind="checkpoint_stall",

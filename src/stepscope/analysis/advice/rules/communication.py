@@ -26,9 +26,12 @@ _ACTIONS: Actions = {
         "reduce one flat array (jax.flatten_util.ravel_pytree) instead of one per parameter",
     ),
     "pytorch": (
-        "DistributedDataParallel(bucket_cap_mb=25), which reduces large buckets while the backward pass runs",
-        "or flatten all gradients into one buffer and all_reduce it once, async_op=True",
-        "communicate in 16 bits: register_comm_hook(..., bf16_compress_hook)",
+        "torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=25), which reduces buckets of gradients while"
+        " the backward pass runs, or larger buckets where it does so already",
+        "or flatten all gradients into one buffer and reduce it once:"
+        " torch.distributed.all_reduce(buffer, async_op=True)",
+        "communicate in 16 bits: model.register_comm_hook(None, default_hooks.bf16_compress_hook), of"
+        " torch.distributed.algorithms.ddp_comm_hooks",
     ),
     "": ("reduce gradients in large buckets while the backward pass runs", "communicate in 16 bits"),
 }
@@ -49,8 +52,8 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rule="communication.exposed",
         kind="communication_bound",
         title="Communicate in fewer, larger messages" if many else "Hide or shrink the communication",
-        evidence=f"{context.percent(exposed):.1f} % of the time of a step is collectives that no computation"
-        f" hides{count}{_pace(compared.get('collectives') or ())}",
+        evidence=f"{context.percent(exposed):.1f} % of the time of a step goes to collectives{count} that no"
+        f" computation hides{_pace(compared.get('collectives') or ())}",
         actions=(*_unrecorded(compared), *actions_for(context.framework, _ACTIONS)),
         tool="distributed" if compared.get("collectives") else "pod-viewer",
         confidence=0.9 if many else 0.7,
@@ -71,7 +74,7 @@ def _pace(collectives: Sequence[Mapping[str, Any]]) -> str:
     if largest is None:
         return ""
     size, speed = size_text(largest["bytes"]), number_text(largest["bus_gb_per_s"])
-    return f"; {largest['operation']} of {size} runs at a bus bandwidth of {speed} GB/s"
+    return f"; {largest['operation']} of {size} moves its data at {speed} GB/s (bus bandwidth)"
 
 
 def _unrecorded(compared: Mapping[str, Any]) -> Sequence[str]:

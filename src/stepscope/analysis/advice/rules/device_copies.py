@@ -26,7 +26,7 @@ _LAYOUT: Actions = {
 }
 _CHURN: Actions = {
     "tensorflow": (
-        "write into a tf.Variable in place (.assign of a slice, scatter_update) instead of tf.concat",
+        "write into a tf.Variable in place (v.scatter_nd_update(indices, x), v[i:j].assign(x)) instead of tf.concat",
         "tf.function(jit_compile=True) fuses copies into the ops beside them",
     ),
     "jax": (

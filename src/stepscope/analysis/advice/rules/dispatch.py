@@ -45,11 +45,15 @@ _UNTOUCHED = (Activity.INPUT, Activity.CHECKPOINT, Activity.COMPILE, Activity.CO
 _PRODUCT = re.compile(r"(?i).*(?:dot|matmul|conv|einsum|cholesky|scatter|gather|sort)")
 
 _COMPILE: Actions = {
-    "tensorflow": ("wrap the whole step in tf.function", "tf.function(jit_compile=True) fuses its ops"),
+    "tensorflow": (
+        "wrap the whole step in tf.function; with Keras, model.compile(run_eagerly=False)",
+        "fuse its ops: tf.function(jit_compile=True), or model.compile(jit_compile=True)",
+    ),
     "jax": ("wrap the whole step, gradient and update included, in jax.jit", "use jax.lax.scan for loops in it"),
     "pytorch": (
         "torch.compile the model or the step",
-        "replace loops over elements, time steps or parameters by batched ops (nn.GRU, torch.vmap, foreach optimizers)",
+        "replace loops over elements, time steps or parameters by batched ops (torch.nn.GRU, torch.vmap, an optimizer"
+        " with foreach=True or fused=True)",
     ),
     "": ("compile the step as a whole",),
 }
@@ -58,7 +62,7 @@ _BATCH: Actions = {
         "use larger batches: Dataset.batch(n) with a larger n, fewer micro-batches",
         "model.compile(steps_per_execution=N), or a tf.function that loops over several batches",
     ),
-    "jax": ("use larger batches, or fewer micro-batches", "jax.lax.scan over several batches in one program"),
+    "jax": ("use larger batches, or fewer micro-batches", "jax.lax.scan over several batches in one jitted program"),
     "pytorch": ("use larger batches, or accumulate gradients over fewer micro-batches", "torch.vmap over samples"),
     "": ("use larger batches, or fewer micro-batches",),
 }

@@ -16,7 +16,8 @@ _OF_COPIES = 0.7  # of the time in a program in which no op runs: the rest waits
 
 _ACTIONS: Actions = {
     "tensorflow": (
-        "write into a tf.Variable in place (scatter_update, .assign of a slice) instead of tf.concat",
+        "write into a tf.Variable in place (v.scatter_nd_update(indices, x), v[i:j].assign(x)) instead of tf.concat,"
+        " tf.pad or tf.tensor_scatter_nd_update, which make a new tensor",
         "allocate buffers once, before the loop",
     ),
     "jax": (
@@ -26,7 +27,7 @@ _ACTIONS: Actions = {
     "pytorch": (
         "write into a preallocated tensor (x[i:j] = v, copy_, index_copy_) instead of torch.cat, clone or stack",
         "keep a ring buffer instead of shifting",
-        "use in-place ops and optimizer.zero_grad(set_to_none=True)",
+        "use in-place ops (add_, mul_), and let optimizer.zero_grad() set gradients to None, as it does by default",
     ),
     "": ("write in place into memory that is allocated once",),
 }
@@ -37,7 +38,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if work is None or loop is None or context.has_device or not work.steps:
         return None
     moves = max(work.moves_ps - work.casts_ps, 0) / work.steps / MS
-    moves *= min(work.compute_ps / work.self_ps, 1.0) if work.self_ps else 1.0
+    moves *= work.on_critical_path
     moves += context.per_step(loop.after_moves_ps) / MS if work.moves_ps > 2 * work.casts_ps else 0.0
     moves += _giving_back(context, work, moves) + work.eager_moves_ps / work.steps / MS
     if context.percent(moves) < threshold or not work.moves:

@@ -18,7 +18,7 @@ _DRIVER = re.compile(r"(?:cuda|hip|cu)(?:Malloc|Free|HostAlloc|HostFree|MemAlloc
 _ROOM: Actions = {
     "tensorflow": (
         "recompute activations: tf.recompute_grad around large blocks",
-        "keras.mixed_precision.set_global_policy('mixed_bfloat16') halves activations, or use a smaller batch",
+        "keras.config.set_dtype_policy('mixed_bfloat16') halves activations, or use a smaller batch",
     ),
     "jax": (
         "recompute activations: jax.checkpoint (jax.remat) around large blocks",
@@ -26,7 +26,7 @@ _ROOM: Actions = {
     ),
     "pytorch": (
         "recompute activations: torch.utils.checkpoint.checkpoint around large blocks",
-        "torch.autocast halves activations; optimizer.zero_grad(set_to_none=True) frees gradients early",
+        "torch.autocast('cuda', dtype=torch.bfloat16) halves most activations, or use a smaller batch",
     ),
     "": ("recompute activations, use 16 bits, or a smaller batch",),
 }
@@ -37,8 +37,8 @@ _HOLES: Actions = {
         "keep shapes constant: pad, or bucket lengths into a few sizes",
     ),
     "pytorch": (
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-        "keep shapes constant: pad, or bucket lengths; see torch.cuda.memory._dump_snapshot()",
+        "PYTORCH_ALLOC_CONF=expandable_segments:True (before PyTorch 2.9: PYTORCH_CUDA_ALLOC_CONF)",
+        "keep shapes constant: pad, or bucket lengths into a few sizes",
     ),
     "": ("keep shapes constant, so that freed memory can be used again",),
 }

@@ -10,7 +10,7 @@ from stepscope.analysis.advice.rules._actions import Actions, actions_for
 _FASTER = 0.5  # of the time of a product is what stays at least: tensor cores promise more, memory grants less
 _ACTIONS: Actions = {
     "tensorflow": (
-        "keras.mixed_precision.set_global_policy('mixed_bfloat16'), or 'mixed_float16' on devices before Ampere",
+        "keras.config.set_dtype_policy('mixed_bfloat16'), or 'mixed_float16' on devices before Ampere",
         "keep sizes of layers and batches at multiples of 8",
     ),
     "jax": (
@@ -18,7 +18,8 @@ _ACTIONS: Actions = {
         "jax.config.update('jax_default_matmul_precision', 'bfloat16'), or 'tensorfloat32'",
     ),
     "pytorch": (
-        "torch.autocast('cuda', dtype=torch.bfloat16), or torch.float16 with a GradScaler on devices before Ampere",
+        "torch.autocast('cuda', dtype=torch.bfloat16), or torch.float16 with torch.amp.GradScaler on devices before"
+        " Ampere",
         "torch.set_float32_matmul_precision('high') for TensorFloat-32",
         "keep sizes of layers and batches at multiples of 8",
     ),

@@ -13,7 +13,7 @@ _ACTIONS: Actions = {
         "pass changing numbers as tensors (tf.constant(x)), not as Python values: each new value is traced anew",
         "declare @tf.function(input_signature=[...]), or reduce_retracing=True, where shapes change",
         "keep shapes constant: .batch(n, drop_remainder=True), or pad",
-        "define tf.functions once, outside the loop: one that is made in every step is traced in every step",
+        "define each tf.function once, outside the loop: one that is made in every step is traced in every step",
         "print(the_function.pretty_printed_concrete_signatures()) lists each trace's arguments: what differs between"
         " two of them has changed",
     ),
@@ -56,7 +56,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         kind="recompilation",
         title="Stop tracing and compiling in every step",
         evidence=f"{context.percent(compiling):.1f} % of the time of a step traces or compiles programs"
-        f"{_and_starts(context, removed - compiling)}{f', {times:.1f} times a step' if times else ''}{changed}",
+        f"{_and_starts(context, removed - compiling)}{_how_often(times)}{changed}",
         actions=_actions(context),
         tool="steps",
         confidence=0.95,
@@ -78,6 +78,13 @@ def _and_starts(context: Context, time_ms: float) -> str:
     return f", and {share:.1f} % starts them and runs them for the first time" if share >= _WORTH_SAYING else ""
 
 
+def _how_often(times: float) -> str:
+    """How often in a step, as far as that says more than that it happens at all."""
+    if not times:
+        return ""
+    return "; that happens once a step" if round(times, 1) == 1.0 else f"; that happens {times:.1f} times a step"
+
+
 def _first_runs_ms(context: Context) -> float:
     work = context.work
     return work.first_runs_ps / max(work.steps, 1) / MS if work else 0.0
@@ -89,7 +96,8 @@ def _what_changed(context: Context) -> str:
     programs = context.loop.programs if context.loop else []
     if found is None or not (found.programs or found.op):
         return f"; most of it in {programs[0].name}" if programs else ""
-    text = f"; {found.programs[0].name} {found.programs[0].times} times in all" if found.programs else ""
+    most = found.programs[0] if found.programs else None
+    text = f"; {most.name} {'once' if most.times == 1 else f'{most.times} times'} in all" if most else ""
     if found.same_shapes:
         return f"{text}, each time for arguments of the same shapes: a static argument changes, or the function is new"
     return text + (f"; the shapes that {found.op} is given change: {', then '.join(found.shapes)}" if found.op else "")

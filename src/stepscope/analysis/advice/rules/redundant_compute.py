@@ -26,7 +26,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if work is None or context.has_device or not work.steps:
         return None
     extra, what, confidence, key = _extra(work)
-    extra_ms = extra / work.steps / MS * _on_critical_path(work)
+    extra_ms = extra / work.steps / MS * work.on_critical_path
     if context.percent(extra_ms) < threshold:
         return None
     if context.framework == "tensorflow":  # with its forward pass goes all that a function does besides
@@ -50,11 +50,6 @@ def _functions_beside_the_training_ms(context: Context) -> float:
     if len(beside) == len(programs):
         return 0.0
     return context.per_step(sum(program.total_ps for program in beside)) / MS
-
-
-def _on_critical_path(work: WorkFacts) -> float:
-    """Ops of several threads at a time add up to more than the time that they take."""
-    return min(work.compute_ps / work.self_ps, 1.0) if work.self_ps else 1.0
 
 
 def _extra(work: WorkFacts) -> tuple[int, str, float, str]:

@@ -80,7 +80,7 @@ def _shares_its_cores(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
 def _besides(ops: float, usual_ops: float, extra: bool) -> str:
     if ops > _MORE_OPS * usual_ops:
         return f"; it runs {ops:.0f} ops a step, the others {usual_ops:.0f}"
-    return "; what it does more is no op: Python, saving or input" if extra else "; all run the same ops"
+    return "; what it does more is no op: Python, saving or input" if extra else "; all run about as many ops"
 
 
 def _outside_of_ops(slow: HostFacts, others: Sequence[HostFacts]) -> float:

@@ -62,8 +62,8 @@ def _besides_input(context: Context, share: float) -> str:
     if context.has_device or context.loop is None or counted >= share - _MEASURABLE_PERCENT:
         return ""
     return (
-        f"; the breakdown counts {counted:.1f} % as input, the copies themselves, and as host compute the rest: "
-        "making what is copied and giving its memory back"
+        f"; the breakdown counts {counted:.1f} % as input (the copies themselves) and the rest as host compute (making"
+        " what is copied, and giving its memory back)"
     )
 
 

@@ -48,7 +48,7 @@ _ACTIONS: dict[str, Actions] = {
     "input_no_prefetch": {
         "tensorflow": (
             ".prefetch(tf.data.AUTOTUNE) at the end of the dataset: what comes after it runs while the step waits",
-            "map(..., num_parallel_calls=tf.data.AUTOTUNE), where it is not parallel yet",
+            ".map(fn, num_parallel_calls=tf.data.AUTOTUNE), where it is not parallel yet",
         ),
         "pytorch": ("DataLoader(num_workers=4 or more, persistent_workers=True, prefetch_factor=2)",),
         "": ("make the next batch in another thread while the step runs, and jax.device_put it there",),
@@ -79,7 +79,7 @@ _ACTIONS: dict[str, Actions] = {
     "input_preprocessing": {
         "tensorflow": (
             "batch first and map over whole batches: .batch(n).map(fn, num_parallel_calls=tf.data.AUTOTUNE)",
-            "map(..., num_parallel_calls=tf.data.AUTOTUNE), where it is not parallel yet",
+            ".map(fn, num_parallel_calls=tf.data.AUTOTUNE), where it is not parallel yet",
             ".cache() what does not change, or prepare it offline",
         ),
         "pytorch": (
@@ -99,6 +99,10 @@ _ACTIONS: dict[str, Actions] = {
         ),
     },
 }
+
+# By these an action and what the tool tf-data suggests for a stage are found to say the same.
+_CALLS = (".map(fn, num_parallel_calls", "batch first", ".cache()", ".interleave(", ".prefetch(", "PyDataset(", "pack")
+_READY = ("Prefetch", "Root")  # stages of which tf-data can only tell that nothing slow was recorded behind them
 
 # Samples of a PyTorch Dataset that come as NumPy arrays, where no Python was recorded.
 _UNTOLD = (
@@ -134,13 +138,13 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     )  # fmt: skip
     if _to_cache(context, kind):
         why = f"{why}; they do it in parallel as it is, and no op of theirs is random"
-    actions = _UNTOLD_ACTIONS if why == _UNTOLD else actions_for(context.framework, _ACTIONS[kind])
+    actions = _UNTOLD_ACTIONS if why == _UNTOLD else _in_general(context, kind)
     return gain.advice(
         rule=f"input.{kind.removeprefix('input_')}",
         kind=kind,
         title=_UNTOLD_TITLE if why == _UNTOLD else _TITLES[kind],
         evidence=f"{context.percent(waits):.1f} % of the time of a step waits for input: {why}",
-        actions=(*_cached(context, kind), *_from_tf_data(context), *actions)[:4],
+        actions=_with_the_stage(context, kind, actions),
         tool="tf-data" if _feed(context).has_iterators else "input-pipeline",
         confidence=confidence,
         rows=(Row("overview", "input", round(waits, 3)),),
@@ -168,7 +172,7 @@ def _competing(context: Context, waits: float) -> Advice | None:
         evidence=f"the step does not wait for its input, but {does} on other threads for"
         f" {min(context.percent(busy), 100.0):.0f} % of the time, and the step's ops take {100 * slower:.0f} % less"
         " time where they run undisturbed",
-        actions=(*_from_tf_data(context), *actions_for(context.framework, _ACTIONS[kind]))[:4],
+        actions=_with_the_stage(context, kind, _in_general(context, kind)),
         tool="tf-data",
         confidence=0.6,
         rows=(Row("overview", "input", round(waits, 3)),),
@@ -273,7 +277,11 @@ def _cause_in_iterators(context: Context, feed: FeedFacts, waits: float) -> tupl
         )
     if waits <= _PREFETCH_SUFFICES * (context.period_ms - waits):
         if not feed.has_prefetch:
-            return "input_no_prefetch", "no stage hands elements to another thread: input and step take turns", 0.9
+            return (
+                "input_no_prefetch",
+                "no stage hands elements to another thread, so that input and step take turns",
+                0.9,
+            )
         if 100.0 * context.per_step(feed.in_the_wait_ps) / MS >= _MOST_OF * waits:
             return "input_no_prefetch", "the stages behind the last prefetch take turns with the step", 0.85
     return "input_preprocessing", "its stages make elements more slowly than the step uses them", 0.8
@@ -320,14 +328,35 @@ def _cached(context: Context, kind: str) -> tuple[str, ...]:
     return (".cache() after the map that prepares the elements, before .shuffle(): then only the first epoch prepares",)
 
 
-def _from_tf_data(context: Context) -> tuple[str, ...]:
-    """What the tool tf-data says of the slowest stage."""
+def _in_general(context: Context, kind: str) -> tuple[str, ...]:
+    """The actions for what makes the input: tf.data does so for programs of any framework."""
+    return actions_for("tensorflow" if _feed(context).has_iterators else context.framework, _ACTIONS[kind])
+
+
+def _with_the_stage(context: Context, kind: str, actions: tuple[str, ...]) -> tuple[str, ...]:
+    """The actions, with what the tool tf-data says of the slowest stage: that names the stage, so that actions that say
+    the same without it are left out.  Prefetching comes before it where that alone is enough."""
+    suggestion = _from_tf_data(context)
+    first = actions[:1] if kind == "input_no_prefetch" else _cached(context, kind)
+    others = tuple(action for action in actions if action not in first and not _says(suggestion, action))
+    return (*first, *((suggestion,) if suggestion else ()), *others)[:4]
+
+
+def _says(suggestion: str, action: str) -> bool:
+    """Whether a suggestion holds all calls of an action."""
+    calls = [call for call in _CALLS if call in action]
+    return bool(calls) and all(call in suggestion for call in calls)
+
+
+def _from_tf_data(context: Context) -> str:
+    """What the tool tf-data says of the slowest stage; empty if it has nothing to change there."""
     if not _feed(context).has_iterators:
-        return ()
-    found = context.read("tf-data")
-    bottleneck = (found or {}).get("bottleneck") or {}
-    suggestion = bottleneck.get("suggestion")
-    return (str(suggestion),) if suggestion else ()
+        return ""
+    bottleneck = (context.read("tf-data") or {}).get("bottleneck") or {}
+    op = str(bottleneck.get("dataset_op") or "")
+    if bottleneck.get("iterator") in _READY and (not op or op.startswith(_READY)):
+        return ""
+    return str(bottleneck.get("suggestion") or "")
 
 
 RULE = Rule(

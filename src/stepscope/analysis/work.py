@@ -142,6 +142,7 @@ class WorkFacts:
         short_in_programs_ps: the same of ops in compiled programs and graphs.
         start_ps, start_in_programs_ps: what of the outermost ops their mere start costs, as far as `_START_PS` goes;
             what recording the ops inside them costs is left out.
+        ops_in_programs, sorts_in_programs: outermost ops of compiled programs and graphs, and how many different ones.
         per_call_ps: what of the outermost ops does not grow with the batch: their start, what libraries prepare in each
             call, and assignments to variables.
         first_runs_ps: by how much products in programs that run in one step only take longer than others there:
@@ -175,6 +176,8 @@ class WorkFacts:
     start_ps: int = 0
     start_in_programs_ps: int = 0
     per_call_ps: int = 0
+    ops_in_programs: int = 0
+    sorts_in_programs: int = 0
     first_runs_ps: int = 0
     backward_passes: int = 0
     rows: int | None = None
@@ -268,6 +271,8 @@ def _starts(trace: HostTrace, outer: I64) -> dict[str, int]:
         "start_ps": int(start[~compiled].sum()),
         "start_in_programs_ps": int(start[compiled].sum()),
         "per_call_ps": int(_per_call(trace, outer, length_alone, start).sum()),
+        "ops_in_programs": int(compiled.sum()),
+        "sorts_in_programs": int(np.count_nonzero(np.bincount(trace.events.type[outer[compiled]]))),
     }
 
 
@@ -605,7 +610,7 @@ def _modules(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> dict[str
 def _programs_run(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> list[tuple[OpShare, int, str]]:
     """Programs with their number and the name of their module, longest first.  Those of one name count as one, unless
     several of them run in most steps: then they are different functions, as several lambdas of JAX are."""
-    module = trace.stat_strings(stat_names.HLO_MODULE, rows=ops).astype(np.int64)
+    module = np.maximum(trace.stat_strings(stat_names.HLO_MODULE, rows=ops), 0).astype(np.int64)
     number = trace.stat_ints(stat_names.PROGRAM_ID, rows=ops)
     label = steps.label[ops].astype(np.int64)
     # Ops of a program follow each other: what is sorted below are their runs, and not the ops.

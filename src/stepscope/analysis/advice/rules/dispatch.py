@@ -33,11 +33,13 @@ _FETCHES_OF_STARTS = 0.1  # optimizers fetch their step counts; where values are
 _MUCH_FETCHED_PERCENT = 15.0  # of a step
 _REPEATS = 4.0  # of the same program, or of forward and backward, in a step
 _TINY_BATCH = 8
+_TINY_OPS = 0.6  # of the time of ops goes to starting them
 _FEW_OPS = 300.0
 _SINGLE_OP_PROGRAMS = 50.0  # programs a step with hardly more than one op each: nothing is compiled as a whole
 _OPS_OF_A_PROGRAM = 3.0
 # Of what a short op takes, the part that grows with its data: rows / (rows + _HALF_BUSY_ROWS), or if they are unknown
 _WORK_OF_SHORT = 0.15
+_WORK_IN_LOOPS = 0.5  # within one graph an op starts in a few us
 _HALF_BUSY_ROWS = 32
 _GRAPH_NODE_PS = 1_500_000  # what running one op of a graph costs besides its kernel
 _OF_KERNELS = 0.8  # of the time of kernels one after the other: a graph runs some side by side, and others not at all
@@ -93,7 +95,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if repeats >= _REPEATS:  # what the ops of a program take to start is paid again in each repetition
         overhead += work.start_in_programs_ps / work.steps / MS * on_critical_path(context)
     unfused = _single_ops(context, work)
-    enough = threshold if starts >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
+    enough = threshold if max(starts, repeats) >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
     fetches = context.calls(Activity.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts)
     if context.percent(overhead) < enough and not unfused:
         return _fetching(context, work) if fetches and _fetches_much(context) else None
@@ -155,7 +157,16 @@ def _repeats(context: Context, work: WorkFacts) -> float:
     programs = context.calls(Activity.PROGRAM)
     if work.modules and programs and work.ops / work.steps / programs <= _OPS_OF_A_PROGRAM:
         most = 0.0
-    return max(most, work.backward_passes / work.steps if work.backward_passes else 0.0)
+    return max(most, work.backward_passes / work.steps if work.backward_passes else 0.0, _turns(context, work))
+
+
+def _turns(context: Context, work: WorkFacts) -> float:
+    """How often a loop in the graph or program of a step runs its ops, where these do hardly more than start; else 0.
+    Layers that go through a sequence do so too, but their ops work: 5 to 20 % of the time of an LSTM is starts."""
+    tiny = work.start_in_programs_ps >= _TINY_OPS * work.self_ps > 0
+    if not tiny or context.calls(Activity.PROGRAM) >= _REPEATS:
+        return 0.0
+    return work.ops_in_programs / work.sorts_in_programs / work.steps
 
 
 def _is_tiny(context: Context, work: WorkFacts, starts: float) -> bool:
@@ -266,11 +277,18 @@ def _left_of_merged(context: Context, work: WorkFacts, times: float) -> float:
     """A step in which one call does what several did.  A start is paid once, computation grows with the rows."""
     computing, _ = _computing(context, work)
     per_call = work.per_call_ps / work.steps / MS * on_critical_path(context) / calm(context)
-    once = min(per_call, computing) * (1 - (work.rows / (work.rows + _HALF_BUSY_ROWS) if work.rows else _WORK_OF_SHORT))
+    once = min(per_call, computing) * (1 - _grows(context, work))
     untouched = _untouched(context, Activity.INPUT)
     now = context.period_ms - recording_ms(context)
     between = max(now - untouched - computing, 0.0)
     return untouched + computing - once + (between + once) / times
+
+
+def _grows(context: Context, work: WorkFacts) -> float:
+    """The part of what short ops take that grows with their data."""
+    if work.rows:
+        return work.rows / (work.rows + _HALF_BUSY_ROWS)
+    return _WORK_IN_LOOPS if _turns(context, work) else _WORK_OF_SHORT
 
 
 def _fused(context: Context, work: WorkFacts, unfused: bool) -> Gain:

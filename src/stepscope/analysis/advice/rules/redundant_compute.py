@@ -86,10 +86,8 @@ def _beside_the_update(work: WorkFacts) -> tuple[int, str, float, str]:
     if not beside:
         return _NOTHING
     largest = beside[0]
-    text = (
-        f"runs {largest.name}, a program beside the one that trains ({main.name}); if that needs its result in every"
-        " step, all is well"
-    )
+    which = f"{largest.name}, a program" if len(beside) == 1 else f"{len(beside)} programs, above all {largest.name},"
+    text = f"runs {which} beside the one that trains ({main.name}); if that needs the result in every step, all is well"
     return sum(module.self_ps for module in beside), text, 0.5, largest.name
 
 

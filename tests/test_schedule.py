@@ -129,7 +129,7 @@ def test_a_capture_that_lacks_one_of_our_own_tracers_is_marked_and_ended_like_an
 
     follow(profiler.schedule(wait=1, active=1, repeat=1), 3)
 
-    assert fake_session.said() == "start mark 1 end 1 save"
+    assert fake_session.said() == "start mark-1 end-1 save"
 
 
 def test_a_capture_that_the_program_stops_itself_is_let_go(fake_session):

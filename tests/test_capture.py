@@ -547,6 +547,23 @@ def test_ranges_that_fail_are_reported_once_a_name_and_capture(fake, logdir, cap
     ] * 2
 
 
+def test_a_name_that_cannot_be_told_does_not_reach_the_program(fake, logdir, caplog):
+    class Untellable:
+        __hash__ = None
+
+        def __repr__(self) -> str:
+            raise KeyError("no")
+
+    fake.annotate = raises(TypeError("a name is a text"))
+    with profiler.Profile(logdir), profiler.Trace(["a"]), profiler.Trace(Untellable()):
+        pass
+
+    assert [record.getMessage().split(" failed")[0] for record in caplog.records] == [
+        "[capture] annotating ['a']",
+        "[capture] annotating <Untellable>",
+    ]
+
+
 # -- options ---------------------------------------------------------------------------------------------------------
 
 STRICT = profiler.ProfilerOptions(strict=True)

@@ -147,7 +147,7 @@ def _stat(value: object) -> StatValue:
 
 def _fraction(value: object) -> float | str:
     try:
-        return float(value) if hasattr(value, "__float__") else _text(value)  # type: ignore[arg-type]
+        return float(value) if hasattr(value, "__float__") else _text(value)
     except Exception:
         return _text(value)
 

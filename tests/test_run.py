@@ -431,6 +431,18 @@ def test_a_callback_that_fails_does_not_reach_the_import(modules, caplog):
         watch.remove()
 
 
+def test_a_finder_of_old_that_finds_no_specs_is_stepped_over(modules, monkeypatch):
+    told = []
+    watch = ImportWatch({"watched_package": told.append})
+    monkeypatch.setattr(sys, "meta_path", [object(), *sys.meta_path])
+    watch.install()
+
+    found = watch.find_spec("watched_package")
+
+    assert found is not None
+    assert found.name == "watched_package"
+
+
 def test_what_is_imported_already_is_told_at_once(modules):
     import watched_package
 

@@ -40,6 +40,7 @@ _OPS_OF_A_PROGRAM = 3.0
 _WORK_OF_SHORT = 0.15
 _HALF_BUSY_ROWS = 32
 _GRAPH_NODE_PS = 1_500_000  # what running one op of a graph costs besides its kernel
+_OF_KERNELS = 0.8  # of the time of kernels one after the other: a graph runs some side by side, and others not at all
 _UNTOUCHED = (Activity.INPUT, Activity.CHECKPOINT, Activity.COMPILE, Activity.COLLECTIVE, Activity.TRANSFER)
 _PRODUCT = re.compile(r"(?i).*(?:dot|matmul|conv|einsum|cholesky|scatter|gather|sort)")
 
@@ -277,7 +278,7 @@ def _fused(context: Context, work: WorkFacts, unfused: bool) -> Gain:
     """
     if not unfused:
         kernels = context.loop.eager_kernels_ps if context.loop else 0
-        nodes = context.calls(Activity.EAGER) * _GRAPH_NODE_PS + context.per_step(kernels)
+        nodes = context.calls(Activity.EAGER) * _GRAPH_NODE_PS + context.per_step(kernels) * _OF_KERNELS
         left = _left(context, work) + nodes / MS
         if context.framework != "pytorch":
             return with_only(context, left, "dispatching")

@@ -17,7 +17,7 @@ from stepscope.analysis.grouping import forest, is_device_work
 from stepscope.analysis.loop_events import LONG_GAP_PS, Activity, Loop
 from stepscope.analysis.spans import Spans, spans_of
 from stepscope.analysis.stepping import HostSteps
-from stepscope.analysis.work import PYTHON_OP
+from stepscope.analysis.work import PYTHON_OP, takes_in
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
 
@@ -46,9 +46,11 @@ _HELPING = (
 
 @dataclass(frozen=True)
 class Helpers:
-    """What other threads and the devices do for the steps; `events` counts what the threads compute with."""
+    """What other threads and the devices do for the steps; `events` counts what the threads compute with, and
+    `on_device` says that a device works."""
 
     events: int
+    on_device: bool
     compute: Spans
     collective: Spans
     compile: Spans
@@ -69,13 +71,25 @@ def helpers_of(trace: HostTrace, steps: HostSteps, line: int) -> Helpers:
     talking = (working & of_kinds(kind, (K.COLLECTIVE_CALL,))) | (device & of_kinds(kind, (K.COLLECTIVE,)))
     copying = working & of_kinds(kind, (K.COPY_HOST_TO_DEVICE_CALL,))
     copying |= device & of_kinds(kind, (K.COPY_HOST_TO_DEVICE,))
+    copying |= working & _takes_in(trace, rows, running)
     waiting = working & of_kinds(kind, (K.INPUT_WAIT,))
     compute = (working | device) & ~talking & ~copying & ~waiting
     start = trace.events.start_ps[rows]
     end = _without_tails(trace, rows, start + forest(trace).extent_ps[rows])
     chosen = (compute, talking, compiling, copying, waiting)
     spans = [Spans.of(start[each], end[each]) for each in chosen]
-    return Helpers(int((working & compute & ~device & ~running).sum()), *spans)
+    return Helpers(int((working & compute & ~device & ~running).sum()), bool(device.any()), *spans)
+
+
+def _takes_in(trace: HostTrace, rows: I64, running: Mask) -> Mask:
+    """Programs that only take in an array: their ops, and what XLA goes on to copy when the op has ended."""
+    ops = rows_of(trace, K.OP)
+    last = np.searchsorted(ops, rows, side="right") - 1  # of the ops of the line that began before
+    at = ops[np.maximum(last, 0)] if len(ops) else rows
+    line = trace.events.line
+    known = (last >= 0) & (line[at] == line[rows]) & (running | (at == rows))
+    found: Mask = known & takes_in(trace, at)
+    return found
 
 
 def _without_tails(trace: HostTrace, rows: I64, end: I64) -> I64:
@@ -124,6 +138,10 @@ def parts_of(loop: Loop, helpers: Helpers, steps: HostSteps, seen: Spans) -> dic
             covered = covered | _whole_saves(loop, ops, rest) | unnamed | _saves_after_reads(loop, rest)
         parts[activity] = rest & covered
         rest = rest - covered
+    if not helpers.on_device:
+        blocked = parts[Activity.PROGRAM] & (helpers.transfer - helpers.compute)
+        parts[Activity.TRANSFER] = parts[Activity.TRANSFER] | blocked
+        parts[Activity.PROGRAM] = parts[Activity.PROGRAM] - blocked
     computing = helpers.compute
     parts[Activity.WAIT] = rest & computing
     rest = rest - computing

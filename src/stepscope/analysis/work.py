@@ -223,7 +223,7 @@ def _sorts_of_work(
 ) -> dict[str, Any]:
     """The facts that only a run without a device has."""
     sorts = _sorts(trace, ops)
-    taken_in = _taken_in(trace, ops)
+    taken_in = takes_in(trace, ops)
     moves, heavy = sorts["moves"] & ~taken_in, sorts["heavy"]
     in_backward = inside(trace, ops, K.BACKWARD)
     alone = _alone(trace, ops, own, heavy, in_backward)
@@ -550,7 +550,7 @@ def _on_how_much(trace: HostTrace, heavy: I64) -> dict[str, Any]:
     }
 
 
-def _taken_in(trace: HostTrace, ops: I64) -> Mask:
+def takes_in(trace: HostTrace, ops: I64) -> Mask:
     """Ops of programs that only take in or convert an array."""
     rows = [row for row in map(trace.strings.find, _TAKING_IN) if row > 0]
     if not rows or not trace.has_stat(stat_names.HLO_MODULE):

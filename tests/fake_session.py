@@ -24,11 +24,12 @@ class FakeCapture:
 
 
 class FakeSession:
-    """What happened: `start`, `mark 3`, `end 3`, `save`, `discard`; `fails` makes the next start fail."""
+    """What happened: `start`, `mark 3`, `end 3`, `save`, `discard`; `fails` makes the next start fail, `lacks`
+    has it go well but for a tracer of ours."""
 
     def __init__(self) -> None:
         self.words: list[str] = []
-        self.fails = False
+        self.fails = self.lacks = False
         self.running = False
         self.saved = 0
 
@@ -41,6 +42,8 @@ class FakeSession:
         self.running = True
         session._session = FakeCapture(ProfilerOptions.of(options))
         self.words.append("start")
+        if self.lacks:
+            report.report(CaptureError("another profiler has the hook", code="busy"), "recording the Python calls")
 
     def stop(self, save: bool = True, **_: object) -> Path | None:
         self.running = False

@@ -289,6 +289,26 @@ def test_control_c_saves_the_profile(logdir):
     assert profiles(logdir) == [profile.path]
 
 
+def test_control_c_in_a_recording_that_is_taken_in_memory_leaves_nothing_running(fake, logdir):
+    class Interrupted(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        session.record(1000, stop_event=Interrupted())
+
+    assert not session.is_running()
+    profiler.start(logdir)
+    assert (profiler.last_error(), profiler.stop() is not None) == (None, True)
+
+
+def test_a_recording_may_be_asked_for_without_an_end(logdir):
+    enough = threading.Event()
+    enough.set()
+
+    assert session.record(2**64 - 1, stop_event=enough).error is None
+
+
 def test_control_c_while_the_profile_is_written_ends_the_capture(logdir, monkeypatch):
     monkeypatch.setattr(files, "_fill", raises(KeyboardInterrupt()))
     profiler.start(logdir)
@@ -525,6 +545,23 @@ def test_ranges_that_fail_are_reported_once_a_name_and_capture(fake, logdir, cap
         "[capture] annotating 'train' failed: TypeError: bad metadata",
         "[capture] annotating 'load' failed: TypeError: bad metadata",
     ] * 2
+
+
+def test_a_name_that_cannot_be_told_does_not_reach_the_program(fake, logdir, caplog):
+    class Untellable:
+        __hash__ = None
+
+        def __repr__(self) -> str:
+            raise KeyError("no")
+
+    fake.annotate = raises(TypeError("a name is a text"))
+    with profiler.Profile(logdir), profiler.Trace(["a"]), profiler.Trace(Untellable()):
+        pass
+
+    assert [record.getMessage().split(" failed")[0] for record in caplog.records] == [
+        "[capture] annotating ['a']",
+        "[capture] annotating <Untellable>",
+    ]
 
 
 # -- options ---------------------------------------------------------------------------------------------------------

@@ -7,10 +7,13 @@ import os
 import socket
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from stepscope.capture import files
+from stepscope.capture.scratch import ScratchFolder
+from stepscope.capture.spool import Spool
 from stepscope.capture.tracers.base import Artifact
 
 PROFILE = (Artifact("xplane.pb", b"profile"),)
@@ -105,3 +108,77 @@ def test_a_run_folder_with_somebody_elses_file_stays(tmp_path):
     files.drop_if_empty(tmp_path / "run")
 
     assert (tmp_path / "run" / "file").exists()
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("10.0.0.2:6009", "10.0.0.2_6009"),
+        ("[::1]:6009", "0--1_6009"),
+        ("[fe80::1%eth0]:6009", "fe80--1_eth0_6009"),
+        ("../trick", "_trick"),
+    ],
+)
+def test_an_address_is_a_name_that_can_be_read(address, name):
+    assert files.as_name(address) == name
+
+
+def test_a_capture_that_could_not_start_leaves_nothing_in_the_logdir(tmp_path):
+    target = files.open_target(tmp_path)
+
+    target.release()
+
+    assert content(tmp_path) == {}
+
+
+def test_a_capture_that_could_not_start_leaves_other_runs_alone(tmp_path):
+    kept = files.open_target(tmp_path)
+
+    files.open_target(tmp_path).release()
+
+    assert kept.partial.exists()
+
+
+def test_a_forked_child_does_not_remove_the_folder_of_its_parent(monkeypatch):
+    folder = ScratchFolder()
+    path = Path(folder.path)
+
+    with monkeypatch.context() as child:
+        child.setattr(os, "getpid", lambda: -1)
+        del folder
+
+    assert path.is_dir()
+    path.rmdir()
+
+
+def test_a_scratch_folder_goes_with_the_one_who_holds_it():
+    folder = ScratchFolder()
+    path = Path(folder.path)
+    (path / "file").touch()
+
+    del folder
+
+    assert not path.exists()
+
+
+def test_what_is_spooled_is_on_the_disk_at_once_so_that_a_forked_child_has_nothing_to_write():
+    spool = Spool(None, host="vm", framework="", clock_ns=0, unix_ns=0)
+    spool.cut("os._exit")
+
+    written = os.fstat(spool._file.fileno()).st_size
+    spool.remove()
+
+    assert written == spool.size
+
+
+def test_a_spool_is_read_to_its_end_though_the_system_gives_it_in_pieces():
+    spool = Spool(None, host="vm", framework="", clock_ns=0, unix_ns=0)
+    spool.cut("os._exit")
+    whole = spool.finish(9)
+    file = spool._file
+    spool._file = SimpleNamespace(seek=file.seek, close=file.close, read=lambda size: file.read(min(size, 7)))
+
+    pieces = spool.finish(9)
+    spool.remove()
+
+    assert pieces == whole

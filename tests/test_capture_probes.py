@@ -154,6 +154,20 @@ def test_another_profiler_keeps_its_hook_and_the_capture_goes_on(tmp_path, monke
     assert "another profiler has Python's profile hook" in str(profiler.last_error())
 
 
+@pytest.mark.skipif(hasattr(sys, "monitoring"), reason="this Python has sys.monitoring, which shares its hooks")
+def test_a_profiler_of_threads_that_begin_later_keeps_its_hook():
+    def other(*_: object) -> None: ...
+
+    threading.setprofile(other)
+    try:
+        with pytest.raises(CaptureError, match="another profiler"):
+            python_calls.PythonTracer().start(ProfilerOptions(), Clock())
+        assert threading.getprofile() is other
+    finally:
+        threading.setprofile(None)
+        sys.setprofile(None)
+
+
 class FakeMonitoring:
     """`sys.monitoring` with one tool id taken; calls the callbacks for what the test says happens."""
 
@@ -325,6 +339,22 @@ def test_a_thread_that_has_ended_ends_its_stack(monkeypatch):
     sampler.sample()
 
     assert [(chunk.names, list(chunk.end)) for chunk in sampler.drain()] == [(["$job.py:1 loader"], [10])]
+
+
+def test_a_thread_that_gets_the_number_of_one_that_has_ended_has_a_line_of_its_own(monkeypatch):
+    sampler = stack_samples.StackSampler()
+    sampler._clock = Clock()
+    monkeypatch.setattr(sys, "_current_frames", lambda: {1: stack("main")})
+    for native, name in ((77, "first"), (78, "second")):
+        thread = SimpleNamespace(ident=1, native_id=native, name=name)
+        monkeypatch.setattr(threading, "enumerate", lambda thread=thread: [thread])
+        sampler.sample()
+        sampler.sample()
+    sampler.stop()
+    monkeypatch.undo()
+
+    drained = {chunk.line: (chunk.line_id, list(chunk.begin), list(chunk.end)) for chunk in sampler.drain()}
+    assert drained == {"first": (77, [10], [20]), "second": (78, [30], [40])}
 
 
 # -- the system --------------------------------------------------------------------------------------------------------

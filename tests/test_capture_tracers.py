@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
@@ -138,7 +139,7 @@ def recorded(tracer: Probe, clock: Clock) -> HostTrace:
     return spool.trace("vm")
 
 
-def record(tracer: host.HostTracer, clock: Clock, name: str, start: int, end: int, **metadata: object) -> None:
+def record(tracer: host.HostTracer, clock: Clock, name: object, start: int, end: int, **metadata: object) -> None:
     clock.now = start
     with tracer.annotate(name, metadata):
         clock.now = end
@@ -202,6 +203,13 @@ class Array:
         return "[1 2]"
 
 
+class Untellable:
+    def __index__(self) -> int:
+        raise KeyError("no")
+
+    __float__ = __str__ = __repr__ = __index__
+
+
 METADATA = [
     (3, 3),
     (True, 1),
@@ -216,14 +224,27 @@ METADATA = [
     (Float(), 0.5),
     (Array(), "[1 2]"),
     ([1, 2], "[1, 2]"),
+    (Untellable(), "<Untellable>"),
+    (10**5000, "<int>"),  # Python writes no number of so many digits
+    (Fraction(10**400), "1" + "0" * 400),  # too large for a float
 ]
+METADATA_IDS = [type(given).__name__ + str(row) for row, (given, _) in enumerate(METADATA)]
 
 
-@pytest.mark.parametrize(("given", "kept"), METADATA)
+@pytest.mark.parametrize(("given", "kept"), METADATA, ids=METADATA_IDS)
 def test_metadata_is_kept_as_a_number_where_it_is_one(tracer, clock, given, kept):
     record(tracer, clock, "call", 1_100, 1_200, value=given)
 
     assert recorded(tracer, clock).stats_of_event(0) == {"value": kept}
+
+
+def test_a_name_may_be_anything(tracer, clock):
+    for name in ("good", ["a", 1], Untellable(), None):
+        record(tracer, clock, name, clock.now + 10, clock.now + 20)
+
+    trace = recorded(tracer, clock)
+
+    assert [trace.name_of(row) for row in range(4)] == ["good", "['a', 1]", "<Untellable>", "None"]
 
 
 def test_a_range_marked_as_a_stage_of_the_input_is_a_wait_for_input(tracer, clock):

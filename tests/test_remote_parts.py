@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import grpc
 import pytest
 
-from stepscope.capture import ProfilerOptions, client, ranges
+from stepscope.capture import ProfilerOptions, client, ranges, session
 from stepscope.capture.client import CaptureOutcome, CaptureRequest, Cause, Phase, WorkerStatus
 from stepscope.capture.remote import addresses, messages
 from stepscope.capture.remote.failures import failure_of
@@ -201,6 +201,20 @@ def test_a_call_that_is_cancelled_before_it_is_served_records_nothing(monkeypatc
         Service().profile(messages.new("ProfileRequest", opts=hour, emit_xspace=True), over)
     answer = Service().monitor(messages.new("MonitorRequest", duration_ms=3_600_000), over)
     assert answer.monitor_result is not None
+
+
+@pytest.mark.parametrize("answers", [[False], [True, False]], ids=["before it is served", "while it starts"])
+def test_a_recording_without_an_end_that_is_cancelled_is_not_left_running(monkeypatch, answers):
+    monkeypatch.setenv("STEPSCOPE_TRACER", "host")
+    service = Service()
+    over = SimpleNamespace(is_active=lambda: answers.pop(0) if answers else False)
+
+    with pytest.raises(CaptureError, match="the client gave up"):
+        service.start_continuous(messages.new("ProfileRequest"), over)
+
+    assert not session.is_running()
+    with pytest.raises(CaptureError, match="no continuous profiling session"):
+        service.stop_continuous(messages.new("StopContinuousProfilingRequest"), over)
 
 
 def test_the_file_is_named_by_the_client():

@@ -356,10 +356,40 @@ def test_a_script_that_ends_by_os_exit_keeps_its_profile_and_is_told_where_it_is
         ("python -m torch.distributed.run a.py", "python -m stepscope.capture.auto -m torch.distributed.run a.py"),
         ("python -m stepscope run a.py", "python -m stepscope run a.py"),
         ("python -m stepscope.autostart a.py", "python -m stepscope.autostart a.py"),
+        ("python -mstepscope run a.py", "python -mstepscope run a.py"),
+        ("python -mpip list", "python -m stepscope.capture.auto -m pip list"),
+        ("python -um train 3", "python -u -m stepscope.capture.auto -m train 3"),
+        ("python -Wm a.py", "python -Wm -m stepscope.capture.auto a.py"),
+        ("python -cpass a", "python -cpass a"),
+        ("python -uc pass a", "python -uc pass a"),
+        ("python -S a.py", "python -S a.py"),
+        ("python -uI a.py", "python -uI a.py"),
+        ("python -E -m train", "python -E -m train"),
+        (
+            "python --check-hash-based-pycs always a.py",
+            "python --check-hash-based-pycs always -m stepscope.capture.auto a.py",
+        ),
+        ("python -V", "python -V"),
     ],
 )
 def test_stepscope_comes_before_the_script_that_a_process_runs(words, expected):
     assert with_us(words.split()) == expected.split()
+
+
+def test_a_process_with_an_environment_of_its_own_runs_as_the_program_says(tmp_path):
+    write(tmp_path, "helper.py", "import sys; print('helped', [name for name in sys.modules if 'stepscope' in name])")
+    script = write(
+        tmp_path,
+        "script.py",
+        """
+        import subprocess, sys
+        subprocess.run([sys.executable, "helper.py"], env={}, check=True)
+        """,
+    )
+
+    done = run_command(["-m", "stepscope.autostart", script], tmp_path, {"STEPSCOPE_LOGDIR": "logs"})
+
+    assert (done.returncode, done.stdout) == (0, "helped []\n")
 
 
 @pytest.fixture
@@ -399,6 +429,18 @@ def test_a_callback_that_fails_does_not_reach_the_import(modules, caplog):
         assert "watching watched_package failed" in caplog.text
     finally:
         watch.remove()
+
+
+def test_a_finder_of_old_that_finds_no_specs_is_stepped_over(modules, monkeypatch):
+    told = []
+    watch = ImportWatch({"watched_package": told.append})
+    monkeypatch.setattr(sys, "meta_path", [object(), *sys.meta_path])
+    watch.install()
+
+    found = watch.find_spec("watched_package")
+
+    assert found is not None
+    assert found.name == "watched_package"
 
 
 def test_what_is_imported_already_is_told_at_once(modules):

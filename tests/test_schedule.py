@@ -124,6 +124,14 @@ def test_a_start_that_fails_is_tried_again_with_the_next_cycle_only(fake_session
     assert fake_session.said() == "refuse refuse"
 
 
+def test_a_capture_that_lacks_one_of_our_own_tracers_is_marked_and_ended_like_any_other(fake_session):
+    fake_session.lacks = True
+
+    follow(profiler.schedule(wait=1, active=1, repeat=1), 3)
+
+    assert fake_session.said() == "start mark-1 end-1 save"
+
+
 def test_a_capture_that_the_program_stops_itself_is_let_go(fake_session):
     with profiler.Profile("logs", schedule=profiler.schedule(active=2)) as profile:
         fake_session.stop(save=False)

@@ -371,3 +371,10 @@ def test_children_write_to_the_logdir_wherever_they_work(logdir, told, monkeypat
     monkeypatch.setenv("HOME", "/home/me")
 
     assert Settings(logdir).to_environment()["STEPSCOPE_LOGDIR"] == told
+
+
+def test_what_is_no_number_in_the_environment_is_told_and_ignored(caplog):
+    settings = Settings.of_environment({"STEPSCOPE_LOGDIR": "logs", "STEPSCOPE_SECONDS": "nan"})
+
+    assert settings == Settings("logs")
+    assert caplog.messages == ["STEPSCOPE_SECONDS=nan is no number from 0 up; it is ignored"]

@@ -142,8 +142,9 @@ class Conductor:
         if wanted is not Action.NONE:
             if before_this is not None:
                 before_this.released.wait(_PATIENCE_S)
+            other = session._session
             session.start(self._logdir, self._options)
-            self._capture = session._session if report.last_error() is None else None
+            self._capture = session._session if session._session is not other else None
 
     def _stop(self, save: bool) -> Capture | None:
         """Ends the capture that runs; returns it."""

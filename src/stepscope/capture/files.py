@@ -45,7 +45,12 @@ def host_name() -> str:
 
 
 def as_name(host: str) -> str:
-    """A worker's name or address as it can stand in a file name: `10.0.0.2:6009` is `10.0.0.2_6009`."""
+    """A worker's name or address as it can stand in a file name: `10.0.0.2:6009` is `10.0.0.2_6009`.
+
+    The colons of an IPv6 address are dashes, as in the names that Windows has for them: `[fe80::1]:6009` is
+    `fe80--1_6009`, and `[::1]:6009` is `0--1_6009`.
+    """
+    host = re.sub(r"^\[(:?)([^\]]*)\]", lambda found: f"{'0-' * bool(found[1])}{found[2].replace(':', '-')}", host)
     return re.sub(r"[^\w.-]", "_", host).lstrip(".") or "localhost"
 
 
@@ -116,10 +121,14 @@ class Target:
         return self.folder / f"{self.name}.{PARTIAL}"
 
     def release(self) -> None:
-        """Gives the claimed name back, and removes the folder if it got no file."""
+        """Gives the claimed name back, and removes the folder if it got no file, with those above it in the logdir
+        that hold nothing else."""
         with suppress(OSError):
             self.partial.unlink()
         drop_if_empty(self.folder)
+        if self.url is None:
+            drop_if_empty(self.folder.parent)
+            drop_if_empty(self.folder.parent.parent)
 
 
 def open_target(logdir: str | os.PathLike[str]) -> Target:

@@ -215,11 +215,15 @@ def _leave(span: Span, name: str) -> None:
         _complain(error, name)
 
 
-def _complain(error: Exception, name: str) -> None:
+def _complain(error: Exception, name: object) -> None:
     """Reports the first failure of each name: a step that fails must not fill the log."""
-    if name not in _complained:
-        _complained.add(name)
-        report(error, f"annotating {name!r}")
+    try:
+        told = repr(name)
+    except Exception:  # a name may be anything
+        told = f"<{type(name).__name__}>"
+    if told not in _complained:
+        _complained.add(told)
+        report(error, f"annotating {told}")
 
 
 class _Nothing:

@@ -130,10 +130,12 @@ def record(duration_ms: int, options: object = None, stop_event: threading.Event
     assert capture is not None, "strict raises otherwise"
     _end_of_record = stop_event or threading.Event()
     try:
-        _end_of_record.wait(duration_ms / 1000)
-    finally:
-        mine = _ended_by_me(capture)
-    if not mine:
+        _end_of_record.wait(min(duration_ms / 1000, threading.TIMEOUT_MAX))
+    except BaseException:  # Ctrl-C, for one: nobody takes what there is, and nothing may be left running
+        if _ended_by_me(capture):
+            _finish(capture, save=False)
+        raise
+    if not _ended_by_me(capture):
         raise CaptureError("the recording was stopped by the program meanwhile", code="not-running")
     try:
         with report.Wall(f"stopping the {capture.name} profiler", strict=True):

@@ -6,6 +6,7 @@ import errno
 import os
 import tempfile
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -29,7 +30,8 @@ class Spool:
     def __init__(self, path: Path | None, *, host: str, framework: str, clock_ns: int, unix_ns: int) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._file: BinaryIO = tempfile.TemporaryFile() if path is None else path.open("w+b", buffering=0)  # noqa: SIM115
+        # Without a buffer: a forked child would write its copy of that where the parent is about to write.
+        self._file: BinaryIO = tempfile.TemporaryFile(buffering=0) if path is None else path.open("w+b", buffering=0)  # noqa: SIM115
         self.size = 0
         self.lost_events = 0
         self._failed = False
@@ -64,7 +66,14 @@ class Spool:
             self.note(f"{self.lost_events:,} events of Stepscope's own tracers were lost: the disk took no more")
         with self._lock:
             self._file.seek(0)
-            return b"".join((self._file.read(self.size), *self._tail, layout.end(clock_ns)))
+            return b"".join((*self._pieces(), *self._tail, layout.end(clock_ns)))
+
+    def _pieces(self) -> Iterator[bytes]:
+        """What was appended: a system gives no more than 2 GiB at once."""
+        left = self.size
+        while left > 0 and (piece := self._file.read(left)):
+            left -= len(piece)
+            yield piece
 
     def remove(self) -> None:
         """Closes the file and removes it.  Harmless when repeated."""

@@ -16,14 +16,15 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stepscope.capture.auto.ledger import Ledger
-from stepscope.capture.auto.settings import CHILD, Settings
+from stepscope.capture.auto.settings import CHILD, LOGDIR, Settings
 from stepscope.capture.report import report
 
-_FLAGS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+_TAKE_A_VALUE = "WX"  # the rest of their word, or the next one
+_WITHOUT_US = "IESs"  # flags of a Python that may not find us: without PYTHONPATH, or without site-packages
 _SPAWN = "from multiprocessing"
 _US = "stepscope.capture.auto"
 _ORIGINAL: dict[str, Any] = {}
@@ -38,7 +39,7 @@ def inherit(settings: Settings, ledger: Ledger) -> None:
 
     @functools.wraps(popen)
     def starts(self: Any, args: Any, *others: Any, **named: Any) -> None:
-        popen(self, _with_us(args, named.get("executable")), *others, **named)
+        popen(self, _with_us(args, named), *others, **named)
 
     _ORIGINAL.update(environment=before, popen=popen, spawn=None)
     subprocess.Popen.__init__ = starts  # type: ignore[method-assign]
@@ -79,18 +80,26 @@ def disinherit() -> None:
     _ORIGINAL.clear()
 
 
-def _with_us(args: Any, executable: object) -> Any:
-    """A command with Stepscope in it, if it runs this Python."""
-    if executable is not None or isinstance(args, (str, bytes, os.PathLike)) or not args:
+def _with_us(args: Any, named: Mapping[str, Any]) -> Any:
+    """A command with Stepscope in it, if it runs this Python in an environment like ours."""
+    if named.get("executable") is not None or isinstance(args, (str, bytes, os.PathLike)) or not args:
         return args
     try:
         words = [os.fspath(word) for word in args]
         if not all(isinstance(word, str) for word in words) or words[0] != sys.executable:
             return args
-        return with_us(words)
+        return with_us(words) if _asks_for_us(named.get("env")) else args
     except Exception as error:
         report(error, "taking Stepscope along into a process")
         return args
+
+
+def _asks_for_us(environment: Mapping[Any, Any] | None) -> bool:
+    """False if the program gives the process an environment of its own choice: nothing would be captured there, and
+    Stepscope itself might not be found."""
+    if environment is None:
+        return True
+    return LOGDIR in environment and environment.get("PYTHONPATH") == os.environ.get("PYTHONPATH")
 
 
 def with_us(words: Sequence[str]) -> list[str]:
@@ -98,16 +107,39 @@ def with_us(words: Sequence[str]) -> list[str]:
 
     >>> with_us(["python", "-u", "train.py", "--steps", "3"])
     ['python', '-u', '-m', 'stepscope.capture.auto', 'train.py', '--steps', '3']
-    >>> with_us(["python", "-m", "train"])
-    ['python', '-m', 'stepscope.capture.auto', '-m', 'train']
+    >>> with_us(["python", "-um", "train"])
+    ['python', '-u', '-m', 'stepscope.capture.auto', '-m', 'train']
     >>> with_us(["python", "-c", "pass"])
     ['python', '-c', 'pass']
     """
     place = 1
-    while place < len(words) and words[place].startswith("-") and words[place] not in ("-m", "-c", "-"):
-        place += 2 if words[place] in _FLAGS_WITH_VALUE else 1
-    rest = list(words[place:])
-    has_us = rest[:1] == ["-m"] and rest[1:2] and rest[1].split(".")[0] == "stepscope"
-    if not rest or rest[0] in ("-c", "-") or has_us:
+    while place < len(words) and len(words[place]) > 1 and words[place].startswith("-"):
+        flags, program, rest = _read(words[place])
+        if program == "m":
+            module = [rest] * bool(rest) + list(words[place + 1 :])
+            is_ours = bool(module) and module[0].split(".")[0] == "stepscope"
+            before = [*words[:place], *([f"-{flags}"] if flags else [])]
+            return list(words) if is_ours or not module or _hides_us(flags) else [*before, "-m", _US, "-m", *module]
+        if program == "c" or _hides_us(flags):
+            return list(words)
+        needs_value = words[place] == "--check-hash-based-pycs" or (program and not rest)
+        place += 2 if needs_value else 1
+    if place >= len(words) or words[place] == "-":
         return list(words)
-    return [*words[:place], "-m", _US, *rest]
+    return [*words[:place], "-m", _US, *words[place:]]
+
+
+def _read(word: str) -> tuple[str, str, str]:
+    """A word of flags as Python takes it: those without a value, the one that has one, and what follows it.
+
+    >>> _read("-um"), _read("-Wignore"), _read("-bb")
+    (('u', 'm', ''), ('', 'W', 'ignore'), ('bb', '', ''))
+    """
+    if word.startswith("--"):
+        return "", "", ""
+    at = next((at for at, letter in enumerate(word) if letter in "cm" + _TAKE_A_VALUE), len(word))
+    return word[1:at], word[at : at + 1], word[at + 1 :]
+
+
+def _hides_us(flags: str) -> bool:
+    return any(flag in _WITHOUT_US for flag in flags)

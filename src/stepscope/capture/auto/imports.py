@@ -50,7 +50,8 @@ class ImportWatch:
 
     def _found_by_others(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
         for finder in sys.meta_path:
-            spec = None if finder is self else finder.find_spec(name, path, target)
+            find = None if finder is self else getattr(finder, "find_spec", None)  # Python, too, steps over one without
+            spec: ModuleSpec | None = find and find(name, path, target)
             if spec is not None:
                 return spec
         return None

@@ -90,7 +90,7 @@ def _number(environment: Mapping[str, str], variable: str, kind: type[int] | typ
         number = kind(text)
     except ValueError:
         number = -1
-    if number < 0:
+    if not number >= 0:  # nor "nan", which no timer takes
         warn(f"{variable}={text} is no number from 0 up; it is ignored")
         return None
     return number

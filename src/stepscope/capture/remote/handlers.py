@@ -105,7 +105,7 @@ class Service:
             running.ended.wait(max(0.0, wanted.start_unix_ns / 1e9 - time.time()))
             recorded = session.record(wanted.duration_ms, wanted.options, running.ended)
             if running.given_up:
-                raise CaptureError("the client gave up", code="given-up", lost="the capture")
+                raise _given_up()
             return _answer(wanted, recorded)
 
     def terminate(self, request: Any, context: Any) -> Any:
@@ -139,15 +139,20 @@ class Service:
 
     def start_continuous(self, request: Any, context: Any) -> Any:
         """Begins to record without an end."""
+        _refuse_if_over(context)
         with self._lock:
             self._refuse_second()
             continuous = Continuous(_options(request.opts))
             continuous.begin()
+            if not context.is_active():  # its client does not know that it records, and would never end it
+                continuous.stop()
+            _refuse_if_over(context)
             self._continuous = continuous
         return messages.new("ContinuousProfilingResponse")
 
     def get_snapshot(self, request: Any, context: Any) -> Any:
         """Hands over what was recorded since the start or the last snapshot, and goes on recording."""
+        _refuse_if_over(context)  # what was recorded is kept for whoever asks next
         return _response(self._continuous_or_refuse().snapshot())
 
     def stop_continuous(self, request: Any, context: Any) -> Any:
@@ -234,6 +239,15 @@ def _give_up(running: Running) -> None:
     """The call is over: it was answered, or the client cancelled it or went away."""
     running.given_up = True
     running.ended.set()
+
+
+def _refuse_if_over(context: Any) -> None:
+    if not context.is_active():
+        raise _given_up()
+
+
+def _given_up() -> CaptureError:
+    return CaptureError("the client gave up", code="given-up", lost="the capture")
 
 
 def _answer(wanted: Wanted, recorded: Collected) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
+from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.capture.tracers.giving_way import Possession
 from stepscope.errors import CaptureError
@@ -16,8 +16,8 @@ class ExportFolder:
 
     def __init__(self, possession: Possession) -> None:
         self._possession = possession
-        self._folder = tempfile.TemporaryDirectory(prefix="stepscope-", ignore_cleanup_errors=True)
-        self.path = self._folder.name
+        self._folder = ScratchFolder()
+        self.path = self._folder.path
 
     def collect(self, host: str) -> Collected:
         """The XSpace file that was exported.  Raises CaptureError if there is none."""
@@ -33,4 +33,4 @@ class ExportFolder:
 
     def close(self) -> None:
         """Removes the folder."""
-        self._folder.cleanup()
+        self._folder.remove()

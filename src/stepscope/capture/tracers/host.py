@@ -73,11 +73,11 @@ class HostTracer:
             thread.name,
             thread.number,
             "ANNOTATION",
-            name=array("i", [names.setdefault(event[0], len(names)) for event in events]),
+            name=array("i", [names.setdefault(_text(event[0]), len(names)) for event in events]),
             begin=array("q", [event[1] for event in events]),
             end=array("q", [event[2] for event in events]),
             stats={row: _stats(event[3]) for row, event in enumerate(events) if event[3]},
-            names=[str(name) for name in names],
+            names=list(names),
         )
 
     def annotate(self, name: str, metadata: Metadata) -> HostSpan:
@@ -140,13 +140,23 @@ def _stat(value: object) -> StatValue:
         return value
     try:
         number = operator.index(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, RuntimeError):  # RuntimeError: an array library on an array of several elements
+    except Exception:  # it is the program's own code, and may raise anything
         return _fraction(value)
-    return number if -(1 << 63) <= number < 1 << 64 else str(number)
+    return number if -(1 << 63) <= number < 1 << 64 else _text(number)
 
 
 def _fraction(value: object) -> float | str:
     try:
-        return float(value) if hasattr(value, "__float__") else str(value)
-    except (TypeError, ValueError, RuntimeError):
+        return float(value) if hasattr(value, "__float__") else _text(value)
+    except Exception:
+        return _text(value)
+
+
+def _text(value: object) -> str:
+    """A value as text; one that cannot be told as text is told by its type, and costs no other its place."""
+    if type(value) is str:
+        return value
+    try:
         return str(value)
+    except Exception:
+        return f"<{type(value).__name__}>"

@@ -175,7 +175,7 @@ class _SetProfile:
         self._tracer = tracer
 
     def install(self) -> None:
-        if sys.getprofile() is not None:
+        if sys.getprofile() is not None or threading.getprofile() is not None:
             raise CaptureError(
                 "another profiler has Python's profile hook",
                 code="busy",

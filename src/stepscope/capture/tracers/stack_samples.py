@@ -39,7 +39,8 @@ class StackSampler:
 
     def __init__(self) -> None:
         self._clock: Clock = time.perf_counter_ns
-        self._threads: dict[int, Thread] = {}
+        self._threads: dict[int, Thread] = {}  # those of the last sample, by Python's number, which is used again
+        self._gone: list[Thread] = []
         self._ticker: Ticker | None = None
         self._last_ns = 0
         self._lock = threading.Lock()
@@ -64,15 +65,16 @@ class StackSampler:
 
     def sample(self) -> None:
         """Takes one sample of every thread but Stepscope's own."""
-        own = {thread.ident for thread in threading.enumerate() if thread.name.startswith(THREAD_PREFIX)}
+        named = {thread.ident: thread for thread in threading.enumerate()}
         frames = sys._current_frames()
         now = self._clock()
         with self._lock:
             for ident, frame in frames.items():
-                if ident not in own:
-                    self._note(self._thread(ident), frame, now)
+                known = named.get(ident)
+                if known is None or not known.name.startswith(THREAD_PREFIX):
+                    self._note(self._thread(ident, known), frame, now)
             for ident in self._threads.keys() - frames.keys():
-                self._end(self._threads[ident], 0, self._last_ns)
+                self._forget(ident)
             self._last_ns = now
 
     def _note(self, thread: Thread, frame: FrameType | None, now: int) -> None:
@@ -95,22 +97,33 @@ class StackSampler:
         thread.ended += [(code, begin, max(begin, now)) for code, begin in thread.open[depth:]]
         del thread.open[depth:]
 
-    def _thread(self, ident: int) -> Thread:
+    def _thread(self, ident: int, named: threading.Thread | None) -> Thread:
+        name, number = (named.name, named.native_id or ident) if named else (f"thread {ident}", ident)
         known = self._threads.get(ident)
+        if known is not None and known.number != number:
+            self._forget(ident)
+            known = None
         if known is None:
-            named = next((thread for thread in threading.enumerate() if thread.ident == ident), None)
-            name, number = (named.name, named.native_id or ident) if named else (f"thread {ident}", ident)
             known = self._threads[ident] = Thread(name, number)
         return known
 
+    def _forget(self, ident: int) -> None:
+        """A thread has ended, after the last sample at the latest."""
+        thread = self._threads.pop(ident)
+        self._end(thread, 0, self._last_ns)
+        self._gone.append(thread)
+
     def waiting_bytes(self) -> int:
         """About how much memory the ranges take."""
-        return _BYTES_OF_RANGE * sum(len(thread.ended) for thread in list(self._threads.values()))
+        with self._lock:
+            return _BYTES_OF_RANGE * sum(len(thread.ended) for thread in (*self._threads.values(), *self._gone))
 
     def drain(self) -> list[Chunk]:
         """The ranges that have ended, a chunk for each thread that has any."""
         with self._lock:
-            taken = [(thread, thread.ended) for thread in self._threads.values() if thread.ended]
+            threads = [*self._threads.values(), *self._gone]
+            taken = [(thread, thread.ended) for thread in threads if thread.ended]
+            self._gone.clear()
             for thread, _ in taken:
                 thread.ended = []
         return [_chunk(thread, ranges) for thread, ranges in taken]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from typing import Any
 
 from stepscope.capture import aside, kineto
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact, Collected, Metadata, Span
 from stepscope.capture.tracers.giving_way import Possession
 from stepscope.errors import CaptureError
@@ -218,12 +218,12 @@ class TorchRecording:
         self._possession = possession
         self._open_steps = open_steps
         self._held_s = held_s
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: ScratchFolder | None = None
 
     def collect(self, host: str) -> Collected:
         """The profile as XSpace, and as the Kineto JSON that PyTorch writes; that alone if it cannot be converted."""
-        self._folder = tempfile.TemporaryDirectory(prefix="stepscope-", ignore_cleanup_errors=True)
-        trace = Path(self._folder.name) / "trace.json"
+        self._folder = ScratchFolder()
+        trace = Path(self._folder.path) / "trace.json"
         begin = time.monotonic()
         self._native.export_chrome_trace(str(trace))
         self._held_s += time.monotonic() - begin
@@ -250,7 +250,7 @@ class TorchRecording:
         """Lets go of the profile, and of the files."""
         self._native = None
         if self._folder is not None:
-            self._folder.cleanup()
+            self._folder.remove()
 
 
 def _convert(trace: Path, host: str, open_steps: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from draw import Sort, draw
+from draw import MS, Sort, draw
 
 import stepscope
 from stepscope.analysis import advice as advising
@@ -20,7 +20,7 @@ from stepscope.analysis.advice.rules import RULES
 from stepscope.analysis.advice.whatif import what_if
 from stepscope.analysis.pipeline_advice import suggestion
 from stepscope.errors import UsageError
-from stepscope.model import EventKind, HostTrace, Trait
+from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder, Trait
 
 K = EventKind
 
@@ -545,6 +545,51 @@ def test_a_program_beside_the_one_that_trains(training: list[str], multiplying: 
 
     assert (first.kind == "redundant_compute") == (said is not None)
     assert said is None or said in first.evidence
+
+
+def test_a_program_that_waits_for_an_array_to_be_copied_in_copies() -> None:
+    sorts = {
+        "F": Sort(K.TRACED_FUNCTION, "PjitFunction(gather)"),
+        "k": Sort(K.OP, "copy", "run_id", {"hlo_module": "jit_stage"}),
+        "t": Sort(K.OTHER, "ThunkExecutor::Execute (wait for completion)"),
+    }
+    picture = """
+        host main | M0--------M1--------
+        host main | F--------aF--------a
+        host xla  | k1t----   k2t----
+    """
+
+    # XLA copies on for 5 ms of each step when the op has ended.
+    assert advice_of(draw(picture, sorts))[0] == ("input_transfer", 2.0)
+
+
+@pytest.mark.parametrize(("numbers", "names"), [((1, 2), 2), ((1, 1), 1)], ids=["two functions", "one function"])
+def test_functions_of_one_name_that_run_in_most_steps_are_told_apart(numbers: tuple[int, int], names: int) -> None:
+    builder = TraceBuilder("host")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    for step in range(4):
+        line.event("train", 10 * step * MS, 10 * MS, K.STEP_MARK, {"step_num": step})
+        for at, number in enumerate(numbers):
+            stats = {"hlo_module": "jit__lambda", "program_id": number}
+            line.event("dot", (10 * step + 4 * at) * MS, (4 - at) * MS, K.OP, stats)
+
+    work = context_of(builder.build()).work
+    assert work is not None
+    modules = (
+        [("jit__lambda (program 1)", 16), ("jit__lambda (program 2)", 12)] if names == 2 else [("jit__lambda", 28)]
+    )
+    assert [(module.name, module.self_ps // MS) for module in work.modules] == modules
+
+
+@pytest.mark.parametrize(("starts_ms", "kind"), [(9, "small_batch"), (2, "none")])
+def test_a_loop_within_a_graph_whose_ops_hardly_do_more_than_start(starts_ms: int, kind: str) -> None:
+    context = context_of(draw("host main | M0--------M1--------\nhost main | Fa--------Fa--------"))
+    assert context.work is not None
+    work = replace(context.work, start_in_programs_ps=2 * starts_ms * MS, per_call_ps=2 * starts_ms * MS,
+                   ops_in_programs=2000, sorts_in_programs=10)  # fmt: skip
+    looping = replace(context, framework="tensorflow", hosts=[replace(host, work=work) for host in context.hosts])
+
+    assert advise(looping).items[0].kind == kind
 
 
 def test_with_a_forward_pass_goes_the_function_that_it_is_in() -> None:

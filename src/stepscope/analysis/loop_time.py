@@ -84,12 +84,15 @@ def helpers_of(trace: HostTrace, steps: HostSteps, line: int) -> Helpers:
 def _takes_in(trace: HostTrace, rows: I64, running: Mask) -> Mask:
     """Programs that only take in an array: their ops, and what XLA goes on to copy when the op has ended."""
     ops = rows_of(trace, K.OP)
-    last = np.searchsorted(ops, rows, side="right") - 1  # of the ops of the line that began before
-    at = ops[np.maximum(last, 0)] if len(ops) else rows
+    ops = ops[takes_in(trace, ops)]
+    if not len(ops):
+        return np.zeros(len(rows), np.bool_)
+    taking = np.isin(rows, ops)
+    every = rows_of(trace, K.OP)
+    last = every[np.maximum(np.searchsorted(every, rows[running], side="right") - 1, 0)]  # op before each run goes on
     line = trace.events.line
-    known = (last >= 0) & (line[at] == line[rows]) & (running | (at == rows))
-    found: Mask = known & takes_in(trace, at)
-    return found
+    taking[running] = np.isin(last, ops) & (line[last] == line[rows[running]]) & (last < rows[running])
+    return taking
 
 
 def _without_tails(trace: HostTrace, rows: I64, end: I64) -> I64:

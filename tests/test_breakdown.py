@@ -407,6 +407,12 @@ def test_input_has_two_degrees(share: float, word: str) -> None:
     assert judge(shares(input=share), True).sentence.startswith(f"{word} input-bound: ")
 
 
+def test_without_steps_the_shares_are_of_the_capture():
+    assert judge(shares(input=40.0), True, stepped=False).sentence.startswith(
+        "highly input-bound: 40.0 % of the capture waits for input"
+    )
+
+
 def test_without_steps_the_verdict_is_unknown() -> None:
     verdict = judge({}, has_device=True)
 

@@ -344,6 +344,13 @@ def test_a_page_needs_nothing_else():
     assert not re.search(r"(src|href|url)\s*[=(]", html)
 
 
+def test_a_page_says_what_was_found_before_the_figures_and_draws_shares_as_bars():
+    table = Rows("Ops", (NAME, Field("busy_percent", "percent", "share")), ({"name": "mm", "busy_percent": 30.0},))
+    html = page(report(table, Prose("Nothing", ()), Prose("Found", ("mm is slow",))), 20)
+    assert re.findall("<h4>(.*?)</h4>", html) == ["Found", "Ops"]
+    assert "30.0%,transparent 30.0%" in html
+
+
 def test_a_page_says_at_the_top_whose_profile_it_is():
     assert "<title>drawn: a, &lt;b&gt;</title>" in page(report(WIDE, hosts=("a", "<b>")), 2)
     assert "<h3>drawn: a, &lt;b&gt;</h3>" in page(report(WIDE, hosts=("a", "<b>")), 2)

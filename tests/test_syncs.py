@@ -85,6 +85,12 @@ def test_copies_that_return_only_when_they_are_done(call: str, blocks: bool):
     assert table(report(trace), "call", "count") == [(call, 1)] * blocks
 
 
+def test_a_wait_outside_of_the_steps_has_no_rate_in_a_step():
+    found = report(draw("host main | M0---M1---   X S-\ngpu0 s7   | k---k---   k-", SORTS))
+
+    assert found.findings[0].startswith("the host waits for a device once in the capture, ")
+
+
 def test_ops_that_read_a_value_count_once_however_many_ops_they_are():
     found = report(draw(PICTURE, SORTS), draw(PICTURE, SORTS, host="other"))
 

@@ -342,7 +342,8 @@ def _figures(
         key: 100.0 * math.fsum(_number(step[f"{key}_ms"]) for step in steps) / whole for key in STEP_CATEGORIES if whole
     }
     between = between_shares(hosts)
-    verdict = judge(shares, any(host.has_device for host in hosts), between)
+    stepped = any(host.source != "none" for host in hosts)
+    verdict = judge(shares, any(host.has_device for host in hosts), between, stepped)
     share, gap = shares.get("input"), between.get("input", 0.0)
     waits = None if share is None else share * (1 - sum(between.values()) / 100) + gap
     level = None if waits is None else _level(max(waits, share or 0.0))

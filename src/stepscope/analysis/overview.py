@@ -321,8 +321,9 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     hosts, aligned = session.hosts, session.aligned
     found = finding_of(session.taking or hosts)
     shares = session.steady_shares
-    limit = judge(shares, session.has_device, session.between)
-    otherwise = unexplained(limit, shares, session.has_device, session.between)
+    stepped = found.source != "none"
+    limit = judge(shares, session.has_device, session.between, stepped)
+    otherwise = unexplained(limit, shares, session.has_device, session.between, stepped)
     context = _context(partials, session, otherwise)
     if otherwise.name != limit.name:
         context = replace(context, besides=limit.name)

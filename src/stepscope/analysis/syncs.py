@@ -66,6 +66,7 @@ READ_FIELDS: tuple[Field, ...] = (
     Field("max_us", "us", "the longest"),
 )
 _NO_READS = "no op that reads a value was recorded"
+_SELDOM = 0.05  # times a step
 _EMPTY = (
     "no calls that wait for a device: where a GPU took part, record the host with ProfilerOptions(host_tracer_level=2)"
 )
@@ -271,20 +272,25 @@ def _findings(rows: Sequence[SyncRow], steps: int, steps_ps: int) -> list[str]:
     count, in_steps, time, in_steps_ps = (
         sum(getattr(row, name) for row in rows) for name in ("count", "in_steps", "total_ps", "in_steps_ps")
     )
-    times = f"{count:,} times" if count != 1 else "once"
-    per_step = f", {in_steps / steps:.1f} times a step" if steps else ""
     share = percent(in_steps_ps, steps_ps)
     cost = f"; in steps {share:.1f} % of their time" if share is not None else ""
-    return [f"the host waits for a device {times}{per_step}, {number_text(time / 1e9)} ms in all{cost}"]
+    often = _how_often(count, in_steps, steps)
+    return [f"the host waits for a device {often}, {number_text(time / 1e9)} ms in all{cost}"]
+
+
+def _how_often(count: int, in_steps: int, steps: int) -> str:
+    """In the capture, and in a step where that is not next to nothing."""
+    times = f"{count:,} times" if count != 1 else "once"
+    a_step = in_steps / steps if steps else 0.0
+    return f"{times} in the capture" if a_step < _SELDOM else f"{times}, {a_step:.1f} times a step"
 
 
 def _read_findings(reads: Sequence[ReadRow], steps: int) -> list[str]:
     if not reads:
         return []
     count, in_steps, waits = (sum(getattr(row, name) for row in reads) for name in ("count", "in_steps", "waits"))
-    per_step = f", {in_steps / steps:.1f} times a step" if steps else ""
-    times = f"{count:,} times" if count != 1 else "once"
-    return [f"a value is read out of a tensor {times}{per_step}; {waits:,} of these wait for a device"]
+    often = _how_often(count, in_steps, steps)
+    return [f"a value is read out of a tensor {often}; {waits:,} of these wait for a device"]
 
 
 def _warnings(partials: Sequence[Partial], rows: Sequence[SyncRow]) -> list[str]:

@@ -91,7 +91,9 @@ class Verdict:
     sentence: str
 
 
-def judge(shares: Mapping[str, float], has_device: bool, between: Mapping[str, float] | None = None) -> Verdict:
+def judge(
+    shares: Mapping[str, float], has_device: bool, between: Mapping[str, float] | None = None, stepped: bool = True
+) -> Verdict:
     """Judges a run.
 
     Of all limits above their threshold the largest wins; without any, input that is still noticeable; else the run is
@@ -102,10 +104,11 @@ def judge(shares: Mapping[str, float], has_device: bool, between: Mapping[str, f
         shares: percent of the step time by category; empty if there are no steps.
         has_device: whether an accelerator took part.
         between: percent of the time from the first step to the last that lies between steps, by category.
+        stepped: whether there are steps; else the shares are those of the whole capture.
     """
     if not shares:
         return Verdict("unknown", None, None, _SENTENCE_OF["unknown"])
-    shares, time = _of_all_time(shares, between or {})
+    shares, time = _of_all_time(shares, between or {}, stepped)
     host = shares["other"] + (shares["host_compute"] if has_device else 0.0)
     limits = {
         "input": (shares["input"], HIGHLY_INPUT_BOUND),
@@ -124,8 +127,12 @@ def judge(shares: Mapping[str, float], has_device: bool, between: Mapping[str, f
     return _verdict("compute_bound", compute, None, time, has_device)
 
 
-def _of_all_time(shares: Mapping[str, float], between: Mapping[str, float]) -> tuple[Mapping[str, float], str]:
+def _of_all_time(
+    shares: Mapping[str, float], between: Mapping[str, float], stepped: bool
+) -> tuple[Mapping[str, float], str]:
     """Shares of the time from the first step to the last, where some of it lies between steps, and what to call it."""
+    if not stepped:
+        return shares, "the capture"
     gaps = sum(between.values())
     if gaps < _NO_GAPS:
         return shares, "the step time"
@@ -134,7 +141,11 @@ def _of_all_time(shares: Mapping[str, float], between: Mapping[str, float]) -> t
 
 
 def unexplained(
-    verdict: Verdict, shares: Mapping[str, float], has_device: bool, between: Mapping[str, float] | None = None
+    verdict: Verdict,
+    shares: Mapping[str, float],
+    has_device: bool,
+    between: Mapping[str, float] | None = None,
+    stepped: bool = True,
 ) -> Verdict:
     """The verdict where no rule finds a cause behind it.
 
@@ -146,7 +157,7 @@ def unexplained(
     """
     if has_device or not shares or verdict.name not in _GOES_TO or verdict.share_percent is None:
         return verdict
-    shares, time = _of_all_time(shares, between or {})
+    shares, time = _of_all_time(shares, between or {}, stepped)
     if shares["host_compute"] <= verdict.share_percent:
         return verdict
     found = _verdict("compute_bound", shares["host_compute"], None, time, has_device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,11 @@ th, td { padding: 2px 12px 2px 0; vertical-align: top }
 tr + tr { border-top: 1px solid color-mix(in srgb, currentColor 15%, transparent) }
 td { overflow-wrap: anywhere }
 h4 { margin: 1.6em 0 .4em }
+@media print { body { max-width: none; margin: 0 } tr, li { break-inside: avoid } h4 { break-after: avoid } }
 """
 _RIGHT = frozenset({"float", "int"})
+_WHOLE = 100.0
+_BAR = "color-mix(in srgb,#3b82f6 22%,transparent)"
 _WORD = 24  # letters; a cell of so many or fewer stays in one line, longer ones are names that may be broken
 
 
@@ -28,7 +32,7 @@ def page(report: Report, most_rows: int) -> str:
     """A page that needs no network and no other file; tables are cut after `most_rows` rows, and say so."""
     title = _text(f"{report.TOOL}: {', '.join(report.hosts)}")
     head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-    body = fragment(report, most_rows, "", title)
+    body = _body(report, most_rows, "", title, _words_first(report.shown()))
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
 
 
@@ -37,9 +41,19 @@ def fragment(report: Report, most_rows: int, rest: str = "; to_dict() has all", 
 
     `title` is HTML; without it the tool's name stands at the top.
     """
+    return _body(report, most_rows, rest, title or _text(report.TOOL), report.shown())
+
+
+def _words_first(sections: Sequence[Section]) -> list[Section]:
+    """What is found and what to do come before the figures and tables that they rest on: a page is sent to others."""
+    return sorted(sections, key=lambda section: not isinstance(section, Prose))
+
+
+def _body(report: Report, most_rows: int, rest: str, title: str, shown: Sequence[Section]) -> str:
     told = [f"<p><b>{_text(warning)}</b></p>" for warning in report.warnings]
-    sections = [_section(section, most_rows, rest, len(report.hosts) == 1) for section in report.shown()]
-    return "\n".join([f"<h3>{title or _text(report.TOOL)}</h3>", *told, *sections])
+    telling = [section for section in shown if not isinstance(section, Prose) or section.lines]
+    sections = [_section(section, most_rows, rest, len(report.hosts) == 1) for section in telling]
+    return "\n".join([f"<h3>{title}</h3>", *told, *sections])
 
 
 def _text(text: str) -> str:
@@ -76,7 +90,10 @@ def _table(section: Rows, most_rows: int, one_host: bool) -> str:
     fields = shown_fields(section, one_host)
     rows = section.rows[:most_rows]
     columns = [texts_of(field, [row[field.name] for row in rows]) for field in fields]
-    cells = [[_cell(text, field) for text in column] for field, column in zip(fields, columns, strict=True)]
+    cells = [
+        [_cell(text, field, row[field.name]) for text, row in zip(column, rows, strict=True)]
+        for field, column in zip(fields, columns, strict=True)
+    ]
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
     head = "".join(map(_column_head, fields))
     return f"<table><tr>{head}</tr>{body}</table>"
@@ -87,10 +104,17 @@ def _column_head(field: Field) -> str:
     return f'<th title="{escape(field.doc)}" style="{_align(field)}">{escape(text)}</th>'
 
 
-def _cell(text: str, field: Field) -> str:
+def _cell(text: str, field: Field, value: object) -> str:
     if field.kind not in _RIGHT and len(text) > _WORD:
         return f'<td style="{_align(field)}">{_breakable(escape(text))}</td>'
-    return f'<td style="{_align(field)};white-space:nowrap">{escape(text)}</td>'
+    return f'<td style="{_align(field)};white-space:nowrap{_bar(field, value)}">{escape(text)}</td>'
+
+
+def _bar(field: Field, value: object) -> str:
+    """A share as a bar behind its number."""
+    if field.unit != "percent" or not isinstance(value, int | float) or not 0 < value <= _WHOLE:
+        return ""
+    return f";min-width:5em;background:linear-gradient(to right,{_BAR} {value:.1f}%,transparent {value:.1f}%)"
 
 
 def _breakable(name: str) -> str:

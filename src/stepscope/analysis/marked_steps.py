@@ -54,7 +54,7 @@ def from_marks(trace: HostTrace) -> HostSteps | None:
     names = tuple(_step_name(trace.name_of(mark), at) for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
     return HostSteps(
         source="markers",
-        how=f"{len(marks)} step marks such as {names[0]!r} on thread {trace.line_label(line)!r}",
+        how=f"{_told(names)} on thread {trace.line_label(line)!r}",
         confidence=None,
         number=number,
         name=names,
@@ -66,6 +66,10 @@ def from_marks(trace: HostTrace) -> HostSteps | None:
         line=line,
         backlog=backlog,
     )
+
+
+def _told(names: tuple[str, ...]) -> str:
+    return f"{len(names)} step marks such as {names[0]!r}" if len(names) > 1 else f"the step mark {names[0]!r}"
 
 
 def _step_name(mark: str, number: int) -> str:

@@ -49,14 +49,14 @@ class Report(ABC):
         """What to show, in order."""
 
     def shown(self) -> Sequence[Section]:
-        """The sections for the eye: without figures of which none is known, and without further tables of such; a table
-        without rows tells why.
+        """The sections for the eye: without figures of which none is known, further tables of such, and prose without a
+        sentence; a table without rows tells why.
 
         A list that a condition emptied says so, not how to record what would be in it.
         """
         parts = self.sections()
         main = next((section for section in parts if isinstance(section, Rows)), None)
-        sections = [section for section in parts if isinstance(section, Prose) or section is main or section.tell]
+        sections = [section for section in parts if section is main or section.tell]
         if not self.unmatched:
             return sections or parts
         return [

@@ -51,8 +51,7 @@ def _words_first(sections: Sequence[Section]) -> list[Section]:
 
 def _body(report: Report, most_rows: int, rest: str, title: str, shown: Sequence[Section]) -> str:
     told = [f"<p><b>{_text(warning)}</b></p>" for warning in report.warnings]
-    telling = [section for section in shown if not isinstance(section, Prose) or section.lines]
-    sections = [_section(section, most_rows, rest, len(report.hosts) == 1) for section in telling]
+    sections = [_section(section, most_rows, rest, len(report.hosts) == 1) for section in shown]
     return "\n".join([f"<h3>{title}</h3>", *told, *sections])
 
 

@@ -20,7 +20,7 @@ def document(report: Report, most_rows: int) -> str:
     """A whole report; tables are cut after `most_rows` rows, and say so."""
     title = f"# {report.TOOL}" + (f": {', '.join(map(clean, report.hosts))}" if report.hosts else "")
     told = [f"> {_sentence(warning)}" for warning in report.warnings]
-    shown = [section for section in report.shown() if not isinstance(section, Prose) or section.lines]
+    shown = report.shown()
     parts = [_section(section, most_rows, len(report.hosts) == 1) for section in shown]
     return "\n\n".join([title, *told, *parts]) + "\n"
 

@@ -89,6 +89,11 @@ class Prose:
     title: str
     lines: tuple[str, ...]
 
+    @property
+    def tell(self) -> bool:
+        """False without a sentence."""
+        return bool(self.lines)
+
 
 Section = Figures | Rows | Prose
 

@@ -40,7 +40,7 @@ _LABEL = re.compile(r"(?:(?:[\w-]+ )*[\w-]+ {2,}| +)?(?:- |[\d.]+ %  )?")
 
 def view(report: Report, most_rows: int | None = None) -> Group:
     """A whole report.  Tables end after `most_rows` rows and say so; if None, further ones earlier than the first."""
-    sections = [section for section in report.shown() if not isinstance(section, Prose) or section.lines]
+    sections = report.shown()
     told = {line for section in sections for line in _sentences(section)}
     parts: list[RenderableType] = [
         wrapped(f"! {warning}", style="yellow") for warning in report.warnings if warning not in told

@@ -83,12 +83,11 @@ def helpers_of(trace: HostTrace, steps: HostSteps, line: int) -> Helpers:
 
 def _takes_in(trace: HostTrace, rows: I64, running: Mask) -> Mask:
     """Programs that only take in an array: their ops, and what XLA goes on to copy when the op has ended."""
-    ops = rows_of(trace, K.OP)
-    ops = ops[takes_in(trace, ops)]
+    every = rows_of(trace, K.OP)
+    ops = every[takes_in(trace, every)]
     if not len(ops):
         return np.zeros(len(rows), np.bool_)
     taking = np.isin(rows, ops)
-    every = rows_of(trace, K.OP)
     last = every[np.maximum(np.searchsorted(every, rows[running], side="right") - 1, 0)]  # op before each run goes on
     line = trace.events.line
     taking[running] = np.isin(last, ops) & (line[last] == line[rows[running]]) & (last < rows[running])

@@ -615,21 +615,32 @@ def _programs_run(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> lis
     label = steps.label[ops].astype(np.int64)
     # Ops of a program follow each other: what is sorted below are their runs, and not the ops.
     begins = np.flatnonzero(np.append(True, (np.diff(module) != 0) | (np.diff(number) != 0) | (np.diff(label) != 0)))
-    time, calls = np.add.reduceat(own, begins), np.diff(np.append(begins, len(ops)))
-    pairs, pair = np.unique(np.stack([module[begins], number[begins]]), axis=1, return_inverse=True)
-    pair = pair.reshape(-1)
-    seen = np.unique(np.stack([pair, label[begins]]), axis=1)[0]
-    steady = 2 * np.bincount(seen, minlength=len(pairs[0])) > len(steps.number)
-    alike = steady & (np.bincount(pairs[0], steady)[pairs[0]] > 1)
-    apart = np.where(alike, pairs[1], -1)
-    groups, first, group = np.unique(np.stack([pairs[0], apart]), axis=1, return_index=True, return_inverse=True)
-    of_run = group.reshape(-1)[pair]
+    pairs, of = np.unique(np.stack([module[begins], number[begins]]), axis=1, return_inverse=True)
+    apart = _told_apart(pairs[0], of.reshape(-1), label[begins], len(steps.number))
+    # A program that is told apart is a group of its own, all others of a name are one.
+    keys = np.stack([pairs[0], np.where(apart, np.arange(len(apart)), -1)])
+    groups, first, group = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    of_run = group.reshape(-1)[of.reshape(-1)]
     total, count = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
-    np.add.at(total, of_run, time)
-    np.add.at(count, of_run, calls)
+    np.add.at(total, of_run, np.add.reduceat(own, begins))
+    np.add.at(count, of_run, np.diff(np.append(begins, len(ops))))
     found = []
     for at in np.argsort(-total, kind="stable")[: _MOST_MODULES + 1].tolist():
-        if text := trace.strings[int(groups[0][at])]:  # ops of no program have none
-            name = f"{text} (program {groups[1][at]})" if groups[1][at] >= 0 else text
-            found.append((OpShare(name, int(count[at]), int(total[at])), int(pairs[1][first[at]]), text))
+        name, program = trace.strings[int(groups[0][at])], int(pairs[1][first[at]])
+        if name:  # ops of no program have none
+            told = f"{name} (program {program})" if apart[first[at]] else name
+            found.append((OpShare(told, int(count[at]), int(total[at])), program, name))
+    return found
+
+
+def _told_apart(module: I64, program: I64, step: I64, steps: int) -> Mask:
+    """Which programs run in most steps, as another of the same module does: bool of shape (programs,).
+
+    Args:
+        module: of each program, its name.
+        program, step: of each run, which program it is of, and the step.
+    """
+    in_steps = np.unique(np.stack([program, step]), axis=1)[0]
+    steady = 2 * np.bincount(in_steps, minlength=len(module)) > steps
+    found: Mask = steady & (np.bincount(module, steady)[module] > 1)
     return found

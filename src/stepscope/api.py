@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from stepscope.analysis.grouping import forest_columns, restore_forest
 from stepscope.analysis.registry import TOOLS, Tool, tool_named
-from stepscope.analysis.step_range import StepRange, choose, only_steps
+from stepscope.analysis.steps.step_range import StepRange, choose, only_steps
+from stepscope.analysis.trace.grouping import forest_columns, restore_forest
 from stepscope.cache import Cache, cache_key
 from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError
 from stepscope.formats import progress as reading
@@ -23,10 +23,10 @@ from stepscope.formats.session import HostFile, Session, find_session, find_sess
 from stepscope.shelf import TraceShelf
 
 if TYPE_CHECKING:
-    from stepscope.analysis.advice.tool import AdviceReport
     from stepscope.analysis.advice.whatif import WhatIfReport
-    from stepscope.analysis.comparable import Side
-    from stepscope.analysis.compare import CompareReport
+    from stepscope.analysis.compare.comparable import Side
+    from stepscope.analysis.compare.compare import CompareReport
+    from stepscope.analysis.overview.advice_tool import AdviceReport
     from stepscope.model import HostTrace
     from stepscope.report import Report
 
@@ -99,7 +99,7 @@ def compare(
         NotFoundError, AccessError, InputError: one of them is not there or cannot be read.
         UsageError: one of them has no such host or no such steps.
     """
-    from stepscope.analysis.compare import compare as lay_side_by_side
+    from stepscope.analysis.compare.compare import compare as lay_side_by_side
 
     one = before if isinstance(before, LoadedProfile) else load(before)
     other = after if isinstance(after, LoadedProfile) else load(after, shelf=one.shelf)
@@ -108,7 +108,7 @@ def compare(
 
 def _side(profile: LoadedProfile, host: str | None, steps: StepRange | str | int | None) -> Side:
     """What a comparison asks of a session."""
-    from stepscope.analysis.comparable import TOOLS_ASKED, side_of
+    from stepscope.analysis.compare.comparable import TOOLS_ASKED, side_of
 
     if steps is None:
         profile.prepare(TOOLS_ASKED.values(), host)

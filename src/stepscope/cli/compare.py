@@ -11,7 +11,7 @@ from stepscope.cli.show import OutputFormat, show_report, working
 from stepscope.errors import RegressionError
 
 if TYPE_CHECKING:
-    from stepscope.analysis.compare import CompareReport
+    from stepscope.analysis.compare.compare import CompareReport
 
 _PATH = "a profile file, a session folder, a logdir, or a parent of these."
 

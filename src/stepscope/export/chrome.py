@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.timeline.counters import Counter
+from stepscope.analysis.resources.counters import Counter
 from stepscope.export.content import FULL_NAME, Content, Process, contents, shown_names
 from stepscope.model import EventKind, HostTrace, StatTag
 from stepscope.model.arrays import I32, I64, U8, offsets_of

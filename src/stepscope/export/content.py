@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.grouping import forest
-from stepscope.analysis.timeline.counters import Counter, counters_of
+from stepscope.analysis.resources.counters import Counter, counters_of
 from stepscope.analysis.timeline.index import is_drawn
+from stepscope.analysis.trace.grouping import forest
 from stepscope.model import HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import I32, I64, Mask
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepscope.analysis.timeline.counters import Counter
+from stepscope.analysis.resources.counters import Counter
 from stepscope.export.content import FULL_NAME, Content, Process, contents, shown_names
 from stepscope.formats.xspace.encode import Messages, delimited_head, varint
 from stepscope.model import EventKind, HostTrace, Stats, StatTag, Strings

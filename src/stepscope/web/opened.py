@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from stepscope.analysis import overview
+from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.registry import TOOLS
 from stepscope.analysis.timeline.load import prepare
 from stepscope.api import MEMORY_OF_FILE, LoadedProfile

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepscope.analysis.grouping import is_device_work
-from stepscope.analysis.timeline.counters import counters_of
+from stepscope.analysis.resources.counters import counters_of
 from stepscope.analysis.timeline.index import Index, index_of, is_drawn
+from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import I64
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.facts.work import WorkFacts
+from stepscope.vocabulary.python import is_training_function
 
 _USUAL_FORWARD = 0.6  # forward over backward work of a network that is trained: about a half, more for the first layer
 _SUSPICIOUS_FORWARD = 1.4
 _NOTHING = (0, "", 0.0, "")
-_TRAINS = re.compile(r"(?i).*(?:train|update|grad|fit|optim|step)")
 
 _ACTIONS = (
     "skip it where its result is not used: a loss with weight zero, a metric that nobody reads",
@@ -47,7 +45,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
 def _functions_beside_the_training_ms(context: Context) -> float:
     """Time of a step in which functions run that do not train by their names, where another does."""
     programs = context.loop.programs if context.loop else []
-    beside = [program for program in programs if not _TRAINS.match(program.name)]
+    beside = [program for program in programs if not is_training_function(program.name)]
     if len(beside) == len(programs):
         return 0.0
     return context.per_step(sum(program.total_ps for program in beside)) / MS
@@ -80,7 +78,7 @@ def _beside_the_update(work: WorkFacts) -> tuple[int, str, float, str]:
     if len(work.modules) < 2 or len(work.modules) > _FEW_PROGRAMS:
         return _NOTHING
     training = [module for module in work.modules if module.name in work.training]
-    main = max(training or work.modules, key=lambda module: (bool(_TRAINS.match(module.name)), module.calls))
+    main = max(training or work.modules, key=lambda module: (is_training_function(module.name), module.calls))
     beside = [module for module in work.modules if module is not main]
     if training:  # without products a program is no forward pass: it updates the weights, or counts
         beside = [module for module in beside if module.name in work.multiplying]

@@ -249,7 +249,7 @@ def _code_version() -> tuple[object, ...]:
     """Changes with the release and, in a checkout that is worked on, with the code that derives things."""
     folder = Path(__file__).parent
     release = getattr(sys.modules[__package__ or folder.name], "__version__", "")
-    stamps = [_stamp_of_sources(folder / room) for room in ("model", "kernels", "formats", "analysis")]
+    stamps = [_stamp_of_sources(folder / room) for room in ("model", "kernels", "vocabulary", "formats", "analysis")]
     return CACHE_VERSION, release, tuple(stamps)
 
 

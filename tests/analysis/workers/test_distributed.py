@@ -16,7 +16,7 @@ from draw import Sort, draw
 import stepscope
 from stepscope.analysis.workers import distributed_tool as distributed
 from stepscope.analysis.workers.collectives import _input_bytes
-from stepscope.formats.kineto import read
+from stepscope.formats.kineto.reader import read
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 from stepscope.vocabulary.collectives import operation_of
 

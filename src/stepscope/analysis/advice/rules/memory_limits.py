@@ -104,5 +104,5 @@ def _allocating(context: Context, threshold: float) -> Advice | None:
     )
 
 
-RULE = Rule(id="memory.nearly-full", threshold_percent=95.0, evaluate=_evaluate, needs=("memory-profile",))
+RULE = Rule(id="memory.nearly-full", threshold_percent=95.0, evaluate=_evaluate)
 ALLOCATING = Rule(id="memory.driver-calls", threshold_percent=3.0, evaluate=_allocating)

@@ -1,6 +1,7 @@
 /** The server's API: its types, and how a page asks for something. */
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
+import type { CategoryRule } from "./design/colours";
 
 export type Cell = string | number | boolean | null | readonly number[];
 
@@ -53,6 +54,8 @@ export interface Config {
   readonly embedded: "tensorboard" | null;
   readonly capture: boolean;
   readonly tools: readonly ToolInfo[];
+  /** How names are drawn; see `categoryOf`. */
+  readonly category_rules: readonly CategoryRule[];
 }
 
 export interface SessionInfo {

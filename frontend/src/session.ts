@@ -1,6 +1,7 @@
 /** What the whole page knows: the server's settings, its sessions, and the state of the one that is open. */
 import { computed, effect, signal } from "@preact/signals";
 import { address, asApiError, forget, getJson, toolAddress, type ApiError, type Cell, type Config, type SessionInfo, type Sessions, type SessionState } from "./api";
+import { setCategoryRules } from "./design/colours";
 import { go, route, withParams } from "./router";
 
 export const config = signal<Config | null>(null);
@@ -74,6 +75,7 @@ let pollingOther = 0;
 export async function start(): Promise<void> {
   try {
     [config.value, sessions.value] = await Promise.all([getJson<Config>("api/config"), getJson<Sessions>("api/sessions")]);
+    setCategoryRules(config.value.category_rules);
     startError.value = null;
   } catch (error) {
     startError.value = asApiError(error);

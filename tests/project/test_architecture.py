@@ -47,6 +47,7 @@ ALLOWED: dict[str, set[str]] = {
         "shelf",
         "api",
         "export",
+        "vocabulary",
     },
     "cli": {
         "errors",

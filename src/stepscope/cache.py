@@ -29,10 +29,11 @@ import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache as memoized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

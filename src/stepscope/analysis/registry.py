@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stepscope.errors import UsageError
+from stepscope.records import dataclass
 from stepscope.report import Report
 
 if TYPE_CHECKING:

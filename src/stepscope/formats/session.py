@@ -22,7 +22,6 @@ import os
 import re
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -32,6 +31,7 @@ from stepscope.formats.base import Format, format_of
 from stepscope.formats.naming import listing, natural, printable, unique
 from stepscope.formats.no_profile import no_such_path, nothing_below
 from stepscope.formats.sniffing import format_by_content, format_named, holds_trace
+from stepscope.records import dataclass
 
 LOCAL_HOST = "localhost"
 """The name of a host whose file does not tell one."""

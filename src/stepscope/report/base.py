@@ -8,11 +8,12 @@ from __future__ import annotations
 import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepscope.errors import UsageError
+from stepscope.records import dataclass
 from stepscope.report.sections import TABLE_ROWS, Prose, Rows, Section, flat
 
 if TYPE_CHECKING:

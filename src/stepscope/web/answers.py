@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from stepscope.errors import AccessError, InputError, NotFoundError, StepscopeError, UsageError
+from stepscope.records import dataclass
 from stepscope.report.export import finite
 
 JSON = "application/json"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from stepscope.analysis.compare.comparable import Side, notes_of
 from stepscope.analysis.compare.welch import Sample, half_width, sample_of
 from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, number_text, round_6
 
 BETWEEN = "between_steps"

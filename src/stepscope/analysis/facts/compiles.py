@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from stepscope.analysis.trace.columns import named, on_threads, rows_of
 from stepscope.analysis.trace.hlo import programs as list_of_programs
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64
+from stepscope.records import dataclass
 
 K = EventKind
 

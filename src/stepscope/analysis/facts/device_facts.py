@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
 
 K = EventKind
 

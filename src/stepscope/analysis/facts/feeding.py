@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from stepscope.analysis.trace.columns import inside, named, rows_of
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, Trait
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
 
 K = EventKind
 

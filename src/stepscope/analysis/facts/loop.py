@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from stepscope.analysis.trace.columns import named, of_kinds
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
 
 K = EventKind
 

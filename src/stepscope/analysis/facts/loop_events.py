@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, outermost
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
 
 K = EventKind
 

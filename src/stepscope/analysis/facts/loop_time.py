@@ -7,7 +7,6 @@ is seldom recorded as one.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
 
 K = EventKind
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from stepscope.analysis.trace.op_names import EAGER_OP
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, last_below
+from stepscope.records import dataclass
 
 K = EventKind
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,6 +39,7 @@ from stepscope.analysis.steps.steps_tool import step_warnings
 from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, judge
 from stepscope.analysis.trace.host_copies import HostCopy, add_copies, host_copies
 from stepscope.model import EventKind, HostTrace
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, percent, round_ms
 
 SUMMARY_FIELDS: tuple[Field, ...] = (

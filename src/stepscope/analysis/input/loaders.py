@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from stepscope.analysis.trace.grouping import enclosing
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
 
 K = EventKind
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from stepscope.analysis.input.iterators import IteratorCalls, fetches_for_device
 from stepscope.model import HostTrace
 from stepscope.model.arrays import F64, I64, Mask
+from stepscope.records import dataclass
 
 SLOW_PS = 50_000_000  # a call that takes longer counts as slow
 COUNTED_SHARE = 0.1  # of the longest call: from here on a slow call counts for the pipeline's bottleneck

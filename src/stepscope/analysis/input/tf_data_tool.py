@@ -25,7 +25,7 @@ In JSON a node of `graph` has besides: `id`, `parent` (the `id` of the node that
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.input.iterators import iterator_calls, last_part, parent_name
@@ -33,6 +33,7 @@ from stepscope.analysis.input.pipeline_advice import suggestion
 from stepscope.analysis.input.pipelines import RANKS, SLOW_PS, Execution, Pipeline, pipelines_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, round_ms, round_us
 
 PIPELINE_FIELDS: tuple[Field, ...] = (

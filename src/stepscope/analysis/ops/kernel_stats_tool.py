@@ -7,7 +7,7 @@ devices are added up. What the trace does not hold, or holds as garbage, is unkn
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import I64, number_pairs
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_us
 
 MOST_ROWS = 2000  # kept per host

@@ -10,7 +10,7 @@ PyTorch records modules if it is told to record Python calls: `torch.profiler.pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from stepscope.analysis.trace.origin import Origin, framework_of, header, origin
 from stepscope.analysis.trace.remedies import MODULES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, number_pairs
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
 
 MOST_MODULES = 5000  # kept per host, those with most time

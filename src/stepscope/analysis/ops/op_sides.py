@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from stepscope.analysis.trace.op_work import OpWork, eager_dispatch
 from stepscope.analysis.trace.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, Mask, number_pairs
+from stepscope.records import dataclass
 
 K = EventKind
 _HALF = re.compile(r"-(?:start|done)(?:\.\d+)?$")

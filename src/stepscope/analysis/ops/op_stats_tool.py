@@ -13,7 +13,6 @@ which it does none. Work that cannot be attributed to an op has a row under its 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stepscope.analysis.ops.op_sides import Peaks, Side, device_idle, host_idle, peaks_of, side_of
@@ -24,6 +23,7 @@ from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.op_work import device_calls, device_work, host_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent
 
 K = EventKind

@@ -9,7 +9,6 @@ it becomes one kernel. Each launch saved is time of the host and, where a device
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, number_pairs
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
 
 K = EventKind

@@ -8,13 +8,14 @@ that stand idle, memory that is nearly full.  [Advice](../advice.md) explains ea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.advice.ranking import advise
 from stepscope.analysis.overview import overview_tool as overview
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section
 
 Partial = overview.Partial

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.advice import Advice, Context, advise
@@ -17,6 +17,7 @@ from stepscope.analysis.steps.steps_tool import step_warnings
 from stepscope.analysis.steps.verdict import Verdict, agree, judge, unexplained
 from stepscope.analysis.trace.environment import PYTHON_CALLS_MISSING, Missing, environment_of
 from stepscope.model import HostTrace
+from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Field,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy as np
 from stepscope.analysis.resources.counters import Counter, counters_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import HostTrace
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section
 
 MOST_ROWS = 500  # kept per host

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from stepscope.analysis.trace.hlo import programs
 from stepscope.analysis.trace.op_names import op_name
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
+from stepscope.records import dataclass
 from stepscope.report import Field, percent, round_us
 
 K = EventKind

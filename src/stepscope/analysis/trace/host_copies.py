@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64
+from stepscope.records import dataclass
 
 K = EventKind
 

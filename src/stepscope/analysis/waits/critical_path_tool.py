@@ -14,7 +14,6 @@ did last, since traces seldom tell which event it waited for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +29,7 @@ from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, Kind
 from stepscope.model.arrays import I64, U8, number_pairs
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
 
 K = EventKind

@@ -16,7 +16,6 @@ The queue of a stream holds what is launched and has not started. Launching bloc
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,6 +31,7 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace, LineKind
 from stepscope.model.arrays import I64
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, percent, round_ms
 
 NEXT_KERNEL_PS = 30_000_000

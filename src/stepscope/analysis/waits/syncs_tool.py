@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from stepscope.analysis.trace.origin import Origin, framework_of, header, origin
 from stepscope.analysis.trace.remedies import CALL_SITES, remedy
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, number_pairs
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, number_text, percent, round_us
 
 K = EventKind

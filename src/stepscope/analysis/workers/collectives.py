@@ -11,7 +11,6 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -23,6 +22,7 @@ from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.kernel_names import brief
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
 
 K = EventKind
 

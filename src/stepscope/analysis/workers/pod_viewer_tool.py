@@ -17,7 +17,6 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
@@ -37,6 +36,7 @@ from stepscope.analysis.workers.slow_workers import (
     start_offsets,
 )
 from stepscope.model import HostTrace
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
 
 ALL = "all"

@@ -5,7 +5,8 @@ two thirds of a millisecond.  A command imports a hundred classes and makes obje
 third of what importing Stepscope took.  Here the standard library only collects the fields.  Comparing, hashing and
 showing need no text of their own; `__init__` gets its text when the first object is made.
 
-The classes are dataclasses to everyone who asks: `fields`, `replace`, `asdict`, `is_dataclass`, msgspec, pickle.
+The classes are dataclasses to everyone who asks: `fields`, `replace`, `asdict`, `is_dataclass`, msgspec, pickle.  Only
+one that inherits from them has to be made here too: the standard library takes them for classes that are not frozen.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.errors import UsageError
 from stepscope.records import dataclass
-from stepscope.report import Report
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace
+    from stepscope.report import Report
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import msgspec
 
 from stepscope.errors import AccessError, InputError, NotFoundError, StepscopeError, UsageError
 from stepscope.records import dataclass
-from stepscope.report.export import finite
+from stepscope.report.base import finite
 
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"

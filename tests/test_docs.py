@@ -9,9 +9,9 @@ from dataclasses import fields
 from html.parser import HTMLParser
 from pathlib import Path
 
-import gen_docs
 import pytest
 
+import gen_docs
 from stepscope import ProfilerOptions
 
 ROOT = Path(__file__).resolve().parent.parent

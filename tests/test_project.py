@@ -13,11 +13,11 @@ import tarfile
 import tomllib
 from pathlib import Path
 
-import bootstrap
 import pytest
 from conftest import extract_once
 from test_architecture import PACKAGE, imports_of, modules
 
+import bootstrap
 import frontend
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -27,14 +27,14 @@ import os, sys, threading, time, signal
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 from stepscope import capture as profiler
-from stepscope.capture import files, session
+from stepscope.capture import files, program_end, session
 files.host_name = lambda: "vm"
-session._CONVERSION_PATIENCE_S = session._SIGTERM_PATIENCE_S = 120  # a launcher's patience is no matter here
-session._HARD_END_PATIENCE_S = 120
+program_end._CONVERSION_PATIENCE_S = program_end._SIGTERM_PATIENCE_S = 120  # no launcher waits here
+program_end._HARD_END_PATIENCE_S = 120
 logdir = sys.argv[1]
 
 def wait_until_flushed():  # by a flush that begins after this call
-    now, capture = time.perf_counter_ns(), session._session
+    now, capture = time.perf_counter_ns(), session.SESSION.state.recording
     while capture._flushed_ns < now: time.sleep(0.01)
     with capture._flush_lock: pass
 """

@@ -92,7 +92,7 @@ class OptimizerCalls:
                 self._report(optimizer)
             return result
 
-        call_and_report.__wrapped__ = getattr(step, "__wrapped__", step)  # type: ignore[attr-defined]
+        call_and_report.__wrapped__ = getattr(step, "__wrapped__", step)
         return call_and_report
 
     def _report(self, optimizer: object) -> None:

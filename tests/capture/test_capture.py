@@ -43,9 +43,9 @@ def own_tracer(monkeypatch, tmp_path_factory):
     report.forget()
     threads = set(threading.enumerate())
     yield
-    left = session._session
+    left = session.SESSION.state.recording
     if left is not None:
-        session._end(left, save=False, wait=True, strict=False)  # the tests after this one are not to blame
+        session.SESSION.end(left, save=False)  # the tests after this one are not to blame
     assert left is None
     assert ranges._opener is None
     until(lambda: set(threading.enumerate()) <= threads)  # one that has done its work may still be at its end
@@ -213,7 +213,7 @@ def test_stop_after_a_start_that_failed_tells_why_that_failed(tmp_path):
     profiler.stop()
 
     assert last_code() == "not-running"
-    assert "no capture is running, for it did not start: nothing can be written here" in str(profiler.last_error())
+    assert "no capture is running, because it did not start: nothing can be written here" in str(profiler.last_error())
 
 
 def test_a_second_start_leaves_the_first_capture_alone(logdir):

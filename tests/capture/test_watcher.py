@@ -263,7 +263,7 @@ def test_a_forked_child_captures_its_own_steps_and_is_never_ended(watch, fake_se
     watcher = watch(steps=1, skip=1, stop_after=True)
     steps(watcher, OPTIMIZER)
 
-    fake_session.running = False
+    fake_session.capture = None
     watcher.forget_parent()
     fake_session.said()
     steps(watcher, *[OPTIMIZER] * 4)

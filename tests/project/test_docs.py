@@ -8,10 +8,10 @@ import sys
 from dataclasses import fields
 from html.parser import HTMLParser
 
-import gen_docs
 import pytest
 from places import ROOT
 
+import gen_docs
 from stepscope import ProfilerOptions
 
 DOCS = ROOT / "docs"

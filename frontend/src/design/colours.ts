@@ -83,7 +83,10 @@ export function rgb(hex: string): [number, number, number] {
 
 export function mix(from: string, to: string, share: number): string {
   const [a, b] = [rgb(from), rgb(to)];
-  const channel = (i: 0 | 1 | 2) => Math.round(a[i] + (b[i] - a[i]) * share).toString(16).padStart(2, "0");
+  const channel = (i: 0 | 1 | 2) =>
+    Math.round(a[i] + (b[i] - a[i]) * share)
+      .toString(16)
+      .padStart(2, "0");
   return `#${channel(0)}${channel(1)}${channel(2)}`;
 }
 

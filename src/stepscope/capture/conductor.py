@@ -142,17 +142,15 @@ class Conductor:
         if wanted is not Action.NONE:
             if before_this is not None:
                 before_this.released.wait(_PATIENCE_S)
-            other = session._session
-            session.start(self._logdir, self._options)
-            self._capture = session._session if session._session is not other else None
+            self._capture = session.start(self._logdir, self._options)
 
     def _stop(self, save: bool) -> Capture | None:
         """Ends the capture that runs; returns it."""
         capture, self._capture = self._capture, None
         if capture is None:
             return None
-        if session._session is capture:  # else the program has ended it, or it has reached a limit
-            session.stop(save, wait=False)
+        # Nothing happens if the program has ended it, or if it has reached a limit.
+        session.SESSION.end(capture, save=save, wait=False, strict=capture.options.strict)
         if save:
             self._on_stopped()
             self._await_later(capture)

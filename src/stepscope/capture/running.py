@@ -42,8 +42,15 @@ class Capture:
         finished: set when the files are written, or are known not to be.
     """
 
-    def __init__(self, entry: tracers.Entry, target: files.Target | None, options: ProfilerOptions) -> None:
+    def __init__(
+        self,
+        entry: tracers.Entry,
+        target: files.Target | None,
+        options: ProfilerOptions,
+        end_request: threading.Event | None = None,
+    ) -> None:
         self.name = entry.name
+        self._end_request = end_request
         self.target = target
         self.options = options
         self.needs_framework = entry.needs_framework
@@ -194,6 +201,13 @@ class Capture:
     def on_one_thread(self) -> bool:
         """Whether the framework's profiler has to be stopped on the thread that started it."""
         return self._tracer is not None and self._tracer.one_thread
+
+    def request_end(self) -> bool:
+        """Asks whoever takes this capture in memory to end it; False if it goes to files, and anybody may end it."""
+        if self._end_request is None:
+            return False
+        self._end_request.set()
+        return True
 
     def refuse_other_thread(self) -> None:
         """Raises CaptureError if the framework's profiler cannot be stopped on the calling thread."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Iterator, Set
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace

@@ -36,9 +36,7 @@ CATEGORY_RULES: tuple[CategoryRule, ...] = (
         r"|preprocess",
     ),
     CategoryRule("output", r"device to host|d2h|dtoh|outfeed"),
-    CategoryRule(
-        "device_to_device", r"device to device|d2d|dtod|p2p|\bsend\b|\brecv\b|memcpy|^(aten::)?copy|copy_?$"
-    ),
+    CategoryRule("device_to_device", r"device to device|d2d|dtod|p2p|\bsend\b|\brecv\b|memcpy|^(aten::)?copy|copy_?$"),
     CategoryRule("compilation", r"compil"),
     CategoryRule("kernel_launch", r"launch", "host"),
 )

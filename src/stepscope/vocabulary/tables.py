@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntFlag
 from functools import cached_property, lru_cache, reduce
 from operator import or_
 
 from stepscope.model import EventKind, Trait
+from stepscope.records import dataclass
 
 KindRule = tuple[str, EventKind, Trait]
 """A pattern that names of a kind of event match from their start, the kind, and traits of the event."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.facts.work import WorkFacts
 from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
+from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import OpTrait
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
+from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)

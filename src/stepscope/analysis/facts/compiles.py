@@ -7,7 +7,6 @@ that ops are given.  None of them tells the value of an argument that is no tens
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from stepscope.analysis.trace.columns import on_threads, rows_of
 from stepscope.analysis.trace.hlo import programs as list_of_programs
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64
+from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.tensorflow import function_of_program, was_traced
 from stepscope.vocabulary.traits import CallTrait, OpTrait

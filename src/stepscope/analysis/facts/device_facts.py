@@ -6,7 +6,6 @@ which the host comes back from waiting for the device is the price of that wait:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.lookup import has_trait, names_have
 from stepscope.vocabulary.traits import CallTrait, KernelTrait

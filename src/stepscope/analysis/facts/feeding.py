@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope.analysis.facts.work import on_input_threads
@@ -12,6 +10,7 @@ from stepscope.analysis.trace.columns import inside, rows_of
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, Trait
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, name_has
 from stepscope.vocabulary.traits import InputTrait, OpTrait
 

@@ -8,7 +8,6 @@ gap; a gap while other threads compute for the step is waiting for them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from stepscope.analysis.trace.columns import of_kinds
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.torch import LIFTS_VALUES
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait

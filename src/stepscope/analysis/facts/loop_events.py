@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, reduce
 from operator import or_
 
@@ -16,6 +16,7 @@ from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, outermost
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, traits_by_type
 from stepscope.vocabulary.traits import CallTrait
 

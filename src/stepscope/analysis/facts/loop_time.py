@@ -6,8 +6,6 @@ is seldom recorded as one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +17,7 @@ from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, is_called
 from stepscope.vocabulary.traits import CallTrait, OpTrait
 from stepscope.vocabulary.xla import RUNS_PROGRAM

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -24,6 +24,7 @@ from stepscope.analysis.trace.hlo import programs
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, last_below
+from stepscope.records import dataclass
 from stepscope.vocabulary import tf_data
 from stepscope.vocabulary.jax import PROGRAMS_THAT_TAKE_IN, is_backward, is_product
 from stepscope.vocabulary.lookup import has_trait, traits_by_type

@@ -15,13 +15,12 @@ the calls that produced it.  Without marks, a call of the iterator's parent that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, Mask, last_below, run_rows
+from stepscope.records import dataclass
 from stepscope.vocabulary import tf_data
 
 MOST_PARTS = 100  # of a long name; deeper calls stay without a parent

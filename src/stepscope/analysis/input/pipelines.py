@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from stepscope.analysis.input.iterators import IteratorCalls
 from stepscope.model import HostTrace
 from stepscope.model.arrays import F64, I64, Mask
+from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import names_have
 from stepscope.vocabulary.traits import InputTrait
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.op_work import OpWork, eager_dispatch
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, Mask, number_pairs
+from stepscope.records import dataclass
 from stepscope.vocabulary.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.vocabulary.xla import is_half
 

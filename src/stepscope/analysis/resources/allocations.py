@@ -6,7 +6,6 @@ Only allocation events are looked at, so that the cost follows their number and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from stepscope import kernels
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, PlaneKind, Stats, StatTag, stat_names
 from stepscope.model.arrays import F64, I64, U8, Mask
+from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import OpTrait
 

@@ -14,7 +14,6 @@ What is left is unattributed, and tools say how much that is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from stepscope.analysis.trace.grouping import forest, is_device_work, launched_b
 from stepscope.analysis.trace.hlo import programs
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
+from stepscope.records import dataclass
 from stepscope.report import Field, percent, round_us
 from stepscope.vocabulary.jax import argument_of
 from stepscope.vocabulary.lookup import names_have

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64
+from stepscope.records import dataclass
 from stepscope.vocabulary.devices import memory_of
 
 K = EventKind

@@ -15,7 +15,7 @@ itself; one in the middle of it keeps the host from running ahead.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from enum import IntFlag
 from typing import Any, ClassVar, TypeVar
 
@@ -32,7 +32,8 @@ from stepscope.analysis.trace.origin import Origin, framework_of, header, origin
 from stepscope.analysis.trace.remedies import CALL_SITES, remedy
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, number_pairs
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section, number_text, percent, round_us
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Prose, Report, Role, Rows, Section, number_text, percent, round_us
 from stepscope.vocabulary.lookup import has_trait, name_has
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
@@ -47,10 +48,12 @@ _REASONS: tuple[tuple[str, tuple[IntFlag, ...]], ...] = (
 )
 
 FIELDS: tuple[Field, ...] = (
-    Field("call", "text", "the call that waits", "str"),
-    Field("op", "text", "the outermost op around it; unknown if the program itself waits", "str"),
-    Field("reason", "text", "why an op like this waits; `explicit` without an op", "str"),
-    Field("call_site", "text", "the line of the program, as far as Python calls were recorded", "str"),
+    Field("call", "text", "the call that waits", "str", role=Role.NAME),
+    Field("op", "text", "the outermost op around it; unknown if the program itself waits", "str", role=Role.NAME),
+    Field("reason", "text", "why an op like this waits; `explicit` without an op", "str", role=Role.TERM),
+    Field(
+        "call_site", "text", "the line of the program, as far as Python calls were recorded", "str", role=Role.SOURCE
+    ),
     Field("count", "count", "how often", "int"),
     Field("per_step", "count", "how often in a step, on average; unknown without steps"),
     Field("total_us", "us", "time in the call"),
@@ -59,8 +62,16 @@ FIELDS: tuple[Field, ...] = (
     Field("step_percent", "percent", "time of those in steps, as a share of the time of all steps"),
 )
 READ_FIELDS: tuple[Field, ...] = (
-    Field("op", "text", "the op that takes a value out of a tensor: `.item()`, `float(x)`, `if x > 1`", "str"),
-    Field("call_site", "text", "the line of the program, as far as Python calls were recorded", "str"),
+    Field(
+        "op",
+        "text",
+        "the op that takes a value out of a tensor: `.item()`, `float(x)`, `if x > 1`",
+        "str",
+        role=Role.NAME,
+    ),
+    Field(
+        "call_site", "text", "the line of the program, as far as Python calls were recorded", "str", role=Role.SOURCE
+    ),
     Field("count", "count", "how often", "int"),
     Field("per_step", "count", "how often in a step, on average; unknown without steps"),
     Field("waits", "count", "how many of them wait for a device", "int"),
@@ -134,14 +145,10 @@ class SyncsReport(Report):
     def sections(self) -> Sequence[Section]:
         """What they cost, the calls, and the ops that read values."""
         return [
-            Prose("Waiting for devices", self.findings),
-            Rows("Calls that wait for a device", FIELDS, self.rows, _EMPTY),
-            Rows("Ops that read a value", READ_FIELDS, self.reads, _NO_READS),
+            Prose("findings", "Waiting for devices", self.findings),
+            Rows("rows", "Calls that wait for a device", FIELDS, self.rows, _EMPTY),
+            Rows("reads", "Ops that read a value", READ_FIELDS, self.reads, _NO_READS),
         ]
-
-    def main_table(self) -> Rows:
-        """The calls."""
-        return Rows("Calls that wait for a device", FIELDS, self.rows, _EMPTY)
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

@@ -170,11 +170,11 @@ class Watcher:
 
     def before_hard_end(self, how: str) -> None:
         """The program ends without Python's end: what is being written is waited for, though not for ever."""
-        if session.can_end_at_once():
+        if session.SESSION.can_end_at_once():
             self._settings = self._settings.continuing()
             self._cancel_timer()
             self._enter(self._finish_running)
-        session.before_hard_end(how)
+        session.SESSION.program_end.before_hard_end(how)
         self._conductor.wait(_TELL_PATIENCE_S)
 
     def remove_window(self) -> None:
@@ -348,8 +348,8 @@ class Watcher:
             return
         if "torch" in sys.modules and threading.current_thread() is not threading.main_thread():
             return  # PyTorch's profiler would see this thread only
-        session.start(self._settings.logdir, self._options_of_window())
-        self._window, self._window_since = session._session, time.monotonic()
+        self._window = session.start(self._settings.logdir, self._options_of_window())
+        self._window_since = time.monotonic()
         if self._window is not None:
             self._window.yields = not self._requested  # what the program itself wants to capture is worth more
             self._after(self._settings.seconds, self._close_window)
@@ -367,11 +367,10 @@ class Watcher:
         if window is None:
             return
         seconds = time.monotonic() - self._window_since
-        if session._session is window:
-            session.stop()
-        elif window.gave_way:
-            self.outcome = "nothing more was captured, for the program captures by itself"
+        if window.gave_way:
+            self.outcome = "nothing more was captured, because the program captures by itself"
             return
+        session.SESSION.end(window)
         window.finished.wait()  # it may have ended with the program, or at a limit
         self._captured(f"no step was found; a window of {seconds:.1f} s was captured instead{_with_calls(window)}")
         if window.path is not None:
@@ -379,8 +378,8 @@ class Watcher:
 
     def _drop_window(self) -> None:
         window, self._window = self._window, None
-        if window is not None and session._session is window:
-            session.stop(save=False)
+        if window is not None:
+            session.SESSION.end(window, save=False)
 
     def _toggle(self) -> None:
         if self._window is not None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from stepscope.formats.kineto.text import Text
 from stepscope.formats.kineto.texts import TextTable
 from stepscope.kernels import trace_json as scan
 from stepscope.model.arrays import I32, I64, U8
+from stepscope.records import dataclass
 
 _CHUNK_ROWS = 1 << 18
 _CHUNK_STATS = 1 << 20

@@ -1,6 +1,7 @@
-"""What frameworks call things stands in `vocabulary/`.  What else stands in `analysis/` is listed here, with its reason.
+"""What frameworks call things stands in `vocabulary/`.  What stands in `analysis/` all the same is listed here.
 
-The list is a ratchet: a pattern or a name that is not in it fails the test, and so does an entry that is gone.
+Each entry has its reason.  The list is a ratchet: a pattern or a name that is not in it fails the test, and so does an
+entry that is gone.
 """
 
 from __future__ import annotations

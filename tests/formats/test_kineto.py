@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from stepscope import api
 from stepscope.errors import UnreadableError
 from stepscope.formats.base import require_format
-from stepscope.formats.kineto import classify, document, read, text
+from stepscope.formats.kineto import classify, document, text
+from stepscope.formats.kineto.reader import read
 from stepscope.formats.store import local
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, Trait
 

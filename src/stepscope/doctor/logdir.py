@@ -13,7 +13,6 @@ from stepscope.errors import InputError, Problem, StepscopeError
 from stepscope.formats.session import Session, find_sessions
 from stepscope.report import Cell
 
-_FLUSHED = "spool"  # the format of what a capture writes while it runs
 MOST_SESSIONS = 20  # looked into, newest first
 
 
@@ -113,7 +112,7 @@ def _empty_pages(session: Session, progress: Callable[[str], None] | None) -> li
 
 def _is_left_behind(session: Session) -> bool:
     """True if there is nothing but what captures that did not end have flushed."""
-    return all(file.format.name == _FLUSHED for file in session.files)
+    return all(file.format.unfinished_ending for file in session.files)
 
 
 def _reason(missing: str) -> tuple[str, str]:

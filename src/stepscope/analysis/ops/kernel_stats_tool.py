@@ -19,13 +19,13 @@ from stepscope.analysis.ops.launches import StreamLaunches, launches_of_streams
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, attribute, names_of, shares
 from stepscope.analysis.trace.kernel_facts import Launch, launches_of
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.origin import Origin, header, origin_of
-from stepscope.analysis.trace.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import I64, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Figures, Part, Report, Role, Row, Rows, Section, percent, round_us
+from stepscope.vocabulary.kernel_names import brief
+from stepscope.vocabulary.tensor_cores import kernel_uses, op_is_eligible
 
 MOST_ROWS = 2000  # kept per host
 _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)

@@ -19,12 +19,12 @@ from stepscope.analysis.ops.op_sides import Peaks, Side, device_idle, host_idle,
 from stepscope.analysis.ops.op_table import distributions, side_rows, totals, whole
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, shares
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.op_work import device_calls, device_work, host_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Figures, Part, Report, Role, Row, Rows, Section, percent
+from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
 

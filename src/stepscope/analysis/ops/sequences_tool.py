@@ -16,12 +16,12 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.trace.attribution import attribute, names_of
 from stepscope.analysis.trace.grouping import enclosing
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Report, Role, Row, Rows, Section, percent, round_us
+from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
 

@@ -410,7 +410,6 @@ def _missing(partials: Sequence[Partial]) -> tuple[Missing, ...]:
 
 def _context(partials: Sequence[Partial], session: SessionFigures, verdict: Verdict) -> Context:
     """What the rules look at."""
-    eager, narrow = session.placement["host_eager_percent"], session.placement["compute_16bit_percent"]
     return Context(
         hosts=tuple(part.facts for part in partials),
         shares=session.steady_shares,
@@ -419,8 +418,6 @@ def _context(partials: Sequence[Partial], session: SessionFigures, verdict: Verd
         verdict_text=verdict.sentence,
         has_device=session.has_device,
         framework=str(session.environment["framework"] or ""),
-        eager_percent=eager if isinstance(eager, float) else None,
-        compute_16bit_percent=narrow if isinstance(narrow, float) else None,
         between_percent=session.gap,
         top_ops=session.top_ops,
         python_recorded=any(

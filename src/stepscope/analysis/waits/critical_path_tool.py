@@ -25,12 +25,12 @@ from stepscope.analysis.trace.attribution import names_of
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import on_threads
 from stepscope.analysis.trace.grouping import enclosing, forest, is_device_work
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, Kind
 from stepscope.model.arrays import I64, U8, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Prose, Report, Role, Row, Rows, Section, percent, round_ms
+from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
 

@@ -15,13 +15,13 @@ import tempfile
 import threading
 import time
 from collections import namedtuple
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import fsspec
 import numpy as np
 import pytest
+from waiting import await_until
 
 from stepscope import capture as profiler
 from stepscope import load
@@ -48,7 +48,7 @@ def own_tracer(monkeypatch, tmp_path_factory):
         session.SESSION.end(left, save=False)  # the tests after this one are not to blame
     assert left is None
     assert ranges._opener is None
-    until(lambda: set(threading.enumerate()) <= threads)  # one that has done its work may still be at its end
+    await_until(lambda: set(threading.enumerate()) <= threads, 60, "the end of threads whose work is done")
     assert sys.getprofile() is None
     assert list(Path(tempfile.gettempdir()).iterdir()) == []
 
@@ -100,14 +100,6 @@ def fake(monkeypatch) -> type[FakeTracer]:
         monkeypatch.setattr(FakeTracer, name, FakeTracer.__dict__[name])
     monkeypatch.setattr(FakeTracer, "heard", [])
     return FakeTracer
-
-
-def until(is_true: Callable[[], bool]) -> None:
-    """Waits for what another thread does; a test that waits for long has failed."""
-    deadline = time.monotonic() + 30
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def trace_of(path: Path | None) -> HostTrace:
@@ -517,14 +509,14 @@ def test_a_profiler_bound_to_its_thread_is_stopped_there_and_written_elsewhere(f
     profiler.start(logdir)
     profiler.stop(wait=False)
     assert stopped_on == [threading.current_thread().name]
-    until(lambda: "vm.xplane.pb" in [path.name for path in profiles(logdir)])
+    await_until(lambda: "vm.xplane.pb" in [path.name for path in profiles(logdir)], 60, "the profile")
 
 
 def test_a_limit_does_not_end_a_profiler_that_is_bound_to_a_thread(fake, logdir, caplog, monkeypatch):
     monkeypatch.setattr(running, "_LOOK_S", 0.01)
     fake.one_thread = True
     profiler.start(logdir, profiler.ProfilerOptions(max_seconds=1))
-    until(lambda: "only the thread that started it can end it" in caplog.text)
+    await_until(lambda: "only the thread that started it can end it" in caplog.text, 60, "the warning")
     profiler.stop()
 
     assert caplog.text.count("has reached 1 s (max_seconds)") == 1

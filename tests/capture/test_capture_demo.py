@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from warm_python import WARM
 
 from stepscope import demo
 from stepscope.errors import CaptureError, UsageError
@@ -21,7 +21,7 @@ def test_ten_steps_are_recorded(framework, tmp_path):
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")
     script = f"from stepscope import demo; print(demo.train({str(tmp_path)!r}, {framework!r}))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
+    done = WARM.run(framework, ["-c", script], os.environ, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
 
     trace = read(Path(done.stdout.split()[-1]).read_bytes(), "demo", "host")

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import grpc
 import pytest
+from waiting import await_until
 
 from stepscope.capture import ProfilerOptions, client, ranges, session
 from stepscope.capture.client import CaptureOutcome, CaptureRequest, Cause, Phase, WorkerStatus
@@ -305,8 +306,7 @@ def test_steps_are_timed_from_begin_to_begin_while_somebody_watches():
     ended = threading.Event()
 
     def train() -> None:
-        while not ranges._step_watchers:
-            pass
+        await_until(lambda: ranges._step_watchers, 60, "somebody who watches the steps")
         for number in range(4):
             with ranges.step(number):
                 pass

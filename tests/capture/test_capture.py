@@ -590,13 +590,13 @@ def test_strict_does_not_hide_the_users_exception(fake, logdir):
 def test_tensorflows_options_are_taken_as_they_are():
     native = namedtuple("ProfilerOptions", "host_tracer_level python_tracer_level device_tracer_level delay_ms")
 
-    taken = profiler.ProfilerOptions.of(native(3, 1, 0, 50))
+    taken = profiler.ProfilerOptions.from_any(native(3, 1, 0, 50))
 
     assert taken == profiler.ProfilerOptions(3, 1, 0, 50, strict=False)
 
 
 def test_a_dict_of_options_is_taken_and_what_there_is_not_is_told(caplog):
-    taken = profiler.ProfilerOptions.of({"host_tracer_level": 1, "strict": True, "host_tracer_levl": 3})
+    taken = profiler.ProfilerOptions.from_any({"host_tracer_level": 1, "strict": True, "host_tracer_levl": 3})
 
     assert taken == profiler.ProfilerOptions(host_tracer_level=1, strict=True)
     assert "there is no option host_tracer_levl; options: host_tracer_level," in caplog.text
@@ -604,7 +604,7 @@ def test_a_dict_of_options_is_taken_and_what_there_is_not_is_told(caplog):
 
 @pytest.mark.parametrize("options", ["detailed", 3, object], ids=["text", "number", "class"])
 def test_what_is_no_options_is_told_and_the_defaults_count(options, caplog):
-    assert profiler.ProfilerOptions.of(options) == profiler.ProfilerOptions()
+    assert profiler.ProfilerOptions.from_any(options) == profiler.ProfilerOptions()
     assert "has none of the fields of ProfilerOptions; the defaults are used" in caplog.text
 
 
@@ -621,7 +621,7 @@ def test_an_option_that_is_no_number_is_told_and_costs_no_capture(value, logdir,
 
 
 def test_levels_out_of_range_are_moved_and_told(caplog):
-    moved = profiler.ProfilerOptions(host_tracer_level=9, python_tracer_level=-1).in_range()
+    moved = profiler.ProfilerOptions(host_tracer_level=9, python_tracer_level=-1).clamp()
 
     assert moved == profiler.ProfilerOptions(host_tracer_level=3, python_tracer_level=0)
     assert [record.getMessage() for record in caplog.records] == [

@@ -33,7 +33,7 @@ def test_ten_steps_are_recorded(framework, tmp_path):
 def test_the_first_framework_that_can_be_imported_is_taken(monkeypatch):
     monkeypatch.setattr(demo, "PROGRAMS", {"no_such_framework": "x", "decimal": "no.such.program", "json": "json.tool"})
 
-    assert demo._program(None).__name__ == "json.tool"
+    assert demo._choose_program(None).__name__ == "json.tool"
 
 
 def test_a_framework_that_is_not_there_is_said_to_be_missing(monkeypatch, tmp_path):

@@ -16,8 +16,10 @@ from dataclasses import field
 from pathlib import Path
 
 from stepscope.cache import Cache
-from stepscope.doctor.report import Check, DoctorReport, worst_first
+from stepscope.doctor.report import Check
+from stepscope.doctor.report import DoctorReport
 from stepscope.records import dataclass
+from stepscope.doctor.report import make_report
 
 FRAMEWORKS = {
     "tensorflow": ("tensorflow", "tensorflow-cpu"),
@@ -71,7 +73,7 @@ def examine_machine(machine: Machine | None = None) -> DoctorReport:
         _cache(),
         *writable(Path.cwd()),
     ]
-    return worst_first(checks)
+    return make_report(checks)
 
 
 # -- frameworks -------------------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ import {
   isCompared,
   savings,
   shared,
-} from "../src/pages/comparable";
-import { compared, stepCounts, toneOf } from "../src/pages/compare";
-import type { Advice, OverviewReport } from "../src/pages/reports";
+} from "../src/pages/compare/comparable";
+import { compared, stepCounts, toneOf } from "../src/pages/compare/compare";
+import type { Advice, OverviewReport } from "../src/pages/shared/reports";
 
 const MODULES = COMPARABLE.modules as Comparable;
 const row = (module: string, device_us: number, calls = 1) => ({ module, device_us, calls });

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { fieldLabel } from "../src/format";
-import { isWithoutDevice, otherInput, toExplain } from "../src/pages/differences";
-import { evidenceLink } from "../src/pages/evidence";
-import { closestStep, longestOps } from "../src/pages/examples";
-import { icicle, type ModuleRow, pathTo } from "../src/pages/icicle";
-import { shapesText, shortKernel, shortPath } from "../src/pages/names";
-import type { Advice } from "../src/pages/reports";
-import { betweenSteps } from "../src/pages/StepBar";
-import { whole } from "../src/pages/sections";
-import { tellingTypes } from "../src/pages/topOps";
+import { evidenceLink } from "../src/pages/advice/evidence";
+import { icicle, type ModuleRow, pathTo } from "../src/pages/compute/icicle";
+import { isWithoutDevice, otherInput, toExplain } from "../src/pages/shared/differences";
+import { closestStep, longestOps } from "../src/pages/shared/examples";
+import { shapesText, shortKernel, shortPath } from "../src/pages/shared/names";
+import type { Advice } from "../src/pages/shared/reports";
+import { whole } from "../src/pages/shared/sections";
+import { betweenSteps } from "../src/pages/summary/StepBar";
+import { tellingTypes } from "../src/pages/summary/topOps";
 import { parseHash } from "../src/router";
 
 const module = (

@@ -79,7 +79,10 @@ describe("two sides of a table", () => {
   });
 
   it("finds the columns by name, whatever unit is behind it", () => {
-    const column = (name: string) => ({ name, unit: "ms", doc: "", kind: "float" as const });
+    const column = (name: string) => ({
+      ...{ name, label: name, unit: "ms", doc: "" },
+      ...{ kind: "float" as const, role: "measure" as const },
+    });
     const fields = ["kernel", "before_ms", "after_ms", "difference_ms"].map(column);
     const data = {
       fields,

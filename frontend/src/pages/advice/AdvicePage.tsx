@@ -17,7 +17,7 @@ interface AdviceReport extends Report {
 }
 
 export default function AdvicePage() {
-  return <ToolPage<AdviceReport> tool="advice">{(answer) => <All {...answer} />}</ToolPage>;
+  return <ToolPage<"advice", AdviceReport> tool="advice">{(answer) => <All {...answer} />}</ToolPage>;
 }
 
 /** Known of the whole session only, which is what the summary shows first. */
@@ -28,7 +28,7 @@ function recordedStep(): RecordedStep | null {
     : { mean_ms, between_ms: null };
 }
 
-function All({ report }: ToolAnswer<AdviceReport>) {
+function All({ report }: ToolAnswer<"advice", AdviceReport>) {
   const about = route.value.params.about;
   const explained = toExplain(report.advice, recordedStep());
   return (

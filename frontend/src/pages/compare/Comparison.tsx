@@ -5,14 +5,15 @@ import {
   type Report,
   type Resource,
   type Section,
+  type TableSection,
   type ToolAnswer,
-  tableTitled,
   useResource,
 } from "../../api";
 import { BETWEEN_PART, CATEGORY_PARTS } from "../../charts/steps";
 import { decimal } from "../../format";
 import { otherName, stopComparing } from "../../frame/ComparePicker";
 import { linkTo } from "../../router";
+import type { ToolName } from "../../sections";
 import {
   answerAddress,
   compareAddress,
@@ -39,7 +40,7 @@ import { compared, type StepCounts, stepCounts, toneOf } from "./compare";
 
 export function Comparison({ tool, answer }: { tool: string; answer: ToolAnswer }) {
   const able = isCompared(tool);
-  const found = useResource<ToolAnswer<CompareReport>>(able ? compareAddress() : null);
+  const found = useResource<ToolAnswer<ToolName, CompareReport>>(able ? compareAddress() : null);
   const failed = other.value?.error ?? unreadable() ?? (found.state === "failed" ? found.error : null);
   return (
     <Card
@@ -165,19 +166,11 @@ const TEXTS = {
 };
 /** Between the kernels of a sequence. */
 const CHAIN = " -> ";
-const DIFFERENCES = ["difference", "difference_ms", "difference_bytes", "change_percent"];
-const LABELS = {
-  change_percent: "Change",
-  before_count: "Count before",
-  after_count: "Count after",
-  before_calls: "Calls before",
-  after_calls: "Calls after",
-};
 
 /** What `stepscope compare` lays side by side for this page. */
 function OfCommand({ tool, report, sections }: { tool: string; report: CompareReport; sections: readonly Section[] }) {
-  const section = tableTitled(sections, OF_COMMAND[tool] as string);
-  const rows = useRows(section, compareAddress);
+  const section = sections.find((each): each is TableSection => each.kind === "table" && each.id === OF_COMMAND[tool]);
+  const rows = useRows(section ?? null, compareAddress);
   if (!section) return <p class="muted">Neither side has anything to compare here.</p>;
   return (
     <>
@@ -202,7 +195,7 @@ const LAST = ["type", "status"];
 
 /** The numbers before what they repeat: that only one side has a row is seen from its unknown value. */
 function columnsOf({ fields }: TableData): string[] {
-  const names = fields.map((field) => field.name).filter((name) => name !== "meaning");
+  const names = fields.filter((field) => field.role !== "meaning").map((field) => field.name);
   return [...names.filter((name) => !LAST.includes(name)), ...names.filter((name) => LAST.includes(name))];
 }
 
@@ -225,19 +218,18 @@ interface SidesProps {
 
 function Sides({ id, title, data, columns, isNeutral = false }: SidesProps) {
   const few = data.rowCount <= 12;
+  const changes = new Set(data.fields.filter((field) => field.role === "change").map((field) => field.name));
   return (
     <Table
       id={id}
       title={`${title}, compared with ${otherName()}`}
       data={data}
       texts={TEXTS}
-      labels={LABELS}
       columns={columns}
-      signed={DIFFERENCES}
       plain={few}
       height={few ? "all" : "short"}
       tone={(row, field) =>
-        !isNeutral && DIFFERENCES.includes(field) && data.columns[field]?.[row] !== null ? toneOf(data, row) : null
+        !isNeutral && changes.has(field) && data.columns[field]?.[row] !== null ? toneOf(data, row) : null
       }
       empty="neither side has anything to compare"
     />
@@ -275,10 +267,13 @@ function OfPage({ tool, answer }: { tool: string; answer: ToolAnswer }) {
 const howMany = (steps: number) => decimal(steps, Number.isInteger(steps) ? 0 : 1);
 
 /** How many steps the totals of both sides are of; null where one has none. */
-function useStepCounts(): { both: StepCounts | null; asked: readonly Resource<ToolAnswer<OverviewReport>>[] } {
+function useStepCounts(): {
+  both: StepCounts | null;
+  asked: readonly Resource<ToolAnswer<"overview", OverviewReport>>[];
+} {
   const asked = [
-    useResource<ToolAnswer<OverviewReport>>(answerAddress("overview")),
-    useResource<ToolAnswer<OverviewReport>>(otherAddress("overview")),
+    useResource<ToolAnswer<"overview", OverviewReport>>(answerAddress("overview")),
+    useResource<ToolAnswer<"overview", OverviewReport>>(otherAddress("overview")),
   ] as const;
   const [mine, theirs] = asked.map((each) =>
     each.state === "ready" && !each.data.missing ? each.data.report : null,

@@ -214,13 +214,13 @@ export const COMPARABLE: Readonly<Record<string, Comparable | readonly Comparabl
   },
 };
 
-/** The pages that show a table of `stepscope compare`, by how its title begins. */
+/** The pages that show a table of `stepscope compare`, by its id. */
 export const OF_COMMAND: Readonly<Record<string, string>> = {
-  overview: "Breakdown",
-  steps: "Times from step to step",
-  "op-stats": "Ops",
-  "kernel-stats": "Kernels",
-  "memory-profile": "Memories",
+  overview: "breakdown",
+  steps: "spread",
+  "op-stats": "rows",
+  "kernel-stats": "kernels",
+  "memory-profile": "memories",
 };
 
 export function isCompared(tool: string): boolean {

@@ -70,13 +70,31 @@ function toRow(spec: Comparable, { keys, values: [mine, theirs], counts }: Pair)
 /** Of the columns that name a row, those that are numbers with a unit. */
 const UNITS: Readonly<Record<string, string>> = { bytes: "bytes" };
 
+const CHANGES: readonly string[] = ["difference", "change_percent"];
+const TERMS: readonly string[] = ["part", "category", "waits_for"];
+const LABELS: Readonly<Record<string, string>> = {
+  change_percent: "Change",
+  before_count: "Count before",
+  after_count: "Count after",
+};
+
+function labelOf(name: string): string {
+  const text = name.replaceAll("_", " ");
+  return LABELS[name] ?? text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 function fieldsOf(spec: Comparable, rows: readonly Row[], perStep: boolean): Field[] {
   const what = perStep ? `${spec.doc}, per step: the total of the capture over its number of steps` : spec.doc;
-  const number = (name: string, unit: string, doc: string): Field => ({ name, unit, doc, kind: "float" });
+  const number = (name: string, unit: string, doc: string): Field => ({
+    ...{ name, label: labelOf(name), unit, doc, kind: "float" },
+    role: CHANGES.includes(name) ? "change" : "measure",
+  });
   return [
     ...spec.keys.map(
       (name): Field => ({
         name,
+        label: labelOf(name),
+        role: TERMS.includes(name) ? "term" : "name",
         unit: UNITS[name] ?? "",
         doc: `what both sides have in common; ${spec.together ?? "rows of the same name are added up"}`,
         kind: rows.some((row) => typeof row[name] === "number") ? "int" : "str",

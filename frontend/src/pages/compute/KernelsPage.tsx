@@ -1,19 +1,18 @@
 /** Every kernel and the op it belongs to. */
 import { useMemo } from "preact/hooks";
-import { figuresTitled, type Report, type Section, type ToolAnswer, tableTitled } from "../../api";
+import type { Report, ToolAnswer } from "../../api";
 import type { Slice } from "../../charts/pie";
 import { CATEGORY_COLOUR, categoryOf, mix, type Palette, shades } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { decimal } from "../../format";
 import { setParams } from "../../router";
+import { figuresOf, type Sections, tableOf } from "../../sections";
 import { Card, FigureRow } from "../../ui/basics";
-import { LAUNCH_LABELS } from "../shared/labels";
 import { shortKernel } from "../shared/names";
 import { Ring } from "../shared/Ring";
 import type { Row } from "../shared/reports";
-import { TableCard, whole } from "../shared/sections";
+import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
-import { JoinedCard, useJoined } from "./joined";
 
 interface KernelShare extends Row {
   readonly kernel: string;
@@ -28,7 +27,7 @@ interface KernelReport extends Report {
 }
 
 export default function KernelsPage() {
-  return <ToolPage<KernelReport> tool="kernel-stats">{(answer) => <Kernels {...answer} />}</ToolPage>;
+  return <ToolPage<"kernel-stats", KernelReport> tool="kernel-stats">{(answer) => <Kernels {...answer} />}</ToolPage>;
 }
 
 /** What matters first: a narrow window shows only as many as it has room for. */
@@ -49,21 +48,11 @@ const COLUMNS = [
   ...["tensor_core_eligible", "registers_per_thread", "shared_memory_bytes", "block_dim", "grid_dim"],
 ];
 
-const LABELS = {
-  occurrences: "Count",
-  registers_per_thread: "Registers",
-  shared_memory_bytes: "Shared",
-  block_dim: "Block",
-  grid_dim: "Grid",
-  tensor_core_eligible: "TC eligible",
-  uses_tensor_core: "TC used",
-};
 const TEXTS = { kernel: shortKernel };
 
-function Kernels({ report, sections }: ToolAnswer<KernelReport>) {
+function Kernels({ report, sections }: ToolAnswer<"kernel-stats", KernelReport>) {
   const look = palette.value;
   const slices = useMemo(() => slicesOf(report, look), [report, look]);
-  const rows = useJoined("kernel-stats", report.rows, sections);
   return (
     <>
       <div class="two uneven">
@@ -80,56 +69,37 @@ function Kernels({ report, sections }: ToolAnswer<KernelReport>) {
         </Card>
         <FactsCard sections={sections} />
       </div>
-      <JoinedCard
-        title="Kernels by op"
+      <TableCard
+        section={tableOf(sections, "rows")}
         tool="kernel-stats"
-        sections={sections}
         id="kernels"
-        rows={rows}
+        heading="Kernels by op"
+        main
+        height="page"
         columns={COLUMNS}
-        labels={LABELS}
         texts={TEXTS}
       />
       <TableCard
-        section={whole(tableTitled(sections, "Kernels of all ops"), report.by_kernel)}
+        section={tableOf(sections, "by_kernel")}
         tool="kernel-stats"
         id="all"
         heading="Kernels, whatever op launched them"
-        labels={LABELS}
         texts={TEXTS}
       />
-      <TableCard section={tableTitled(sections, "Launches by stream")} tool="kernel-stats" id="streams" />
+      <TableCard section={tableOf(sections, "streams")} tool="kernel-stats" id="streams" />
       <Card title="How the ops of kernels are known">
-        <FigureRow
-          section={figuresTitled(sections, "How the ops")}
-          labels={{
-            device_time_us: "Device time",
-            own_percent: "Said by the kernel",
-            graph_percent: "From its graph",
-            call_percent: "From the launching call",
-            around_percent: "From the op around",
-            unattributed_percent: "Unknown",
-          }}
-        />
+        <FigureRow section={figuresOf(sections, "attribution")} />
       </Card>
     </>
   );
 }
 
-function FactsCard({ sections }: { sections: readonly Section[] }) {
+function FactsCard({ sections }: { sections: Sections<"kernel-stats"> }) {
   return (
     <Card title="Tensor cores" note="of the time of all kernels">
-      <FigureRow
-        section={figuresTitled(sections, "Tensor cores")}
-        labels={{
-          uses_percent: "On tensor cores",
-          eligible_percent: "Eligible",
-          eligible_unused_percent: "Eligible, not used",
-          unknown_percent: "Unknown",
-        }}
-      />
+      <FigureRow section={figuresOf(sections, "tensor_cores")} />
       <h3>Launches</h3>
-      <FigureRow section={figuresTitled(sections, "Launches")} labels={LAUNCH_LABELS} />
+      <FigureRow section={figuresOf(sections, "launches")} />
     </Card>
   );
 }

@@ -1,16 +1,16 @@
 /** The modules that a model is made of, as an icicle and as a table. */
 import { useMemo } from "preact/hooks";
-import { type Report, type ToolAnswer, tableTitled } from "../../api";
+import type { Report, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, inkOn, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { route, setParams } from "../../router";
+import { tableOf } from "../../sections";
 import { Card, Segmented } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
-import type { Row } from "../shared/reports";
-import { TableCard, whole } from "../shared/sections";
+import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 import { type Block, icicle, type Measure, type ModuleRow, pathTo } from "./icicle";
 
@@ -20,18 +20,17 @@ interface ModulesReport extends Report {
 }
 
 export default function ModulesPage() {
-  return <ToolPage<ModulesReport> tool="modules">{(answer) => <Modules {...answer} />}</ToolPage>;
+  return <ToolPage<"modules", ModulesReport> tool="modules">{(answer) => <Modules {...answer} />}</ToolPage>;
 }
 
-function Modules({ report, sections }: ToolAnswer<ModulesReport>) {
+function Modules({ report, sections }: ToolAnswer<"modules", ModulesReport>) {
   const rows = report.rows ?? [];
-  const section = tableTitled(sections, "Modules");
-  const table = useMemo(() => whole(section, report.rows as readonly Row[] | undefined), [section, report]);
+  const section = tableOf(sections, "rows");
   return (
     <>
       {rows.length > 0 && <IcicleCard rows={rows} unassigned_us={report.unassigned_device_us} />}
       <TableCard
-        section={table}
+        section={section}
         tool="modules"
         id="modules"
         main

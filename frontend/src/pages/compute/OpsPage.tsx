@@ -1,16 +1,17 @@
 /** Every op, on hosts and devices: shares as rings, all of them as a table. */
 import { useMemo } from "preact/hooks";
-import { figuresTitled, type Report, type ToolAnswer } from "../../api";
+import type { Report, ToolAnswer } from "../../api";
 import type { Slice } from "../../charts/pie";
 import { CATEGORY_COLOUR, categoryOfOp, mix, type Palette, shades } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { decimal } from "../../format";
 import { route, setParams } from "../../router";
+import { figuresOf, tableOf } from "../../sections";
 import { Card, FigureRow, Segmented } from "../../ui/basics";
 import { Ring } from "../shared/Ring";
 import type { Row } from "../shared/reports";
+import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
-import { JoinedCard, useJoined } from "./joined";
 
 interface Share {
   readonly where: "device" | "host";
@@ -37,7 +38,7 @@ const RINGS = [
 export default function OpsPage() {
   const idle = route.value.params.idle === "in" ? "in" : "out";
   return (
-    <ToolPage<OpsReport>
+    <ToolPage<"op-stats", OpsReport>
       tool="op-stats"
       controls={
         <Segmented
@@ -56,7 +57,7 @@ export default function OpsPage() {
   );
 }
 
-function Ops({ report, sections, idle }: ToolAnswer<OpsReport> & { idle: boolean }) {
+function Ops({ report, sections, idle }: ToolAnswer<"op-stats", OpsReport> & { idle: boolean }) {
   const look = palette.value;
   const rings = useMemo(
     () =>
@@ -65,9 +66,8 @@ function Ops({ report, sections, idle }: ToolAnswer<OpsReport> & { idle: boolean
       ),
     [report, idle, look],
   );
-  const table = useJoined("op-stats", report.rows, sections);
   const columns = useMemo(() => columnsFor(idle), [idle]);
-  const totals = figuresTitled(sections, "Totals");
+  const totals = figuresOf(sections, "totals");
   const hasDevices = totals?.values.device_ops !== 0;
   const find = (by: "type" | "op", where: string) => (name: string) => {
     if (name !== "idle" && name !== "others")
@@ -91,15 +91,15 @@ function Ops({ report, sections, idle }: ToolAnswer<OpsReport> & { idle: boolean
             : { names: totals?.fields.map((field) => field.name).filter((name) => name.startsWith("host")) ?? [] })}
         />
       </Card>
-      <JoinedCard
-        title="All ops"
+      <TableCard
+        section={tableOf(sections, "rows")}
         tool="op-stats"
-        sections={sections}
         id="ops"
-        rows={table}
+        heading="All ops"
+        main
+        height="page"
         columns={columns}
-        labels={LABELS}
-        mark={(data, row) =>
+        mark={(row, data) =>
           CATEGORY_COLOUR[
             categoryOfOp(
               String(data.columns.type?.[row] ?? ""),
@@ -112,12 +112,6 @@ function Ops({ report, sections, idle }: ToolAnswer<OpsReport> & { idle: boolean
     </>
   );
 }
-
-const LABELS = {
-  occurrences: "Count",
-  cumulative_self_percent: "Cumulative",
-  cumulative_self_percent_with_idle: "Cumulative",
-};
 
 function columnsFor(idle: boolean): string[] {
   const share = idle

@@ -1,20 +1,18 @@
-/** Kernels that run one after another again and again: what could be one kernel, or one launch. */
-import { useMemo } from "preact/hooks";
-import { type Report, type TableSection, type ToolAnswer, tableTitled } from "../../api";
+import type { Report, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf, inkOn } from "../../design/colours";
 import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
+import { docOf, type TableOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
-import { docOf } from "../shared/Bars";
 import { shortKernel } from "../shared/names";
 import type { Row } from "../shared/reports";
-import { TableCard, whole } from "../shared/sections";
+import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
 export default function SequencesPage() {
-  return <ToolPage<SequencesReport> tool="sequences">{(answer) => <Sequences {...answer} />}</ToolPage>;
+  return <ToolPage<"sequences", SequencesReport> tool="sequences">{(answer) => <Sequences {...answer} />}</ToolPage>;
 }
 
 const MOST_CHAINS = 6;
@@ -27,10 +25,8 @@ interface SequencesReport extends Report {
 
 const TEXTS = { kernels: (text: string) => split(text).join(" → ") };
 
-function Sequences({ report, sections }: ToolAnswer<SequencesReport>) {
-  const [first, second] = [tableTitled(sections, "Kernels of one op"), tableTitled(sections, "Sequences on streams")];
-  const ofOps = useMemo(() => whole(first, report.ops), [first, report]);
-  const onStreams = useMemo(() => whole(second, report.rows), [second, report]);
+function Sequences({ sections }: ToolAnswer<"sequences", SequencesReport>) {
+  const [ofOps, onStreams] = [tableOf(sections, "ops"), tableOf(sections, "rows")];
   return (
     <>
       <Card
@@ -56,18 +52,19 @@ function split(text: string): string[] {
   return text.split(ARROW).map(shortKernel);
 }
 
-function kernelsOf(table: TableSection, row: number): string {
+function kernelsOf(table: TableOf<"sequences", "rows">, row: number): string {
   return String(table.columns?.kernels?.[row] ?? "");
 }
 
-function firstKernel(table: TableSection | null, row: number) {
-  const first = table ? kernelsOf(table, row).split(ARROW)[0] : undefined;
+function firstKernel(table: TableOf<"sequences", "rows">, row: number) {
+  const first = kernelsOf(table, row).split(ARROW)[0];
   return first ? [{ label: "Find the first kernel in the timeline", href: findInTimeline(first) }] : [];
 }
 
-function Chains({ table }: { table: TableSection | null }) {
+function Chains({ table }: { table: TableOf<"sequences", "rows"> }) {
   if (!table?.columns) return null;
-  const value = (name: string, row: number) => Number(table.columns?.[name]?.[row] ?? 0);
+  const value = (name: "launches_saved" | "count" | "device_us" | "percent", row: number) =>
+    Number(table.columns?.[name]?.[row] ?? 0);
   const rows = Array.from({ length: table.row_count }, (_, row) => row)
     .sort((a, b) => value("launches_saved", b) - value("launches_saved", a))
     .slice(0, MOST_CHAINS);
@@ -78,17 +75,17 @@ function Chains({ table }: { table: TableSection | null }) {
           <div class="chain-facts">
             <strong
               tabIndex={0}
-              {...hint("Launches saved", docOf(table.fields, "launches_saved"), String(value("launches_saved", row)))}
+              {...hint("Launches saved", docOf(table, "launches_saved"), String(value("launches_saved", row)))}
             >
               {value("launches_saved", row).toLocaleString("en-US")} launches
             </strong>
             <span
               tabIndex={0}
-              {...hint("Count", docOf(table.fields, "count"), String(value("count", row)))}
+              {...hint("Count", docOf(table, "count"), String(value("count", row)))}
             >{`${value("count", row).toLocaleString("en-US")} times`}</span>
             <span
               tabIndex={0}
-              {...hint("Device time", docOf(table.fields, "device_us"), `${value("device_us", row)} µs`)}
+              {...hint("Device time", docOf(table, "device_us"), `${value("device_us", row)} µs`)}
             >{`${duration(value("device_us", row) / 1e3)}, ${percent(value("percent", row))}`}</span>
           </div>
           <Chain names={split(kernelsOf(table, row))} />

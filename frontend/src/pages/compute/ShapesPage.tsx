@@ -1,8 +1,9 @@
 /** Every op by the shapes of its inputs, and by the line that calls it. */
-import { type Report, type TableSection, type ToolAnswer, tableTitled } from "../../api";
+import type { Report, TableSection, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf } from "../../design/colours";
 import { findInTimeline } from "../../links";
 import { route, setParams } from "../../router";
+import { tableOf } from "../../sections";
 import { Card, Segmented } from "../../ui/basics";
 import { RankedBars, type RankedRow } from "../shared/Bars";
 import { shapesText, shortPath } from "../shared/names";
@@ -20,7 +21,7 @@ const MOST_BARS = 10;
 export default function ShapesPage() {
   const by = route.value.params.by === "line" ? "line" : "shape";
   return (
-    <ToolPage<ShapesReport>
+    <ToolPage<"op-shapes", ShapesReport>
       tool="op-shapes"
       controls={
         <Segmented
@@ -39,8 +40,8 @@ export default function ShapesPage() {
   );
 }
 
-function Shapes({ report, sections, by }: ToolAnswer<ShapesReport> & { by: "shape" | "line" }) {
-  const table = tableTitled(sections, by === "shape" ? "Ops by shape" : "Ops by line");
+function Shapes({ report, sections, by }: ToolAnswer<"op-shapes", ShapesReport> & { by: "shape" | "line" }) {
+  const table = tableOf(sections, by === "shape" ? "rows" : "call_sites");
   const rows = (by === "shape" ? report.rows : report.call_sites) ?? [];
   return (
     <>
@@ -60,19 +61,20 @@ function Shapes({ report, sections, by }: ToolAnswer<ShapesReport> & { by: "shap
 }
 
 const TEXTS = { input_shapes: shapesText, call_site: shortPath };
+const OF_DEVICES = ["device_total_us", "device_self_us", "avg_device_us"];
 const IN_DETAILS = ["input_types", "host_total_us", "device_total_us"];
 
 /** What is less asked for is in the row's details; without devices their columns are zeros. */
-function usual(table: TableSection | null): string[] {
+function usual(table: TableSection): string[] {
   const zero = (name: string) =>
-    name.includes("device") && (table?.columns?.[name] ?? [null]).every((value) => value === 0);
-  return (table?.fields ?? []).map((field) => field.name).filter((name) => !IN_DETAILS.includes(name) && !zero(name));
+    OF_DEVICES.includes(name) && (table.columns?.[name] ?? [null]).every((value) => value === 0);
+  return table.fields.map((field) => field.name).filter((name) => !IN_DETAILS.includes(name) && !zero(name));
 }
 
-function Largest({ rows, table, by }: { rows: readonly Row[]; table: TableSection | null; by: "shape" | "line" }) {
+function Largest({ rows, table, by }: { rows: readonly Row[]; table: TableSection; by: "shape" | "line" }) {
   const onDevice = rows.some((row) => Number(row.device_self_us) > 0);
   const measure = onDevice ? "device_self_us" : "host_self_us";
-  const field = table?.fields.find((each) => each.name === measure);
+  const field = table.fields.find((each) => each.name === measure);
   const largest = [...rows].sort((a, b) => Number(b[measure]) - Number(a[measure])).slice(0, MOST_BARS);
   if (!field || !largest.length) return null;
   return (

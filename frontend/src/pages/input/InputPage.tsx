@@ -1,12 +1,13 @@
 /** Whether training waits for its input, seen from the device and from the host. */
 import { useMemo } from "preact/hooks";
-import { figuresTitled, type Report, type Section, type ToolAnswer, tableTitled } from "../../api";
+import type { Report, ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
 import { CATEGORY_COLOUR, type Category, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration, percent, short } from "../../format";
 import { findInTimeline } from "../../links";
 import { formatHash, route, withParams } from "../../router";
+import { figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { chosenPart } from "../../session";
 import { Card, Code, FigureRow, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
@@ -33,11 +34,13 @@ interface InputReport extends Report {
 }
 
 export default function InputPage() {
-  return <ToolPage<InputReport> tool="input-pipeline">{(answer) => <Input {...answer} />}</ToolPage>;
+  return <ToolPage<"input-pipeline", InputReport> tool="input-pipeline">{(answer) => <Input {...answer} />}</ToolPage>;
 }
 
-function Input({ report, sections }: ToolAnswer<InputReport>) {
-  const waiting = figuresTitled(sections, "Device side: waiting for input");
+function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) {
+  const waiting = figuresOf(sections, "waiting");
+  // Only programs with a DataLoader, or with copies to a device, have some.
+  const [loaders, copies] = [tableOf(sections, "loaders"), tableOf(sections, "copies")];
   const other = otherInput(report.steps ?? [], waiting?.values.mean);
   return (
     <>
@@ -48,11 +51,10 @@ function Input({ report, sections }: ToolAnswer<InputReport>) {
           <HostSide report={report} sections={sections} />
           <Card title={isWithoutDevice(report.steps ?? []) ? "Times" : "Device times"} class="fills">
             <h3>Step time</h3>
-            <FigureRow section={figuresTitled(sections, "Device side: step time")} labels={TIME_LABELS} />
+            <FigureRow section={figuresOf(sections, "step_time")} />
             <h3>Waiting for input, per step</h3>
             <FigureRow
               section={waiting}
-              labels={TIME_LABELS}
               {...(isWithoutDevice(report.steps ?? []) ? { names: ["mean", "std", "min", "max"] } : {})}
             />
             {other !== null && (
@@ -65,49 +67,36 @@ function Input({ report, sections }: ToolAnswer<InputReport>) {
         </div>
       </div>
       <TableCard
-        section={tableTitled(sections, "Host side: input ops")}
+        section={tableOf(sections, "rows")}
         tool="input-pipeline"
         id="ops"
         heading="Input ops"
         main
         height="short"
       />
-      {OF_LOADERS.map(({ title, id, heading }) => {
-        const table = tableTitled(sections, title);
-        return (
-          table &&
-          table.row_count > 0 && <TableCard key={id} section={table} tool="input-pipeline" id={id} heading={heading} />
-        );
-      })}
+      {loaders.row_count > 0 && <TableCard section={loaders} tool="input-pipeline" heading="Loaders" />}
+      {copies.row_count > 0 && <TableCard section={copies} tool="input-pipeline" />}
       <TableCard
-        section={tableTitled(sections, "Device side: waiting in each step")}
+        section={tableOf(sections, "steps")}
         tool="input-pipeline"
         id="waiting"
         heading="Waiting for input in each step"
+        columns={WAITING_COLUMNS}
       />
     </>
   );
 }
 
-/** Tables that only programs with a DataLoader, or with copies to a device, have. */
-const OF_LOADERS = [
-  { title: "Host side: loaders", id: "loaders", heading: "Loaders" },
-  { title: "Copies to the devices", id: "copies", heading: "Copies to the devices" },
+/** What steps are made of is drawn above. */
+const WAITING_COLUMNS: readonly (keyof RowOf<"input-pipeline", "steps">)[] = [
+  ...(["step", "name", "duration_ms", "fetch_ms"] as const),
+  ...(["waiting_mean_ms", "waiting_min_ms", "waiting_max_ms", "waiting_most"] as const),
 ];
-
-const TIME_LABELS = {
-  mean: "Mean",
-  std: "Deviation",
-  min: "Shortest",
-  max: "Longest",
-  count: "Steps",
-  cores: "Devices",
-};
 
 /** Verdict, level and the largest part stand in the sentences above them. */
 const NOT_IN_THE_LINES = ["input_percent", "between_steps_percent", "input_time_ms"];
 
-function Summary({ report, sections }: { report: InputReport; sections: readonly Section[] }) {
+function Summary({ report, sections }: { report: InputReport; sections: Sections<"input-pipeline"> }) {
   const [first, ...rest] = report.summary;
   return (
     <section class="card verdict" aria-label="Verdict">
@@ -121,7 +110,7 @@ function Summary({ report, sections }: { report: InputReport; sections: readonly
           ))}
         </ul>
       )}
-      <FigureRow section={figuresTitled(sections, "Input")} names={NOT_IN_THE_LINES} />
+      <FigureRow section={figuresOf(sections, "input")} names={NOT_IN_THE_LINES} />
     </section>
   );
 }
@@ -175,8 +164,8 @@ const STAGES: readonly {
 ];
 
 /** Where the input's time goes on the host, longest first. */
-function HostSide({ report, sections }: { report: InputReport; sections: readonly Section[] }) {
-  const table = tableTitled(sections, "Host side: where");
+function HostSide({ report, sections }: { report: InputReport; sections: Sections<"input-pipeline"> }) {
+  const table = tableOf(sections, "host_breakdown");
   const meaning = new Map(
     table?.columns?.category?.map((name, row) => [String(name), String(table.columns?.meaning?.[row] ?? "")]) ?? [],
   );

@@ -1,9 +1,10 @@
 /** Which stage of a tf.data pipeline is slow: the graph with its critical path, and what to change. */
 import { useMemo } from "preact/hooks";
-import { type Report, type ToolAnswer, tableTitled } from "../../api";
+import type { Report, ToolAnswer } from "../../api";
 import { duration } from "../../format";
 import { intervalInTimeline } from "../../links";
 import { route, setParams } from "../../router";
+import { tableOf } from "../../sections";
 import { Card, Code, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
@@ -36,10 +37,10 @@ interface TfDataReport extends Report {
 }
 
 export default function TfDataPage() {
-  return <ToolPage<TfDataReport> tool="tf-data">{(answer) => <TfData {...answer} />}</ToolPage>;
+  return <ToolPage<"tf-data", TfDataReport> tool="tf-data">{(answer) => <TfData {...answer} />}</ToolPage>;
 }
 
-function TfData({ report, sections }: ToolAnswer<TfDataReport>) {
+function TfData({ report, sections }: ToolAnswer<"tf-data", TfDataReport>) {
   const bottleneck = report.bottleneck;
   return (
     <>
@@ -58,8 +59,8 @@ function TfData({ report, sections }: ToolAnswer<TfDataReport>) {
         </ul>
       </section>
       {report.graph.length > 0 && <GraphCard report={report} />}
-      <TableCard section={tableTitled(sections, "Input pipelines")} tool="tf-data" id="pipelines" />
-      <TableCard section={tableTitled(sections, "Slowest")} tool="tf-data" id="executions" />
+      <TableCard section={tableOf(sections, "pipelines")} tool="tf-data" id="pipelines" />
+      <TableCard section={tableOf(sections, "executions")} tool="tf-data" id="executions" />
     </>
   );
 }

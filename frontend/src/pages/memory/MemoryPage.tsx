@@ -1,12 +1,13 @@
 /** How full a memory is over time, and what fills it at its peak. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { type Field, type Report, type Section, type TableSection, type ToolAnswer, tableTitled } from "../../api";
+import type { Report, TableSection, ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
 import { MEMORY_COLOUR, type MemoryEvent, memoryOverTime } from "../../charts/memory";
 import { palette } from "../../design/theme";
 import { bytes, duration, percent } from "../../format";
 import { intervalInTimeline } from "../../links";
 import { route, setParams } from "../../router";
+import { docOf, fieldOf, type Sections, tableOf } from "../../sections";
 import { answerAddress } from "../../session";
 import type { TableData } from "../../table/model";
 import type { RowLink } from "../../table/RowDetails";
@@ -15,7 +16,7 @@ import { Table } from "../../table/Table";
 import { Card, Failed, Figure, Loading, Segmented } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
-import { nameLinks } from "../shared/sections";
+import { findLinks } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
 interface Memory {
@@ -33,34 +34,43 @@ interface MemoryReport extends Report {
 }
 
 export default function MemoryPage() {
-  return <ToolPage<MemoryReport> tool="memory-profile">{(answer) => <MemoryView {...answer} />}</ToolPage>;
+  return (
+    <ToolPage<"memory-profile", MemoryReport> tool="memory-profile">{(answer) => <MemoryView {...answer} />}</ToolPage>
+  );
 }
 
 function keyOf(memory: Memory): string {
   return `${memory.host} ${memory.id}`;
 }
 
-function MemoryView({ report, sections }: ToolAnswer<MemoryReport>) {
+function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryReport>) {
   const memories = report.memories ?? [];
   const chosen = memories.find((memory) => keyOf(memory) === route.value.params.memory) ?? fullest(memories);
-  const events = useOwnRows(tableTitled(sections, "Timeline"), chosen);
-  const fills = useOwnRows(tableTitled(sections, "Breakdown"), chosen);
+  const events = useOwnRows(tableOf(sections, "timeline"), chosen);
+  const fills = useOwnRows(tableOf(sections, "breakdown"), chosen);
   if (!chosen) return null;
   return (
     <>
       <Card title="Memory" actions={<MemoryPicker memories={memories} chosen={chosen} />}>
-        <Peak memory={chosen} fills={fills} />
+        <Peak memory={chosen} fills={fills} meaning={docOf(tableOf(sections, "peak"), "in_use_bytes")} />
         <PeakFigures memory={chosen} sections={sections} />
       </Card>
       <OverTime memory={chosen} rows={events} manyHosts={report.hosts.length > 1} />
       <OwnRows
         id="breakdown"
+        columns={usualOf(tableOf(sections, "breakdown"))}
         title="What fills the memory at its peak"
         rows={fills}
         empty="no allocation is known at the peak"
         main
       />
-      <OwnRows id="events" title="Allocations and deallocations" rows={events} links={momentLink} />
+      <OwnRows
+        id="events"
+        columns={usualOf(tableOf(sections, "timeline"))}
+        title="Allocations and deallocations"
+        rows={events}
+        links={momentLink}
+      />
     </>
   );
 }
@@ -89,7 +99,7 @@ function MemoryPicker({ memories, chosen }: { memories: readonly Memory[]; chose
 const NAMED = 3;
 
 /** How full the memory is when it is fullest, and of what. */
-function Peak({ memory, fills }: { memory: Memory; fills: Rows }) {
+function Peak({ memory, fills, meaning }: { memory: Memory; fills: Rows; meaning: string }) {
   const { in_use_bytes: inUse, time_ms: at } = memory.peak;
   if (inUse == null) return null;
   const capacity = memory.capacity_bytes;
@@ -103,7 +113,7 @@ function Peak({ memory, fills }: { memory: Memory; fills: Rows }) {
       <p
         class="verdict-line"
         data-hint-title="In use at the peak"
-        data-hint="memory in use, stack and heap, at the moment of the capture when most was in use"
+        data-hint={meaning}
         data-hint-value={`${inUse} bytes`}
         tabIndex={0}
       >
@@ -132,57 +142,28 @@ function Peak({ memory, fills }: { memory: Memory; fills: Rows }) {
   );
 }
 
-const LABELS: Readonly<Record<string, string>> = {
-  allocations: "Allocations",
-  deallocations: "Deallocations",
-  capacity_bytes: "Capacity",
-  peak_heap_bytes: "Peak heap, since the start",
-  in_use_bytes: "Peak in this capture",
-  time_ms: "Peak at",
-  stack_bytes: "Stack at the peak",
-  heap_bytes: "Heap at the peak",
-  free_bytes: "Free at the peak",
-  reserved_bytes: "Reserved at the peak",
-  fragmentation_percent: "Fragmentation at the peak",
-};
+const OF_ALL = ["allocations", "deallocations", "capacity_bytes", "peak_heap_bytes"] as const;
+const AT_PEAK = [
+  ...(["in_use_bytes", "time_ms", "stack_bytes", "heap_bytes", "free_bytes", "reserved_bytes"] as const),
+  "fragmentation_percent",
+] as const;
 
-/** Of figures that no table has where they say nothing new: without a stack, what is in use is the heap. */
-const MEANING: Readonly<Record<string, string>> = {
-  in_use_bytes: "memory in use, stack and heap, at the moment of the capture when most was in use",
-  stack_bytes: "memory reserved for the stack at the peak, on devices that have one",
-  reserved_bytes: "what a caching allocator held of the device at the peak, in use or not",
-};
-
-function PeakFigures({ memory, sections }: { memory: Memory; sections: readonly Section[] }) {
-  const declared = (title: string, name: string): Field | undefined =>
-    tableTitled(sections, title)?.fields.find((each) => each.name === name);
-  const field = (name: string): Field =>
-    declared("Peak of each", name) ??
-    declared("Memories", name) ?? { name, unit: "bytes", doc: MEANING[name] ?? "", kind: "int" };
-  const own = ["allocations", "deallocations", "capacity_bytes", "peak_heap_bytes"] as const;
-  const atPeak = [
-    "in_use_bytes",
-    "time_ms",
-    "stack_bytes",
-    "heap_bytes",
-    "free_bytes",
-    "reserved_bytes",
-    "fragmentation_percent",
-  ];
+function PeakFigures({ memory, sections }: { memory: Memory; sections: Sections<"memory-profile"> }) {
+  const [memories, peak] = [tableOf(sections, "memories"), tableOf(sections, "peak")];
   const values = [
-    ...own.map((name) => [name, memory[name]] as const),
-    ...atPeak.map((name) => [name, memory.peak[name] ?? null] as const),
+    ...OF_ALL.map((name) => ({ field: fieldOf(memories, name), value: memory[name] })),
+    ...AT_PEAK.map((name) => ({ field: fieldOf(peak, name), value: memory.peak[name] ?? null })),
   ];
   const unknown = values
-    .filter(([name, value]) => value === null && name !== "reserved_bytes")
-    .map(([name]) => (LABELS[name] as string).toLowerCase());
+    .filter(({ field, value }) => value === null && field.name !== "reserved_bytes")
+    .map(({ field }) => field.label.toLowerCase());
   return (
     <>
       <div class="figures">
         {values
-          .filter(([, value]) => value !== null)
-          .map(([name, value]) => (
-            <Figure key={name} field={field(name)} value={value} label={LABELS[name] as string} />
+          .filter(({ value }) => value !== null)
+          .map(({ field, value }) => (
+            <Figure key={field.name} field={field} value={value} />
           ))}
       </div>
       {unknown.length > 0 && <p class="muted not-recorded">Not recorded: {unknown.join(" · ")}</p>}
@@ -291,6 +272,7 @@ function MemoryLegend({ events, withFree }: { events: readonly MemoryEvent[]; wi
 
 interface OwnRowsProps {
   id: string;
+  columns: readonly string[];
   title: string;
   rows: Rows;
   empty?: string;
@@ -307,7 +289,7 @@ function OwnRows({ rows, links, ...rest }: OwnRowsProps) {
         <Table
           {...rest}
           data={rows.data}
-          links={(row) => [...(links?.(rows.data, row) ?? []), ...nameLinks(rows.data, row)]}
+          links={(row) => [...(links?.(rows.data, row) ?? []), ...findLinks(row, rows.data)]}
         />
       )}
     </Card>
@@ -322,6 +304,10 @@ function momentLink(data: TableData, row: number): RowLink[] {
 }
 
 const ITS_NAME = ["memory", "host"];
+
+function usualOf({ usual, fields }: TableSection): string[] {
+  return (usual ?? fields.map((field) => field.name)).filter((name) => !ITS_NAME.includes(name));
+}
 
 /** The rows of one memory out of the table of all, without the columns that name it. */
 function useOwnRows(section: TableSection | null, memory: Memory | undefined): Rows {

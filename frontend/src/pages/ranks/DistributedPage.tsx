@@ -1,13 +1,14 @@
 /** How ranks spend their time on computation and communication, and who waits for whom. */
 import { useMemo } from "preact/hooks";
-import { type Field, type Report, type ToolAnswer, tableTitled } from "../../api";
+import type { Report, ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration } from "../../format";
 import { linkTo } from "../../router";
+import { docOf, type TableOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
-import { type BarPart, docOf, StackedBars } from "../shared/Bars";
+import { type BarPart, StackedBars } from "../shared/Bars";
 import { ColumnGraph } from "../shared/ColumnGraph";
 import { Findings } from "../shared/Findings";
 import { type StepLink, useStepLinks } from "../shared/intervals";
@@ -23,14 +24,16 @@ interface DistributedReport extends Report {
 }
 
 export default function DistributedPage() {
-  return <ToolPage<DistributedReport> tool="distributed">{(answer) => <Distributed {...answer} />}</ToolPage>;
+  return (
+    <ToolPage<"distributed", DistributedReport> tool="distributed">{(answer) => <Distributed {...answer} />}</ToolPage>
+  );
 }
 
-function Distributed({ report, sections }: ToolAnswer<DistributedReport>) {
-  const ranks = tableTitled(sections, "Ranks");
+function Distributed({ report, sections }: ToolAnswer<"distributed", DistributedReport>) {
+  const ranks = tableOf(sections, "rows");
   const look = palette.value;
-  const parts = useMemo(() => partsOfTime(ranks?.fields ?? [], look.surface), [ranks, look]);
-  const collectives = tableTitled(sections, "Collectives");
+  const parts = useMemo(() => partsOfTime(ranks, look.surface), [ranks, look]);
+  const collectives = tableOf(sections, "collectives");
   return (
     <>
       <Findings lines={report.findings} />
@@ -64,7 +67,7 @@ function Distributed({ report, sections }: ToolAnswer<DistributedReport>) {
         main
         links={(row) => collectiveLinks(String(collectives?.columns?.operation?.[row] ?? ""))}
       />
-      <TableCard section={tableTitled(sections, "Steps by rank")} tool="distributed" id="steps" />
+      <TableCard section={tableOf(sections, "steps")} tool="distributed" id="steps" />
     </>
   );
 }
@@ -109,24 +112,24 @@ function split(row: Row): Record<string, number> {
   };
 }
 
-function partsOfTime(fields: readonly Field[], surface: string): BarPart[] {
+function partsOfTime(ranks: TableOf<"distributed", "rows">, surface: string): BarPart[] {
   const { device_compute, device_collectives, device_to_device, other } = CATEGORY_COLOUR;
   return [
     {
       key: "compute_ms",
       label: "Compute alone",
       colour: device_compute,
-      doc: `${docOf(fields, "compute_ms")}; here without what communication overlaps`,
+      doc: `${docOf(ranks, "compute_ms")}; here without what communication overlaps`,
     },
     {
       key: "overlap_ms",
       label: "Overlapped communication",
       colour: mix(device_compute, device_collectives, 0.5),
-      doc: docOf(fields, "overlap_ms"),
+      doc: docOf(ranks, "overlap_ms"),
     },
-    { key: "exposed_ms", label: "Exposed communication", colour: device_collectives, doc: docOf(fields, "exposed_ms") },
-    { key: "other_work_ms", label: "Other work", colour: device_to_device, doc: docOf(fields, "other_work_ms") },
-    { key: "idle_ms", label: "Idle", colour: mix(other, surface, 0.55), doc: docOf(fields, "idle_ms") },
+    { key: "exposed_ms", label: "Exposed communication", colour: device_collectives, doc: docOf(ranks, "exposed_ms") },
+    { key: "other_work_ms", label: "Other work", colour: device_to_device, doc: docOf(ranks, "other_work_ms") },
+    { key: "idle_ms", label: "Idle", colour: mix(other, surface, 0.55), doc: docOf(ranks, "idle_ms") },
   ];
 }
 

@@ -1,15 +1,15 @@
 /** Every step on every worker: which one is slow, and at what. */
 import { useMemo } from "preact/hooks";
-import { type Field, type Report, type ToolAnswer, tableTitled } from "../../api";
+import type { Report, ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
 import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL } from "../../design/colours";
 import { duration, percent } from "../../format";
 import { linkTo, route, setParams } from "../../router";
+import { docOf, type TableOf, tableOf } from "../../sections";
 import { termText } from "../../terms";
 import { Card, Code, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
-import { docOf } from "../shared/Bars";
 import { ColumnGraph } from "../shared/ColumnGraph";
 import { type StepLink, useStepLinks } from "../shared/intervals";
 import type { Row } from "../shared/reports";
@@ -25,10 +25,10 @@ interface PodReport extends Report {
 }
 
 export default function HostsPage() {
-  return <ToolPage<PodReport> tool="pod-viewer">{(answer) => <Pod {...answer} />}</ToolPage>;
+  return <ToolPage<"pod-viewer", PodReport> tool="pod-viewer">{(answer) => <Pod {...answer} />}</ToolPage>;
 }
 
-function Pod({ report, sections }: ToolAnswer<PodReport>) {
+function Pod({ report, sections }: ToolAnswer<"pod-viewer", PodReport>) {
   return (
     <>
       <Card title="Workers compared">
@@ -41,21 +41,17 @@ function Pod({ report, sections }: ToolAnswer<PodReport>) {
         </ul>
       </Card>
       {(report.rows ?? []).length > 0 && (
-        <OneStep
-          report={report}
-          docs={tableTitled(sections, "Steps by worker")?.fields ?? []}
-          slowestDocs={tableTitled(sections, "Slowest")?.fields ?? []}
-        />
+        <OneStep report={report} table={tableOf(sections, "rows")} slowestTable={tableOf(sections, "slowest")} />
       )}
-      <TableCard section={tableTitled(sections, "Workers")} tool="pod-viewer" id="workers" />
-      <TableCard section={tableTitled(sections, "Slowest")} tool="pod-viewer" id="slowest" />
+      <TableCard section={tableOf(sections, "workers")} tool="pod-viewer" id="workers" />
+      <TableCard section={tableOf(sections, "slowest")} tool="pod-viewer" id="slowest" />
       <TableCard
-        section={tableTitled(sections, "Steps by worker")}
+        section={tableOf(sections, "rows")}
         tool="pod-viewer"
         id="rows"
         main
         height="page"
-        columns={usualColumns(tableTitled(sections, "Steps by worker"))}
+        columns={usualColumns(tableOf(sections, "rows"))}
       />
     </>
   );
@@ -64,12 +60,12 @@ function Pod({ report, sections }: ToolAnswer<PodReport>) {
 /** One step on all workers, chosen by a slider. */
 function OneStep({
   report,
-  docs,
-  slowestDocs,
+  table,
+  slowestTable,
 }: {
   report: PodReport;
-  docs: readonly Field[];
-  slowestDocs: readonly Field[];
+  table: TableOf<"pod-viewer", "rows">;
+  slowestTable: TableOf<"pod-viewer", "slowest">;
 }) {
   const rows = report.rows ?? [];
   const numbers = useMemo(() => [...new Set(rows.map((row) => Number(row.step)))].sort((a, b) => a - b), [rows]);
@@ -106,7 +102,7 @@ function OneStep({
       }
     >
       <div class="pod">
-        <SlowestCard link={link} row={slowest ?? null} rows={shown} docs={docs} slowestDocs={slowestDocs} />
+        <SlowestCard link={link} row={slowest ?? null} rows={shown} table={table} slowestTable={slowestTable} />
         <div>
           <ColumnGraph
             label={`Step ${step} on ${shown.length} workers by category`}
@@ -164,14 +160,14 @@ function SlowestCard({
   row,
   rows,
   link,
-  docs,
-  slowestDocs,
+  table,
+  slowestTable,
 }: {
   link: StepLink;
   row: Row | null;
   rows: readonly Row[];
-  docs: readonly Field[];
-  slowestDocs: readonly Field[];
+  table: TableOf<"pod-viewer", "rows">;
+  slowestTable: TableOf<"pod-viewer", "slowest">;
 }) {
   const own = row ? (rows.find((each) => each.host === row.host && each.device === row.device) ?? rows[0]) : rows[0];
   if (!own) return null;
@@ -182,11 +178,11 @@ function SlowestCard({
     <div class="pod-card">
       <p class="eyebrow">{rows.length > 1 ? "Slowest worker" : "Worker"}</p>
       <p class="pod-name">{workerName(own)}</p>
-      <p class="pod-time" tabIndex={0} {...hint("Duration", "how long this step takes on this worker", `${total} ms`)}>
+      <p class="pod-time" tabIndex={0} {...hint("Duration", docOf(table, "duration_ms"), `${total} ms`)}>
         {duration(total)}
       </p>
       {typeof behind === "number" && behind > 0 && rows.length > 1 && (
-        <p class="muted" tabIndex={0} {...hint("Behind the median", docOf(slowestDocs, "behind_ms"), `${behind} ms`)}>
+        <p class="muted" tabIndex={0} {...hint("Behind the median", docOf(slowestTable, "behind_ms"), `${behind} ms`)}>
           {duration(behind)} behind the median
           {row?.extra ? `, most of it in ${termText(String(row.extra))}` : ""}
         </p>
@@ -196,7 +192,7 @@ function SlowestCard({
           <li
             key={category}
             tabIndex={0}
-            {...hint(CATEGORY_LABEL[category], docOf(docs, category), `${parts[category] ?? 0} ms`)}
+            {...hint(CATEGORY_LABEL[category], docOf(table, category), `${parts[category] ?? 0} ms`)}
           >
             <span class="swatch" style={{ background: CATEGORY_COLOUR[category] }} />
             <span class="legend-name">{CATEGORY_LABEL[category]}</span>

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { Field } from "../../api";
 import type { Part } from "../../charts/steps";
 import { inkOn } from "../../design/colours";
-import { duration, fieldLabel, percent } from "../../format";
+import { duration, percent } from "../../format";
 import { LongName } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
@@ -109,11 +109,6 @@ export function StackedBars({
   );
 }
 
-/** What a field means, for a part that shows it. */
-export function docOf(fields: readonly Field[] | undefined, name: string): string {
-  return fields?.find((field) => field.name === name)?.doc ?? "";
-}
-
 export interface RankedRow {
   readonly key: string;
   readonly label: string;
@@ -144,7 +139,7 @@ export function RankedBars({ label, rows, field }: { label: string; rows: readon
             <span class="hbar-share">{row.percent === null ? "" : percent(row.percent)}</span>
           </>
         );
-        const said = hint(`${row.label} · ${fieldLabel(field)}`, field.doc, `${row.ms} ms`);
+        const said = hint(`${row.label} · ${field.label}`, field.doc, `${row.ms} ms`);
         return (
           <li key={row.key}>
             {row.href ? (

@@ -1,12 +1,8 @@
 /** The page of a tool that has no page of its own: its sections, in order. */
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolName } from "../../sections";
 import { Sections } from "./sections";
 import { ToolPage } from "./ToolPage";
 
 export function GenericPage({ tool }: { tool: string }) {
-  return (
-    <ToolPage<Report> tool={tool}>
-      {(answer: ToolAnswer) => <Sections sections={answer.sections} tool={tool} />}
-    </ToolPage>
-  );
+  return <ToolPage tool={tool as ToolName}>{({ sections }) => <Sections sections={sections} tool={tool} />}</ToolPage>;
 }

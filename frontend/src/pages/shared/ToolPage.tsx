@@ -1,6 +1,7 @@
 /** What all pages of tools share: the title, what the numbers come from, the states, the warnings. */
 import type { ComponentChildren } from "preact";
 import { address, type Report, type ToolAnswer, toolAddress, useResource } from "../../api";
+import type { ToolName } from "../../sections";
 import { answerAddress, chosenPart, host, otherId, session, sessionId, steps } from "../../session";
 import { toolEntry } from "../../tools";
 import { Code, Empty, Failed, Loading, sentence, Warnings } from "../../ui/basics";
@@ -9,18 +10,19 @@ import { Icon } from "../../ui/icons";
 import { Menu } from "../../ui/menu";
 import { Comparison } from "../compare/Comparison";
 
-interface ToolPageProps<R extends Report> {
-  tool: string;
-  children: (answer: ToolAnswer<R>) => ComponentChildren;
+interface ToolPageProps<T extends ToolName, R extends Report> {
+  tool: T;
+  children: (answer: ToolAnswer<T, R>) => ComponentChildren;
   /** Controls beside the title. */
   controls?: ComponentChildren;
   /** The start page has its own head. */
   headless?: boolean;
 }
 
-export function ToolPage<R extends Report>({ tool, children, controls, headless = false }: ToolPageProps<R>) {
+export function ToolPage<T extends ToolName, R extends Report>(props: ToolPageProps<T, R>) {
+  const { tool, children, controls, headless = false } = props;
   const entry = toolEntry(tool);
-  const found = useResource<ToolAnswer<R>>(answerAddress(tool));
+  const found = useResource<ToolAnswer<T, R>>(answerAddress(tool));
   const answer = found.state === "ready" ? found.data : null;
   return (
     <>

@@ -10,7 +10,7 @@ import type { StepRow, StepsReport } from "./reports";
 export type StepLink = (step: number, host?: string | null) => string | null;
 
 export function useStepLinks(): StepLink {
-  const found = useResource<ToolAnswer<StepsReport>>(answerAddress("steps"));
+  const found = useResource<ToolAnswer<"steps", StepsReport>>(answerAddress("steps"));
   const rows = found.state === "ready" ? found.data.report.rows : undefined;
   const many = (session.value?.hosts.length ?? 1) > 1;
   return useMemo(() => stepLinks(rows ?? [], many), [rows, many]);

@@ -1,6 +1,7 @@
 /** Every step with its breakdown. */
-import { type TableSection, type ToolAnswer, tableTitled, useResource } from "../../api";
+import { type TableSection, type ToolAnswer, useResource } from "../../api";
 import { isCategory } from "../../design/colours";
+import { tableOf } from "../../sections";
 import { answerAddress } from "../../session";
 import { Card } from "../../ui/basics";
 import { useRowLinks } from "../shared/intervals";
@@ -11,12 +12,12 @@ import { ToolPage } from "../shared/ToolPage";
 import { howNote, useGraphSteps } from "./SummaryPage";
 
 export default function StepsPage() {
-  return <ToolPage<StepsReport> tool="steps">{(answer) => <Steps {...answer} />}</ToolPage>;
+  return <ToolPage<"steps", StepsReport> tool="steps">{(answer) => <Steps {...answer} />}</ToolPage>;
 }
 
-function Steps({ report, sections }: ToolAnswer<StepsReport>) {
-  const overview = useResource<ToolAnswer<OverviewReport>>(answerAddress("overview"));
-  const table = tableTitled(sections, "Steps");
+function Steps({ report, sections }: ToolAnswer<"steps", StepsReport>) {
+  const overview = useResource<ToolAnswer<"overview", OverviewReport>>(answerAddress("overview"));
+  const table = tableOf(sections, "rows");
   const links = useRowLinks(table, report.hosts.length > 1);
   return (
     <>
@@ -35,14 +36,14 @@ function Steps({ report, sections }: ToolAnswer<StepsReport>) {
 }
 
 /** Categories in which no step spent any time only make the table wide, and so do names that are the steps' numbers. */
-export function usualColumns(table: TableSection | null): string[] {
-  const valuesOf = (name: string) => table?.columns?.[name] ?? [null];
+export function usualColumns(table: TableSection): string[] {
+  const valuesOf = (name: string) => table.columns?.[name] ?? [null];
   const numbers = valuesOf("step");
   const isEmpty = (name: string) =>
     isCategory(name)
       ? valuesOf(name).every((value) => value === 0)
       : name === "name" && valuesOf(name).every((value, row) => value === String(numbers[row]));
-  return (table?.fields ?? []).map((field) => field.name).filter((name) => !isEmpty(name));
+  return table.fields.map((field) => field.name).filter((name) => !isEmpty(name));
 }
 
 function Graph({ report }: { report: OverviewReport }) {

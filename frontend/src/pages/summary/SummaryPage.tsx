@@ -1,10 +1,11 @@
 /** The start page: why it is slow, what to change, what that gains; then the evidence. */
 import { useMemo } from "preact/hooks";
-import { type Figures, figuresTitled, type Section, type ToolAnswer, tableTitled } from "../../api";
+import type { Figures, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOfOp } from "../../design/colours";
 import { duration } from "../../format";
 import { frameworkName } from "../../frame/SessionPicker";
 import { linkTo } from "../../router";
+import { type FiguresOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { Card, Code, FigureRow, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { AdviceCard } from "../advice/AdviceCard";
@@ -19,18 +20,18 @@ import { TELLING_PERCENT, tellingTypes } from "./topOps";
 
 export function SummaryPage() {
   return (
-    <ToolPage<OverviewReport> tool="overview" headless>
+    <ToolPage<"overview", OverviewReport> tool="overview" headless>
       {(answer) => <Summary {...answer} />}
     </ToolPage>
   );
 }
 
-function Summary({ report, sections }: ToolAnswer<OverviewReport>) {
+function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
   const steps = useGraphSteps(report);
-  const topOps = tableTitled(sections, "Top");
+  const topOps = tableOf(sections, "top_ops");
   const types = useMemo(() => tellingTypes(report, topOps), [report, topOps]);
   // They are those of the devices, where any device worked.
-  const where = Number(figuresTitled(sections, "Placement")?.values.device_op_percent ?? 0) > 0 ? "device" : "host";
+  const where = Number(figuresOf(sections, "placement").values.device_op_percent ?? 0) > 0 ? "device" : "host";
   return (
     <div class="summary">
       <Verdict report={report} sections={sections} steps={steps} />
@@ -90,7 +91,7 @@ function Verdict({
   steps,
 }: {
   report: OverviewReport;
-  sections: readonly Section[];
+  sections: Sections<"overview">;
   steps: readonly GraphStep[];
 }) {
   const meaning = useMemo(() => meanings(sections), [sections]);
@@ -125,56 +126,21 @@ function Verdict({
       {rest && <p class="verdict-rest">{sentence(rest)}</p>}
       <StepBar breakdown={report.breakdown_ms} meaning={meaning} steps={steps} between_ms={between} />
       <FigureRow
-        section={withCost(withInput(figuresTitled(sections, "Step time"), report), report)}
-        {...(report.steps_source === "none" ? { names: ["mean", "input_bound_percent"] } : {})}
+        section={figuresOf(sections, "step_time")}
+        names={report.steps_source === "none" ? ["mean", "input_bound_percent"] : stepFigures(report)}
         labels={{
-          mean: report.steps_source === "none" ? "Capture" : "Mean step",
-          std: "Deviation",
-          min: "Shortest",
-          max: "Longest",
-          count: "Steps",
-          between_steps_percent: "Between steps",
-          profiling_cost_percent:
-            report.profiling_cost_is_clear === false ? "Cost of profiling (noise)" : "Cost of profiling",
+          ...(report.steps_source === "none" ? { mean: "Capture" } : {}),
+          ...(report.profiling_cost_is_clear === false ? { profiling_cost_percent: "Cost of profiling (noise)" } : {}),
         }}
       />
     </section>
   );
 }
 
-function withInput(section: Figures | null, report: OverviewReport): Figures | null {
-  if (!section) return null;
-  const field = {
-    name: "input_bound_percent",
-    unit: "percent",
-    doc:
-      "share of the step time in which the step waits for its next batch, or copies it to the device, " +
-      "and no device computes",
-    kind: "float" as const,
-  };
-  return {
-    ...section,
-    fields: [...section.fields, field],
-    values: { ...section.values, input_bound_percent: report.input_bound_percent },
-  };
-}
-
-/** Stepscope's captures know it, if steps came before them. */
-function withCost(section: Figures | null, report: OverviewReport): Figures | null {
-  if (!section || report.profiling_cost_percent === null) return section;
-  const field = {
-    name: "profiling_cost_percent",
-    unit: "percent",
-    doc:
-      "how much longer the median step inside the capture was than the median of those before it; negative if it " +
-      "was shorter; noise if either median lies within the quartiles of the others",
-    kind: "float" as const,
-  };
-  return {
-    ...section,
-    fields: [...section.fields, field],
-    values: { ...section.values, profiling_cost_percent: report.profiling_cost_percent },
-  };
+/** Without the cost of profiling, unless it is known: Stepscope's own captures know it, if steps came before them. */
+function stepFigures(report: OverviewReport): readonly (keyof RowOf<"overview", "step_time">)[] {
+  const cost = report.profiling_cost_percent === null ? [] : (["profiling_cost_percent"] as const);
+  return ["mean", "std", "min", "max", "count", "between_steps_percent", "input_bound_percent", ...cost];
 }
 
 /** `highly input-bound: 33.4 % of ...` as its two halves. */
@@ -183,8 +149,8 @@ function splitVerdict(text: string): [string, string] {
   return cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 2)];
 }
 
-function meanings(sections: readonly Section[]): Record<string, string> {
-  const table = tableTitled(sections, "Breakdown");
+function meanings(sections: Sections<"overview">): Record<string, string> {
+  const table = tableOf(sections, "breakdown");
   const found: Record<string, string> = {};
   table?.columns?.category?.forEach((category, row) => {
     found[String(category)] = String(table.columns?.meaning?.[row] ?? "");
@@ -223,50 +189,28 @@ function recordedStep(report: OverviewReport): RecordedStep | null {
 }
 
 /** `pytorch` as PyTorch writes itself. */
-function withName(section: Figures | null): Figures | null {
-  return (
-    section && {
-      ...section,
-      values: { ...section.values, framework: frameworkName(section.values.framework) || null },
-    }
-  );
+function withName(section: FiguresOf<"overview", "environment">): FiguresOf<"overview", "environment"> {
+  return { ...section, values: { ...section.values, framework: frameworkName(section.values.framework) || null } };
 }
 
 const OF_DEVICES: readonly string[] = ["device_count", "devices_used"];
 
 /** The figures that a recording of this sort has. */
-function known(section: Figures | null): string[] {
-  return section?.fields.map((field) => field.name).filter((name) => section.values[name] !== null) ?? [];
+function known(section: Figures): string[] {
+  return section.fields.map((field) => field.name).filter((name) => section.values[name] !== null);
 }
 
-function EnvironmentCard({ sections }: { sections: readonly Section[] }) {
-  const environment = withName(figuresTitled(sections, "Environment"));
-  const placement = figuresTitled(sections, "Placement");
+function EnvironmentCard({ sections }: { sections: Sections<"overview"> }) {
+  const environment = withName(figuresOf(sections, "environment"));
+  const placement = figuresOf(sections, "placement");
   const hasDevices = environment?.values.device_count !== 0;
   return (
     <Card title="Environment">
       <FigureRow
         section={environment}
         names={known(environment).filter((name) => hasDevices || !OF_DEVICES.includes(name))}
-        labels={{
-          host_count: "Hosts",
-          device_type: "Device",
-          device_count: "Devices",
-          devices_used: "Devices used",
-          capture_ms: "Captured",
-        }}
       />
-      <FigureRow
-        section={placement}
-        names={known(placement)}
-        labels={{
-          host_op_percent: "Ops on the host",
-          device_op_percent: "Ops on devices",
-          host_eager_percent: "Eager op time",
-          compute_16bit_percent: "16-bit compute",
-          compute_32bit_percent: "32-bit compute",
-        }}
-      />
+      <FigureRow section={placement} names={known(placement)} />
     </Card>
   );
 }

@@ -1,6 +1,7 @@
 /** How busy the machines were: each counter that was sampled, summed up. */
-import { type Report, type ToolAnswer, tableTitled } from "../../api";
+import type { Report, ToolAnswer } from "../../api";
 import { linkTo } from "../../router";
+import { tableOf } from "../../sections";
 import { Icon } from "../../ui/icons";
 import { Findings } from "../shared/Findings";
 import { counterName } from "../shared/names";
@@ -12,14 +13,13 @@ interface SystemReport extends Report {
 }
 
 export default function SystemPage() {
-  return <ToolPage<SystemReport> tool="system">{(answer) => <System {...answer} />}</ToolPage>;
+  return <ToolPage<"system", SystemReport> tool="system">{(answer) => <System {...answer} />}</ToolPage>;
 }
 
 const TEXTS = { counter: counterName };
-const LABELS = { p95: "95th percentile" };
 
-function System({ report, sections }: ToolAnswer<SystemReport>) {
-  const table = tableTitled(sections, "Counters");
+function System({ report, sections }: ToolAnswer<"system", SystemReport>) {
+  const table = tableOf(sections, "rows");
   const several = report.hosts.length > 1;
   const hostOf = (row: number) => (several ? { host: String(table?.columns?.host?.[row] ?? "") } : {});
   return (
@@ -32,7 +32,6 @@ function System({ report, sections }: ToolAnswer<SystemReport>) {
         heading="Counters"
         main
         texts={TEXTS}
-        labels={LABELS}
         links={(row) => [{ label: "Over time, in the timeline", href: linkTo("timeline", hostOf(row)) }]}
         actions={
           <a class="button quiet" href={linkTo("timeline")}>

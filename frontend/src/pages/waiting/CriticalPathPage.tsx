@@ -1,9 +1,10 @@
 /** What steps wait for, moment by moment: the parts of the path, its steps, and what lies on it. */
 import { useMemo } from "preact/hooks";
-import { type Report, type ToolAnswer, tableTitled } from "../../api";
+import type { Report, ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
+import { tableOf } from "../../sections";
 import { termText } from "../../terms";
 import { Card } from "../../ui/basics";
 import { type BarPart, StackedBars } from "../shared/Bars";
@@ -12,7 +13,7 @@ import { Findings } from "../shared/Findings";
 import { type StepLink, useStepLinks } from "../shared/intervals";
 import { shortKernel } from "../shared/names";
 import type { Row } from "../shared/reports";
-import { TableCard, whole } from "../shared/sections";
+import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
 interface PathReport extends Report {
@@ -23,16 +24,15 @@ interface PathReport extends Report {
 }
 
 export default function CriticalPathPage() {
-  return <ToolPage<PathReport> tool="critical-path">{(answer) => <Path {...answer} />}</ToolPage>;
+  return <ToolPage<"critical-path", PathReport> tool="critical-path">{(answer) => <Path {...answer} />}</ToolPage>;
 }
 
 const TEXTS = { name: shortKernel };
 
-function Path({ report, sections }: ToolAnswer<PathReport>) {
+function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
   const look = palette.value;
   const parts = useMemo(() => partsOf(report.parts ?? [], look.surface), [report, look]);
-  const table = tableTitled(sections, "On the path");
-  const path = useMemo(() => whole(table, report.rows), [table, report]);
+  const table = tableOf(sections, "rows");
   const mean = Object.fromEntries((report.parts ?? []).map((row) => [String(row.part), Number(row.ms ?? 0)]));
   return (
     <>
@@ -45,22 +45,16 @@ function Path({ report, sections }: ToolAnswer<PathReport>) {
       </Findings>
       <Steps report={report} parts={parts} />
       <TableCard
-        section={path}
+        section={table}
         tool="critical-path"
         id="path"
         main
         texts={TEXTS}
         mark={(row) => parts.find((part) => part.key === report.rows?.[row]?.part)?.colour ?? null}
       />
+      <TableCard section={tableOf(sections, "parts")} tool="critical-path" id="parts" plain height="all" />
       <TableCard
-        section={tableTitled(sections, "What steps wait for")}
-        tool="critical-path"
-        id="parts"
-        plain
-        height="all"
-      />
-      <TableCard
-        section={tableTitled(sections, "Paths by step")}
+        section={tableOf(sections, "steps")}
         tool="critical-path"
         id="steps"
         columns={usedColumns(report.steps ?? [])}

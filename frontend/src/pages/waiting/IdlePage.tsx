@@ -1,15 +1,15 @@
 /** Why streams stand idle, how long their queues are, and how launches get there. */
 import { useMemo } from "preact/hooks";
-import { type Field, figuresTitled, type Report, type ToolAnswer, tableTitled } from "../../api";
+import type { Report, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { intervalInTimeline } from "../../links";
 import { linkTo } from "../../router";
+import { docOf, figuresOf, type RowOf, type TableOf, tableOf } from "../../sections";
 import { Card, FigureRow } from "../../ui/basics";
-import { type BarPart, docOf, StackedBars, type StackedRow } from "../shared/Bars";
+import { type BarPart, StackedBars, type StackedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { useRowLinks } from "../shared/intervals";
-import { LAUNCH_LABELS } from "../shared/labels";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
@@ -22,17 +22,17 @@ interface IdleReport extends Report {
 }
 
 export default function IdlePage() {
-  return <ToolPage<IdleReport> tool="idle">{(answer) => <Idle {...answer} />}</ToolPage>;
+  return <ToolPage<"idle", IdleReport> tool="idle">{(answer) => <Idle {...answer} />}</ToolPage>;
 }
 
 const MOST_BARS = 24;
 
-function Idle({ report, sections }: ToolAnswer<IdleReport>) {
-  const streams = tableTitled(sections, "Idle time of streams");
-  const gaps = tableTitled(sections, "Longest gaps");
-  const devices = tableTitled(sections, "Idle time of devices");
+function Idle({ report, sections }: ToolAnswer<"idle", IdleReport>) {
+  const streams = tableOf(sections, "rows");
+  const gaps = tableOf(sections, "gaps");
+  const devices = tableOf(sections, "devices");
   const look = palette.value;
-  const parts = useMemo(() => causes(streams?.fields ?? [], look.surface), [streams, look]);
+  const parts = useMemo(() => causes(streams, look.surface), [streams, look]);
   const several = report.hosts.length > 1;
   const gapLinks = useRowLinks(gaps, several);
   const rows = useMemo(() => busiestFirst(report.rows ?? []), [report]);
@@ -56,13 +56,13 @@ function Idle({ report, sections }: ToolAnswer<IdleReport>) {
       <TableCard section={gaps} tool="idle" id="gaps" links={gapLinks} />
       <TableCard section={devices} tool="idle" id="devices" plain height="all" />
       <TableCard
-        section={tableTitled(sections, "Queues")}
+        section={tableOf(sections, "queues")}
         tool="idle"
         id="queues"
         heading="Queues: launched and not yet started"
       />
       <Card title="Launches">
-        <FigureRow section={figuresTitled(sections, "Launches")} labels={LAUNCH_LABELS} />
+        <FigureRow section={figuresOf(sections, "launches")} />
       </Card>
       <TableCard section={streams} tool="idle" id="streams" main />
     </>
@@ -74,12 +74,12 @@ function busiestFirst(rows: readonly Row[]): Row[] {
   return [...rows].sort((one, other) => Number(other.busy_ms ?? 0) - Number(one.busy_ms ?? 0));
 }
 
-function causes(fields: readonly Field[], surface: string): BarPart[] {
-  const part = (key: string, label: string, colour: string): BarPart => ({
+function causes(streams: TableOf<"idle", "rows">, surface: string): BarPart[] {
+  const part = (key: keyof RowOf<"idle", "rows">, label: string, colour: string): BarPart => ({
     key,
     label,
     colour,
-    doc: docOf(fields, key),
+    doc: docOf(streams, key),
   });
   return [
     part("busy_ms", "Busy", CATEGORY_COLOUR.device_compute),

@@ -1,7 +1,8 @@
 /** Where the host waits for a device, and from which line of the program. */
-import { type Field, type Report, type ToolAnswer, tableTitled } from "../../api";
+import type { Field, Report, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR } from "../../design/colours";
 import { findInTimeline } from "../../links";
+import { fieldOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
 import { RankedBars } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
@@ -16,32 +17,20 @@ interface SyncsReport extends Report {
 }
 
 export default function SyncsPage() {
-  return <ToolPage<SyncsReport> tool="syncs">{(answer) => <Syncs {...answer} />}</ToolPage>;
+  return <ToolPage<"syncs", SyncsReport> tool="syncs">{(answer) => <Syncs {...answer} />}</ToolPage>;
 }
 
 const TEXTS = { call_site: shortPath };
 const MOST_BARS = 10;
 
-function Syncs({ report, sections }: ToolAnswer<SyncsReport>) {
-  const table = tableTitled(sections, "Calls");
-  const field = table?.fields.find((each) => each.name === "total_us");
+function Syncs({ report, sections }: ToolAnswer<"syncs", SyncsReport>) {
+  const table = tableOf(sections, "rows");
+  const field = fieldOf(table, "total_us");
   return (
     <>
       <Findings lines={report.findings} />
-      {field && (report.rows ?? []).length > 0 && <Longest rows={report.rows ?? []} field={field} />}
-      <TableCard
-        section={table}
-        tool="syncs"
-        id="syncs"
-        main
-        texts={TEXTS}
-        links={(row) => {
-          const call = table?.columns?.call?.[row];
-          return typeof call === "string"
-            ? [{ label: "Find this call in the timeline", href: findInTimeline(call) }]
-            : [];
-        }}
-      />
+      {(report.rows ?? []).length > 0 && <Longest rows={report.rows ?? []} field={field} />}
+      <TableCard section={table} tool="syncs" id="syncs" main texts={TEXTS} />
     </>
   );
 }

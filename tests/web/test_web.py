@@ -22,8 +22,8 @@ from werkzeug.test import Client
 
 import stepscope
 from stepscope import api
-from stepscope.analysis.compare import compare as comparison
 from stepscope.analysis.compare.comparable import Side, side_of
+from stepscope.analysis.compare.compare import compare as comparison
 from stepscope.analysis.registry import TOOLS
 from stepscope.export import SUFFIXES, pieces
 from stepscope.formats.session import HostFile

@@ -8,9 +8,9 @@ import {
   isCompared,
   savings,
   shared,
-} from "../src/pages/comparable";
-import { compared, stepCounts, toneOf } from "../src/pages/compare";
-import type { Advice, OverviewReport } from "../src/pages/reports";
+} from "../src/pages/compare/comparable";
+import { compared, stepCounts, toneOf } from "../src/pages/compare/compare";
+import type { Advice, OverviewReport } from "../src/pages/shared/reports";
 
 const MODULES = COMPARABLE.modules as Comparable;
 const row = (module: string, device_us: number, calls = 1) => ({ module, device_us, calls });
@@ -79,7 +79,10 @@ describe("two sides of a table", () => {
   });
 
   it("finds the columns by name, whatever unit is behind it", () => {
-    const column = (name: string) => ({ name, unit: "ms", doc: "", kind: "float" as const });
+    const column = (name: string) => ({
+      ...{ name, label: name, unit: "ms", doc: "" },
+      ...{ kind: "float" as const, role: "measure" as const },
+    });
     const fields = ["kernel", "before_ms", "after_ms", "difference_ms"].map(column);
     const data = {
       fields,

@@ -7,12 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from warm_python import WarmProcess
+from warm_python import WARM, WarmProcess
 
 from stepscope import load
 from stepscope.doctor import examine_logdir
@@ -22,7 +21,6 @@ from stepscope.model import EventKind, HostTrace
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no POSIX signals to test with")
 
 Job = subprocess.Popen[str] | WarmProcess
-StartJob = Callable[..., Job]
 
 TIMEOUT_S = 300  # of a machine that does other things as well
 FRAMEWORKS = ["plain", "tensorflow", "jax", "torch"]
@@ -72,26 +70,20 @@ for i in range(5):
 """
 
 
-@pytest.fixture
-def job(warm_python) -> StartJob:
+def job(framework: str, script: str, logdir: Path, **environment: str) -> Job:
     """Starts a job that trains with a framework."""
-
-    def start(framework: str, script: str, logdir: Path, **environment: str) -> Job:
-        program, variables = PRELUDE + STEP[framework] + "\n" + script, os.environ | environment
-        if framework == "plain":
-            command = [sys.executable, "-c", program, str(logdir)]
-            return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
-        if importlib.util.find_spec(framework) is None:
-            pytest.skip(f"{framework} is not installed, so there is nothing of it to capture")
-        return warm_python.start(framework, program, [str(logdir)], variables)
-
-    return start
+    program, variables = PRELUDE + STEP[framework] + "\n" + script, os.environ | environment
+    if framework == "plain":
+        command = [sys.executable, "-c", program, str(logdir)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
+    if importlib.util.find_spec(framework) is None:
+        pytest.skip(f"{framework} is not installed, so there is nothing of it to capture")
+    return WARM.start(framework, ["-c", program, str(logdir)], variables)
 
 
-@pytest.fixture
-def run(job) -> Callable[..., tuple[int, str, str]]:
+def run(framework: str, script: str, logdir: Path, **environment: str) -> tuple[int, str, str]:
     """Runs a job to its end: exit status, what it printed, what it complained of."""
-    return lambda *words, **environment: ended(job(*words, **environment))
+    return ended(job(framework, script, logdir, **environment))
 
 
 def ended(process: Job) -> tuple[int, str, str]:
@@ -132,7 +124,7 @@ def logdir(tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_a_job_that_ends_without_stop_leaves_its_profile_and_its_exit_status(run, framework, logdir):
+def test_a_job_that_ends_without_stop_leaves_its_profile_and_its_exit_status(framework, logdir):
     status, _, complaints = run(framework, FIVE_STEPS + "sys.exit(3)", logdir)
 
     assert status == 3, complaints
@@ -140,7 +132,7 @@ def test_a_job_that_ends_without_stop_leaves_its_profile_and_its_exit_status(run
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_sigterm_ends_the_job_as_ever_and_leaves_the_profile(job, framework, logdir):
+def test_sigterm_ends_the_job_as_ever_and_leaves_the_profile(framework, logdir):
     script = FIVE_STEPS + "print('trained', flush=True)\nfor _ in range(600): time.sleep(0.1)"
     process = job(framework, script, logdir)
     wait_for(process, "trained")
@@ -151,7 +143,7 @@ def test_sigterm_ends_the_job_as_ever_and_leaves_the_profile(job, framework, log
     assert steps_in(the_profile(logdir)) == [0, 1, 2, 3, 4]
 
 
-def test_a_job_with_an_answer_to_sigterm_keeps_it(run, logdir):
+def test_a_job_with_an_answer_to_sigterm_keeps_it(logdir):
     script = """
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
 profiler.start(logdir)
@@ -165,7 +157,7 @@ time.sleep(10)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_kill_9_leaves_what_was_flushed(job, framework, logdir):
+def test_kill_9_leaves_what_was_flushed(framework, logdir):
     script = FIVE_STEPS + "wait_until_flushed()\nprint('flushed', flush=True)\ntime.sleep(600)"
     process = job(framework, script, logdir)
     wait_for(process, "flushed")
@@ -182,7 +174,7 @@ def test_kill_9_leaves_what_was_flushed(job, framework, logdir):
 
 
 @pytest.mark.parametrize("framework", ["plain", "torch"])
-def test_what_is_being_written_survives_an_end_by_os_exit(run, framework, logdir):
+def test_what_is_being_written_survives_an_end_by_os_exit(framework, logdir):
     status, _, complaints = run(framework, FIVE_STEPS + "profiler.stop(wait=False)\nos._exit(3)", logdir)
 
     assert status == 3, complaints
@@ -190,14 +182,14 @@ def test_what_is_being_written_survives_an_end_by_os_exit(run, framework, logdir
 
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "os.execlp(sys.executable, 'python', '-c', '')"])
-def test_a_capture_without_a_framework_is_saved_at_an_end_that_python_does_not_see(run, end, logdir):
+def test_a_capture_without_a_framework_is_saved_at_an_end_that_python_does_not_see(end, logdir):
     status, _, complaints = run("plain", FIVE_STEPS + end, logdir)
 
     assert status == 0, complaints
     assert steps_in(the_profile(logdir)) == [0, 1, 2, 3, 4]
 
 
-def test_an_end_by_os_exit_waits_for_no_device_and_keeps_what_stepscope_recorded(run, logdir):
+def test_an_end_by_os_exit_waits_for_no_device_and_keeps_what_stepscope_recorded(logdir):
     status, _, complaints = run("torch", FIVE_STEPS + "os._exit(3)", logdir)
 
     assert status == 3, complaints
@@ -208,7 +200,7 @@ def test_an_end_by_os_exit_waits_for_no_device_and_keeps_what_stepscope_recorded
     assert [check.found for check in checks if "empty" in check.found or "not recorded" in check.found] == []
 
 
-def test_a_forked_child_ends_at_once_and_leaves_the_capture_to_its_parent(run, logdir):
+def test_a_forked_child_ends_at_once_and_leaves_the_capture_to_its_parent(logdir):
     script = """
 train()
 profiler.start(logdir)
@@ -224,7 +216,7 @@ profiler.stop()
     assert steps_in(the_profile(logdir)) == [1]
 
 
-def test_kill_9_while_the_profile_is_written_leaves_what_was_flushed_and_no_half_profile(job, logdir):
+def test_kill_9_while_the_profile_is_written_leaves_what_was_flushed_and_no_half_profile(logdir):
     script = """
 def slow(file, content): file.write(content[:100]); print("writing", flush=True); time.sleep(600)
 files._fill = slow
@@ -243,7 +235,7 @@ profiler.stop()
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_no_misuse_and_no_control_c_costs_the_job_anything(job, framework, logdir):
+def test_no_misuse_and_no_control_c_costs_the_job_anything(framework, logdir):
     script = """
 train()
 said = []
@@ -293,7 +285,7 @@ while True: time.sleep(0.1)
     assert sorted(path.name for path in logdir.iterdir()) == ["outer", "plugins", "raised"]
 
 
-def test_sigterm_waits_for_a_profile_that_is_being_written(job, logdir):
+def test_sigterm_waits_for_a_profile_that_is_being_written(logdir):
     script = """
 fill = files._fill
 def slow(*arguments): print("writing", flush=True); time.sleep(1); fill(*arguments)
@@ -312,7 +304,7 @@ time.sleep(600)
     assert steps_in(the_profile(logdir)) == [7]
 
 
-def test_sigterm_waits_for_a_profile_that_the_main_thread_is_writing(run, logdir):
+def test_sigterm_waits_for_a_profile_that_the_main_thread_is_writing(logdir):
     """A signal handler runs on the main thread, above the very call that it would have to wait for."""
     script = """
 fill = files._fill
@@ -330,7 +322,7 @@ print("stopped", flush=True)
     assert not list(logdir.rglob("*.partial"))
 
 
-def test_control_c_while_a_capture_starts_leaves_nothing_running(run, logdir):
+def test_control_c_while_a_capture_starts_leaves_nothing_running(logdir):
     script = """
 from stepscope.capture.tracers.host import HostTracer
 def interrupted(*arguments): raise KeyboardInterrupt
@@ -350,7 +342,7 @@ print(profiler.stop() is not None)
     assert steps_in(the_profile(logdir)) == [3]
 
 
-def test_the_end_of_the_program_waits_for_a_profile_that_is_being_written(run, logdir):
+def test_the_end_of_the_program_waits_for_a_profile_that_is_being_written(logdir):
     script = "profiler.start(logdir)\nwith profiler.step(7): train()\nprint(profiler.stop(wait=False))"
     status, said, complaints = run("plain", script, logdir)
 
@@ -383,7 +375,7 @@ def own():
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS[1:])
-def test_a_profiler_of_the_programs_own_works_as_if_nobody_captured(run, framework, logdir):
+def test_a_profiler_of_the_programs_own_works_as_if_nobody_captured(framework, logdir):
     """The frameworks refuse a second one with an exception, and PyTorch crashes when the first is stopped."""
     script = (
         OWN_PROFILER[framework]
@@ -412,7 +404,7 @@ print(profiler.stop().name, profiler.last_error())
     assert list(logdir.glob("own/**/*.*"))
 
 
-def test_a_torch_profiler_that_warms_up_when_a_capture_begins_records_what_it_was_asked_for(run, logdir):
+def test_a_torch_profiler_that_warms_up_when_a_capture_begins_records_what_it_was_asked_for(logdir):
     script = """
 steps = torch.profiler.schedule(wait=0, warmup=2, active=2, repeat=1)
 theirs = torch.profiler.profile(schedule=steps)
@@ -435,7 +427,7 @@ print(profiler.last_error().problem.code)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS[1:])
-def test_any_thread_may_stop_and_any_thread_may_record(run, framework, logdir):
+def test_any_thread_may_stop_and_any_thread_may_record(framework, logdir):
     script = (
         FIVE_STEPS
         + """
@@ -462,7 +454,7 @@ print(profiler.last_error())
     assert any("tanh" in recorded.name_of(row).lower() for row in range(len(recorded.events)))
 
 
-def test_ranks_of_one_job_share_a_run_and_have_files_of_their_own(job, logdir):
+def test_ranks_of_one_job_share_a_run_and_have_files_of_their_own(logdir):
     script = "with profiler.Profile(logdir), profiler.step(0): train()\n" * 2
     jobs = [
         job("plain", script, logdir, RANK=str(rank), WORLD_SIZE="3", MASTER_ADDR="head", MASTER_PORT="29500")
@@ -476,7 +468,7 @@ def test_ranks_of_one_job_share_a_run_and_have_files_of_their_own(job, logdir):
     assert load(logdir).hosts == ("vm_rank0", "vm_rank1", "vm_rank2")
 
 
-def test_what_an_old_job_left_is_removed_by_the_next_one(run, logdir):
+def test_what_an_old_job_left_is_removed_by_the_next_one(logdir):
     old, young = (logdir / "plugins" / ".stepscope" / name for name in ("old", "young"))
     for folder in (old, young):
         (folder / "0").mkdir(parents=True)
@@ -491,7 +483,7 @@ def test_what_an_old_job_left_is_removed_by_the_next_one(run, logdir):
     assert "young" in left
 
 
-def test_processes_without_a_rank_that_start_at_once_lose_nothing(job, logdir):
+def test_processes_without_a_rank_that_start_at_once_lose_nothing(logdir):
     script = "with profiler.Profile(logdir), profiler.step(0): train()"
     jobs = [job("plain", script, logdir, STEPSCOPE_RUN="sweep 1") for _ in range(3)]
     assert [ended(process) for process in jobs] == [(0, "", "")] * 3
@@ -501,7 +493,7 @@ def test_processes_without_a_rank_that_start_at_once_lose_nothing(job, logdir):
     assert all(path.name.endswith(".xplane.pb") for path in found)
 
 
-def test_a_forked_child_of_a_job_that_traces_python_is_not_traced(run, logdir):
+def test_a_forked_child_of_a_job_that_traces_python_is_not_traced(logdir):
     script = """
 with profiler.Profile(logdir, profiler.ProfilerOptions(python_tracer_level=1, stack_samples_hz=100)):
     child = os.fork()
@@ -520,7 +512,7 @@ print(status, profiler.last_error())
 # -- the disk ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_disk_that_fills_up_keeps_the_job_alive_and_the_profile_tells_what_it_lost(run, logdir):
+def test_a_disk_that_fills_up_keeps_the_job_alive_and_the_profile_tells_what_it_lost(logdir):
     script = """
 import resource
 from stepscope.capture import running
@@ -544,7 +536,7 @@ print(profiler.stop().name)
     assert trace.recorder_messages == ("20,000 events of Stepscope's own tracers were lost: the disk took no more",)
 
 
-def test_a_profile_of_pytorch_tells_that_its_end_held_the_program_up(run, logdir):
+def test_a_profile_of_pytorch_tells_that_its_end_held_the_program_up(logdir):
     script = """
 from stepscope.capture.tracers import torch as tracer
 tracer._LONG_S = 0.0
@@ -559,7 +551,7 @@ with profiler.Profile(logdir):
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_a_full_disk_costs_the_profile_and_nothing_else(run, framework, logdir):
+def test_a_full_disk_costs_the_profile_and_nothing_else(framework, logdir):
     script = (
         FIVE_STEPS
         + """
@@ -581,7 +573,7 @@ print("trained", profiler.last_error().problem.code)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_a_logdir_that_cannot_be_made_costs_the_profile_and_nothing_else(run, framework, tmp_path):
+def test_a_logdir_that_cannot_be_made_costs_the_profile_and_nothing_else(framework, tmp_path):
     (tmp_path / "file").touch()
     script = FIVE_STEPS + "profiler.stop()\nprint('trained', profiler.last_error().problem.code)"
     status, said, complaints = run(framework, script, tmp_path / "file")
@@ -593,7 +585,7 @@ def test_a_logdir_that_cannot_be_made_costs_the_profile_and_nothing_else(run, fr
 # -- limits ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_capture_that_reaches_its_time_ends_itself_and_says_so(run, logdir):
+def test_a_capture_that_reaches_its_time_ends_itself_and_says_so(logdir):
     script = """
 import logging
 from stepscope.capture import running
@@ -615,7 +607,7 @@ print(profile.path.name, profiler.last_error())
     assert trace.recorder_messages == ("the capture ended itself after 1 s (max_seconds)",)
 
 
-def test_a_capture_that_reaches_its_size_ends_itself_and_keeps_what_it_has(run, logdir):
+def test_a_capture_that_reaches_its_size_ends_itself_and_keeps_what_it_has(logdir):
     script = """
 profiler.start(logdir, profiler.ProfilerOptions(max_bytes=1 << 20))
 while session.is_running():
@@ -633,7 +625,7 @@ print(profiler.stop().name)
 # -- how long the training waits ---------------------------------------------------------------------------------------
 
 
-def test_stop_in_the_background_returns_before_the_work_is_done(run, logdir):
+def test_stop_in_the_background_returns_before_the_work_is_done(logdir):
     script = """
 order = []
 fill, done = files._fill, threading.Event()
@@ -656,7 +648,7 @@ print(*order[:2])
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_what_a_capture_cost_is_in_its_profile(run, framework, logdir):
+def test_what_a_capture_cost_is_in_its_profile(framework, logdir):
     script = """
 import statistics
 def median_step(pause):
@@ -680,7 +672,7 @@ print(100 * (inside / before - 1))
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_the_step_thread_neither_stops_nor_converts_nor_writes(run, framework, logdir):
+def test_the_step_thread_neither_stops_nor_converts_nor_writes(framework, logdir):
     script = """
 from stepscope.capture import running
 workers = {}

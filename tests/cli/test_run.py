@@ -15,7 +15,7 @@ import pytest
 from program_runs import profiles_below, read_profile, run_command, step_numbers
 
 from stepscope.capture import files
-from stepscope.capture.auto.children import with_us
+from stepscope.capture.auto.children import add_stepscope
 from stepscope.capture.auto.imports import ImportWatch
 from stepscope.model import EventKind, HostTrace
 
@@ -407,7 +407,7 @@ def test_a_script_that_ends_by_os_exit_keeps_its_profile_and_is_told_where_it_is
     ],
 )
 def test_stepscope_comes_before_the_script_that_a_process_runs(words, expected):
-    assert with_us(words.split()) == expected.split()
+    assert add_stepscope(words.split()) == expected.split()
 
 
 def test_a_process_with_an_environment_of_its_own_runs_as_the_program_says(tmp_path):

@@ -43,7 +43,7 @@ class FakeSession:
             report.report(CaptureError("no", code="busy"), "starting")
             self.words.append("refuse")
             return None
-        self.capture = FakeCapture(ProfilerOptions.of(options))
+        self.capture = FakeCapture(ProfilerOptions.from_any(options))
         self.words.append("start")
         if self.lacks:
             report.report(CaptureError("another profiler has the hook", code="busy"), "recording the Python calls")

@@ -15,12 +15,11 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-import pytest
 from warm_server import LONGEST_REQUEST
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "", "OPENBLAS_NUM_THREADS": "1"}
@@ -74,11 +73,15 @@ class WarmPython:
     def __init__(self) -> None:
         self._servers: dict[str, tuple[socket.socket, subprocess.Popen[bytes]]] = {}
 
-    def start(
-        self, framework: str, program: str, arguments: Sequence[str], environment: Mapping[str, str]
-    ) -> WarmProcess:
-        """Starts a program, given as text.  Its standard input is empty."""
-        request = json.dumps({"program": program, "arguments": list(arguments), "environment": dict(environment)})
+    def start(self, framework: str, words: Sequence[str], environment: Mapping[str, str]) -> WarmProcess:
+        """Starts a program in the current folder.  Its standard input is empty.
+
+        Args:
+            framework: what it finds imported.
+            words: `-c` and its text, or the path of a script, and then its arguments; as after `python`.
+            environment: its whole environment.
+        """
+        request = json.dumps({"words": list(words), "environment": dict(environment), "folder": str(Path.cwd())})
         mine, theirs = zip(*(os.pipe() for _ in range(3)), strict=True)
         with Path(os.devnull).open() as nothing:
             socket.send_fds(self._server(framework), [request.encode()], [nothing.fileno(), *theirs])
@@ -100,6 +103,15 @@ class WarmPython:
             self._servers[framework] = ours, process
         return self._servers[framework][0]
 
+    def run(
+        self, framework: str, words: Sequence[str], environment: Mapping[str, str], timeout: float
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a program to its end; arguments as of `start`."""
+        process = self.start(framework, words, environment)
+        stdout, stderr = process.communicate(timeout)
+        assert process.returncode is not None
+        return subprocess.CompletedProcess(list(words), process.returncode, stdout, stderr)
+
     def close(self) -> None:
         """Ends the servers, once what they started has ended."""
         for ours, process in self._servers.values():
@@ -108,9 +120,9 @@ class WarmPython:
         self._servers.clear()
 
 
-@pytest.fixture(scope="session")
-def warm_python() -> Iterator[WarmPython]:
-    """Starts programs with a framework that is imported already."""
-    warm = WarmPython()
-    yield warm
-    warm.close()
+WARM = WarmPython()
+
+
+def pytest_unconfigure() -> None:
+    """The tests have ended."""
+    WARM.close()

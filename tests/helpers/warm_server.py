@@ -16,6 +16,7 @@ import sys
 import types
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 LONGEST_REQUEST = 1 << 20
@@ -63,14 +64,19 @@ def _fork_program(streams: Sequence[int]) -> None:
     os._exit(0)
 
 
-def _run(program: str, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+def _run(words: Sequence[str], environment: Mapping[str, str], folder: str) -> None:
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = ["-c", *arguments]
-    sys.path[0] = ""
+    os.chdir(folder)
+    if words[0] == "-c":
+        program, name, sys.argv, sys.path[0] = words[1], "<string>", ["-c", *words[2:]], ""
+    else:
+        program, name = Path(words[0]).read_text(encoding="utf-8"), words[0]
+        sys.argv, sys.path[0] = list(words), str(Path(name).parent)
     server = sys.modules["__main__"]  # its functions still run
     main = sys.modules["__main__"] = types.ModuleType("__main__")
-    exec(compile(program, "<string>", "exec"), main.__dict__)
+    main.__dict__["__file__"] = name
+    exec(compile(program, name, "exec"), main.__dict__)
     del server
 
 

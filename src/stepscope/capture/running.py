@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stepscope.capture import cost, files, ranges, report, tracers
-from stepscope.capture.assemble import assembled
+from stepscope.capture.assemble import assemble_profile
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.spool import Spool
 from stepscope.capture.tracers.base import Collected, Metadata, Probe, Recording, Span, Tracer
@@ -105,7 +105,7 @@ class Capture:
     def _opened_spool(self, framework: str, unix_ns: int) -> Spool:
         host = self.target.name if self.target else files.host_name()
         path = self.target.partial if self.target else None
-        with files.writing_to(path.parent if path else Path(tempfile.gettempdir())):
+        with files.translate_write_errors(path.parent if path else Path(tempfile.gettempdir())):
             return Spool(path, host=host, framework=framework, clock_ns=self._start_ns, unix_ns=unix_ns)
 
     def _start_own(self, framework: str) -> None:
@@ -251,7 +251,7 @@ class Capture:
             self._spool.note(self.ended_early)
         self._spool.facts(cost.PLANE, self._facts())
         host = self.target.name if self.target else files.host_name()
-        return assembled(self._spool.finish(self._clock()), self._of_framework(host), host)
+        return assemble_profile(self._spool.finish(self._clock()), self._of_framework(host), host)
 
     def _facts(self) -> dict[str, StatValue]:
         return cost.facts() | ({WITHOUT_FRAMEWORK: 1} if self._tracer is None else {})
@@ -262,7 +262,7 @@ class Capture:
         try:
             return self._recording.collect(host)
         except Exception as error:  # what Stepscope recorded itself is still there
-            return Collected((), report.translated(error, "collecting the framework's profile"))
+            return Collected((), report.translate_error(error, "collecting the framework's profile"))
 
     def forget(self) -> None:
         """Lets go of what was recorded and removes what was flushed."""

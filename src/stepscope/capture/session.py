@@ -112,7 +112,7 @@ class Session:
                 f"a capture of {duration_ms} ms records nothing", code="duration", hint="ask for 1 or more"
             )
         end_request = stop_event or threading.Event()
-        capture = self.begin(lambda: None, replace(ProfilerOptions.of(options), strict=True), end_request)
+        capture = self.begin(lambda: None, replace(ProfilerOptions.from_any(options), strict=True), end_request)
         assert capture is not None, "strict raises otherwise"
         self._await_end(capture, end_request, duration_ms / 1000)
         try:
@@ -135,13 +135,13 @@ class Session:
             options: as for `start`.
             end_request: of a capture that is taken in memory: set to ask its taker to end it.
         """
-        chosen = ProfilerOptions.of(options)
+        chosen = ProfilerOptions.from_any(options)
         capture: Capture | None = None
         try:
             with report.Wall("starting the capture", chosen.strict), self.state.lock:
                 self._make_room()
                 report.forget()
-                capture = _start_capture(open_target, chosen.in_range(), end_request, self._end_early)
+                capture = _start_capture(open_target, chosen.clamp(), end_request, self._end_early)
                 self.state.begin(capture)
                 self.program_end.watch()
         finally:

@@ -55,11 +55,12 @@ _CHANGES: tuple[Field, ...] = (
         "percent",
         "the difference as a share of what it was before; unknown if that was nothing",
         role=Role.CHANGE,
+        label="Change",
     ),
 )
 _CALLS: tuple[Field, ...] = (
-    Field("before_calls", "count", "how often per step, before"),
-    Field("after_calls", "count", "how often per step, after"),
+    Field("before_calls", "count", "how often per step, before", label="Calls before"),
+    Field("after_calls", "count", "how often per step, after", label="Calls after"),
 )
 _STATUS = Field(
     "status",

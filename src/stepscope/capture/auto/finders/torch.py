@@ -112,12 +112,12 @@ def _watch_loaders(torch: ModuleType, listener: Listener) -> Undo:
     prepare = optimizer.__init__
 
     @functools.wraps(prepare)
-    def prepares(self: Any, *args: Any, **kwargs: Any) -> None:
+    def prepare_and_note(self: Any, *args: Any, **kwargs: Any) -> None:
         trains.set()
         prepare(self, *args, **kwargs)
 
     @functools.wraps(fetch)
-    def fetches(self: Any) -> Any:
+    def fetch_and_report(self: Any) -> Any:
         if listener.active and not trains.is_set():
             if hasattr(self, "_stepscope"):
                 listener.end(Source(LOADED, "batches of a DataLoader", self._stepscope))
@@ -125,7 +125,7 @@ def _watch_loaders(torch: ModuleType, listener: Listener) -> Undo:
                 self._stepscope = serial()
         return fetch(self)
 
-    optimizer.__init__, iterator.__next__ = prepares, fetches
+    optimizer.__init__, iterator.__next__ = prepare_and_note, fetch_and_report
 
     def undo() -> None:
         optimizer.__init__, iterator.__next__ = prepare, fetch

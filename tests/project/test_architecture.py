@@ -48,6 +48,7 @@ ALLOWED: dict[str, set[str]] = {
         "shelf",
         "api",
         "export",
+        "vocabulary",
     },
     "cli": {
         "errors",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stepscope.errors import UsageError
-from stepscope.report import Report
+from stepscope.report import Comparable, Report
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace
@@ -75,6 +75,18 @@ class Tool:
         """The type of what `partial` returns."""
         kind: type[Any] = self._get("Partial")
         return kind
+
+    @property
+    def comparables(self) -> tuple[Comparable, ...]:
+        """What of its report can be compared between two sessions; a module without `COMPARABLES` declares nothing."""
+        declared: tuple[Comparable, ...] = getattr(importlib.import_module(self.module), "COMPARABLES", ())
+        return declared
+
+    @property
+    def not_comparable(self) -> str:
+        """Why nothing of its report can be compared, from `NOT_COMPARABLE` of its module; empty if something can."""
+        reason: str = getattr(importlib.import_module(self.module), "NOT_COMPARABLE", "")
+        return reason
 
     def _get(self, name: str) -> Any:
         return getattr(importlib.import_module(self.module), name)

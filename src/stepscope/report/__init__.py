@@ -1,6 +1,7 @@
 """What a tool answers, and its forms: terminal, HTML, JSON, CSV, Parquet, Arrow.  Imports only errors of ours."""
 
 from stepscope.report.base import Report
+from stepscope.report.comparable import Comparable
 from stepscope.report.looks import clean, number_text, shortened, size_text
 from stepscope.report.sections import (
     Cell,
@@ -9,6 +10,7 @@ from stepscope.report.sections import (
     Prose,
     Rows,
     Section,
+    fields_named,
     percent,
     round_6,
     round_ms,
@@ -16,7 +18,7 @@ from stepscope.report.sections import (
 )  # fmt: skip
 
 __all__ = [
-    "Cell", "Field", "Figures", "Prose", "Report", "Rows", "Section",
-    "clean", "number_text", "percent", "round_6", "round_ms", "round_us", "shortened",
+    "Cell", "Comparable", "Field", "Figures", "Prose", "Report", "Rows", "Section",
+    "clean", "fields_named", "number_text", "percent", "round_6", "round_ms", "round_us", "shortened",
     "size_text",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ Every figure and every column carries its unit and its meaning, so that pages, t
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 TABLE_ROWS, FURTHER_ROWS = 20, 10
@@ -47,6 +48,12 @@ class Field:
     unit: str
     doc: str
     kind: str = "float"
+
+
+def fields_named(fields: Iterable[Field], *names: str) -> tuple[Field, ...]:
+    """The fields of these names, in the order of the names.  Raises KeyError if there is none of a name."""
+    by_name = {field.name: field for field in fields}
+    return tuple(by_name[name] for name in names)
 
 
 @dataclass(frozen=True)

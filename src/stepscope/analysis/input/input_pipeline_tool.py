@@ -39,7 +39,19 @@ from stepscope.analysis.steps.steps_tool import step_warnings
 from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, judge
 from stepscope.analysis.trace.host_copies import HostCopy, add_copies, host_copies
 from stepscope.model import EventKind, HostTrace
-from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, percent, round_ms
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Figures,
+    Prose,
+    Report,
+    Rows,
+    Section,
+    fields_named,
+    percent,
+    round_ms,
+)
 
 SUMMARY_FIELDS: tuple[Field, ...] = (
     Field("verdict", "text", "input_bound from 5 % of the step time on; else what limits the run instead", "str"),
@@ -235,6 +247,19 @@ class InputPipelineReport(Report):
 _EMPTY = (
     "no input ops in the capture: the data is in memory, or the host was not recorded; record with "
     "ProfilerOptions(host_tracer_level=2), for PyTorch around code that takes batches from a DataLoader"
+)
+
+
+COMPARABLES = (
+    Comparable(
+        id="input-ops",
+        title="Input ops",
+        keys=fields_named(OP_FIELDS, "op", "category"),
+        measure=Field("self_ms", "ms", "self time of the input op"),
+        count="count",
+        is_total=True,
+        empty="neither side has input ops",
+    ),
 )
 
 

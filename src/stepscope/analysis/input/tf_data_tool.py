@@ -33,7 +33,19 @@ from stepscope.analysis.input.pipeline_advice import suggestion
 from stepscope.analysis.input.pipelines import RANKS, SLOW_PS, Execution, Pipeline, pipelines_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, round_ms, round_us
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Figures,
+    Prose,
+    Report,
+    Rows,
+    Section,
+    number_text,
+    round_ms,
+    round_us,
+)
 
 PIPELINE_FIELDS: tuple[Field, ...] = (
     Field("host", "text", "the host that runs the pipeline", "str"),
@@ -158,6 +170,49 @@ def _indented(graph: Sequence[dict[str, Cell]]) -> tuple[dict[str, Cell], ...]:
     for node in graph:
         depth[node["id"]] = depth[node["parent"]] + 1
     return tuple({**node, "name": "  " * depth[node["id"]] + str(node["name"])} for node in graph)
+
+
+def _iterators(report: TfDataReport) -> Iterator[dict[str, Cell]]:
+    for node in report.graph:
+        yield {"iterator": node["name"], "self_us": node["self_us"]}
+
+
+def _pipelines(report: TfDataReport) -> Iterator[dict[str, Cell]]:
+    for row in report.pipelines:
+        yield {"pipeline": row["name"], "total_ms": row["total_ms"], "calls": row["calls"]}
+
+
+def _bottlenecks(before: TfDataReport, after: TfDataReport) -> tuple[str, ...]:
+    return f"bottleneck before: {_bottleneck_text(before)}", f"bottleneck after: {_bottleneck_text(after)}"
+
+
+def _bottleneck_text(report: TfDataReport) -> str:
+    if report.bottleneck is None:
+        return "none, no call was slow"
+    return f"{report.bottleneck['iterator']}, {number_text(float(str(report.bottleneck['self_us'])))} us self time"
+
+
+COMPARABLES = (
+    Comparable(
+        id="tf-data-iterators",
+        title="Iterators of the slow call",
+        keys=(Field("iterator", "text", "the iterator's type", "str"),),
+        measure=Field("self_us", "us", "self time of the iterator in the slow call that the graph shows"),
+        rows=_iterators,
+        sentences=_bottlenecks,
+        empty="neither side has a slow call",
+    ),
+    Comparable(
+        id="tf-data-pipelines",
+        title="Input pipelines",
+        keys=(Field("pipeline", "text", "the pipeline's name", "str"),),
+        measure=Field("total_ms", "ms", "time of all calls of the pipeline, over all hosts"),
+        rows=_pipelines,
+        count="calls",
+        is_total=True,
+        empty="neither side has a tf.data pipeline",
+    ),
+)
 
 
 # -- one host ----------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import I64, number_pairs
-from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_us
+from stepscope.report import Cell, Comparable, Field, Figures, Report, Rows, Section, percent, round_us
 
 MOST_ROWS = 2000  # kept per host
 _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
@@ -187,6 +187,19 @@ class KernelStatsReport(Report):
 def _briefly(rows: Sequence[dict[str, Cell]]) -> tuple[dict[str, Cell], ...]:
     """The same rows with kernel names that fit on a screen."""
     return tuple(row | {"kernel": brief(str(row["kernel"]))} for row in rows)
+
+
+COMPARABLES = (
+    Comparable(
+        id="kernels",
+        title="Kernels",
+        keys=(_KERNEL,),
+        measure=Field("total_us", "us", "time of the kernel on the devices, whichever op launches it"),
+        count="occurrences",
+        is_total=True,
+        empty="neither side has kernels",
+    ),
+)
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

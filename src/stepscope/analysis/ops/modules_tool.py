@@ -21,7 +21,7 @@ from stepscope.analysis.trace.origin import Origin, framework_of, header, origin
 from stepscope.analysis.trace.remedies import MODULES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, number_pairs
-from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
+from stepscope.report import Cell, Comparable, Field, Report, Rows, Section, fields_named, percent, round_us
 
 MOST_MODULES = 5000  # kept per host, those with most time
 _PREFIX = "nn.Module: "
@@ -90,6 +90,19 @@ class ModulesReport(Report):
     def main_table(self) -> Rows:
         """The modules with all columns."""
         return Rows("Modules", FIELDS, self.rows, _empty(self.framework))
+
+
+COMPARABLES = (
+    Comparable(
+        id="modules",
+        title="Modules",
+        keys=fields_named(FIELDS, "module"),
+        measure=Field("device_us", "us", "device time of the module, modules inside it included"),
+        count="calls",
+        is_total=True,
+        empty="neither side has modules with device work",
+    ),
+)
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.op_work import device_calls, device_work, host_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent
+from stepscope.report import Cell, Comparable, Field, Figures, Report, Rows, Section, fields_named, percent
 
 K = EventKind
 
@@ -192,6 +192,20 @@ def _briefly(rows: Sequence[dict[str, Cell]]) -> tuple[dict[str, Cell], ...]:
 _EMPTY = (
     "no ops: neither host nor device recorded any; record with ProfilerOptions(host_tracer_level=2) and, on a GPU or "
     "TPU, device_tracer_level=1"
+)
+
+
+COMPARABLES = (
+    Comparable(
+        id="ops",
+        title="Ops",
+        keys=fields_named(OP_FIELDS, "where", "type", "name"),
+        measure=Field("total_self_us", "us", "self time of the op, over all threads and devices"),
+        count="occurrences",
+        is_total=True,
+        empty="neither side has ops",
+        json_key="rows",
+    ),
 )
 
 

@@ -21,7 +21,7 @@ from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, number_pairs
-from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
+from stepscope.report import Cell, Comparable, Field, Report, Rows, Section, fields_named, percent, round_us
 
 K = EventKind
 
@@ -106,6 +106,19 @@ _ARROW = " -> "
 
 def _briefly(rows: Iterable[dict[str, Cell]]) -> tuple[dict[str, Cell], ...]:
     return tuple(row | {"kernels": _ARROW.join(map(brief, str(row["kernels"]).split(_ARROW)))} for row in rows)
+
+
+COMPARABLES = (
+    Comparable(
+        id="sequences",
+        title="Sequences on streams",
+        keys=fields_named(STREAM_FIELDS, "kernels"),
+        measure=Field("device_us", "us", "device time of the sequence"),
+        count="count",
+        is_total=True,
+        empty="on neither side is a sequence of kernels repeated",
+    ),
+)
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

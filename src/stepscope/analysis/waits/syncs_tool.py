@@ -31,7 +31,19 @@ from stepscope.analysis.trace.origin import Origin, framework_of, header, origin
 from stepscope.analysis.trace.remedies import CALL_SITES, remedy
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, number_pairs
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section, number_text, percent, round_us
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Prose,
+    Report,
+    Rows,
+    Section,
+    fields_named,
+    number_text,
+    percent,
+    round_us,
+)
 
 K = EventKind
 
@@ -140,6 +152,19 @@ class SyncsReport(Report):
     def main_table(self) -> Rows:
         """The calls."""
         return Rows("Calls that wait for a device", FIELDS, self.rows, _EMPTY)
+
+
+COMPARABLES = (
+    Comparable(
+        id="syncs",
+        title="Calls that wait for a device",
+        keys=fields_named(FIELDS, "call", "call_site"),
+        measure=Field("total_us", "us", "time that the host spends in the call"),
+        count="count",
+        is_total=True,
+        empty="on neither side does the host wait for a device",
+    ),
+)
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from draw import draw
 from every_form import SESSIONS, exercise
 
 import stepscope
-from stepscope.analysis.compare.compare import DEFAULT_TOOLS, compare
+from stepscope.analysis.compare.compare import DEFAULT_TOOLS, choose_tools, compare
 from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.sides import Side, side_of
 from stepscope.analysis.compare.step_times import step_gaps
@@ -383,6 +383,56 @@ def test_samples_without_spread_or_of_one_value() -> None:
     assert half_width(Sample(1, 10.0, None), Sample(3, 8.0, 0.0)) is None
     assert compare_means(sample_of([]), sample_of([1.0])).verdict == "unknown"
     assert half_width(Sample(3, 1.0, 1e-170), Sample(3, 1.0, 0.0)) == 0.0  # whose square is no number any more
+
+
+# -- other tools and work outside of the steps -------------------------------------------------------------------------
+
+BEYOND = draw("""
+    host main |          M0--------M1--------
+    host main | L1       L2        L3          L4
+    gpu0 s    |   k1---    k2--      k3--        k4
+""")
+
+
+def test_totals_per_step_leave_out_what_ran_before_and_after_the_steps() -> None:
+    """Of 15 ms of kernels, 5 run before the first step and 2 after the last."""
+    report = compared(ON_GPU, BEYOND)
+
+    assert rows(report.table("kernels").rows, "kernel", "before_ms", "after_ms", "before_calls", "after_calls") == [
+        ("k", 4.0, 4.0, 1.0, 1.0),
+    ]
+    assert "46.7 % of the device op time after ran outside of the steps" in report.notes[0]
+
+
+def test_without_steps_on_a_side_totals_are_those_of_whole_captures() -> None:
+    report = compared(NO_STEPS, BEYOND)
+
+    assert report.table("kernels").steps is None
+    assert not any("outside of the steps" in note for note in report.notes)
+
+
+def test_only_the_tools_that_were_asked_for_are_compared() -> None:
+    tools = ("steps", "idle")
+    report = compare(side(ON_GPU, tools=tools), side(ON_GPU_IN_TWO, name="new", tools=tools), tools)
+
+    assert [table.id for table in report.tables] == ["spread", "idle"]
+    assert report.main == "spread"
+    assert {"spread", "idle"} <= report.to_dict().keys()
+    assert not {"rows", "kernels", "breakdown"} & report.to_dict().keys()
+    exercise(report)
+
+
+def test_the_breakdown_says_which_differences_are_noise() -> None:
+    """Steps of 9, 12 and 10 ms in an op, against 10, 10 and 10 ms of which 4 are input."""
+    [input_row, op_row] = compared(UNEVEN, BEFORE).table("breakdown").rows
+
+    assert (input_row["category"], input_row["difference_ms"], input_row["verdict"]) == ("input", 4.0, "worse")
+    assert (op_row["difference_ms"], op_row["uncertainty_ms"], op_row["verdict"]) == (-4.333333, 3.794583, "better")
+
+
+def test_a_tool_that_cannot_be_compared_says_so() -> None:
+    with pytest.raises(UsageError, match="there is no tool named 'zork'"):
+        choose_tools(["zork"])
 
 
 # -- files, command and gate ------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ DEFAULT_TOOLS = ("overview", "op-stats", "kernel-stats", "memory-profile", "step
 
 _WARNING_TOOLS = ("overview", "steps", "op-stats", "kernel-stats")  # if no tool was asked for
 _MAIN_TABLE = "ops"
-_ALWAYS_SHOWN = ("breakdown", _MAIN_TABLE)  # if no tool was asked for: the others only with rows
+_ALWAYS_SHOWN = ("breakdown", _MAIN_TABLE)  # the others only with rows, unless somebody asked for their tool
 
 
 def comparable_tools() -> tuple[Tool, ...]:
@@ -66,7 +66,7 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
     found = compare_means(*samples)
     breakdown = STEP_TABLES["overview"](before, after, False).rows
     tables = list(_tables(before, after, names, found))
-    if tools is None:
+    if tools is None or len(names) == len(comparable_tools()):
         tables = [replace(table, is_optional=table.id not in _ALWAYS_SHOWN) for table in tables]
     main = next((table for table in tables if table.id == _MAIN_TABLE), tables[0])
     return CompareReport(
@@ -91,7 +91,8 @@ def _tables(before: Side, after: Side, names: Iterable[str], found: StepTimeDiff
         if name in STEP_TABLES:
             yield STEP_TABLES[name](before, after, within_noise)
         for comparable in tool_named(name).comparables:
-            reports = before.report_for(name, comparable), after.report_for(name, comparable)
+            per_step = comparable.is_total and steps is not None
+            reports = before.report(name, within_steps=per_step), after.report(name, within_steps=per_step)
             yield find_differences(name, comparable, *reports, steps, within_noise)
 
 

@@ -56,7 +56,9 @@ def _other_steps(before: Side, after: Side) -> list[str]:
 
 
 def _work_outside_steps(before: Side, after: Side) -> list[str]:
-    """Says which totals leave out work that ran outside of the steps."""
+    """Says that totals per step leave out what ran outside of the steps."""
+    if not (before.step_count and after.step_count):
+        return []
     return [
         f"{' and '.join(f'{share:.1f} % of the {where} op time' for where, share in shares.items())} {when} ran "
         "outside of the steps and is not in the per-step totals"

@@ -10,7 +10,7 @@ from typing import cast
 from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.registry import tool_named
 from stepscope.analysis.steps.steps_tool import StepsReport
-from stepscope.report import Cell, Comparable, Report
+from stepscope.report import Cell, Report
 
 BASE_TOOLS = ("overview", "steps", "op-shapes")
 """The tools that every comparison asks: for the step times, and for what makes two sessions hard to compare."""
@@ -73,9 +73,9 @@ class Side:
         shares = self.overview.outside_steps_percent
         return {where: share for where, share in shares.items() if share is not None and share >= MOST_OUTSIDE_PERCENT}
 
-    def report_for(self, tool: str, comparable: Comparable) -> Report:
-        """The report that a table is made from."""
-        return (self.within_steps.get(tool) if comparable.is_total else None) or self.reports[tool]
+    def report(self, tool: str, within_steps: bool) -> Report:
+        """A tool's report, if wished on the steps alone where that makes a difference."""
+        return (self.within_steps.get(tool) if within_steps else None) or self.reports[tool]
 
     @cached_property
     def complete_steps(self) -> tuple[tuple[int, dict[str, Cell]], ...]:

@@ -183,6 +183,8 @@ def _pipelines(report: TfDataReport) -> Iterator[dict[str, Cell]]:
 
 
 def _bottlenecks(before: TfDataReport, after: TfDataReport) -> tuple[str, ...]:
+    if not (before.pipelines or after.pipelines):
+        return ()
     return f"bottleneck before: {_bottleneck_text(before)}", f"bottleneck after: {_bottleneck_text(after)}"
 
 

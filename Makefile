@@ -51,6 +51,7 @@ format:
 	@$(call setup,lint)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/python scripts/frontend.py format
 
 docs:
 	@$(call setup,docs)

@@ -111,7 +111,8 @@ def _section(section: Section) -> list[str]:
     if isinstance(section, Prose):
         return []
     rows = [(f"`{field.name}`", field.unit, field.doc) for field in section.fields]
-    return ["", f"## {section.title}", "", *markdown_table(("field", "unit", "meaning"), rows)]
+    table = markdown_table(("field", "unit", "meaning"), rows)
+    return ["", f"## {section.title}", "", f"Section `{section.id}`.", "", *table]
 
 
 def _table(table: type[Table]) -> list[str]:

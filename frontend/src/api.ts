@@ -102,7 +102,11 @@ export interface SessionState {
   readonly progress: Progress | null;
   readonly hosts: readonly HostState[];
   readonly facts: Readonly<Record<string, Cell>> | null;
-  readonly tools: readonly { readonly name: string; readonly has_data: boolean | null; readonly missing: string | null }[];
+  readonly tools: readonly {
+    readonly name: string;
+    readonly has_data: boolean | null;
+    readonly missing: string | null;
+  }[];
   readonly warnings: readonly string[];
   readonly error: Told | null;
 }
@@ -162,12 +166,21 @@ async function ask<T>(url: string, init: RequestInit): Promise<T> {
     response = await fetch(url, init);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError("the server of this page does not answer", "start it again (stepscope open LOGDIR), then reload", [], 0);
+    throw new ApiError(
+      "the server of this page does not answer",
+      "start it again (stepscope open LOGDIR), then reload",
+      [],
+      0,
+    );
   }
   const text = await response.text();
   const value = parsed(text);
   if (response.ok && value !== undefined) return value as T;
-  const said = (typeof value === "object" && value !== null ? value : {}) as { error?: unknown; hint?: unknown; choices?: unknown };
+  const said = (typeof value === "object" && value !== null ? value : {}) as {
+    error?: unknown;
+    hint?: unknown;
+    choices?: unknown;
+  };
   throw new ApiError(
     typeof said.error === "string" ? said.error : `the server answered with status ${response.status}`,
     typeof said.hint === "string" ? said.hint : "",
@@ -190,8 +203,8 @@ export type Resource<T> =
   | { readonly state: "failed"; readonly error: ApiError; readonly retry: () => void };
 
 /**
- * Answers that the page has seen, used last at the end, so that going back to a page shows it at once.  `forget` empties it, for
- * when files have changed.
+ * Answers that the page has seen, used last at the end, so that going back to a page shows it at once.  `forget`
+ * empties it, for when files have changed.
  */
 const seen = new Map<string, unknown>();
 const MOST_SEEN = 24;
@@ -211,7 +224,10 @@ function keep(url: string, data: unknown): void {
 /** What is at an address; null asks for nothing yet. */
 export function useResource<T>(url: string | null): Resource<T> {
   const [attempt, setAttempt] = useState(0);
-  const [found, setFound] = useState<{ url: string | null; result: Resource<T> }>({ url: null, result: { state: "loading" } });
+  const [found, setFound] = useState<{ url: string | null; result: Resource<T> }>({
+    url: null,
+    result: { state: "loading" },
+  });
   const now = generation.value;
   useEffect(() => {
     if (!url) return undefined;
@@ -229,7 +245,11 @@ export function useResource<T>(url: string | null): Resource<T> {
         setFound({ url, result: { state: "ready", data } });
       })
       .catch((error: unknown) => {
-        if (!abort.signal.aborted) setFound({ url, result: { state: "failed", error: asApiError(error), retry: () => setAttempt((n) => n + 1) } });
+        if (!abort.signal.aborted)
+          setFound({
+            url,
+            result: { state: "failed", error: asApiError(error), retry: () => setAttempt((n) => n + 1) },
+          });
       });
     setFound({ url, result: { state: "loading" } });
     return () => abort.abort();
@@ -252,5 +272,8 @@ export function tableTitled(sections: readonly Section[], start: string): TableS
 }
 
 export function figuresTitled(sections: readonly Section[], start: string): Figures | null {
-  return sections.find((section): section is Figures => section.kind === "figures" && section.title.startsWith(start)) ?? null;
+  return (
+    sections.find((section): section is Figures => section.kind === "figures" && section.title.startsWith(start)) ??
+    null
+  );
 }

@@ -37,7 +37,8 @@ export function decimalsFor(largest: number): number {
 export function fixed(value: number, digits: number): string {
   if (value === 0) return "0";
   const smallest = 10 ** -digits;
-  if (Math.abs(value) < smallest / 2) return value > 0 ? `<${decimal(smallest, digits)}` : `>−${decimal(smallest, digits)}`;
+  if (Math.abs(value) < smallest / 2)
+    return value > 0 ? `<${decimal(smallest, digits)}` : `>−${decimal(smallest, digits)}`;
   return decimal(value, digits).replace("-", "−");
 }
 
@@ -80,7 +81,15 @@ function threeDigits(value: number): string {
 
 /** What a unit is called in a table's head; empty if the values speak for themselves. */
 export function unitLabel(unit: string): string {
-  const labels: Record<string, string> = { percent: "%", us: "µs", bytes: "", count: "", text: "", number: "", "by unit": "" };
+  const labels: Record<string, string> = {
+    percent: "%",
+    us: "µs",
+    bytes: "",
+    count: "",
+    text: "",
+    number: "",
+    "by unit": "",
+  };
   return labels[unit] ?? unit;
 }
 
@@ -143,7 +152,8 @@ const OF_MANY_UNITS = new Set(["", "by unit"]);
 
 /** How all numbers of a column are written: with the same decimals, so that their points stand under one another. */
 export function columnFormat(field: Field, values: readonly Cell[]): (value: Cell | undefined) => string {
-  if (field.kind !== "float" || field.unit === "bytes" || OF_MANY_UNITS.has(field.unit)) return (value) => cellText(value, field.unit);
+  if (field.kind !== "float" || field.unit === "bytes" || OF_MANY_UNITS.has(field.unit))
+    return (value) => cellText(value, field.unit);
   let largest = 0;
   let fractional = false;
   for (const value of values) {
@@ -175,7 +185,7 @@ export function when(unixSeconds: number, now = new Date()): string {
 
 /** A text with signs in the place of those that cannot be seen, or that turn round what follows. */
 export function visible(text: string): string {
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, "\ufffd");
+  return text.replace(/[\p{Cc}\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu, "\ufffd");
 }
 
 /** `device_compute` as `device compute`; other names stay as they are. */

@@ -28,7 +28,12 @@ from stepscope.analysis.registry import TOOLS
 from stepscope.export import SUFFIXES, pieces
 from stepscope.formats.session import HostFile
 from stepscope.formats.xspace import writer
-from stepscope.report import Field, Report, Rows
+from stepscope.report import (
+    Field,
+    Report,
+    Role,
+    Rows,
+)
 from stepscope.report.export import to_csv, to_json
 from stepscope.web import api_tools, static, warming
 from stepscope.web import opened as opened_module
@@ -321,13 +326,13 @@ def test_numbers_are_those_of_the_command_line(client, logdir, tool):
     tables = [section for section in report.sections() if isinstance(section, Rows)]
     shown = [section for section in answer["sections"] if section["kind"] == "table"]
     for table, section in zip(tables, shown, strict=True):
-        assert section["row_count"] == len(table.rows)
+        assert (section["id"], section["row_count"]) == (table.id, len(table.rows))
         if section["key"] is not None:
             assert [row.keys() >= set(section["columns"]) for row in answer["report"][section["key"]]] == [True] * len(
                 table.rows
             )
         for field, told in zip(table.fields, section["fields"], strict=True):
-            assert told == {"name": field.name, "unit": field.unit, "doc": field.doc, "kind": field.kind}
+            assert told == {key: getattr(field, key) for key in ("name", "label", "unit", "doc", "kind", "role")}
             assert section["columns"][field.name] == [row[field.name] for row in table.rows]
 
 
@@ -336,15 +341,10 @@ def test_tables_say_under_which_key_the_json_has_them(client):
 
     def keys(tool: str) -> dict[str, str | None]:
         sections = client.get(f"/api/sessions/{session}/tools/{tool}").json["sections"]
-        return {section["title"]: section["key"] for section in sections if section["kind"] == "table"}
+        return {section["id"]: section["key"] for section in sections if section["kind"] == "table"}
 
-    assert keys("idle") == {
-        "Idle time of streams by cause": "rows",
-        "Longest gaps, at most 50": "gaps",
-        "Idle time of devices": "devices",
-        "Queues": "queues",
-    }
-    assert keys("overview") == {"Breakdown of the mean step": None, "Top 10 ops": "top_ops"}
+    assert keys("idle") == {name: name for name in ("rows", "gaps", "devices", "queues")}
+    assert keys("overview") == {"breakdown": None, "top_ops": "top_ops"}
 
 
 def test_exports_are_those_of_the_command_line(client, logdir):
@@ -370,10 +370,9 @@ def test_a_comparison_is_that_of_the_command_line(client, logdir):
     )
 
     assert answer["report"] == json.loads(to_json(report))
-    whole = client.get(f"/api/sessions/{drawn}/compare?with={two}").json
-    (ops,) = [at for at, section in enumerate(whole["sections"]) if section["title"] == "Ops"]
-    stream = client.get(f"/api/sessions/{drawn}/compare/tables/{ops}.arrow?with={two}")
-    assert pa.ipc.open_stream(stream.data).read_all().num_rows == len(whole["report"]["rows"]) > 0
+    stream = client.get(f"/api/sessions/{drawn}/compare/tables/rows.arrow?with={two}")
+    whole = client.get(f"/api/sessions/{drawn}/compare?with={two}").json["report"]
+    assert pa.ipc.open_stream(stream.data).read_all().num_rows == len(whole["rows"]) > 0
 
 
 def side_of_steps(profile: api.LoadedProfile, host: str | None, steps: str) -> Side:
@@ -451,12 +450,12 @@ WRONG = [
     ("/api/sessions/{id}/tools/steps?host=nothing", 404, "there is no host 'nothing'"),
     ("/api/sessions/{id}/tools/steps?steps=9-1", 400, "'9-1' is no range of steps"),
     ("/api/sessions/{id}/tools/steps?steps=77", 400, "there is no step 77"),
-    ("/api/sessions/{id}/tools/steps/tables/9.arrow", 404, "section 9 is no table"),
+    ("/api/sessions/{id}/tools/steps/tables/nothing.arrow", 404, "there is no table 'nothing'"),
     ("/api/sessions/{id}/tools/steps.exe", 404, "there is no tool 'steps.exe'"),
     ("/api/sessions/{id}/compare", 400, "no session to compare with"),
     ("/api/sessions/{id}/compare?with=nothing", 404, "there is no session 'nothing'"),
     ("/api/sessions/{id}/compare?with={id}&host=nothing", 404, "there is no host 'nothing'"),
-    ("/api/sessions/{id}/compare/tables/99.arrow?with={id}", 404, "section 99 is no table"),
+    ("/api/sessions/{id}/compare/tables/nothing.arrow?with={id}", 404, "there is no table 'nothing'"),
     ("/api/nothing", 404, "there is no file 'api/nothing'"),
     ("/api/capture/9", 404, "there is no capture '9'"),
 ]
@@ -665,9 +664,11 @@ def test_sessions_that_nobody_looks_at_any_more_are_let_go(tmp_path, monkeypatch
 
 
 def test_a_table_of_any_section_becomes_arrow():
-    fields = (Field("a", "ms", "one"), Field("b", "text", "two", "str"), Field("c", "", "three", "ints"))
-    table = Rows("T", fields, ({"a": 1.5, "b": None, "c": [1, 2]}, {"a": None, "b": "x", "c": None}))
+    fields = (Field("a", "ms", "one"), Field("b", "text", "two", "str", Role.NAME), Field("c", "", "three", "ints"))
+    table = Rows("t", "T", fields, ({"a": 1.5, "b": None, "c": [1, 2]}, {"a": None, "b": "x", "c": None}))
     read = pa.ipc.open_stream(io.BytesIO(api_tools.table_to_arrow(table))).read_all()
 
     assert read.to_pylist() == list(table.rows)
-    assert read.schema.field("a").metadata == {b"unit": b"ms", b"meaning": b"one"}
+    assert read.schema.metadata == {b"id": b"t"}
+    described = {b"unit": b"ms", b"role": b"duration", b"label": b"A", b"meaning": b"one"}
+    assert read.schema.field("a").metadata == described

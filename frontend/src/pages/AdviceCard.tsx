@@ -28,9 +28,7 @@ export function AdviceCard({ advice, first = false, whole = false, rank, recorde
       <header>
         <div>
           {first && advice.class !== "none" && <p class="eyebrow">Do this first</p>}
-          <h2>
-            {rank !== undefined && advice.class !== "none" ? `${rank}. ${advice.title}` : advice.title}
-          </h2>
+          <h2>{rank !== undefined && advice.class !== "none" ? `${rank}. ${advice.title}` : advice.title}</h2>
         </div>
         <Gain advice={advice} />
       </header>
@@ -53,9 +51,13 @@ export function AdviceCard({ advice, first = false, whole = false, rank, recorde
 
 /** Says why an advice counts another time for a step than the head of the page. */
 function OtherStepTime({ advice, recorded: { mean_ms, between_ms } }: { advice: Advice; recorded: RecordedStep }) {
+  const host = hasSeveralHosts() ? ", each on its slowest host" : "";
+  const between = between_ms === null ? "" : `, and ${duration(between_ms)} pass before the next`;
   return (
     <p class="other-step-time">
-      {`This advice counts a step as ${duration(advice.step_time_ms ?? mean_ms)}: from its begin to that of the next, without what the recording itself cost, as far as that is known. As recorded, the mean step takes ${duration(mean_ms)}${hasSeveralHosts() ? ", each on its slowest host" : ""}${between_ms === null ? "" : `, and ${duration(between_ms)} pass before the next`}.`}
+      {`This advice counts a step as ${duration(advice.step_time_ms ?? mean_ms)}: from its start to the start of the ` +
+        "next, without what the recording itself cost, as far as that is known. " +
+        `As recorded, the mean step takes ${duration(mean_ms)}${host}${between}.`}
     </p>
   );
 }
@@ -64,7 +66,9 @@ function hasSeveralHosts(): boolean {
   return (session.value?.hosts.length ?? 1) > 1;
 }
 
-const STEP_TIME_HERE = "Step time is here the time from one step to the next on the host that sets the pace, without what the recording itself cost where that is known.";
+const STEP_TIME_HERE =
+  "Step time is here the time from one step to the next on the host that sets the pace, " +
+  "without what the recording itself cost where that is known.";
 const HOW_OFTEN = "The real gain lay in this range for three of four programs where it was measured.";
 
 function times(factor: number): string {
@@ -77,7 +81,15 @@ function Gain({ advice }: { advice: Advice }) {
   const [now, then] = [advice.step_time_ms, advice.predicted_step_time_ms];
   const hasRange = least !== null && most !== null;
   return (
-    <p class="gain" tabIndex={0} {...hint("Predicted step time", `${hasRange ? `${HOW_OFTEN} ` : ""}${sentence(advice.reasoning)}. ${STEP_TIME_HERE}`, `${gain} times as fast`)}>
+    <p
+      class="gain"
+      tabIndex={0}
+      {...hint(
+        "Predicted step time",
+        `${hasRange ? `${HOW_OFTEN} ` : ""}${sentence(advice.reasoning)}. ${STEP_TIME_HERE}`,
+        `${gain} times as fast`,
+      )}
+    >
       {now !== null && then !== null && (
         <span class="gain-times">
           {duration(now)} <Icon name="arrow" size={14} /> {duration(then)}
@@ -98,12 +110,28 @@ function Badges({ advice }: { advice: Advice }) {
   return (
     <div class="advice-badges">
       {advice.class !== "none" && (
-        <span class="badge" tabIndex={0} {...hint("Class", "the kind of bottleneck; the command line's JSON and `stepscope whatif --remove` name it so", advice.class)}>
+        <span
+          class="badge"
+          tabIndex={0}
+          {...hint(
+            "Class",
+            "the kind of bottleneck; the command line's JSON and `stepscope whatif --remove` name it so",
+            advice.class,
+          )}
+        >
           {advice.class.replaceAll("_", " ")}
         </span>
       )}
       {sure !== null && (
-        <span class="confidence" tabIndex={0} {...hint("Confidence", "how sure the rule is that this is the cause, from how it was checked on programs with a known bottleneck", `${Math.round(100 * sure)} %`)}>
+        <span
+          class="confidence"
+          tabIndex={0}
+          {...hint(
+            "Confidence",
+            "how sure the rule is that this is the cause, from how it was checked on programs with a known bottleneck",
+            `${Math.round(100 * sure)} %`,
+          )}
+        >
           <span class="confidence-track" aria-hidden="true">
             <span style={{ width: `${100 * sure}%` }} />
           </span>
@@ -128,7 +156,13 @@ function Actions({ list, all }: { list: readonly string[]; all: boolean }) {
       {list.map((action) => (
         <li key={action}>
           <Code text={sentence(action)} />
-          <button type="button" class="icon-button small copy" aria-label={`Copy: ${action}`} onClick={() => void copyText(action)} {...hint("Copy", "")}>
+          <button
+            type="button"
+            class="icon-button small copy"
+            aria-label={`Copy: ${action}`}
+            onClick={() => void copyText(action)}
+            {...hint("Copy", "")}
+          >
             <Icon name="copy" size={14} />
           </button>
         </li>
@@ -203,8 +237,19 @@ function Evidence({ advice }: { advice: Advice }) {
           )}
           {advice.docs && (
             <li>
-              <a class="evidence-row" href={linkTo("advice", { about: advice.class })} {...hint("From the documentation", "what the class means, from which threshold it is said, how sure it is and how the gain is predicted", advice.docs)}>
-                <Icon name="help" size={16} /> <span>What “{advice.class === "none" ? "nothing stands out" : advice.class.replaceAll("_", " ")}” means</span>
+              <a
+                class="evidence-row"
+                href={linkTo("advice", { about: advice.class })}
+                {...hint(
+                  "From the documentation",
+                  "what the class means, from which threshold it is said, how sure it is and how the gain is predicted",
+                  advice.docs,
+                )}
+              >
+                <Icon name="help" size={16} />{" "}
+                <span>
+                  What “{advice.class === "none" ? "nothing stands out" : advice.class.replaceAll("_", " ")}” means
+                </span>
               </a>
             </li>
           )}
@@ -217,7 +262,15 @@ function Evidence({ advice }: { advice: Advice }) {
 function RowLink({ row }: { row: EvidenceRow }) {
   const tool = toolEntry(row.tool);
   return (
-    <a class="evidence-row" href={evidenceLink(row)} {...hint(`${tool?.heading ?? row.tool}: ${evidenceName(row)}`, "the row that this advice stands on; its time is per step", row.value_ms > 0 ? `${row.value_ms} ms` : "")}>
+    <a
+      class="evidence-row"
+      href={evidenceLink(row)}
+      {...hint(
+        `${tool?.heading ?? row.tool}: ${evidenceName(row)}`,
+        "the row that this advice stands on; its time is per step",
+        row.value_ms > 0 ? `${row.value_ms} ms` : "",
+      )}
+    >
       <Icon name={row.tool} size={16} />
       <LongName text={evidenceName(row)} />
       {row.value_ms > 0 && <strong>{duration(row.value_ms)} a step</strong>}
@@ -227,12 +280,20 @@ function RowLink({ row }: { row: EvidenceRow }) {
 
 function placeLink(place: EvidenceInterval): string {
   const around = (place.end_ms - place.start_ms) * 0.15;
-  return intervalInTimeline(Math.max(0, place.start_ms - around), place.end_ms + around, hasSeveralHosts() ? place.host : null);
+  return intervalInTimeline(
+    Math.max(0, place.start_ms - around),
+    place.end_ms + around,
+    hasSeveralHosts() ? place.host : null,
+  );
 }
 
 function PlaceLink({ place }: { place: EvidenceInterval }) {
   return (
-    <a class="evidence-row" href={placeLink(place)} {...hint(place.name || "A place in the trace", `on ${place.host}`, `${place.start_ms} to ${place.end_ms} ms`)}>
+    <a
+      class="evidence-row"
+      href={placeLink(place)}
+      {...hint(place.name || "A place in the trace", `on ${place.host}`, `${place.start_ms} to ${place.end_ms} ms`)}
+    >
       <Icon name="timeline" size={16} />
       <LongName text={place.name || `at ${duration(place.start_ms)}`} />
       <strong>{duration(place.end_ms - place.start_ms)}</strong>

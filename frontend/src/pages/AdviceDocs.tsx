@@ -9,14 +9,21 @@ export default function AdviceDocs({ kind, onClose }: { kind: string; onClose: (
   return (
     <Drawer title={termText(kind)} onClose={onClose}>
       <div class="docs">
-        {meaning.length ? <Text of={meaning} /> : <p class="muted">The documentation of this version has no section on this class: a rule of another package gave the advice.</p>}
+        {meaning.length ? (
+          <Text of={meaning} />
+        ) : (
+          <p class="muted">
+            The documentation of this version has no section on this class: a rule of another package gave the advice.
+          </p>
+        )}
         {rules.length > 0 && (
           <>
             <h3>When it is said</h3>
             <ul class="docs-rules">
               {rules.map((row) => (
                 <li key={row.rule}>
-                  <code>{row.rule}</code> from {row.from.includes(" of ") ? row.from : `${row.from} of the step`}: <Inline text={row.of} />
+                  <code>{row.rule}</code> from {row.from.includes(" of ") ? row.from : `${row.from} of the step`}:{" "}
+                  <Inline text={row.of} />
                 </li>
               ))}
             </ul>

@@ -4,7 +4,7 @@ import type { Report, ToolAnswer } from "../api";
 import { route, setParams } from "../router";
 import { fact, host, steps } from "../session";
 import { AdviceCard } from "./AdviceCard";
-import { toExplain, type RecordedStep } from "./differences";
+import { type RecordedStep, toExplain } from "./differences";
 import { Findings } from "./Findings";
 import type { Advice } from "./reports";
 import { ToolPage } from "./ToolPage";
@@ -23,17 +23,26 @@ export default function AdvicePage() {
 /** Known of the whole session only, which is what the summary shows first. */
 function recordedStep(): RecordedStep | null {
   const mean_ms = fact("step_time_ms");
-  return typeof mean_ms !== "number" || fact("steps_source") === "none" || host.value || steps.value ? null : { mean_ms, between_ms: null };
+  return typeof mean_ms !== "number" || fact("steps_source") === "none" || host.value || steps.value
+    ? null
+    : { mean_ms, between_ms: null };
 }
 
 function All({ report }: ToolAnswer<AdviceReport>) {
-  const about = route.value.params["about"];
+  const about = route.value.params.about;
   const explained = toExplain(report.advice, recordedStep());
   return (
     <>
       <Findings lines={report.verdict_text ? [report.verdict_text] : []} />
       {report.advice.map((advice, index) => (
-        <AdviceCard key={advice.id} advice={advice} first={index === 0} whole rank={index + 1} recorded={explained[index] ?? null} />
+        <AdviceCard
+          key={advice.id}
+          advice={advice}
+          first={index === 0}
+          whole
+          rank={index + 1}
+          recorded={explained[index] ?? null}
+        />
       ))}
       {about && (
         <Suspense fallback={null}>

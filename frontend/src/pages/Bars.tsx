@@ -4,9 +4,9 @@ import type { Field } from "../api";
 import type { Part } from "../charts/steps";
 import { inkOn } from "../design/colours";
 import { duration, fieldLabel, percent } from "../format";
+import { LongName } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
-import { LongName } from "../ui/basics";
 
 export interface BarPart extends Part {
   /** What the part means. */
@@ -26,13 +26,26 @@ export interface StackedRow {
 /** A part is written into its bar if its share of the longest bar leaves room for it. */
 const WRITTEN_FROM = 0.07;
 
-export function StackedBars({ label, rows, parts }: { label: string; rows: readonly StackedRow[]; parts: readonly BarPart[] }) {
+export function StackedBars({
+  label,
+  rows,
+  parts,
+}: {
+  label: string;
+  rows: readonly StackedRow[];
+  parts: readonly BarPart[];
+}) {
   const total = (row: StackedRow) => parts.reduce((sum, part) => sum + (row.parts[part.key] ?? 0), 0);
   const longest = Math.max(...rows.map(total));
   const shown = parts.filter((part) => rows.some((row) => (row.parts[part.key] ?? 0) > 0));
   if (!(longest > 0)) return null;
   return (
-    <div class="stacked" role="group" aria-label={label} data-marks={rows.reduce((sum, row) => sum + shown.filter((part) => (row.parts[part.key] ?? 0) > 0).length, 0)}>
+    <div
+      class="stacked"
+      role="group"
+      aria-label={label}
+      data-marks={rows.reduce((sum, row) => sum + shown.filter((part) => (row.parts[part.key] ?? 0) > 0).length, 0)}
+    >
       <ul>
         {rows.map((row) => (
           <li key={row.key}>
@@ -46,7 +59,12 @@ export function StackedBars({ label, rows, parts }: { label: string; rows: reado
                 const share = percent((100 * ms) / total(row));
                 return (
                   ms > 0 && (
-                    <span key={part.key} class="stacked-part" style={{ width: `${(100 * ms) / longest}%`, background: part.colour, color: inkOn(part.colour) }} {...hint(`${part.label} · ${row.label}`, part.doc, `${ms} ms, ${share}`)}>
+                    <span
+                      key={part.key}
+                      class="stacked-part"
+                      style={{ width: `${(100 * ms) / longest}%`, background: part.colour, color: inkOn(part.colour) }}
+                      {...hint(`${part.label} · ${row.label}`, part.doc, `${ms} ms, ${share}`)}
+                    >
                       {ms >= WRITTEN_FROM * longest && duration(ms)}
                     </span>
                   )
@@ -57,7 +75,12 @@ export function StackedBars({ label, rows, parts }: { label: string; rows: reado
               {duration(total(row))}
             </span>
             {row.href && (
-              <a class="icon-button small" href={row.href} aria-label={`${row.leads ?? "Show in the timeline"}: ${row.label}`} {...hint(row.leads ?? "Show in the timeline", "")}>
+              <a
+                class="icon-button small"
+                href={row.href}
+                aria-label={`${row.leads ?? "Show in the timeline"}: ${row.label}`}
+                {...hint(row.leads ?? "Show in the timeline", "")}
+              >
                 <Icon name="arrow" size={14} />
               </a>
             )}
@@ -68,7 +91,13 @@ export function StackedBars({ label, rows, parts }: { label: string; rows: reado
         {shown.map((part) => {
           const sum = rows.reduce((all, row) => all + (row.parts[part.key] ?? 0), 0);
           return (
-            <li key={part.key} tabIndex={0} data-part={part.key} data-value={sum} {...hint(part.label, part.doc, `${sum} ms`)}>
+            <li
+              key={part.key}
+              tabIndex={0}
+              data-part={part.key}
+              data-value={sum}
+              {...hint(part.label, part.doc, `${sum} ms`)}
+            >
               <span class="swatch" style={{ background: part.colour }} />
               {part.label}
               {rows.length === 1 && <span class="muted">{duration(sum)}</span>}

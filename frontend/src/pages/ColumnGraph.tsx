@@ -1,8 +1,8 @@
-/** Stacked columns, one of which can be picked, with the mouse or the arrow keys; it leads to its interval in the timeline. */
+/** Stacked columns; one can be picked with the mouse or the arrow keys, and leads to its interval in the timeline. */
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { Chart } from "../charts/Chart";
-import { CATEGORY_PARTS, markCount, shownParts, stackedColumns, type Column, type Part } from "../charts/steps";
+import { CATEGORY_PARTS, type Column, markCount, type Part, shownParts, stackedColumns } from "../charts/steps";
 import { palette } from "../design/theme";
 import { duration, percent } from "../format";
 import { setParams } from "../router";
@@ -22,16 +22,40 @@ interface ColumnGraphProps {
   note?: ComponentChildren;
 }
 
-export function ColumnGraph({ label, columns, parts = CATEGORY_PARTS, xName = "step", noun = "step", mean_ms = null, height = 260, note }: ColumnGraphProps) {
+export function ColumnGraph({
+  label,
+  columns,
+  parts = CATEGORY_PARTS,
+  xName = "step",
+  noun = "step",
+  mean_ms = null,
+  height = 260,
+  note,
+}: ColumnGraphProps) {
   const [picked, setPicked] = useState<number | null>(null);
   const look = palette.value;
   const at = picked !== null && picked < columns.length ? picked : null;
-  const option = useMemo(() => stackedColumns(columns, { palette: look, parts, xName, mean_ms, picked: at, zoom: true }), [columns, look, parts, xName, mean_ms, at]);
+  const option = useMemo(
+    () => stackedColumns(columns, { palette: look, parts, xName, mean_ms, picked: at, zoom: true }),
+    [columns, look, parts, xName, mean_ms, at],
+  );
   const leads = columns.some((column) => column.href);
   const column = at === null ? null : (columns[at] ?? null);
   return (
-    <div class="column-graph" tabIndex={0} role="group" aria-label={`${label}. Arrow keys go from ${noun} to ${noun}, Enter opens the timeline.`} onKeyDown={(event) => onKey(event, columns, at, setPicked)}>
-      <Chart label={label} option={option} height={height} marks={markCount(columns, parts)} onPick={({ dataIndex }) => setPicked(dataIndex === at ? null : dataIndex)} />
+    <div
+      class="column-graph"
+      tabIndex={0}
+      role="group"
+      aria-label={`${label}. Arrow keys go from ${noun} to ${noun}, Enter opens the timeline.`}
+      onKeyDown={(event) => onKey(event, columns, at, setPicked)}
+    >
+      <Chart
+        label={label}
+        option={option}
+        height={height}
+        marks={markCount(columns, parts)}
+        onPick={({ dataIndex }) => setPicked(dataIndex === at ? null : dataIndex)}
+      />
       <div class="graph-foot">
         <PartLegend columns={columns} parts={parts} />
         <span class="muted">
@@ -44,10 +68,20 @@ export function ColumnGraph({ label, columns, parts = CATEGORY_PARTS, xName = "s
   );
 }
 
-function onKey(event: KeyboardEvent, columns: readonly Column[], at: number | null, pick: (index: number | null) => void): void {
+function onKey(
+  event: KeyboardEvent,
+  columns: readonly Column[],
+  at: number | null,
+  pick: (index: number | null) => void,
+): void {
   if (event.target !== event.currentTarget) return;
   const last = columns.length - 1;
-  const to: Record<string, number> = { ArrowLeft: at === null ? last : Math.max(0, at - 1), ArrowRight: at === null ? 0 : Math.min(last, at + 1), Home: 0, End: last };
+  const to: Record<string, number> = {
+    ArrowLeft: at === null ? last : Math.max(0, at - 1),
+    ArrowRight: at === null ? 0 : Math.min(last, at + 1),
+    Home: 0,
+    End: last,
+  };
   const next = to[event.key];
   if (next !== undefined) pick(next);
   else if (event.key === "Escape" && at !== null) pick(null);
@@ -56,7 +90,17 @@ function onKey(event: KeyboardEvent, columns: readonly Column[], at: number | nu
   event.preventDefault();
 }
 
-function Picked({ column, parts, alone, onClose }: { column: Column; parts: readonly Part[]; alone: boolean; onClose: () => void }) {
+function Picked({
+  column,
+  parts,
+  alone,
+  onClose,
+}: {
+  column: Column;
+  parts: readonly Part[];
+  alone: boolean;
+  onClose: () => void;
+}) {
   const step = column.step;
   return (
     <div class="picked" role="status">
@@ -86,12 +130,19 @@ function Largest({ column, parts }: { column: Column; parts: readonly Part[] }) 
   if (!top || !(column.total_ms > 0)) return null;
   return (
     <span class="muted">
-      <span class="swatch" style={{ background: top.colour }} /> {top.label} {duration(size(top))}, {percent((100 * size(top)) / column.total_ms)}
+      <span class="swatch" style={{ background: top.colour }} /> {top.label} {duration(size(top))},{" "}
+      {percent((100 * size(top)) / column.total_ms)}
     </span>
   );
 }
 
-export function PartLegend({ columns, parts = CATEGORY_PARTS }: { columns: readonly Column[]; parts?: readonly Part[] }) {
+export function PartLegend({
+  columns,
+  parts = CATEGORY_PARTS,
+}: {
+  columns: readonly Column[];
+  parts?: readonly Part[];
+}) {
   return (
     <ul class="legend inline">
       {shownParts(columns, parts).map((part) => (

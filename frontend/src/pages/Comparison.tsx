@@ -1,11 +1,22 @@
 /** The card on top of a page that shows how the session differs from another one. */
 import { useMemo } from "preact/hooks";
-import { ApiError, tableTitled, useResource, type Report, type Resource, type Section, type ToolAnswer } from "../api";
+import { ApiError, type Report, type Resource, type Section, type ToolAnswer, tableTitled, useResource } from "../api";
 import { BETWEEN_PART, CATEGORY_PARTS } from "../charts/steps";
 import { decimal } from "../format";
 import { otherName, stopComparing } from "../frame/ComparePicker";
 import { linkTo } from "../router";
-import { answerAddress, compareAddress, other, otherAddress, otherId, otherSteps, sessionId, sessionInfo, shortRun, steps } from "../session";
+import {
+  answerAddress,
+  compareAddress,
+  other,
+  otherAddress,
+  otherId,
+  otherSteps,
+  sessionId,
+  sessionInfo,
+  shortRun,
+  steps,
+} from "../session";
 import type { TableData } from "../table/model";
 import { useRows } from "../table/rows";
 import { Table } from "../table/Table";
@@ -13,8 +24,8 @@ import { tools } from "../tools";
 import { Card, Failed, Loading, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { StackedBars } from "./Bars";
-import { comparablesOf, isCompared, OF_COMMAND, type Comparable } from "./comparable";
-import { compared, stepCounts, toneOf, type StepCounts } from "./compare";
+import { type Comparable, comparablesOf, isCompared, OF_COMMAND } from "./comparable";
+import { compared, type StepCounts, stepCounts, toneOf } from "./compare";
 import { counterName, shapesText, shortKernel, shortPath } from "./names";
 import type { CompareReport, OverviewReport } from "./reports";
 
@@ -23,7 +34,12 @@ export function Comparison({ tool, answer }: { tool: string; answer: ToolAnswer 
   const found = useResource<ToolAnswer<CompareReport>>(able ? compareAddress() : null);
   const failed = other.value?.error ?? unreadable() ?? (found.state === "failed" ? found.error : null);
   return (
-    <Card title={`Compared with ${otherName()}`} note={able ? "which is before; the open session is after" : ""} class="comparison table-card" actions={<Actions />}>
+    <Card
+      title={`Compared with ${otherName()}`}
+      note={able ? "which is before; the open session is after" : ""}
+      class="comparison table-card"
+      actions={<Actions />}
+    >
       {!able && <Elsewhere />}
       {able && failed && <Failed error={failed} />}
       {able && !failed && found.state !== "ready" && <Loading what={`Reading ${otherName()}`} />}
@@ -41,11 +57,22 @@ export function Comparison({ tool, answer }: { tool: string; answer: ToolAnswer 
 function unreadable(): ApiError | null {
   const state = other.value?.state;
   if (state?.state !== "failed") return null;
-  return new ApiError(state.error?.error ?? "the session to compare with cannot be read", state.error?.hint ?? "", [], 409);
+  return new ApiError(
+    state.error?.error ?? "the session to compare with cannot be read",
+    state.error?.hint ?? "",
+    [],
+    409,
+  );
 }
 
 function Actions() {
-  const back = { session: otherId.value, steps: otherSteps.value, with: sessionId.value, withSteps: steps.value, host: null };
+  const back = {
+    session: otherId.value,
+    steps: otherSteps.value,
+    with: sessionId.value,
+    withSteps: steps.value,
+    host: null,
+  };
   return (
     <>
       <a class="button quiet" href={linkTo(currentTool(), back)}>
@@ -88,7 +115,16 @@ function Verdict({ report }: { report: CompareReport }) {
   return (
     <>
       <p class="compare-line">
-        <strong class={TONES[report.verdict]} tabIndex={0} {...hint("Change of the mean step time", "from the begin of a step to the begin of the next, after less before; ± is half of the 95 % interval of the difference (Welch), and what is no larger than that is within the noise", value)}>
+        <strong
+          class={TONES[report.verdict]}
+          tabIndex={0}
+          {...hint(
+            "Change of the mean step time",
+            "from the start of a step to the start of the next, after less before; ± is half of the 95 % interval of " +
+              "the difference (Welch), and what is no larger than that is within the noise",
+            value,
+          )}
+        >
           {sentence(head)}
         </strong>
         {rest}
@@ -112,11 +148,23 @@ function cut(text: string): [string, string] {
   return [text.slice(0, end), text.slice(end)];
 }
 
-const TEXTS = { counter: counterName, kernel: shortKernel, call_site: shortPath, input_shapes: shapesText, kernels: (text: string) => text.split(CHAIN).map(shortKernel).join(CHAIN) };
+const TEXTS = {
+  counter: counterName,
+  kernel: shortKernel,
+  call_site: shortPath,
+  input_shapes: shapesText,
+  kernels: (text: string) => text.split(CHAIN).map(shortKernel).join(CHAIN),
+};
 /** Between the kernels of a sequence. */
 const CHAIN = " -> ";
 const DIFFERENCES = ["difference", "difference_ms", "difference_bytes", "change_percent"];
-const LABELS = { change_percent: "Change", before_count: "Count before", after_count: "Count after", before_calls: "Calls before", after_calls: "Calls after" };
+const LABELS = {
+  change_percent: "Change",
+  before_count: "Count before",
+  after_count: "Count after",
+  before_calls: "Calls before",
+  after_calls: "Calls after",
+};
 
 /** What `stepscope compare` lays side by side for this page. */
 function OfCommand({ tool, report, sections }: { tool: string; report: CompareReport; sections: readonly Section[] }) {
@@ -129,7 +177,15 @@ function OfCommand({ tool, report, sections }: { tool: string; report: CompareRe
       {rows.state === "loading" && <Loading what={`Fetching ${section.row_count.toLocaleString("en-US")} rows`} />}
       {rows.state === "failed" && <Failed error={rows.error} />}
       {rows.state === "ready" && hasOneSide(rows.data) && <p class="muted">{NOTHING}</p>}
-      {rows.state === "ready" && <Sides id="compare" title={section.title} data={rows.data} columns={columnsOf(rows.data)} isNeutral={report.verdict === "within_noise" && tool !== "memory-profile"} />}
+      {rows.state === "ready" && (
+        <Sides
+          id="compare"
+          title={section.title}
+          data={rows.data}
+          columns={columnsOf(rows.data)}
+          isNeutral={report.verdict === "within_noise" && tool !== "memory-profile"}
+        />
+      )}
     </>
   );
 }
@@ -172,7 +228,9 @@ function Sides({ id, title, data, columns, isNeutral = false }: SidesProps) {
       signed={DIFFERENCES}
       plain={few}
       height={few ? "all" : "short"}
-      tone={(row, field) => (!isNeutral && DIFFERENCES.includes(field) && data.columns[field]?.[row] !== null ? toneOf(data, row) : null)}
+      tone={(row, field) =>
+        !isNeutral && DIFFERENCES.includes(field) && data.columns[field]?.[row] !== null ? toneOf(data, row) : null
+      }
       empty="neither side has anything to compare"
     />
   );
@@ -185,13 +243,21 @@ function OfPage({ tool, answer }: { tool: string; answer: ToolAnswer }) {
   const waiting: readonly Resource<unknown>[] = [theirs, ...counts.asked];
   const failed = waiting.find((each) => each.state === "failed");
   if (failed?.state === "failed") return <Failed error={failed.error} />;
-  if (theirs.state !== "ready" || waiting.some((each) => each.state === "loading")) return <Loading what={`Reading ${otherName()}`} />;
+  if (theirs.state !== "ready" || waiting.some((each) => each.state === "loading"))
+    return <Loading what={`Reading ${otherName()}`} />;
   if (theirs.data.missing) return <p class="muted">{NOTHING}</p>;
   const { report } = theirs.data;
   return (
     <>
       {comparablesOf(tool).map((spec, at) => (
-        <Difference key={spec.measure} id={at ? `compare-${at + 1}` : "compare"} spec={spec} mine={answer.report} theirs={report} counts={counts.both} />
+        <Difference
+          key={spec.measure}
+          id={at ? `compare-${at + 1}` : "compare"}
+          spec={spec}
+          mine={answer.report}
+          theirs={report}
+          counts={counts.both}
+        />
       ))}
     </>
   );
@@ -202,8 +268,13 @@ const howMany = (steps: number) => decimal(steps, Number.isInteger(steps) ? 0 : 
 
 /** How many steps the totals of both sides are of; null where one has none. */
 function useStepCounts(): { both: StepCounts | null; asked: readonly Resource<ToolAnswer<OverviewReport>>[] } {
-  const asked = [useResource<ToolAnswer<OverviewReport>>(answerAddress("overview")), useResource<ToolAnswer<OverviewReport>>(otherAddress("overview"))] as const;
-  const [mine, theirs] = asked.map((each) => (each.state === "ready" && !each.data.missing ? each.data.report : null)) as [OverviewReport | null, OverviewReport | null];
+  const asked = [
+    useResource<ToolAnswer<OverviewReport>>(answerAddress("overview")),
+    useResource<ToolAnswer<OverviewReport>>(otherAddress("overview")),
+  ] as const;
+  const [mine, theirs] = asked.map((each) =>
+    each.state === "ready" && !each.data.missing ? each.data.report : null,
+  ) as [OverviewReport | null, OverviewReport | null];
   const both = useMemo(() => stepCounts(mine, theirs), [mine, theirs]);
   return { both, asked };
 }
@@ -221,7 +292,12 @@ function Difference({ id, spec, mine, theirs, counts }: DifferenceProps) {
     const sides = [spec.rows(mine), spec.rows(theirs)] as const;
     return sides[0] && sides[1] ? compared(spec, sides[0], sides[1], counts) : null;
   }, [spec, mine, theirs, counts]);
-  if (!data) return <p class="muted">One of them has more rows than are laid side by side here. Choose fewer steps, or compare the exports.</p>;
+  if (!data)
+    return (
+      <p class="muted">
+        One of them has more rows than are laid side by side here. Choose fewer steps, or compare the exports.
+      </p>
+    );
   return (
     <>
       {spec.lines?.(mine, theirs).map((line) => (
@@ -230,12 +306,22 @@ function Difference({ id, spec, mine, theirs, counts }: DifferenceProps) {
         </p>
       ))}
       {spec.title && <h3 class="compare-title">{spec.title}</h3>}
-      {spec.isTotal && <p class="muted compare-note">{counts ? `Per step: totals over ${howMany(counts.theirs)} steps before and ${howMany(counts.mine)} after` : "Totals of the captures: no steps are known on one side, so that a longer capture has more of everything"}</p>}
+      {spec.isTotal && (
+        <p class="muted compare-note">
+          {counts
+            ? `Per step: totals over ${howMany(counts.theirs)} steps before and ${howMany(counts.mine)} after`
+            : "Totals of the captures: no steps are known on one side, so that a longer capture has more of everything"}
+        </p>
+      )}
       <Sides
         id={id}
         title={spec.title ?? "Compared"}
         data={data}
-        columns={data.fields.filter((field) => !spec.keys.includes(field.name) || data.columns[field.name]?.some((value) => value !== null)).map((field) => field.name)}
+        columns={data.fields
+          .filter(
+            (field) => !spec.keys.includes(field.name) || data.columns[field.name]?.some((value) => value !== null),
+          )
+          .map((field) => field.name)}
         isNeutral={spec.isNeutral ?? false}
       />
     </>
@@ -243,8 +329,12 @@ function Difference({ id, spec, mine, theirs, counts }: DifferenceProps) {
 }
 
 function TwoBars({ report }: { report: CompareReport }) {
-  const parts = [...CATEGORY_PARTS, BETWEEN_PART].map((part) => ({ ...part, doc: String(report.breakdown.find((row) => row.category === part.key)?.["meaning"] ?? "") }));
-  const side = (name: "before_ms" | "after_ms") => Object.fromEntries(report.breakdown.map((row) => [row.category, row[name] ?? 0]));
+  const parts = [...CATEGORY_PARTS, BETWEEN_PART].map((part) => ({
+    ...part,
+    doc: String(report.breakdown.find((row) => row.category === part.key)?.meaning ?? ""),
+  }));
+  const side = (name: "before_ms" | "after_ms") =>
+    Object.fromEntries(report.breakdown.map((row) => [row.category, row[name] ?? 0]));
   return (
     <StackedBars
       label="The mean step of both"

@@ -1,15 +1,15 @@
 /** What steps wait for, moment by moment: the parts of the path, its steps, and what lies on it. */
 import { useMemo } from "preact/hooks";
-import { tableTitled, type Report, type ToolAnswer } from "../api";
+import { type Report, type ToolAnswer, tableTitled } from "../api";
 import type { Column } from "../charts/steps";
 import { CATEGORY_COLOUR, mix } from "../design/colours";
 import { palette } from "../design/theme";
 import { termText } from "../terms";
 import { Card } from "../ui/basics";
-import { StackedBars, type BarPart } from "./Bars";
+import { type BarPart, StackedBars } from "./Bars";
 import { ColumnGraph } from "./ColumnGraph";
 import { Findings } from "./Findings";
-import { useStepLinks, type StepLink } from "./intervals";
+import { type StepLink, useStepLinks } from "./intervals";
 import { shortKernel } from "./names";
 import type { Row } from "./reports";
 import { TableCard, whole } from "./sections";
@@ -33,16 +33,38 @@ function Path({ report, sections }: ToolAnswer<PathReport>) {
   const parts = useMemo(() => partsOf(report.parts ?? [], look.surface), [report, look]);
   const table = tableTitled(sections, "On the path");
   const path = useMemo(() => whole(table, report.rows), [table, report]);
-  const mean = Object.fromEntries((report.parts ?? []).map((row) => [String(row["part"]), Number(row["ms"] ?? 0)]));
+  const mean = Object.fromEntries((report.parts ?? []).map((row) => [String(row.part), Number(row.ms ?? 0)]));
   return (
     <>
       <Findings lines={report.findings}>
-        <StackedBars label="Parts of the critical path" parts={parts} rows={[{ key: "mean", label: "Mean step", parts: mean }]} />
+        <StackedBars
+          label="Parts of the critical path"
+          parts={parts}
+          rows={[{ key: "mean", label: "Mean step", parts: mean }]}
+        />
       </Findings>
       <Steps report={report} parts={parts} />
-      <TableCard section={path} tool="critical-path" id="path" main texts={TEXTS} mark={(row) => parts.find((part) => part.key === report.rows?.[row]?.["part"])?.colour ?? null} />
-      <TableCard section={tableTitled(sections, "What steps wait for")} tool="critical-path" id="parts" plain height="all" />
-      <TableCard section={tableTitled(sections, "Paths by step")} tool="critical-path" id="steps" columns={usedColumns(report.steps ?? [])} />
+      <TableCard
+        section={path}
+        tool="critical-path"
+        id="path"
+        main
+        texts={TEXTS}
+        mark={(row) => parts.find((part) => part.key === report.rows?.[row]?.part)?.colour ?? null}
+      />
+      <TableCard
+        section={tableTitled(sections, "What steps wait for")}
+        tool="critical-path"
+        id="parts"
+        plain
+        height="all"
+      />
+      <TableCard
+        section={tableTitled(sections, "Paths by step")}
+        tool="critical-path"
+        id="steps"
+        columns={usedColumns(report.steps ?? [])}
+      />
     </>
   );
 }
@@ -65,12 +87,20 @@ function partsOf(rows: readonly Row[], surface: string): BarPart[] {
     compilation: c.compilation,
     other: c.other,
   };
-  return rows.map((row) => ({ key: String(row["part"]), label: termText(String(row["part"])), colour: colours[String(row["part"])] ?? c.other, doc: String(row["meaning"] ?? "") }));
+  return rows.map((row) => ({
+    key: String(row.part),
+    label: termText(String(row.part)),
+    colour: colours[String(row.part)] ?? c.other,
+    doc: String(row.meaning ?? ""),
+  }));
 }
 
 function Steps({ report, parts }: { report: PathReport; parts: readonly BarPart[] }) {
   const link = useStepLinks();
-  const columns = useMemo(() => (report.steps ?? []).map((row) => toColumn(row, parts, report.hosts.length > 1, link)), [report, parts, link]);
+  const columns = useMemo(
+    () => (report.steps ?? []).map((row) => toColumn(row, parts, report.hosts.length > 1, link)),
+    [report, parts, link],
+  );
   if (columns.length < 2) return null;
   return (
     <Card title="Paths by step">
@@ -80,18 +110,20 @@ function Steps({ report, parts }: { report: PathReport; parts: readonly BarPart[
 }
 
 function toColumn(row: Row, parts: readonly BarPart[], several: boolean, link: StepLink): Column {
-  const step = Number(row["step"]);
+  const step = Number(row.step);
   return {
-    label: several ? `${step}\n${row["host"]}` : String(step),
-    title: `Step ${step}${several ? ` on ${row["host"]}` : ""}`,
-    total_ms: Number(row["duration_ms"] ?? 0),
+    label: several ? `${step}\n${row.host}` : String(step),
+    title: `Step ${step}${several ? ` on ${row.host}` : ""}`,
+    total_ms: Number(row.duration_ms ?? 0),
     parts: Object.fromEntries(parts.map((part) => [part.key, Number(row[`${part.key}_ms`] ?? 0)])),
-    href: link(step, String(row["host"])),
+    href: link(step, String(row.host)),
     step,
   };
 }
 
 /** Parts that no step waits for only make the table wide. */
 function usedColumns(rows: readonly Row[]): string[] {
-  return Object.keys(rows[0] ?? {}).filter((name) => !name.endsWith("_ms") || rows.some((row) => Number(row[name]) > 0));
+  return Object.keys(rows[0] ?? {}).filter(
+    (name) => !name.endsWith("_ms") || rows.some((row) => Number(row[name]) > 0),
+  );
 }

@@ -1,16 +1,16 @@
 /** How ranks spend their time on computation and communication, and who waits for whom. */
 import { useMemo } from "preact/hooks";
-import { tableTitled, type Field, type Report, type ToolAnswer } from "../api";
+import { type Field, type Report, type ToolAnswer, tableTitled } from "../api";
+import type { Column } from "../charts/steps";
 import { CATEGORY_COLOUR, mix } from "../design/colours";
 import { palette } from "../design/theme";
-import type { Column } from "../charts/steps";
 import { duration } from "../format";
 import { linkTo } from "../router";
 import { Card } from "../ui/basics";
+import { type BarPart, docOf, StackedBars } from "./Bars";
 import { ColumnGraph } from "./ColumnGraph";
-import { docOf, StackedBars, type BarPart } from "./Bars";
 import { Findings } from "./Findings";
-import { useStepLinks, type StepLink } from "./intervals";
+import { type StepLink, useStepLinks } from "./intervals";
 import type { Row } from "./reports";
 import { TableCard } from "./sections";
 import { ToolPage } from "./ToolPage";
@@ -39,46 +39,91 @@ function Distributed({ report, sections }: ToolAnswer<DistributedReport>) {
           label="Time of each rank"
           parts={parts}
           rows={(report.rows ?? []).map((row) => ({
-            key: `${row["host"]} ${row["rank"]}`,
+            key: `${row.host} ${row.rank}`,
             label: rankName(row),
             note: waits(row),
             parts: split(row),
-            href: linkTo("timeline", report.hosts.length > 1 ? { host: String(row["host"]) } : {}),
+            href: linkTo("timeline", report.hosts.length > 1 ? { host: String(row.host) } : {}),
             leads: "This rank's timeline",
           }))}
         />
       </Card>
       <StepsOfRanks report={report} parts={parts} />
-      <TableCard section={ranks} tool="distributed" id="ranks" plain height="all" columns={RANK_COLUMNS.filter((name) => (report.rows ?? []).some((row) => row[name] !== null))} />
-      <TableCard section={collectives} tool="distributed" id="collectives" main links={(row) => collectiveLinks(String(collectives?.columns?.["operation"]?.[row] ?? ""))} />
+      <TableCard
+        section={ranks}
+        tool="distributed"
+        id="ranks"
+        plain
+        height="all"
+        columns={RANK_COLUMNS.filter((name) => (report.rows ?? []).some((row) => row[name] !== null))}
+      />
+      <TableCard
+        section={collectives}
+        tool="distributed"
+        id="collectives"
+        main
+        links={(row) => collectiveLinks(String(collectives?.columns?.operation?.[row] ?? ""))}
+      />
       <TableCard section={tableTitled(sections, "Steps by rank")} tool="distributed" id="steps" />
     </>
   );
 }
 
 /** The others are in the bars above. */
-const RANK_COLUMNS = ["rank", "host", "compute_ms", "communication_ms", "exposed_ms", "overlap_percent", "idle_ms", "waiting_ms", "waiting_percent", "held_up_ms", "last_count"];
+const RANK_COLUMNS = [
+  "rank",
+  "host",
+  "compute_ms",
+  "communication_ms",
+  "exposed_ms",
+  "overlap_percent",
+  "idle_ms",
+  "waiting_ms",
+  "waiting_percent",
+  "held_up_ms",
+  "last_count",
+];
 
 function rankName(row: Row): string {
-  return typeof row["rank"] === "number" ? `Rank ${row["rank"]}` : String(row["host"]);
+  return typeof row.rank === "number" ? `Rank ${row.rank}` : String(row.host);
 }
 
 function waits(row: Row): string {
-  const waiting = row["waiting_ms"];
-  return typeof waiting === "number" ? `waits ${duration(waiting)} for others` : typeof row["rank"] === "number" ? String(row["host"]) : "";
+  const waiting = row.waiting_ms;
+  return typeof waiting === "number"
+    ? `waits ${duration(waiting)} for others`
+    : typeof row.rank === "number"
+      ? String(row.host)
+      : "";
 }
 
 /** Computation alone, with communication beside it, communication alone, other work, nothing: together the span. */
 function split(row: Row): Record<string, number> {
   const at = (name: string) => Number(row[name] ?? 0);
-  return { compute_ms: Math.max(0, at("compute_ms") - at("overlap_ms")), overlap_ms: at("overlap_ms"), exposed_ms: at("exposed_ms"), other_work_ms: at("other_work_ms"), idle_ms: at("idle_ms") };
+  return {
+    compute_ms: Math.max(0, at("compute_ms") - at("overlap_ms")),
+    overlap_ms: at("overlap_ms"),
+    exposed_ms: at("exposed_ms"),
+    other_work_ms: at("other_work_ms"),
+    idle_ms: at("idle_ms"),
+  };
 }
 
 function partsOfTime(fields: readonly Field[], surface: string): BarPart[] {
   const { device_compute, device_collectives, device_to_device, other } = CATEGORY_COLOUR;
   return [
-    { key: "compute_ms", label: "Compute alone", colour: device_compute, doc: `${docOf(fields, "compute_ms")}; here without what communication overlaps` },
-    { key: "overlap_ms", label: "Overlapped communication", colour: mix(device_compute, device_collectives, 0.5), doc: docOf(fields, "overlap_ms") },
+    {
+      key: "compute_ms",
+      label: "Compute alone",
+      colour: device_compute,
+      doc: `${docOf(fields, "compute_ms")}; here without what communication overlaps`,
+    },
+    {
+      key: "overlap_ms",
+      label: "Overlapped communication",
+      colour: mix(device_compute, device_collectives, 0.5),
+      doc: docOf(fields, "overlap_ms"),
+    },
     { key: "exposed_ms", label: "Exposed communication", colour: device_collectives, doc: docOf(fields, "exposed_ms") },
     { key: "other_work_ms", label: "Other work", colour: device_to_device, doc: docOf(fields, "other_work_ms") },
     { key: "idle_ms", label: "Idle", colour: mix(other, surface, 0.55), doc: docOf(fields, "idle_ms") },
@@ -91,7 +136,12 @@ function StepsOfRanks({ report, parts }: { report: DistributedReport; parts: rea
   if (columns.length < 2) return null;
   return (
     <Card title="Steps of each rank">
-      <ColumnGraph label={`Time of ${columns.length} steps of all ranks`} columns={columns} parts={parts} xName={report.hosts.length > 1 ? "step and rank" : "step"} />
+      <ColumnGraph
+        label={`Time of ${columns.length} steps of all ranks`}
+        columns={columns}
+        parts={parts}
+        xName={report.hosts.length > 1 ? "step and rank" : "step"}
+      />
     </Card>
   );
 }
@@ -100,18 +150,23 @@ function toColumn(row: Row, report: DistributedReport, link: StepLink): Column {
   const parts = split(row);
   const many = (report.rows ?? []).length > 1;
   return {
-    label: many ? `${row["step"]}\n${rankName(row)}` : String(row["step"]),
-    title: `Step ${row["step"]}${many ? ` · ${rankName(row)}` : ""}`,
-    total_ms: Number(row["duration_ms"] ?? 0),
+    label: many ? `${row.step}\n${rankName(row)}` : String(row.step),
+    title: `Step ${row.step}${many ? ` · ${rankName(row)}` : ""}`,
+    total_ms: Number(row.duration_ms ?? 0),
     parts,
-    foot: typeof row["waiting_ms"] === "number" ? `waits ${duration(row["waiting_ms"])} for other ranks` : "",
-    href: link(Number(row["step"]), String(row["host"])),
-    step: Number(row["step"]),
+    foot: typeof row.waiting_ms === "number" ? `waits ${duration(row.waiting_ms)} for other ranks` : "",
+    href: link(Number(row.step), String(row.host)),
+    step: Number(row.step),
   };
 }
 
 /** Libraries write the operation with and without underscores: ncclKernel_AllReduce_RING, nccl:all_reduce. */
 function collectiveLinks(operation: string) {
   if (!operation) return [];
-  return [{ label: "Find this collective in the timeline", href: linkTo("timeline", { find: operation.replaceAll("_", "[_-]?"), regex: "1" }) }];
+  return [
+    {
+      label: "Find this collective in the timeline",
+      href: linkTo("timeline", { find: operation.replaceAll("_", "[_-]?"), regex: "1" }),
+    },
+  ];
 }

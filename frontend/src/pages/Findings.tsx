@@ -1,6 +1,7 @@
 /** What a report found, in sentences: the first is the page's verdict. */
-import { Code, sentence } from "../ui/basics";
+
 import type { ComponentChildren } from "preact";
+import { Code, sentence } from "../ui/basics";
 
 export function Findings({ lines, children }: { lines: readonly string[]; children?: ComponentChildren }) {
   const [first, ...rest] = lines;

@@ -4,6 +4,9 @@ import { Sections } from "./sections";
 import { ToolPage } from "./ToolPage";
 
 export function GenericPage({ tool }: { tool: string }) {
-  return <ToolPage<Report> tool={tool}>{(answer: ToolAnswer) => <Sections sections={answer.sections} tool={tool} />}</ToolPage>;
+  return (
+    <ToolPage<Report> tool={tool}>
+      {(answer: ToolAnswer) => <Sections sections={answer.sections} tool={tool} />}
+    </ToolPage>
+  );
 }
-

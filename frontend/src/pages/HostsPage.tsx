@@ -1,21 +1,21 @@
 /** Every step on every worker: which one is slow, and at what. */
 import { useMemo } from "preact/hooks";
-import { tableTitled, type Field, type Report, type ToolAnswer } from "../api";
+import { type Field, type Report, type ToolAnswer, tableTitled } from "../api";
 import type { Column } from "../charts/steps";
 import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL } from "../design/colours";
 import { duration, percent } from "../format";
-import { termText } from "../terms";
 import { linkTo, route, setParams } from "../router";
+import { termText } from "../terms";
 import { Card, Code, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { docOf } from "./Bars";
 import { ColumnGraph } from "./ColumnGraph";
-import { useStepLinks, type StepLink } from "./intervals";
-import { partsOfRow } from "./StepGraph";
-import { TableCard } from "./sections";
+import { type StepLink, useStepLinks } from "./intervals";
 import type { Row } from "./reports";
+import { partsOfRow } from "./StepGraph";
 import { usualColumns } from "./StepsPage";
+import { TableCard } from "./sections";
 import { ToolPage } from "./ToolPage";
 
 interface PodReport extends Report {
@@ -40,36 +40,66 @@ function Pod({ report, sections }: ToolAnswer<PodReport>) {
           ))}
         </ul>
       </Card>
-      {(report.rows ?? []).length > 0 && <OneStep report={report} docs={tableTitled(sections, "Steps by worker")?.fields ?? []} slowestDocs={tableTitled(sections, "Slowest")?.fields ?? []} />}
+      {(report.rows ?? []).length > 0 && (
+        <OneStep
+          report={report}
+          docs={tableTitled(sections, "Steps by worker")?.fields ?? []}
+          slowestDocs={tableTitled(sections, "Slowest")?.fields ?? []}
+        />
+      )}
       <TableCard section={tableTitled(sections, "Workers")} tool="pod-viewer" id="workers" />
       <TableCard section={tableTitled(sections, "Slowest")} tool="pod-viewer" id="slowest" />
-      <TableCard section={tableTitled(sections, "Steps by worker")} tool="pod-viewer" id="rows" main height="page" columns={usualColumns(tableTitled(sections, "Steps by worker"))} />
+      <TableCard
+        section={tableTitled(sections, "Steps by worker")}
+        tool="pod-viewer"
+        id="rows"
+        main
+        height="page"
+        columns={usualColumns(tableTitled(sections, "Steps by worker"))}
+      />
     </>
   );
 }
 
 /** One step on all workers, chosen by a slider. */
-function OneStep({ report, docs, slowestDocs }: { report: PodReport; docs: readonly Field[]; slowestDocs: readonly Field[] }) {
+function OneStep({
+  report,
+  docs,
+  slowestDocs,
+}: {
+  report: PodReport;
+  docs: readonly Field[];
+  slowestDocs: readonly Field[];
+}) {
   const rows = report.rows ?? [];
-  const numbers = useMemo(() => [...new Set(rows.map((row) => Number(row["step"])))].sort((a, b) => a - b), [rows]);
-  const wanted = Number(route.value.params["step"] ?? Number.NaN);
+  const numbers = useMemo(() => [...new Set(rows.map((row) => Number(row.step)))].sort((a, b) => a - b), [rows]);
+  const wanted = Number(route.value.params.step ?? Number.NaN);
   const worst = useMemo(() => mostBehind(report.slowest ?? []), [report]);
   const at = Math.max(0, numbers.indexOf(numbers.includes(wanted) ? wanted : worst));
   const step = numbers[at] as number;
-  const shown = useMemo(() => rows.filter((row) => row["step"] === step), [rows, step]);
+  const shown = useMemo(() => rows.filter((row) => row.step === step), [rows, step]);
   const link = useStepLinks();
   const columns = useMemo(() => shown.map((row) => toColumn(row, link)), [shown, link]);
   const choose = (index: number) => setParams({ step: String(numbers[index]) });
-  const slowest = report.slowest?.find((row) => row["step"] === step);
+  const slowest = report.slowest?.find((row) => row.step === step);
+  const isWorst = step === worst && numbers.length > 1 && shown.length > 1;
   return (
     <Card
       title={`Step ${step}`}
-      note={`${workersText(shown)}${step === worst && numbers.length > 1 && shown.length > 1 ? "; the step in which they differ most" : ""}`}
+      note={`${workersText(shown)}${isWorst ? "; the step in which they differ most" : ""}`}
       actions={
         numbers.length > 1 && (
           <label class="slider">
             <span class="muted">step {numbers[0]}</span>
-            <input type="range" min={0} max={numbers.length - 1} value={at} aria-label="Step" aria-valuetext={`step ${step}`} onInput={(event) => choose(Number(event.currentTarget.value))} />
+            <input
+              type="range"
+              min={0}
+              max={numbers.length - 1}
+              value={at}
+              aria-label="Step"
+              aria-valuetext={`step ${step}`}
+              onInput={(event) => choose(Number(event.currentTarget.value))}
+            />
             <span class="muted">{numbers.at(-1)}</span>
           </label>
         )
@@ -78,7 +108,13 @@ function OneStep({ report, docs, slowestDocs }: { report: PodReport; docs: reado
       <div class="pod">
         <SlowestCard link={link} row={slowest ?? null} rows={shown} docs={docs} slowestDocs={slowestDocs} />
         <div>
-          <ColumnGraph label={`Step ${step} on ${shown.length} workers by category`} columns={columns} xName="" noun="worker" height={300} />
+          <ColumnGraph
+            label={`Step ${step} on ${shown.length} workers by category`}
+            columns={columns}
+            xName=""
+            noun="worker"
+            height={300}
+          />
         </div>
       </div>
     </Card>
@@ -87,44 +123,61 @@ function OneStep({ report, docs, slowestDocs }: { report: PodReport; docs: reado
 
 /** The step in which the slowest worker is furthest behind the others, NaN if that is not known of any. */
 function mostBehind(slowest: readonly Row[]): number {
-  const known = slowest.filter((row) => typeof row["behind_ms"] === "number");
-  const worst = known.reduce<Row | null>((most, row) => (most && Number(most["behind_ms"]) >= Number(row["behind_ms"]) ? most : row), null);
-  return Number(worst?.["step"] ?? Number.NaN);
+  const known = slowest.filter((row) => typeof row.behind_ms === "number");
+  const worst = known.reduce<Row | null>(
+    (most, row) => (most && Number(most.behind_ms) >= Number(row.behind_ms) ? most : row),
+    null,
+  );
+  return Number(worst?.step ?? Number.NaN);
 }
 
 /** A host with several devices has a column as a whole, and one for each. */
 function workersText(rows: readonly Row[]): string {
-  const hosts = rows.filter((row) => row["device"] === "all").length;
+  const hosts = rows.filter((row) => row.device === "all").length;
   const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;
-  return hosts > 0 ? `${counted(hosts, "host")}, ${counted(rows.length - hosts, "device")}` : counted(rows.length, "worker");
+  return hosts > 0
+    ? `${counted(hosts, "host")}, ${counted(rows.length - hosts, "device")}`
+    : counted(rows.length, "worker");
 }
 
 function workerName(row: Row): string {
-  const device = row["device"];
-  return device && device !== "all" ? `${row["host"]} ${device}` : String(row["host"]);
+  const device = row.device;
+  return device && device !== "all" ? `${row.host} ${device}` : String(row.host);
 }
 
 function toColumn(row: Row, link: StepLink): Column {
-  const host = String(row["host"]);
-  const device = String(row["device"] ?? "");
+  const host = String(row.host);
+  const device = String(row.device ?? "");
   return {
     label: device ? `${host}\n${device === "all" ? "all devices" : device}` : host,
     title: workerName(row),
-    total_ms: Number(row["duration_ms"] ?? 0),
+    total_ms: Number(row.duration_ms ?? 0),
     parts: partsOfRow(row),
-    faint: row["complete"] === false,
-    foot: `bottleneck: ${termText(String(row["bottleneck"] ?? "unknown"))}`,
-    href: link(Number(row["step"]), host),
+    faint: row.complete === false,
+    foot: `bottleneck: ${termText(String(row.bottleneck ?? "unknown"))}`,
+    href: link(Number(row.step), host),
   };
 }
 
 /** The slowest worker of the step, with its breakdown. */
-function SlowestCard({ row, rows, link, docs, slowestDocs }: { link: StepLink; row: Row | null; rows: readonly Row[]; docs: readonly Field[]; slowestDocs: readonly Field[] }) {
-  const own = row ? (rows.find((each) => each["host"] === row["host"] && each["device"] === row["device"]) ?? rows[0]) : rows[0];
+function SlowestCard({
+  row,
+  rows,
+  link,
+  docs,
+  slowestDocs,
+}: {
+  link: StepLink;
+  row: Row | null;
+  rows: readonly Row[];
+  docs: readonly Field[];
+  slowestDocs: readonly Field[];
+}) {
+  const own = row ? (rows.find((each) => each.host === row.host && each.device === row.device) ?? rows[0]) : rows[0];
   if (!own) return null;
   const parts = partsOfRow(own);
-  const total = Number(own["duration_ms"] ?? 0);
-  const behind = row?.["behind_ms"];
+  const total = Number(own.duration_ms ?? 0);
+  const behind = row?.behind_ms;
   return (
     <div class="pod-card">
       <p class="eyebrow">{rows.length > 1 ? "Slowest worker" : "Worker"}</p>
@@ -134,12 +187,17 @@ function SlowestCard({ row, rows, link, docs, slowestDocs }: { link: StepLink; r
       </p>
       {typeof behind === "number" && behind > 0 && rows.length > 1 && (
         <p class="muted" tabIndex={0} {...hint("Behind the median", docOf(slowestDocs, "behind_ms"), `${behind} ms`)}>
-          {duration(behind)} behind the median{row?.["extra"] ? `, most of it in ${termText(String(row["extra"]))}` : ""}
+          {duration(behind)} behind the median
+          {row?.extra ? `, most of it in ${termText(String(row.extra))}` : ""}
         </p>
       )}
       <ul class="legend column">
         {CATEGORIES.filter((category) => rows.some((each) => (partsOfRow(each)[category] ?? 0) > 0)).map((category) => (
-          <li key={category} tabIndex={0} {...hint(CATEGORY_LABEL[category], docOf(docs, category), `${parts[category] ?? 0} ms`)}>
+          <li
+            key={category}
+            tabIndex={0}
+            {...hint(CATEGORY_LABEL[category], docOf(docs, category), `${parts[category] ?? 0} ms`)}
+          >
             <span class="swatch" style={{ background: CATEGORY_COLOUR[category] }} />
             <span class="legend-name">{CATEGORY_LABEL[category]}</span>
             <span class="legend-value">{duration(parts[category] ?? 0)}</span>
@@ -147,7 +205,7 @@ function SlowestCard({ row, rows, link, docs, slowestDocs }: { link: StepLink; r
           </li>
         ))}
       </ul>
-      <a class="more" href={link(Number(own["step"]), String(own["host"])) ?? linkTo("timeline", { host: String(own["host"]) })}>
+      <a class="more" href={link(Number(own.step), String(own.host)) ?? linkTo("timeline", { host: String(own.host) })}>
         This step in its timeline <Icon name="arrow" size={14} />
       </a>
     </div>

@@ -1,12 +1,12 @@
 /** Why streams stand idle, how long their queues are, and how launches get there. */
 import { useMemo } from "preact/hooks";
-import { figuresTitled, tableTitled, type Field, type Report, type ToolAnswer } from "../api";
+import { type Field, figuresTitled, type Report, type ToolAnswer, tableTitled } from "../api";
 import { CATEGORY_COLOUR, mix } from "../design/colours";
 import { palette } from "../design/theme";
 import { intervalInTimeline } from "../links";
 import { linkTo } from "../router";
 import { Card, FigureRow } from "../ui/basics";
-import { docOf, StackedBars, type BarPart, type StackedRow } from "./Bars";
+import { type BarPart, docOf, StackedBars, type StackedRow } from "./Bars";
 import { Findings } from "./Findings";
 import { useRowLinks } from "./intervals";
 import { LAUNCH_LABELS } from "./labels";
@@ -39,12 +39,28 @@ function Idle({ report, sections }: ToolAnswer<IdleReport>) {
   return (
     <>
       <Findings lines={report.findings} />
-      <Card title="Streams, and why they wait" note={rows.length > MOST_BARS ? `the ${MOST_BARS} busiest of ${rows.length}, and why they stand idle` : "busy, and idle by cause; the busiest first"}>
-        <StackedBars label="Busy and idle time of each stream" parts={parts} rows={rows.slice(0, MOST_BARS).map((row) => streamBar(row, report.gaps ?? [], several))} />
+      <Card
+        title="Streams, and why they wait"
+        note={
+          rows.length > MOST_BARS
+            ? `the ${MOST_BARS} busiest of ${rows.length}, and why they stand idle`
+            : "busy, and idle by cause; the busiest first"
+        }
+      >
+        <StackedBars
+          label="Busy and idle time of each stream"
+          parts={parts}
+          rows={rows.slice(0, MOST_BARS).map((row) => streamBar(row, report.gaps ?? [], several))}
+        />
       </Card>
       <TableCard section={gaps} tool="idle" id="gaps" links={gapLinks} />
       <TableCard section={devices} tool="idle" id="devices" plain height="all" />
-      <TableCard section={tableTitled(sections, "Queues")} tool="idle" id="queues" heading="Queues: launched and not yet started" />
+      <TableCard
+        section={tableTitled(sections, "Queues")}
+        tool="idle"
+        id="queues"
+        heading="Queues: launched and not yet started"
+      />
       <Card title="Launches">
         <FigureRow section={figuresTitled(sections, "Launches")} labels={LAUNCH_LABELS} />
       </Card>
@@ -55,11 +71,16 @@ function Idle({ report, sections }: ToolAnswer<IdleReport>) {
 
 /** The streams that do the work come first: one that is hardly used waits longest, and that slows nothing. */
 function busiestFirst(rows: readonly Row[]): Row[] {
-  return [...rows].sort((one, other) => Number(other["busy_ms"] ?? 0) - Number(one["busy_ms"] ?? 0));
+  return [...rows].sort((one, other) => Number(other.busy_ms ?? 0) - Number(one.busy_ms ?? 0));
 }
 
 function causes(fields: readonly Field[], surface: string): BarPart[] {
-  const part = (key: string, label: string, colour: string): BarPart => ({ key, label, colour, doc: docOf(fields, key) });
+  const part = (key: string, label: string, colour: string): BarPart => ({
+    key,
+    label,
+    colour,
+    doc: docOf(fields, key),
+  });
   return [
     part("busy_ms", "Busy", CATEGORY_COLOUR.device_compute),
     part("host_wait_ms", "Waits for the host", CATEGORY_COLOUR.host_compute),
@@ -70,15 +91,20 @@ function causes(fields: readonly Field[], surface: string): BarPart[] {
 
 /** The bar of a stream; it leads to the stream's longest gap, if that is listed. */
 function streamBar(row: Row, gaps: readonly Row[], several: boolean): StackedRow {
-  const host = several ? String(row["host"]) : null;
+  const host = several ? String(row.host) : null;
   const longest = gaps.find((gap) => ["host", "device", "stream"].every((name) => gap[name] === row[name]));
   const at = (name: string) => Number(row[name] ?? 0);
-  const place = several ? `${row["host"]} ${row["device"]}` : String(row["device"]);
+  const place = several ? `${row.host} ${row.device}` : String(row.device);
   return {
-    key: `${row["host"]} ${row["device"]} ${row["stream"]}`,
-    label: String(row["stream"]),
+    key: `${row.host} ${row.device} ${row.stream}`,
+    label: String(row.stream),
     note: place,
-    parts: { busy_ms: at("busy_ms"), host_wait_ms: at("host_wait_ms"), kernel_wait_ms: at("kernel_wait_ms"), other_ms: at("other_ms") },
+    parts: {
+      busy_ms: at("busy_ms"),
+      host_wait_ms: at("host_wait_ms"),
+      kernel_wait_ms: at("kernel_wait_ms"),
+      other_ms: at("other_ms"),
+    },
     href: longest ? aroundGap(longest, host) : linkTo("timeline", host ? { host } : {}),
     leads: longest ? "See its longest gap in the timeline" : "See the gaps in the timeline",
   };
@@ -86,6 +112,6 @@ function streamBar(row: Row, gaps: readonly Row[], several: boolean): StackedRow
 
 /** A gap in the timeline, with half its length on both sides. */
 function aroundGap(gap: Row, host: string | null): string {
-  const [begin, length] = [Number(gap["start_ms"]), Number(gap["duration_ms"])];
+  const [begin, length] = [Number(gap.start_ms), Number(gap.duration_ms)];
   return intervalInTimeline(Math.max(0, begin - length / 2), begin + 1.5 * length, host);
 }

@@ -1,8 +1,8 @@
 /** Whether training waits for its input, seen from the device and from the host. */
 import { useMemo } from "preact/hooks";
-import { figuresTitled, tableTitled, type Section, type ToolAnswer, type Report } from "../api";
+import { figuresTitled, type Report, type Section, type ToolAnswer, tableTitled } from "../api";
 import type { Column } from "../charts/steps";
-import { CATEGORY_COLOUR, mix, type Category } from "../design/colours";
+import { CATEGORY_COLOUR, type Category, mix } from "../design/colours";
 import { palette } from "../design/theme";
 import { duration, percent, short } from "../format";
 import { findInTimeline } from "../links";
@@ -11,11 +11,11 @@ import { chosenPart } from "../session";
 import { Card, Code, FigureRow, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
-import type { Row } from "./reports";
-import { isWithoutDevice, otherInput } from "./differences";
 import { ColumnGraph } from "./ColumnGraph";
+import { isWithoutDevice, otherInput } from "./differences";
 import { longestOps } from "./examples";
-import { useStepLinks, type StepLink } from "./intervals";
+import { type StepLink, useStepLinks } from "./intervals";
+import type { Row } from "./reports";
 import { partsOfRow } from "./StepGraph";
 import { TableCard } from "./sections";
 import { ToolPage } from "./ToolPage";
@@ -38,7 +38,7 @@ export default function InputPage() {
 
 function Input({ report, sections }: ToolAnswer<InputReport>) {
   const waiting = figuresTitled(sections, "Device side: waiting for input");
-  const other = otherInput(report.steps ?? [], waiting?.values["mean"]);
+  const other = otherInput(report.steps ?? [], waiting?.values.mean);
   return (
     <>
       <Summary report={report} sections={sections} />
@@ -50,19 +50,41 @@ function Input({ report, sections }: ToolAnswer<InputReport>) {
             <h3>Step time</h3>
             <FigureRow section={figuresTitled(sections, "Device side: step time")} labels={TIME_LABELS} />
             <h3>Waiting for input, per step</h3>
-            <FigureRow section={waiting} labels={TIME_LABELS} {...(isWithoutDevice(report.steps ?? []) ? { names: ["mean", "std", "min", "max"] } : {})} />
+            <FigureRow
+              section={waiting}
+              labels={TIME_LABELS}
+              {...(isWithoutDevice(report.steps ?? []) ? { names: ["mean", "std", "min", "max"] } : {})}
+            />
             {other !== null && (
-              <p class="muted apart">{`The breakdown of the step counts ${duration(other)} as input: a moment in which another device works, or in which the host launches work while data is copied, counts there for that.`}</p>
+              <p class="muted apart">
+                {`The breakdown of the step counts ${duration(other)} as input: a moment in which another device ` +
+                  "works, or in which the host launches work while data is copied, counts there for that."}
+              </p>
             )}
           </Card>
         </div>
       </div>
-      <TableCard section={tableTitled(sections, "Host side: input ops")} tool="input-pipeline" id="ops" heading="Input ops" main height="short" />
+      <TableCard
+        section={tableTitled(sections, "Host side: input ops")}
+        tool="input-pipeline"
+        id="ops"
+        heading="Input ops"
+        main
+        height="short"
+      />
       {OF_LOADERS.map(({ title, id, heading }) => {
         const table = tableTitled(sections, title);
-        return table && table.row_count > 0 && <TableCard key={id} section={table} tool="input-pipeline" id={id} heading={heading} />;
+        return (
+          table &&
+          table.row_count > 0 && <TableCard key={id} section={table} tool="input-pipeline" id={id} heading={heading} />
+        );
       })}
-      <TableCard section={tableTitled(sections, "Device side: waiting in each step")} tool="input-pipeline" id="waiting" heading="Waiting for input in each step" />
+      <TableCard
+        section={tableTitled(sections, "Device side: waiting in each step")}
+        tool="input-pipeline"
+        id="waiting"
+        heading="Waiting for input in each step"
+      />
     </>
   );
 }
@@ -73,7 +95,14 @@ const OF_LOADERS = [
   { title: "Copies to the devices", id: "copies", heading: "Copies to the devices" },
 ];
 
-const TIME_LABELS = { mean: "Mean", std: "Deviation", min: "Shortest", max: "Longest", count: "Steps", cores: "Devices" };
+const TIME_LABELS = {
+  mean: "Mean",
+  std: "Deviation",
+  min: "Shortest",
+  max: "Longest",
+  count: "Steps",
+  cores: "Devices",
+};
 
 /** Verdict, level and the largest part stand in the sentences above them. */
 const NOT_IN_THE_LINES = ["input_percent", "between_steps_percent", "input_time_ms"];
@@ -101,28 +130,43 @@ function DeviceSide({ report }: { report: InputReport }) {
   const link = useStepLinks();
   const columns = useMemo(() => (report.steps ?? []).map((row) => toColumn(row, link)), [report, link]);
   return (
-    <Card {...(isWithoutDevice(report.steps ?? []) ? { title: "Steps", note: "the time of each step, and what it waited for" } : { title: "Device side", note: "the time of each step, and what the devices waited for" })} class="grows">
-      {columns.length > 0 && <ColumnGraph label={`Time of ${columns.length} steps by category`} columns={columns} height={340} />}
+    <Card
+      {...(isWithoutDevice(report.steps ?? [])
+        ? { title: "Steps", note: "the time of each step, and what it waited for" }
+        : { title: "Device side", note: "the time of each step, and what the devices waited for" })}
+      class="grows"
+    >
+      {columns.length > 0 && (
+        <ColumnGraph label={`Time of ${columns.length} steps by category`} columns={columns} height={340} />
+      )}
     </Card>
   );
 }
 
 function toColumn(row: Row, link: StepLink): Column {
-  const [low, high] = [row["waiting_min_ms"], row["waiting_max_ms"]];
-  const range = typeof low === "number" && typeof high === "number" ? `devices wait ${low === high ? duration(low) : `${duration(low)} to ${duration(high)}`}` : "";
+  const [low, high] = [row.waiting_min_ms, row.waiting_max_ms];
+  const range =
+    typeof low === "number" && typeof high === "number"
+      ? `devices wait ${low === high ? duration(low) : `${duration(low)} to ${duration(high)}`}`
+      : "";
   return {
-    label: String(row["step"]),
-    title: `Step ${row["step"]}`,
-    total_ms: typeof row["duration_ms"] === "number" ? row["duration_ms"] : 0,
+    label: String(row.step),
+    title: `Step ${row.step}`,
+    total_ms: typeof row.duration_ms === "number" ? row.duration_ms : 0,
     parts: partsOfRow(row),
-    faint: row["complete"] === false,
+    faint: row.complete === false,
     foot: range,
-    href: link(Number(row["step"])),
-    step: Number(row["step"]),
+    href: link(Number(row.step)),
+    step: Number(row.step),
   };
 }
 
-const STAGES: readonly { readonly key: string; readonly label: string; readonly category: Category; readonly lighter: number }[] = [
+const STAGES: readonly {
+  readonly key: string;
+  readonly label: string;
+  readonly category: Category;
+  readonly lighter: number;
+}[] = [
   { key: "read_on_demand", label: "Reading files on demand", category: "input", lighter: 0 },
   { key: "read_in_advance", label: "Reading files in advance", category: "input", lighter: 0.45 },
   { key: "preprocessing", label: "Preprocessing", category: "host_compute", lighter: 0 },
@@ -133,7 +177,9 @@ const STAGES: readonly { readonly key: string; readonly label: string; readonly 
 /** Where the input's time goes on the host, longest first. */
 function HostSide({ report, sections }: { report: InputReport; sections: readonly Section[] }) {
   const table = tableTitled(sections, "Host side: where");
-  const meaning = new Map(table?.columns?.["category"]?.map((name, row) => [String(name), String(table.columns?.["meaning"]?.[row] ?? "")]) ?? []);
+  const meaning = new Map(
+    table?.columns?.category?.map((name, row) => [String(name), String(table.columns?.meaning?.[row] ?? "")]) ?? [],
+  );
   const total = STAGES.reduce((sum, stage) => sum + (report.host_breakdown_ms[stage.key] ?? 0), 0);
   const longest = useMemo(() => longestOps(report.rows ?? []), [report]);
   const largest = Math.max(...STAGES.map((stage) => report.host_breakdown_ms[stage.key] ?? 0));
@@ -146,7 +192,11 @@ function HostSide({ report, sections }: { report: InputReport; sections: readonl
             const colour = mix(CATEGORY_COLOUR[stage.category], palette.value.surface, stage.lighter);
             return (
               <li key={stage.key}>
-                <a class="hbar-row" href={formatHash(withParams(route.value, { "ops.filter": `category=${stage.key}` }))} {...hint(stage.label, meaning.get(stage.key) ?? "", `${ms} ms`)}>
+                <a
+                  class="hbar-row"
+                  href={formatHash(withParams(route.value, { "ops.filter": `category=${stage.key}` }))}
+                  {...hint(stage.label, meaning.get(stage.key) ?? "", `${ms} ms`)}
+                >
                   <span class="hbar-name">{stage.label}</span>
                   <span class="hbar-track">
                     <span style={{ width: `${(100 * ms) / largest}%`, background: colour }} />
@@ -155,7 +205,16 @@ function HostSide({ report, sections }: { report: InputReport; sections: readonl
                   <span class="hbar-share">{percent((100 * ms) / total)}</span>
                 </a>
                 {longest.has(stage.key) && (
-                  <a class="icon-button small" href={findInTimeline(longest.get(stage.key) as string)} aria-label={`${stage.label} in the timeline`} {...hint(`${stage.label} in the timeline`, "the events of the op that takes most of it", longest.get(stage.key) as string)}>
+                  <a
+                    class="icon-button small"
+                    href={findInTimeline(longest.get(stage.key) as string)}
+                    aria-label={`${stage.label} in the timeline`}
+                    {...hint(
+                      `${stage.label} in the timeline`,
+                      "the events of the op that takes most of it",
+                      longest.get(stage.key) as string,
+                    )}
+                  >
                     <Icon name="arrow" size={14} />
                   </a>
                 )}
@@ -164,7 +223,10 @@ function HostSide({ report, sections }: { report: InputReport; sections: readonl
           })}
         </ul>
       ) : (
-        <p class="table-empty">No input op was recorded on a host. TensorFlow records them with host_tracer_level=2, PyTorch with its DataLoader in the same process. {chosenPart()}</p>
+        <p class="table-empty">
+          No input op was recorded on a host. TensorFlow records them with host_tracer_level=2, PyTorch with its
+          DataLoader in the same process. {chosenPart()}
+        </p>
       )}
     </Card>
   );

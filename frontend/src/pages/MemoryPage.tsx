@@ -1,16 +1,16 @@
 /** How full a memory is over time, and what fills it at its peak. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { tableTitled, type Field, type Report, type Section, type TableSection, type ToolAnswer } from "../api";
+import { type Field, type Report, type Section, type TableSection, type ToolAnswer, tableTitled } from "../api";
 import { Chart } from "../charts/Chart";
-import { MEMORY_COLOUR, memoryOverTime, type MemoryEvent } from "../charts/memory";
+import { MEMORY_COLOUR, type MemoryEvent, memoryOverTime } from "../charts/memory";
 import { palette } from "../design/theme";
 import { bytes, duration, percent } from "../format";
 import { intervalInTimeline } from "../links";
 import { route, setParams } from "../router";
+import { answerAddress } from "../session";
 import type { TableData } from "../table/model";
 import type { RowLink } from "../table/RowDetails";
-import { answerAddress } from "../session";
-import { useRows, type Rows } from "../table/rows";
+import { type Rows, useRows } from "../table/rows";
 import { Table } from "../table/Table";
 import { Card, Failed, Figure, Loading, Segmented } from "../ui/basics";
 import { hint } from "../ui/hint";
@@ -42,7 +42,7 @@ function keyOf(memory: Memory): string {
 
 function MemoryView({ report, sections }: ToolAnswer<MemoryReport>) {
   const memories = report.memories ?? [];
-  const chosen = memories.find((memory) => keyOf(memory) === route.value.params["memory"]) ?? fullest(memories);
+  const chosen = memories.find((memory) => keyOf(memory) === route.value.params.memory) ?? fullest(memories);
   const events = useOwnRows(tableTitled(sections, "Timeline"), chosen);
   const fills = useOwnRows(tableTitled(sections, "Breakdown"), chosen);
   if (!chosen) return null;
@@ -53,7 +53,13 @@ function MemoryView({ report, sections }: ToolAnswer<MemoryReport>) {
         <PeakFigures memory={chosen} sections={sections} />
       </Card>
       <OverTime memory={chosen} rows={events} manyHosts={report.hosts.length > 1} />
-      <OwnRows id="breakdown" title="What fills the memory at its peak" rows={fills} empty="no allocation is known at the peak" main />
+      <OwnRows
+        id="breakdown"
+        title="What fills the memory at its peak"
+        rows={fills}
+        empty="no allocation is known at the peak"
+        main
+      />
       <OwnRows id="events" title="Allocations and deallocations" rows={events} links={momentLink} />
     </>
   );
@@ -61,7 +67,7 @@ function MemoryView({ report, sections }: ToolAnswer<MemoryReport>) {
 
 /** The memory to look at first: the one that was used most. */
 function fullest(memories: readonly Memory[]): Memory | undefined {
-  return [...memories].sort((a, b) => (b.peak["in_use_bytes"] ?? 0) - (a.peak["in_use_bytes"] ?? 0))[0];
+  return [...memories].sort((a, b) => (b.peak.in_use_bytes ?? 0) - (a.peak.in_use_bytes ?? 0))[0];
 }
 
 function MemoryPicker({ memories, chosen }: { memories: readonly Memory[]; chosen: Memory }) {
@@ -88,19 +94,36 @@ function Peak({ memory, fills }: { memory: Memory; fills: Rows }) {
   if (inUse == null) return null;
   const capacity = memory.capacity_bytes;
   const full = capacity ? `${bytes(inUse)} of ${bytes(capacity)} (${percent((100 * inUse) / capacity)})` : bytes(inUse);
-  const largest = fills.state === "ready" ? Array.from({ length: Math.min(NAMED, fills.data.rowCount) }, (_, row) => row) : [];
-  const column = (name: string, row: number) => (fills.state === "ready" ? (fills.data.columns[name]?.[row] ?? null) : null);
+  const largest =
+    fills.state === "ready" ? Array.from({ length: Math.min(NAMED, fills.data.rowCount) }, (_, row) => row) : [];
+  const column = (name: string, row: number) =>
+    fills.state === "ready" ? (fills.data.columns[name]?.[row] ?? null) : null;
   return (
     <div class="peak">
-      <p class="verdict-line" data-hint-title="In use at the peak" data-hint="memory in use, stack and heap, at the moment of the capture when most was in use" data-hint-value={`${inUse} bytes`} tabIndex={0}>
+      <p
+        class="verdict-line"
+        data-hint-title="In use at the peak"
+        data-hint="memory in use, stack and heap, at the moment of the capture when most was in use"
+        data-hint-value={`${inUse} bytes`}
+        tabIndex={0}
+      >
         At its peak, {full} is in use
         {at != null && <span class="muted">{`, ${duration(at)} into the capture`}</span>}
       </p>
       {largest.length > 0 && (
         <ul class="prose spaced">
           {largest.map((row) => (
-            <li key={row} tabIndex={0} {...hint(String(column("op", row) ?? "unknown"), "bytes that it holds when the memory is fullest", `${column("allocated_bytes", row)} bytes`)}>
-              <strong>{bytes(Number(column("allocated_bytes", row)))}</strong> {String(column("op", row) ?? "unknown").replace(/^\((.*)\)$/, "$1")}
+            <li
+              key={row}
+              tabIndex={0}
+              {...hint(
+                String(column("op", row) ?? "unknown"),
+                "bytes that it holds when the memory is fullest",
+                `${column("allocated_bytes", row)} bytes`,
+              )}
+            >
+              <strong>{bytes(Number(column("allocated_bytes", row)))}</strong>{" "}
+              {String(column("op", row) ?? "unknown").replace(/^\((.*)\)$/, "$1")}
             </li>
           ))}
         </ul>
@@ -131,12 +154,28 @@ const MEANING: Readonly<Record<string, string>> = {
 };
 
 function PeakFigures({ memory, sections }: { memory: Memory; sections: readonly Section[] }) {
-  const declared = (title: string, name: string): Field | undefined => tableTitled(sections, title)?.fields.find((each) => each.name === name);
-  const field = (name: string): Field => declared("Peak of each", name) ?? declared("Memories", name) ?? { name, unit: "bytes", doc: MEANING[name] ?? "", kind: "int" };
+  const declared = (title: string, name: string): Field | undefined =>
+    tableTitled(sections, title)?.fields.find((each) => each.name === name);
+  const field = (name: string): Field =>
+    declared("Peak of each", name) ??
+    declared("Memories", name) ?? { name, unit: "bytes", doc: MEANING[name] ?? "", kind: "int" };
   const own = ["allocations", "deallocations", "capacity_bytes", "peak_heap_bytes"] as const;
-  const atPeak = ["in_use_bytes", "time_ms", "stack_bytes", "heap_bytes", "free_bytes", "reserved_bytes", "fragmentation_percent"];
-  const values = [...own.map((name) => [name, memory[name]] as const), ...atPeak.map((name) => [name, memory.peak[name] ?? null] as const)];
-  const unknown = values.filter(([name, value]) => value === null && name !== "reserved_bytes").map(([name]) => (LABELS[name] as string).toLowerCase());
+  const atPeak = [
+    "in_use_bytes",
+    "time_ms",
+    "stack_bytes",
+    "heap_bytes",
+    "free_bytes",
+    "reserved_bytes",
+    "fragmentation_percent",
+  ];
+  const values = [
+    ...own.map((name) => [name, memory[name]] as const),
+    ...atPeak.map((name) => [name, memory.peak[name] ?? null] as const),
+  ];
+  const unknown = values
+    .filter(([name, value]) => value === null && name !== "reserved_bytes")
+    .map(([name]) => (LABELS[name] as string).toLowerCase());
   return (
     <>
       <div class="figures">
@@ -153,16 +192,20 @@ function PeakFigures({ memory, sections }: { memory: Memory; sections: readonly 
 
 function OverTime({ memory, rows, manyHosts }: { memory: Memory; rows: Rows; manyHosts: boolean }) {
   const events = useMemo(() => toEvents(rows), [rows]);
-  const withFree = route.value.params["free"] === "in";
+  const withFree = route.value.params.free === "in";
   const look = palette.value;
-  const peak = memory.peak["time_ms"] ?? null;
-  const option = useMemo(() => memoryOverTime(events, { palette: look, peak_ms: peak, withFree }), [events, look, peak, withFree]);
+  const peak = memory.peak.time_ms ?? null;
+  const option = useMemo(
+    () => memoryOverTime(events, { palette: look, peak_ms: peak, withFree }),
+    [events, look, peak, withFree],
+  );
   const [picked, setPicked] = useState<MemoryEvent | null>(null);
   useEffect(() => setPicked(null), [memory]);
   const first = events[0]?.time_ms;
   const last = events.at(-1)?.time_ms;
   if (first === undefined || last === undefined) return null;
-  const around = (at: number) => intervalInTimeline(Math.max(0, at - (last - first) / 50), at + (last - first) / 50, manyHosts ? memory.host : null);
+  const around = (at: number) =>
+    intervalInTimeline(Math.max(0, at - (last - first) / 50), at + (last - first) / 50, manyHosts ? memory.host : null);
   const hasFree = events.some((event) => (event.free_bytes ?? 0) > 0);
   const marks = events.filter((event) => (event.heap_bytes ?? event.in_use_bytes ?? 0) > 0).length;
   return (
@@ -190,7 +233,13 @@ function OverTime({ memory, rows, manyHosts }: { memory: Memory; rows: Rows; man
         </>
       }
     >
-      <Chart label={`Memory in use of ${memory.id} over time, at most ${bytes(memory.peak["in_use_bytes"] ?? 0)}`} option={option} height={320} marks={marks} onPoint={(at) => setPicked(nearest(events, at))} />
+      <Chart
+        label={`Memory in use of ${memory.id} over time, at most ${bytes(memory.peak.in_use_bytes ?? 0)}`}
+        option={option}
+        height={320}
+        marks={marks}
+        onPoint={(at) => setPicked(nearest(events, at))}
+      />
       <div class="graph-foot">
         <MemoryLegend events={events} withFree={withFree} />
         <span class="muted">{picked ? "" : "click a moment to see it in the timeline"}</span>
@@ -254,14 +303,22 @@ function OwnRows({ rows, links, ...rest }: OwnRowsProps) {
     <Card title={rest.title} class="table-card">
       {rows.state === "loading" && <Loading what="Fetching the rows" />}
       {rows.state === "failed" && <Failed error={rows.error} />}
-      {rows.state === "ready" && <Table {...rest} data={rows.data} links={(row) => [...(links?.(rows.data, row) ?? []), ...nameLinks(rows.data, row)]} />}
+      {rows.state === "ready" && (
+        <Table
+          {...rest}
+          data={rows.data}
+          links={(row) => [...(links?.(rows.data, row) ?? []), ...nameLinks(rows.data, row)]}
+        />
+      )}
     </Card>
   );
 }
 
 function momentLink(data: TableData, row: number): RowLink[] {
-  const at = data.columns["time_ms"]?.[row];
-  return typeof at === "number" ? [{ label: "Show in the timeline", href: intervalInTimeline(Math.max(0, at - 0.5), at + 0.5) }] : [];
+  const at = data.columns.time_ms?.[row];
+  return typeof at === "number"
+    ? [{ label: "Show in the timeline", href: intervalInTimeline(Math.max(0, at - 0.5), at + 0.5) }]
+    : [];
 }
 
 const ITS_NAME = ["memory", "host"];
@@ -272,9 +329,16 @@ function useOwnRows(section: TableSection | null, memory: Memory | undefined): R
   return useMemo(() => {
     if (all.state !== "ready" || !memory) return all;
     const { columns, rowCount, fields } = all.data;
-    const own = Array.from({ length: rowCount }, (_, row) => row).filter((row) => columns["memory"]?.[row] === memory.id && (columns["host"]?.[row] ?? memory.host) === memory.host);
-    const picked = Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, own.map((row) => values[row] ?? null)]));
-    return { state: "ready", data: { fields: fields.filter((field) => !ITS_NAME.includes(field.name)), columns: picked, rowCount: own.length } };
+    const own = Array.from({ length: rowCount }, (_, row) => row).filter(
+      (row) => columns.memory?.[row] === memory.id && (columns.host?.[row] ?? memory.host) === memory.host,
+    );
+    const picked = Object.fromEntries(
+      Object.entries(columns).map(([name, values]) => [name, own.map((row) => values[row] ?? null)]),
+    );
+    return {
+      state: "ready",
+      data: { fields: fields.filter((field) => !ITS_NAME.includes(field.name)), columns: picked, rowCount: own.length },
+    };
   }, [all, memory]);
 }
 
@@ -282,5 +346,11 @@ function useOwnRows(section: TableSection | null, memory: Memory | undefined): R
 function toEvents(rows: Rows): MemoryEvent[] {
   if (rows.state !== "ready") return [];
   const { columns, rowCount, fields } = rows.data;
-  return Array.from({ length: rowCount }, (_, row) => Object.fromEntries(fields.map((field) => [field.name, columns[field.name]?.[row] ?? null])) as unknown as MemoryEvent);
+  return Array.from(
+    { length: rowCount },
+    (_, row) =>
+      Object.fromEntries(
+        fields.map((field) => [field.name, columns[field.name]?.[row] ?? null]),
+      ) as unknown as MemoryEvent,
+  );
 }

@@ -1,6 +1,6 @@
 /** The modules that a model is made of, as an icicle and as a table. */
 import { useMemo } from "preact/hooks";
-import { tableTitled, type Report, type ToolAnswer } from "../api";
+import { type Report, type ToolAnswer, tableTitled } from "../api";
 import { CATEGORY_COLOUR, inkOn, mix } from "../design/colours";
 import { palette } from "../design/theme";
 import { duration, percent } from "../format";
@@ -9,7 +9,7 @@ import { route, setParams } from "../router";
 import { Card, Segmented } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
-import { icicle, pathTo, type Block, type Measure, type ModuleRow } from "./icicle";
+import { type Block, icicle, type Measure, type ModuleRow, pathTo } from "./icicle";
 import type { Row } from "./reports";
 import { TableCard, whole } from "./sections";
 import { ToolPage } from "./ToolPage";
@@ -30,7 +30,16 @@ function Modules({ report, sections }: ToolAnswer<ModulesReport>) {
   return (
     <>
       {rows.length > 0 && <IcicleCard rows={rows} unassigned_us={report.unassigned_device_us} />}
-      <TableCard section={table} tool="modules" id="modules" main height="page" columns={usual(rows)} indent={(row) => rows[row]?.depth ?? 0} links={(row) => links(rows[row])} />
+      <TableCard
+        section={table}
+        tool="modules"
+        id="modules"
+        main
+        height="page"
+        columns={usual(rows)}
+        indent={(row) => rows[row]?.depth ?? 0}
+        links={(row) => links(rows[row])}
+      />
     </>
   );
 }
@@ -38,7 +47,8 @@ function Modules({ report, sections }: ToolAnswer<ModulesReport>) {
 /** Without a backward pass in the trace, or without a device, those columns are zeros. */
 function usual(rows: readonly ModuleRow[]): string[] {
   const hidden = ["id", "parent", "depth"];
-  const zero = (name: string) => name.endsWith("_us") && rows.every((row) => (row as unknown as Record<string, unknown>)[name] === 0);
+  const zero = (name: string) =>
+    name.endsWith("_us") && rows.every((row) => (row as unknown as Record<string, unknown>)[name] === 0);
   return Object.keys(rows[0] ?? {}).filter((name) => !hidden.includes(name) && !zero(name));
 }
 
@@ -51,8 +61,8 @@ const LEVEL = 30;
 function IcicleCard({ rows, unassigned_us }: { rows: readonly ModuleRow[]; unassigned_us: number | null }) {
   const params = route.value.params;
   const hasDevice = rows.some((row) => row.device_us > 0);
-  const measure: Measure = params["by"] === "host" || !hasDevice ? "host" : "device";
-  const focus = params["module"] === undefined ? null : Number(params["module"]);
+  const measure: Measure = params.by === "host" || !hasDevice ? "host" : "device";
+  const focus = params.module === undefined ? null : Number(params.module);
   const path = useMemo(() => pathTo(rows, focus), [rows, focus]);
   const inside = path.at(-1)?.id ?? null;
   const blocks = useMemo(() => icicle(rows, measure, inside), [rows, measure, inside]);
@@ -60,7 +70,11 @@ function IcicleCard({ rows, unassigned_us }: { rows: readonly ModuleRow[]; unass
   return (
     <Card
       title="Time by module"
-      note={unassigned_us ? `${duration(unassigned_us / 1e3)} of device time belong to no module` : "click one to look into it"}
+      note={
+        unassigned_us
+          ? `${duration(unassigned_us / 1e3)} of device time belong to no module`
+          : "click one to look into it"
+      }
       actions={
         hasDevice && (
           <Segmented
@@ -76,12 +90,20 @@ function IcicleCard({ rows, unassigned_us }: { rows: readonly ModuleRow[]; unass
       }
     >
       {path.length > 0 && <Trail path={path} />}
-      <div class="icicle" role="group" aria-label={`Modules by ${measure} time`} style={{ height: `${depth * LEVEL}px` }} data-marks={blocks.length}>
+      <div
+        class="icicle"
+        role="group"
+        aria-label={`Modules by ${measure} time`}
+        style={{ height: `${depth * LEVEL}px` }}
+        data-marks={blocks.length}
+      >
         {blocks.map((block) => (
           <BlockButton key={block.row.id} block={block} whole_us={blocks[0]?.level === 0 ? sumOfTop(blocks) : 0} />
         ))}
       </div>
-      <p class="graph-foot muted">The stronger the blue, the more of a module's time is its own and not its children's.</p>
+      <p class="graph-foot muted">
+        The stronger the blue, the more of a module's time is its own and not its children's.
+      </p>
     </Card>
   );
 }
@@ -93,16 +115,28 @@ function sumOfTop(blocks: readonly Block[]): number {
 function BlockButton({ block, whole_us }: { block: Block; whole_us: number }) {
   const { row, total_us, self_us } = block;
   const own = total_us > 0 ? self_us / total_us : 0;
-  const colour = mix(mix(CATEGORY_COLOUR.device_compute, palette.value.surface, 0.72), CATEGORY_COLOUR.device_compute, Math.min(1, Math.max(0, own)));
-  const text = `total ${duration(total_us / 1e3)}, ${percent(whole_us > 0 ? (100 * total_us) / whole_us : 0)}; self ${duration(self_us / 1e3)}`;
+  const colour = mix(
+    mix(CATEGORY_COLOUR.device_compute, palette.value.surface, 0.72),
+    CATEGORY_COLOUR.device_compute,
+    Math.min(1, Math.max(0, own)),
+  );
+  const share = percent(whole_us > 0 ? (100 * total_us) / whole_us : 0);
+  const text = `total ${duration(total_us / 1e3)}, ${share}; self ${duration(self_us / 1e3)}`;
+  const calls = row.calls === 1 ? "called once" : `called ${row.calls.toLocaleString("en-US")} times`;
   return (
     <button
       type="button"
       class="icicle-block"
-      style={{ left: `${block.left * 100}%`, width: `${block.width * 100}%`, top: `${block.level * LEVEL}px`, background: colour, color: inkOn(colour) }}
+      style={{
+        left: `${block.left * 100}%`,
+        width: `${block.width * 100}%`,
+        top: `${block.level * LEVEL}px`,
+        background: colour,
+        color: inkOn(colour),
+      }}
       aria-label={`${row.module}: ${text}`}
       onClick={() => setParams({ module: String(row.id) }, "push")}
-      {...hint(row.module, `${row.calls === 1 ? "called once" : `called ${row.calls.toLocaleString("en-US")} times`}. Self is the time in which none of its children is at work.`, text)}
+      {...hint(row.module, `${calls}. Self is the time in which none of its children is at work.`, text)}
     >
       {block.width > 0.03 && row.module}
     </button>
@@ -119,7 +153,12 @@ function Trail({ path }: { path: readonly ModuleRow[] }) {
       {path.map((row) => (
         <span key={row.id}>
           <Icon name="right" size={14} />
-          <button type="button" class="button quiet" aria-current={row === last ? "location" : undefined} onClick={() => setParams({ module: String(row.id) }, "push")}>
+          <button
+            type="button"
+            class="button quiet"
+            aria-current={row === last ? "location" : undefined}
+            onClick={() => setParams({ module: String(row.id) }, "push")}
+          >
             {row.module}
           </button>
         </span>

@@ -1,14 +1,18 @@
 /** Before there is something to show: no session at all, or one that is being read. */
-import type { Sessions, SessionState } from "../api";
+import type { SessionState, Sessions } from "../api";
 import { bytes } from "../format";
 import { Code, Empty, sentence } from "../ui/basics";
+
+const HOW_TO_RECORD =
+  "Record one with `stepscope run train.py`, with `stepscope.Profile(logdir)` around some training steps, " +
+  "or with the Capture button while a job runs a profiler server.";
 
 export function NoSessions({ sessions }: { sessions: Sessions }) {
   return (
     <Empty title="There is no profile here yet">
       <p>Looked in {sessions.searched.join(", ") || "no folder"}.</p>
       <p>
-        <Code text="Record one with `stepscope run train.py`, with `stepscope.Profile(logdir)` around some training steps, or with the Capture button while a job runs a profiler server." />
+        <Code text={HOW_TO_RECORD} />
       </p>
       {sessions.skipped.length > 0 && (
         <ul class="plain-list skipped">

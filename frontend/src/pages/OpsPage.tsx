@@ -1,14 +1,14 @@
 /** Every op, on hosts and devices: shares as rings, all of them as a table. */
 import { useMemo } from "preact/hooks";
 import { figuresTitled, type Report, type ToolAnswer } from "../api";
-import { categoryOfOp, CATEGORY_COLOUR, mix, shades, type Palette } from "../design/colours";
+import type { Slice } from "../charts/pie";
+import { CATEGORY_COLOUR, categoryOfOp, mix, type Palette, shades } from "../design/colours";
 import { palette } from "../design/theme";
 import { decimal } from "../format";
 import { route, setParams } from "../router";
 import { Card, FigureRow, Segmented } from "../ui/basics";
-import type { Slice } from "../charts/pie";
-import { Ring } from "./Ring";
 import { JoinedCard, useJoined } from "./joined";
+import { Ring } from "./Ring";
 import type { Row } from "./reports";
 import { ToolPage } from "./ToolPage";
 
@@ -35,7 +35,7 @@ const RINGS = [
 ] as const;
 
 export default function OpsPage() {
-  const idle = route.value.params["idle"] === "in" ? "in" : "out";
+  const idle = route.value.params.idle === "in" ? "in" : "out";
   return (
     <ToolPage<OpsReport>
       tool="op-stats"
@@ -58,23 +58,38 @@ export default function OpsPage() {
 
 function Ops({ report, sections, idle }: ToolAnswer<OpsReport> & { idle: boolean }) {
   const look = palette.value;
-  const rings = useMemo(() => RINGS.map((each) => ({ ...each, slices: slicesOf(report, each.where, each.by, idle, look) })).filter((each) => each.slices.length > 0), [report, idle, look]);
+  const rings = useMemo(
+    () =>
+      RINGS.map((each) => ({ ...each, slices: slicesOf(report, each.where, each.by, idle, look) })).filter(
+        (each) => each.slices.length > 0,
+      ),
+    [report, idle, look],
+  );
   const table = useJoined("op-stats", report.rows, sections);
   const columns = useMemo(() => columnsFor(idle), [idle]);
   const totals = figuresTitled(sections, "Totals");
-  const hasDevices = totals?.values["device_ops"] !== 0;
+  const hasDevices = totals?.values.device_ops !== 0;
   const find = (by: "type" | "op", where: string) => (name: string) => {
-    if (name !== "idle" && name !== "others") setParams({ "ops.filter": `where=${where} ${by === "type" ? "type" : "name"}="${name}"` });
+    if (name !== "idle" && name !== "others")
+      setParams({ "ops.filter": `where=${where} ${by === "type" ? "type" : "name"}="${name}"` });
   };
   return (
     <>
-      <Card title="Self time" note={idle ? "shares of all time, idle time included" : "shares of the time in which something ran"}>
+      <Card
+        title="Self time"
+        note={idle ? "shares of all time, idle time included" : "shares of the time in which something ran"}
+      >
         <div class="rings">
           {rings.map((each) => (
             <Ring key={each.title} title={each.title} slices={each.slices} onPick={find(each.by, each.where)} />
           ))}
         </div>
-        <FigureRow section={totals} {...(hasDevices ? {} : { names: totals?.fields.map((field) => field.name).filter((name) => name.startsWith("host")) ?? [] })} />
+        <FigureRow
+          section={totals}
+          {...(hasDevices
+            ? {}
+            : { names: totals?.fields.map((field) => field.name).filter((name) => name.startsWith("host")) ?? [] })}
+        />
       </Card>
       <JoinedCard
         title="All ops"
@@ -84,26 +99,60 @@ function Ops({ report, sections, idle }: ToolAnswer<OpsReport> & { idle: boolean
         rows={table}
         columns={columns}
         labels={LABELS}
-        mark={(data, row) => CATEGORY_COLOUR[categoryOfOp(String(data.columns["type"]?.[row] ?? ""), String(data.columns["name"]?.[row] ?? ""), data.columns["where"]?.[row] === "host" ? "host" : "device")]}
+        mark={(data, row) =>
+          CATEGORY_COLOUR[
+            categoryOfOp(
+              String(data.columns.type?.[row] ?? ""),
+              String(data.columns.name?.[row] ?? ""),
+              data.columns.where?.[row] === "host" ? "host" : "device",
+            )
+          ]
+        }
       />
     </>
   );
 }
 
-const LABELS = { occurrences: "Count", cumulative_self_percent: "Cumulative", cumulative_self_percent_with_idle: "Cumulative" };
+const LABELS = {
+  occurrences: "Count",
+  cumulative_self_percent: "Cumulative",
+  cumulative_self_percent_with_idle: "Cumulative",
+};
 
 function columnsFor(idle: boolean): string[] {
-  const share = idle ? ["self_percent_with_idle", "cumulative_self_percent_with_idle"] : ["self_percent", "cumulative_self_percent"];
-  return ["rank", "where", "type", "name", "occurrences", "total_self_us", ...share, "avg_self_us", "total_us", "avg_us"];
+  const share = idle
+    ? ["self_percent_with_idle", "cumulative_self_percent_with_idle"]
+    : ["self_percent", "cumulative_self_percent"];
+  return [
+    "rank",
+    "where",
+    "type",
+    "name",
+    "occurrences",
+    "total_self_us",
+    ...share,
+    "avg_self_us",
+    "total_us",
+    "avg_us",
+  ];
 }
 
 /** The report names what it left out of the largest "others", and idle time "IDLE". */
-function slicesOf(report: OpsReport, where: "device" | "host", by: "type" | "op", idle: boolean, look: Palette): Slice[] {
+function slicesOf(
+  report: OpsReport,
+  where: "device" | "host",
+  by: "type" | "op",
+  idle: boolean,
+  look: Palette,
+): Slice[] {
   const found = (report.distributions ?? []).filter((share) => share.where === where && share.by === by);
   const shown = found.filter((share) => idle || share.name !== "IDLE");
   const named = shown.filter((share) => !isRest(share.name));
   const types = by === "op" ? typesOf(report.rows ?? [], where) : new Map<unknown, string>();
-  const colours = shades(named.map((share) => categoryOfOp(types.get(share.name) ?? share.name, share.name, where)), look.surface);
+  const colours = shades(
+    named.map((share) => categoryOfOp(types.get(share.name) ?? share.name, share.name, where)),
+    look.surface,
+  );
   const slice = (share: Share, colour: string): Slice => ({
     name: share.name === "IDLE" ? "idle" : share.name,
     value: share.self_us,
@@ -111,14 +160,16 @@ function slicesOf(report: OpsReport, where: "device" | "host", by: "type" | "op"
     colour,
     text: `${decimal(share.self_us, share.self_us < 100 ? 2 : 0)} µs`,
   });
-  const rest = shown.filter((share) => isRest(share.name)).map((share) => slice(share, mix(CATEGORY_COLOUR.other, look.surface, share.name === "IDLE" ? 0.65 : 0.35)));
+  const rest = shown
+    .filter((share) => isRest(share.name))
+    .map((share) => slice(share, mix(CATEGORY_COLOUR.other, look.surface, share.name === "IDLE" ? 0.65 : 0.35)));
   return named.length ? [...named.map((share, index) => slice(share, colours[index] as string)), ...rest] : [];
 }
 
 /** The type of each op; of several of one name that which takes longest, and therefore comes first. */
 function typesOf(rows: readonly Row[], where: "device" | "host"): Map<unknown, string> {
   const types = new Map<unknown, string>();
-  for (const row of rows) if (row["where"] === where && !types.has(row["name"])) types.set(row["name"], String(row["type"] ?? ""));
+  for (const row of rows) if (row.where === where && !types.has(row.name)) types.set(row.name, String(row.type ?? ""));
   return types;
 }
 

@@ -24,11 +24,26 @@ export function Ring({ title, slices, onPick, short, size = 168, most = 12 }: Ri
     <figure class="ring">
       {title && <figcaption>{title}</figcaption>}
       <div class="ring-body" style={{ "--size": `${size}px` } as Record<string, string>}>
-        <Chart label={`${title}: ${slices.slice(0, 5).map((slice) => slice.name).join(", ")}`} option={option} height={size} marks={slices.filter((slice) => slice.value > 0).length} {...(onPick ? { onPick: ({ name }) => onPick(name) } : {})} />
+        <Chart
+          label={`${title}: ${slices
+            .slice(0, 5)
+            .map((slice) => slice.name)
+            .join(", ")}`}
+          option={option}
+          height={size}
+          marks={slices.filter((slice) => slice.value > 0).length}
+          {...(onPick ? { onPick: ({ name }) => onPick(name) } : {})}
+        />
         <ul class="ring-legend">
           {slices.slice(0, most).map((slice) => (
             <li key={slice.name}>
-              <button type="button" disabled={!onPick || slice.name === "others" || slice.name === "idle"} onClick={() => onPick?.(slice.name)} data-hint-title={slice.name} data-hint-value={slice.text}>
+              <button
+                type="button"
+                disabled={!onPick || slice.name === "others" || slice.name === "idle"}
+                onClick={() => onPick?.(slice.name)}
+                data-hint-title={slice.name}
+                data-hint-value={slice.text}
+              >
                 <span class="swatch" style={{ background: slice.colour }} />
                 <LongName text={short?.(slice.name) ?? slice.name} whole={slice.name} />
                 <span class="ring-share">{slice.percent === null ? "" : percent(slice.percent)}</span>

@@ -1,7 +1,7 @@
 /** Kernels that run one after another again and again: what could be one kernel, or one launch. */
 import { useMemo } from "preact/hooks";
-import { tableTitled, type Report, type TableSection, type ToolAnswer } from "../api";
-import { categoryOf, CATEGORY_COLOUR, inkOn } from "../design/colours";
+import { type Report, type TableSection, type ToolAnswer, tableTitled } from "../api";
+import { CATEGORY_COLOUR, categoryOf, inkOn } from "../design/colours";
 import { duration, percent } from "../format";
 import { findInTimeline } from "../links";
 import { Card } from "../ui/basics";
@@ -33,10 +33,20 @@ function Sequences({ report, sections }: ToolAnswer<SequencesReport>) {
   const onStreams = useMemo(() => whole(second, report.rows), [second, report]);
   return (
     <>
-      <Card title="Most launches to save" note="fused into one kernel, or replayed as one graph, a sequence is launched once">
+      <Card
+        title="Most launches to save"
+        note="fused into one kernel, or replayed as one graph, a sequence is launched once"
+      >
         <Chains table={onStreams} />
       </Card>
-      <TableCard section={onStreams} tool="sequences" id="sequences" main texts={TEXTS} links={(row) => firstKernel(onStreams, row)} />
+      <TableCard
+        section={onStreams}
+        tool="sequences"
+        id="sequences"
+        main
+        texts={TEXTS}
+        links={(row) => firstKernel(onStreams, row)}
+      />
       <TableCard section={ofOps} tool="sequences" id="ops" texts={TEXTS} />
     </>
   );
@@ -47,7 +57,7 @@ function split(text: string): string[] {
 }
 
 function kernelsOf(table: TableSection, row: number): string {
-  return String(table.columns?.["kernels"]?.[row] ?? "");
+  return String(table.columns?.kernels?.[row] ?? "");
 }
 
 function firstKernel(table: TableSection | null, row: number) {
@@ -66,15 +76,30 @@ function Chains({ table }: { table: TableSection | null }) {
       {rows.map((row) => (
         <li key={row}>
           <div class="chain-facts">
-            <strong tabIndex={0} {...hint("Launches saved", docOf(table.fields, "launches_saved"), String(value("launches_saved", row)))}>
+            <strong
+              tabIndex={0}
+              {...hint("Launches saved", docOf(table.fields, "launches_saved"), String(value("launches_saved", row)))}
+            >
               {value("launches_saved", row).toLocaleString("en-US")} launches
             </strong>
-            <span tabIndex={0} {...hint("Count", docOf(table.fields, "count"), String(value("count", row)))}>{`${value("count", row).toLocaleString("en-US")} times`}</span>
-            <span tabIndex={0} {...hint("Device time", docOf(table.fields, "device_us"), `${value("device_us", row)} µs`)}>{`${duration(value("device_us", row) / 1e3)}, ${percent(value("percent", row))}`}</span>
+            <span
+              tabIndex={0}
+              {...hint("Count", docOf(table.fields, "count"), String(value("count", row)))}
+            >{`${value("count", row).toLocaleString("en-US")} times`}</span>
+            <span
+              tabIndex={0}
+              {...hint("Device time", docOf(table.fields, "device_us"), `${value("device_us", row)} µs`)}
+            >{`${duration(value("device_us", row) / 1e3)}, ${percent(value("percent", row))}`}</span>
           </div>
           <Chain names={split(kernelsOf(table, row))} />
           {firstKernel(table, row).map((link) => (
-            <a key={link.href} class="icon-button small" href={link.href} aria-label={link.label} {...hint(link.label, "")}>
+            <a
+              key={link.href}
+              class="icon-button small"
+              href={link.href}
+              aria-label={link.label}
+              {...hint(link.label, "")}
+            >
               <Icon name="arrow" size={14} />
             </a>
           ))}

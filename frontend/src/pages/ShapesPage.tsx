@@ -1,13 +1,13 @@
 /** Every op by the shapes of its inputs, and by the line that calls it. */
-import { tableTitled, type Report, type TableSection, type ToolAnswer } from "../api";
-import { categoryOf, CATEGORY_COLOUR } from "../design/colours";
-import { route, setParams } from "../router";
+import { type Report, type TableSection, type ToolAnswer, tableTitled } from "../api";
+import { CATEGORY_COLOUR, categoryOf } from "../design/colours";
 import { findInTimeline } from "../links";
+import { route, setParams } from "../router";
 import { Card, Segmented } from "../ui/basics";
 import { RankedBars, type RankedRow } from "./Bars";
+import { shapesText, shortPath } from "./names";
 import type { Row } from "./reports";
 import { TableCard } from "./sections";
-import { shapesText, shortPath } from "./names";
 import { ToolPage } from "./ToolPage";
 
 interface ShapesReport extends Report {
@@ -18,7 +18,7 @@ interface ShapesReport extends Report {
 const MOST_BARS = 10;
 
 export default function ShapesPage() {
-  const by = route.value.params["by"] === "line" ? "line" : "shape";
+  const by = route.value.params.by === "line" ? "line" : "shape";
   return (
     <ToolPage<ShapesReport>
       tool="op-shapes"
@@ -45,7 +45,16 @@ function Shapes({ report, sections, by }: ToolAnswer<ShapesReport> & { by: "shap
   return (
     <>
       <Largest rows={rows} table={table} by={by} />
-      <TableCard key={by} section={table} tool="op-shapes" id={by === "shape" ? "shapes" : "lines"} main height="page" columns={usual(table)} texts={TEXTS} />
+      <TableCard
+        key={by}
+        section={table}
+        tool="op-shapes"
+        id={by === "shape" ? "shapes" : "lines"}
+        main
+        height="page"
+        columns={usual(table)}
+        texts={TEXTS}
+      />
     </>
   );
 }
@@ -55,31 +64,35 @@ const IN_DETAILS = ["input_types", "host_total_us", "device_total_us"];
 
 /** What is less asked for is in the row's details; without devices their columns are zeros. */
 function usual(table: TableSection | null): string[] {
-  const zero = (name: string) => name.includes("device") && (table?.columns?.[name] ?? [null]).every((value) => value === 0);
+  const zero = (name: string) =>
+    name.includes("device") && (table?.columns?.[name] ?? [null]).every((value) => value === 0);
   return (table?.fields ?? []).map((field) => field.name).filter((name) => !IN_DETAILS.includes(name) && !zero(name));
 }
 
 function Largest({ rows, table, by }: { rows: readonly Row[]; table: TableSection | null; by: "shape" | "line" }) {
-  const onDevice = rows.some((row) => Number(row["device_self_us"]) > 0);
+  const onDevice = rows.some((row) => Number(row.device_self_us) > 0);
   const measure = onDevice ? "device_self_us" : "host_self_us";
   const field = table?.fields.find((each) => each.name === measure);
   const largest = [...rows].sort((a, b) => Number(b[measure]) - Number(a[measure])).slice(0, MOST_BARS);
   if (!field || !largest.length) return null;
   return (
-    <Card title={onDevice ? "Longest on devices" : "Longest on the host"} note="self time; each leads to its calls in the timeline">
+    <Card
+      title={onDevice ? "Longest on devices" : "Longest on the host"}
+      note="self time; each leads to its calls in the timeline"
+    >
       <RankedBars label="Longest ops" field={field} rows={largest.map((row, index) => bar(row, index, measure, by))} />
     </Card>
   );
 }
 
 function bar(row: Row, index: number, measure: string, by: "shape" | "line"): RankedRow {
-  const name = String(row["name"]);
+  const name = String(row.name);
   return {
     key: String(index),
     label: name,
-    note: by === "shape" ? shapesText(String(row["input_shapes"] ?? "")) : shortPath(String(row["call_site"] ?? "")),
+    note: by === "shape" ? shapesText(String(row.input_shapes ?? "")) : shortPath(String(row.call_site ?? "")),
     ms: Number(row[measure]) / 1e3,
-    percent: measure === "device_self_us" && typeof row["percent"] === "number" ? row["percent"] : null,
+    percent: measure === "device_self_us" && typeof row.percent === "number" ? row.percent : null,
     colour: CATEGORY_COLOUR[categoryOf(name.replace(/^aten::/, ""), measure === "device_self_us" ? "device" : "host")],
     href: findInTimeline(name),
   };

@@ -1,6 +1,6 @@
 /** The mean step as one horizontal bar, with its times written in or below. */
 import { BETWEEN_PART } from "../charts/steps";
-import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL, inkOn, type Category } from "../design/colours";
+import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL, type Category, inkOn } from "../design/colours";
 import { duration, percent } from "../format";
 import { linkTo } from "../router";
 import { hint } from "../ui/hint";
@@ -16,7 +16,11 @@ export interface Part {
 export function partsOf(breakdown: Readonly<Record<string, number>>): Part[] {
   const total = CATEGORIES.reduce((sum, category) => sum + (breakdown[category] ?? 0), 0);
   if (!(total > 0)) return [];
-  return CATEGORIES.map((category) => ({ category, ms: breakdown[category] ?? 0, percent: (100 * (breakdown[category] ?? 0)) / total })).filter((part) => part.ms > 0);
+  return CATEGORIES.map((category) => ({
+    category,
+    ms: breakdown[category] ?? 0,
+    percent: (100 * (breakdown[category] ?? 0)) / total,
+  })).filter((part) => part.ms > 0);
 }
 
 interface StepBarProps {
@@ -40,15 +44,28 @@ export function betweenSteps(mean_ms: number | null, share: number | null | unde
 export function StepBar({ breakdown, meaning, steps, between_ms }: StepBarProps) {
   const parts = partsOf(breakdown);
   if (!parts.length) return null;
+  const spoken = parts.map((part) => `${CATEGORY_LABEL[part.category]} ${duration(part.ms)}`);
   return (
-    <div class="step-bar" role="group" aria-label={`Mean step: ${parts.map((part) => `${CATEGORY_LABEL[part.category]} ${duration(part.ms)}`).join(", ")}`}>
+    <div class="step-bar" role="group" aria-label={`Mean step: ${spoken.join(", ")}`}>
       <div class="step-bar-track" data-marks={parts.length}>
         {parts.map((part) => (
-          <BarPart key={part.category} part={part} meaning={meaning[part.category] ?? ""} place={closestStep(steps, part.category, part.ms)} />
+          <BarPart
+            key={part.category}
+            part={part}
+            meaning={meaning[part.category] ?? ""}
+            place={closestStep(steps, part.category, part.ms)}
+          />
         ))}
         {between_ms !== null && (
-          <span class="step-bar-part" tabIndex={0} style={{ flexGrow: between_ms, background: BETWEEN_PART.colour, color: inkOn(BETWEEN_PART.colour) }} {...hint(BETWEEN_PART.label, BETWEEN, `${between_ms} ms`)}>
-            {between_ms >= 0.09 * parts.reduce((sum, part) => sum + part.ms, between_ms) && <span>{duration(between_ms)}</span>}
+          <span
+            class="step-bar-part"
+            tabIndex={0}
+            style={{ flexGrow: between_ms, background: BETWEEN_PART.colour, color: inkOn(BETWEEN_PART.colour) }}
+            {...hint(BETWEEN_PART.label, BETWEEN, `${between_ms} ms`)}
+          >
+            {between_ms >= 0.09 * parts.reduce((sum, part) => sum + part.ms, between_ms) && (
+              <span>{duration(between_ms)}</span>
+            )}
           </span>
         )}
       </div>
@@ -56,7 +73,16 @@ export function StepBar({ breakdown, meaning, steps, between_ms }: StepBarProps)
         {[...parts]
           .sort((a, b) => b.ms - a.ms)
           .map((part) => (
-            <li key={part.category} data-category={part.category} data-value={part.ms} {...hint(CATEGORY_LABEL[part.category], `${meaning[part.category] ?? ""}${DOT}a click lists the steps, those with the most of it first`, `${part.ms} ms`)}>
+            <li
+              key={part.category}
+              data-category={part.category}
+              data-value={part.ms}
+              {...hint(
+                CATEGORY_LABEL[part.category],
+                `${meaning[part.category] ?? ""}${DOT}a click lists the steps, those with the most of it first`,
+                `${part.ms} ms`,
+              )}
+            >
               <a class="legend-link" href={stepsWith(part.category)}>
                 <span class="swatch" style={{ background: CATEGORY_COLOUR[part.category] }} />
                 <span class="legend-name">{CATEGORY_LABEL[part.category]}</span>
@@ -77,7 +103,9 @@ export function StepBar({ breakdown, meaning, steps, between_ms }: StepBarProps)
   );
 }
 
-const BETWEEN = "mean time from a step's end to the begin of the next: no part of any step, but a loop that spends it there is no faster for shorter steps";
+const BETWEEN =
+  "mean time from the end of a step to the start of the next: no part of any step, " +
+  "but a loop that spends it there is no faster for shorter steps";
 const DOT = " · ";
 
 function stepsWith(category: Category): string {
@@ -86,13 +114,20 @@ function stepsWith(category: Category): string {
 
 function BarPart({ part, meaning, place }: { part: Part; meaning: string; place: PartPlace | null }) {
   const label = CATEGORY_LABEL[part.category];
-  const leads = place ? `a click shows ${place.step} in the timeline: with ${duration(place.ms)} it is the closest to the mean` : "a click lists the steps, those with the most of it first";
+  const leads = place
+    ? `a click shows ${place.step} in the timeline: with ${duration(place.ms)} it is the closest to the mean`
+    : "a click lists the steps, those with the most of it first";
+  const goal = place ? `${place.step} in the timeline` : "the steps with the most of it";
   return (
     <a
       class="step-bar-part"
       href={place?.href ?? stepsWith(part.category)}
-      aria-label={`${label}, ${duration(part.ms)}: ${place ? `${place.step} in the timeline` : "the steps with the most of it"}`}
-      style={{ flexGrow: part.ms, background: CATEGORY_COLOUR[part.category], color: inkOn(CATEGORY_COLOUR[part.category]) }}
+      aria-label={`${label}, ${duration(part.ms)}: ${goal}`}
+      style={{
+        flexGrow: part.ms,
+        background: CATEGORY_COLOUR[part.category],
+        color: inkOn(CATEGORY_COLOUR[part.category]),
+      }}
       {...hint(label, `${meaning}${DOT}${leads}`, `${part.ms} ms, ${percent(part.percent)}`)}
     >
       {part.percent >= 9 && <span>{duration(part.ms)}</span>}

@@ -1,6 +1,6 @@
 /** Step times as stacked columns. */
 import { useMemo } from "preact/hooks";
-import { outliers, type Column } from "../charts/steps";
+import { type Column, outliers } from "../charts/steps";
 import { CATEGORIES } from "../design/colours";
 import { ColumnGraph } from "./ColumnGraph";
 

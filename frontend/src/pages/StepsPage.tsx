@@ -1,13 +1,13 @@
 /** Every step with its breakdown. */
-import { tableTitled, useResource, type TableSection, type ToolAnswer } from "../api";
+import { type TableSection, type ToolAnswer, tableTitled, useResource } from "../api";
 import { isCategory } from "../design/colours";
 import { answerAddress } from "../session";
 import { Card } from "../ui/basics";
 import { useRowLinks } from "./intervals";
 import type { OverviewReport, StepsReport } from "./reports";
-import { TableCard } from "./sections";
 import { StepGraph } from "./StepGraph";
 import { howNote, useGraphSteps } from "./SummaryPage";
+import { TableCard } from "./sections";
 import { ToolPage } from "./ToolPage";
 
 export default function StepsPage() {
@@ -21,7 +21,15 @@ function Steps({ report, sections }: ToolAnswer<StepsReport>) {
   return (
     <>
       {overview.state === "ready" && <Graph report={overview.data.report} />}
-      <TableCard section={table} tool="steps" id="steps" main height="page" links={links} columns={usualColumns(table)} />
+      <TableCard
+        section={table}
+        tool="steps"
+        id="steps"
+        main
+        height="page"
+        links={links}
+        columns={usualColumns(table)}
+      />
     </>
   );
 }
@@ -30,7 +38,10 @@ function Steps({ report, sections }: ToolAnswer<StepsReport>) {
 export function usualColumns(table: TableSection | null): string[] {
   const valuesOf = (name: string) => table?.columns?.[name] ?? [null];
   const numbers = valuesOf("step");
-  const isEmpty = (name: string) => (isCategory(name) ? valuesOf(name).every((value) => value === 0) : name === "name" && valuesOf(name).every((value, row) => value === String(numbers[row])));
+  const isEmpty = (name: string) =>
+    isCategory(name)
+      ? valuesOf(name).every((value) => value === 0)
+      : name === "name" && valuesOf(name).every((value, row) => value === String(numbers[row]));
   return (table?.fields ?? []).map((field) => field.name).filter((name) => !isEmpty(name));
 }
 

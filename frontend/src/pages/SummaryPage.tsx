@@ -1,24 +1,28 @@
 /** The start page: why it is slow, what to change, what that gains; then the evidence. */
 import { useMemo } from "preact/hooks";
-import { figuresTitled, tableTitled, type Figures, type Section, type ToolAnswer } from "../api";
-import { categoryOfOp, CATEGORY_COLOUR } from "../design/colours";
+import { type Figures, figuresTitled, type Section, type ToolAnswer, tableTitled } from "../api";
+import { CATEGORY_COLOUR, categoryOfOp } from "../design/colours";
 import { duration } from "../format";
-import { linkTo } from "../router";
 import { frameworkName } from "../frame/SessionPicker";
+import { linkTo } from "../router";
 import { Card, Code, FigureRow, sentence } from "../ui/basics";
 import { hint } from "../ui/hint";
-import { useStepLinks } from "./intervals";
 import { AdviceCard } from "./AdviceCard";
-import { toExplain, type RecordedStep } from "./differences";
+import { type RecordedStep, toExplain } from "./differences";
+import { useStepLinks } from "./intervals";
 import type { OverviewReport } from "./reports";
-import { TableCard } from "./sections";
 import { betweenSteps, StepBar } from "./StepBar";
-import { TELLING_PERCENT, tellingTypes } from "./topOps";
-import { partsOfRow, StepGraph, type GraphStep } from "./StepGraph";
+import { type GraphStep, partsOfRow, StepGraph } from "./StepGraph";
+import { TableCard } from "./sections";
 import { Origin, ToolPage } from "./ToolPage";
+import { TELLING_PERCENT, tellingTypes } from "./topOps";
 
 export function SummaryPage() {
-  return <ToolPage<OverviewReport> tool="overview" headless>{(answer) => <Summary {...answer} />}</ToolPage>;
+  return (
+    <ToolPage<OverviewReport> tool="overview" headless>
+      {(answer) => <Summary {...answer} />}
+    </ToolPage>
+  );
 }
 
 function Summary({ report, sections }: ToolAnswer<OverviewReport>) {
@@ -26,7 +30,7 @@ function Summary({ report, sections }: ToolAnswer<OverviewReport>) {
   const topOps = tableTitled(sections, "Top");
   const types = useMemo(() => tellingTypes(report, topOps), [report, topOps]);
   // They are those of the devices, where any device worked.
-  const where = Number(figuresTitled(sections, "Placement")?.values["device_op_percent"] ?? 0) > 0 ? "device" : "host";
+  const where = Number(figuresTitled(sections, "Placement")?.values.device_op_percent ?? 0) > 0 ? "device" : "host";
   return (
     <div class="summary">
       <Verdict report={report} sections={sections} steps={steps} />
@@ -50,8 +54,15 @@ function Summary({ report, sections }: ToolAnswer<OverviewReport>) {
           plain
           height="all"
           actions={<a href={linkTo("op-stats")}>All ops</a>}
-          links={(row) => [{ label: "Show its ops", href: linkTo("op-stats", { "ops.filter": `where=${where} type="${String(types.columns?.["category"]?.[row] ?? "")}"` }) }]}
-          mark={(row) => CATEGORY_COLOUR[categoryOfOp(String(types.columns?.["category"]?.[row] ?? ""), "", where)]}
+          links={(row) => [
+            {
+              label: "Show its ops",
+              href: linkTo("op-stats", {
+                "ops.filter": `where=${where} type="${String(types.columns?.category?.[row] ?? "")}"`,
+              }),
+            },
+          ]}
+          mark={(row) => CATEGORY_COLOUR[categoryOfOp(String(types.columns?.category?.[row] ?? ""), "", where)]}
         />
       )}
       <TableCard
@@ -62,14 +73,26 @@ function Summary({ report, sections }: ToolAnswer<OverviewReport>) {
         plain
         height="all"
         actions={<a href={linkTo("op-stats")}>All ops</a>}
-        mark={(row) => CATEGORY_COLOUR[categoryOfOp(String(report.top_ops[row]?.["category"] ?? ""), String(report.top_ops[row]?.["name"] ?? ""), where)]}
+        mark={(row) =>
+          CATEGORY_COLOUR[
+            categoryOfOp(String(report.top_ops[row]?.category ?? ""), String(report.top_ops[row]?.name ?? ""), where)
+          ]
+        }
       />
     </div>
   );
 }
 
 /** The sentence, the bar, and the few figures that it stands on. */
-function Verdict({ report, sections, steps }: { report: OverviewReport; sections: readonly Section[]; steps: readonly GraphStep[] }) {
+function Verdict({
+  report,
+  sections,
+  steps,
+}: {
+  report: OverviewReport;
+  sections: readonly Section[];
+  steps: readonly GraphStep[];
+}) {
   const meaning = useMemo(() => meanings(sections), [sections]);
   const [head, rest] = splitVerdict(report.verdict_text);
   const mean = report.step_time_ms.mean;
@@ -78,7 +101,21 @@ function Verdict({ report, sections, steps }: { report: OverviewReport; sections
     <section class="card verdict" aria-label="Verdict">
       <div class="verdict-head">
         <h1>
-          {mean !== null && <span class="verdict-step" {...(report.steps_source === "none" ? hint("Time of the capture", "no step was found in it: from its first event to its last", `${mean} ms`) : hint("Mean step time", "mean duration of the complete steps; a step lasts as long as on its slowest host", `${mean} ms`))}>{`${report.steps_source === "none" ? "The capture" : "Each step"} takes ${duration(mean)}${between === null ? "" : `, and ${duration(between)} pass before the next`}: `}</span>}
+          {mean !== null && (
+            <span
+              class="verdict-step"
+              {...(report.steps_source === "none"
+                ? hint("Time of the capture", "no step was found in it: from its first event to its last", `${mean} ms`)
+                : hint(
+                    "Mean step time",
+                    "mean duration of the complete steps; a step lasts as long as on its slowest host",
+                    `${mean} ms`,
+                  ))}
+            >
+              {`${report.steps_source === "none" ? "The capture" : "Each step"} takes ${duration(mean)}` +
+                `${between === null ? "" : `, and ${duration(between)} pass before the next`}: `}
+            </span>
+          )}
           <span class="verdict-cause">{mean === null ? sentence(head) : head}</span>
         </h1>
         <div class="page-controls">
@@ -87,22 +124,57 @@ function Verdict({ report, sections, steps }: { report: OverviewReport; sections
       </div>
       {rest && <p class="verdict-rest">{sentence(rest)}</p>}
       <StepBar breakdown={report.breakdown_ms} meaning={meaning} steps={steps} between_ms={between} />
-      <FigureRow section={withCost(withInput(figuresTitled(sections, "Step time"), report), report)} {...(report.steps_source === "none" ? { names: ["mean", "input_bound_percent"] } : {})} labels={{ mean: report.steps_source === "none" ? "Capture" : "Mean step", std: "Deviation", min: "Shortest", max: "Longest", count: "Steps", between_steps_percent: "Between steps", profiling_cost_percent: report.profiling_cost_is_clear === false ? "Cost of profiling (noise)" : "Cost of profiling" }} />
+      <FigureRow
+        section={withCost(withInput(figuresTitled(sections, "Step time"), report), report)}
+        {...(report.steps_source === "none" ? { names: ["mean", "input_bound_percent"] } : {})}
+        labels={{
+          mean: report.steps_source === "none" ? "Capture" : "Mean step",
+          std: "Deviation",
+          min: "Shortest",
+          max: "Longest",
+          count: "Steps",
+          between_steps_percent: "Between steps",
+          profiling_cost_percent:
+            report.profiling_cost_is_clear === false ? "Cost of profiling (noise)" : "Cost of profiling",
+        }}
+      />
     </section>
   );
 }
 
 function withInput(section: Figures | null, report: OverviewReport): Figures | null {
   if (!section) return null;
-  const field = { name: "input_bound_percent", unit: "percent", doc: "share of the step time in which the step waits for its next batch, or copies it to the device, and no device computes", kind: "float" as const };
-  return { ...section, fields: [...section.fields, field], values: { ...section.values, input_bound_percent: report.input_bound_percent } };
+  const field = {
+    name: "input_bound_percent",
+    unit: "percent",
+    doc:
+      "share of the step time in which the step waits for its next batch, or copies it to the device, " +
+      "and no device computes",
+    kind: "float" as const,
+  };
+  return {
+    ...section,
+    fields: [...section.fields, field],
+    values: { ...section.values, input_bound_percent: report.input_bound_percent },
+  };
 }
 
 /** Stepscope's captures know it, if steps came before them. */
 function withCost(section: Figures | null, report: OverviewReport): Figures | null {
   if (!section || report.profiling_cost_percent === null) return section;
-  const field = { name: "profiling_cost_percent", unit: "percent", doc: "how much longer the median step inside the capture was than the median of those before it; negative if it was shorter; noise if either median lies within the quartiles of the others", kind: "float" as const };
-  return { ...section, fields: [...section.fields, field], values: { ...section.values, profiling_cost_percent: report.profiling_cost_percent } };
+  const field = {
+    name: "profiling_cost_percent",
+    unit: "percent",
+    doc:
+      "how much longer the median step inside the capture was than the median of those before it; negative if it " +
+      "was shorter; noise if either median lies within the quartiles of the others",
+    kind: "float" as const,
+  };
+  return {
+    ...section,
+    fields: [...section.fields, field],
+    values: { ...section.values, profiling_cost_percent: report.profiling_cost_percent },
+  };
 }
 
 /** `highly input-bound: 33.4 % of ...` as its two halves. */
@@ -114,8 +186,8 @@ function splitVerdict(text: string): [string, string] {
 function meanings(sections: readonly Section[]): Record<string, string> {
   const table = tableTitled(sections, "Breakdown");
   const found: Record<string, string> = {};
-  table?.columns?.["category"]?.forEach((category, row) => {
-    found[String(category)] = String(table.columns?.["meaning"]?.[row] ?? "");
+  table?.columns?.category?.forEach((category, row) => {
+    found[String(category)] = String(table.columns?.meaning?.[row] ?? "");
   });
   return found;
 }
@@ -152,7 +224,12 @@ function recordedStep(report: OverviewReport): RecordedStep | null {
 
 /** `pytorch` as PyTorch writes itself. */
 function withName(section: Figures | null): Figures | null {
-  return section && { ...section, values: { ...section.values, framework: frameworkName(section.values["framework"]) || null } };
+  return (
+    section && {
+      ...section,
+      values: { ...section.values, framework: frameworkName(section.values.framework) || null },
+    }
+  );
 }
 
 const OF_DEVICES: readonly string[] = ["device_count", "devices_used"];
@@ -165,11 +242,31 @@ function known(section: Figures | null): string[] {
 function EnvironmentCard({ sections }: { sections: readonly Section[] }) {
   const environment = withName(figuresTitled(sections, "Environment"));
   const placement = figuresTitled(sections, "Placement");
-  const hasDevices = environment?.values["device_count"] !== 0;
+  const hasDevices = environment?.values.device_count !== 0;
   return (
     <Card title="Environment">
-      <FigureRow section={environment} names={known(environment).filter((name) => hasDevices || !OF_DEVICES.includes(name))} labels={{ host_count: "Hosts", device_type: "Device", device_count: "Devices", devices_used: "Devices used", capture_ms: "Captured" }} />
-      <FigureRow section={placement} names={known(placement)} labels={{ host_op_percent: "Ops on the host", device_op_percent: "Ops on devices", host_eager_percent: "Eager op time", compute_16bit_percent: "16-bit compute", compute_32bit_percent: "32-bit compute" }} />
+      <FigureRow
+        section={environment}
+        names={known(environment).filter((name) => hasDevices || !OF_DEVICES.includes(name))}
+        labels={{
+          host_count: "Hosts",
+          device_type: "Device",
+          device_count: "Devices",
+          devices_used: "Devices used",
+          capture_ms: "Captured",
+        }}
+      />
+      <FigureRow
+        section={placement}
+        names={known(placement)}
+        labels={{
+          host_op_percent: "Ops on the host",
+          device_op_percent: "Ops on devices",
+          host_eager_percent: "Eager op time",
+          compute_16bit_percent: "16-bit compute",
+          compute_32bit_percent: "32-bit compute",
+        }}
+      />
     </Card>
   );
 }

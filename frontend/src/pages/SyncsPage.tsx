@@ -1,5 +1,5 @@
 /** Where the host waits for a device, and from which line of the program. */
-import { tableTitled, type Field, type Report, type ToolAnswer } from "../api";
+import { type Field, type Report, type ToolAnswer, tableTitled } from "../api";
 import { CATEGORY_COLOUR } from "../design/colours";
 import { findInTimeline } from "../links";
 import { Card } from "../ui/basics";
@@ -36,8 +36,10 @@ function Syncs({ report, sections }: ToolAnswer<SyncsReport>) {
         main
         texts={TEXTS}
         links={(row) => {
-          const call = table?.columns?.["call"]?.[row];
-          return typeof call === "string" ? [{ label: "Find this call in the timeline", href: findInTimeline(call) }] : [];
+          const call = table?.columns?.call?.[row];
+          return typeof call === "string"
+            ? [{ label: "Find this call in the timeline", href: findInTimeline(call) }]
+            : [];
         }}
       />
     </>
@@ -45,7 +47,7 @@ function Syncs({ report, sections }: ToolAnswer<SyncsReport>) {
 }
 
 function Longest({ rows, field }: { rows: readonly Row[]; field: Field }) {
-  const longest = [...rows].sort((a, b) => Number(b["total_us"]) - Number(a["total_us"])).slice(0, MOST_BARS);
+  const longest = [...rows].sort((a, b) => Number(b.total_us) - Number(a.total_us)).slice(0, MOST_BARS);
   return (
     <Card title="Longest waits" note="each leads to its calls in the timeline">
       <RankedBars
@@ -53,12 +55,18 @@ function Longest({ rows, field }: { rows: readonly Row[]; field: Field }) {
         field={field}
         rows={longest.map((row, index) => ({
           key: String(index),
-          label: shortPath(String(row["call_site"] ?? row["op"] ?? row["call"])),
-          note: [row["call_site"] || row["op"] ? row["call"] : null, row["reason"], row["count"] === 1 ? "once" : `${Number(row["count"]).toLocaleString("en-US")} times`].filter(Boolean).join(" · "),
-          ms: Number(row["total_us"]) / 1e3,
-          percent: typeof row["step_percent"] === "number" ? row["step_percent"] : null,
+          label: shortPath(String(row.call_site ?? row.op ?? row.call)),
+          note: [
+            row.call_site || row.op ? row.call : null,
+            row.reason,
+            row.count === 1 ? "once" : `${Number(row.count).toLocaleString("en-US")} times`,
+          ]
+            .filter(Boolean)
+            .join(" · "),
+          ms: Number(row.total_us) / 1e3,
+          percent: typeof row.step_percent === "number" ? row.step_percent : null,
           colour: CATEGORY_COLOUR.output,
-          href: findInTimeline(String(row["call"])),
+          href: findInTimeline(String(row.call)),
         }))}
       />
     </Card>

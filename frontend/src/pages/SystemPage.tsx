@@ -1,5 +1,5 @@
 /** How busy the machines were: each counter that was sampled, summed up. */
-import { tableTitled, type Report, type ToolAnswer } from "../api";
+import { type Report, type ToolAnswer, tableTitled } from "../api";
 import { linkTo } from "../router";
 import { Icon } from "../ui/icons";
 import { Findings } from "./Findings";
@@ -21,7 +21,7 @@ const LABELS = { p95: "95th percentile" };
 function System({ report, sections }: ToolAnswer<SystemReport>) {
   const table = tableTitled(sections, "Counters");
   const several = report.hosts.length > 1;
-  const hostOf = (row: number) => (several ? { host: String(table?.columns?.["host"]?.[row] ?? "") } : {});
+  const hostOf = (row: number) => (several ? { host: String(table?.columns?.host?.[row] ?? "") } : {});
   return (
     <>
       <Findings lines={report.findings} />

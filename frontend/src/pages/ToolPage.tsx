@@ -1,13 +1,13 @@
 /** What all pages of tools share: the title, what the numbers come from, the states, the warnings. */
 import type { ComponentChildren } from "preact";
-import { toolAddress, address, useResource, type Report, type ToolAnswer } from "../api";
-import { answerAddress, chosenPart, host, session, sessionId, steps, otherId } from "../session";
+import { address, type Report, type ToolAnswer, toolAddress, useResource } from "../api";
+import { answerAddress, chosenPart, host, otherId, session, sessionId, steps } from "../session";
 import { toolEntry } from "../tools";
 import { Code, Empty, Failed, Loading, sentence, Warnings } from "../ui/basics";
 import { hint } from "../ui/hint";
-import { Comparison } from "./Comparison";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
+import { Comparison } from "./Comparison";
 
 interface ToolPageProps<R extends Report> {
   tool: string;
@@ -57,16 +57,33 @@ function Missing({ text }: { text: string }) {
 
 /** The hosts that the numbers cover, and whether something of them is missing. */
 export function Origin({ report }: { report: Report }) {
-  const files = (session.value?.hosts ?? []).filter((each) => report.hosts.includes(each.name)).map((each) => each.file);
+  const files = (session.value?.hosts ?? [])
+    .filter((each) => report.hosts.includes(each.name))
+    .map((each) => each.file);
   const text = report.hosts.length === 1 ? `${report.hosts[0]}` : `${report.hosts.length} hosts`;
   return (
     <>
       {report.partial && (
-        <span class="badge warn" tabIndex={0} {...hint("Partial", "A part of the recording is missing or damaged; the warnings say which. The numbers cover what could be read.")}>
+        <span
+          class="badge warn"
+          tabIndex={0}
+          {...hint(
+            "Partial",
+            "A part of the recording is missing or damaged; the warnings say which. " +
+              "The numbers cover what could be read.",
+          )}
+        >
           <Icon name="warning" size={14} /> partial
         </span>
       )}
-      <span class="badge" tabIndex={0} {...hint("Where the numbers come from", files.slice(0, 12).join("\n") + (files.length > 12 ? `\nand ${files.length - 12} more` : ""))}>
+      <span
+        class="badge"
+        tabIndex={0}
+        {...hint(
+          "Where the numbers come from",
+          files.slice(0, 12).join("\n") + (files.length > 12 ? `\nand ${files.length - 12} more` : ""),
+        )}
+      >
         {text}
         {steps.value ? ` · steps ${steps.value}` : ""}
       </span>
@@ -97,7 +114,12 @@ function Exports({ tool }: { tool: string }) {
         <ul class="choices">
           {FORMATS.map(([suffix, label]) => (
             <li key={suffix}>
-              <a class="choice" download={`${tool}.${suffix}`} href={address(toolAddress(id, tool, `.${suffix}`), { host: host.value, steps: steps.value })} onClick={close}>
+              <a
+                class="choice"
+                download={`${tool}.${suffix}`}
+                href={address(toolAddress(id, tool, `.${suffix}`), { host: host.value, steps: steps.value })}
+                onClick={close}
+              >
                 <span class="choice-main">{label}</span>
               </a>
             </li>

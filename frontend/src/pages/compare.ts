@@ -10,10 +10,13 @@ export interface StepCounts {
   readonly theirs: number;
 }
 
-/** How many steps the totals of both sides belong to: all that a host recorded, also those that another host lacks.  Null
+/**
+ * How many steps the totals of both sides belong to: all that a host recorded, also those that another lacks.  Null
  * where one side has none, or is not read yet. */
 export function stepCounts(mine: OverviewReport | null, theirs: OverviewReport | null): StepCounts | null {
-  const [here, there] = [mine, theirs].map((report) => (report && report.steps_source !== "none" ? report.steps_a_host : 0)) as [number, number];
+  const [here, there] = [mine, theirs].map((report) =>
+    report && report.steps_source !== "none" ? report.steps_a_host : 0,
+  ) as [number, number];
   return here > 0 && there > 0 ? { mine: here, theirs: there } : null;
 }
 
@@ -23,7 +26,12 @@ interface Pair {
   readonly counts: [number | null, number | null];
 }
 
-export function compared(spec: Comparable, mine: readonly Row[], theirs: readonly Row[], steps: StepCounts | null): TableData {
+export function compared(
+  spec: Comparable,
+  mine: readonly Row[],
+  theirs: readonly Row[],
+  steps: StepCounts | null,
+): TableData {
   const pairs = new Map<string, Pair>();
   const divide = spec.isTotal && steps ? [steps.mine, steps.theirs] : [1, 1];
   for (const [side, rows] of [mine, theirs].entries() as IterableIterator<[0 | 1, readonly Row[]]>) {
@@ -36,8 +44,10 @@ export function compared(spec: Comparable, mine: readonly Row[], theirs: readonl
       pairs.set(id, pair);
     }
   }
-  const rows = [...pairs.values()].filter(({ values: [a, b] }) => (a ?? 0) !== 0 || (b ?? 0) !== 0).map((pair) => toRow(spec, pair));
-  if (!spec.isOrdered) rows.sort((a, b) => Math.abs(Number(b["difference"])) - Math.abs(Number(a["difference"])));
+  const rows = [...pairs.values()]
+    .filter(({ values: [a, b] }) => (a ?? 0) !== 0 || (b ?? 0) !== 0)
+    .map((pair) => toRow(spec, pair));
+  if (!spec.isOrdered) rows.sort((a, b) => Math.abs(Number(b.difference)) - Math.abs(Number(a.difference)));
   return fromRows(fieldsOf(spec, rows, spec.isTotal && steps !== null), rows);
 }
 
@@ -64,12 +74,32 @@ function fieldsOf(spec: Comparable, rows: readonly Row[], perStep: boolean): Fie
   const what = perStep ? `${spec.doc}, per step: the total of the capture over its number of steps` : spec.doc;
   const number = (name: string, unit: string, doc: string): Field => ({ name, unit, doc, kind: "float" });
   return [
-    ...spec.keys.map((name): Field => ({ name, unit: UNITS[name] ?? "", doc: `what both sides have in common; ${spec.together ?? "rows of the same name are added up"}`, kind: rows.some((row) => typeof row[name] === "number") ? "int" : "str" })),
-    number("before", spec.unit, `${what}, in the session that the open one is compared with; unknown where that has no such row`),
+    ...spec.keys.map(
+      (name): Field => ({
+        name,
+        unit: UNITS[name] ?? "",
+        doc: `what both sides have in common; ${spec.together ?? "rows of the same name are added up"}`,
+        kind: rows.some((row) => typeof row[name] === "number") ? "int" : "str",
+      }),
+    ),
+    number(
+      "before",
+      spec.unit,
+      `${what}, in the session that the open one is compared with; unknown where that has no such row`,
+    ),
     number("after", spec.unit, `${what}, in the session that is open; unknown where it has no such row`),
     number("difference", spec.unit, "after less before; a row that one side lacks counts as zero there"),
-    number("change_percent", "percent", "the difference as a share of the value before; unknown where one side has no such row"),
-    ...(spec.count ? [number("before_count", "count", `how often${perStep ? " per step" : ""}, before`), number("after_count", "count", `how often${perStep ? " per step" : ""}, after`)] : []),
+    number(
+      "change_percent",
+      "percent",
+      "the difference as a share of the value before; unknown where one side has no such row",
+    ),
+    ...(spec.count
+      ? [
+          number("before_count", "count", `how often${perStep ? " per step" : ""}, before`),
+          number("after_count", "count", `how often${perStep ? " per step" : ""}, after`),
+        ]
+      : []),
   ];
 }
 

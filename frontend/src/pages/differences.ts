@@ -15,7 +15,8 @@ export interface RecordedStep {
 export function toExplain(list: readonly Advice[], recorded: RecordedStep | null): readonly (RecordedStep | null)[] {
   const known = recorded ? [recorded.mean_ms] : [];
   return list.map(({ predicted_speedup, step_time_ms: now }) => {
-    if (predicted_speedup === null || now === null || known.some((ms) => Math.abs(now - ms) < VISIBLE * ms)) return null;
+    if (predicted_speedup === null || now === null || known.some((ms) => Math.abs(now - ms) < VISIBLE * ms))
+      return null;
     known.push(now);
     return recorded;
   });
@@ -23,12 +24,12 @@ export function toExplain(list: readonly Advice[], recorded: RecordedStep | null
 
 /** Whether the host itself computes, so that it and no device waits. */
 export function isWithoutDevice(steps: readonly Row[]): boolean {
-  return steps.length > 0 && steps.every((row) => String(row["waiting_most"]).endsWith(" host"));
+  return steps.length > 0 && steps.every((row) => String(row.waiting_most).endsWith(" host"));
 }
 
 /** What the breakdown counts as input in a mean step, in ms, where that is not what the devices wait; else null. */
 export function otherInput(steps: readonly Row[], waiting: Cell | undefined): number | null {
-  const counted = steps.filter((row) => row["complete"] !== false).map((row) => row["input_ms"]);
+  const counted = steps.filter((row) => row.complete !== false).map((row) => row.input_ms);
   if (typeof waiting !== "number" || !counted.length || !counted.every((time) => typeof time === "number")) return null;
   const mean = counted.reduce((sum, time) => sum + time, 0) / counted.length;
   return Math.abs(mean - waiting) > VISIBLE * waiting ? mean : null;

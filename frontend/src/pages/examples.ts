@@ -15,7 +15,10 @@ export interface PartPlace {
 export function closestStep(steps: readonly GraphStep[], category: Category, mean_ms: number): PartPlace | null {
   const away = (step: GraphStep) => Math.abs((step.parts[category] ?? 0) - mean_ms);
   const known = steps.filter((step) => step.href !== null && step.complete && (step.parts[category] ?? 0) > 0);
-  const found = known.reduce<GraphStep | null>((best, step) => (best === null || away(step) < away(best) ? step : best), null);
+  const found = known.reduce<GraphStep | null>(
+    (best, step) => (best === null || away(step) < away(best) ? step : best),
+    null,
+  );
   return found && { href: found.href as string, step: `step ${found.step}`, ms: found.parts[category] as number };
 }
 
@@ -23,8 +26,8 @@ export function closestStep(steps: readonly GraphStep[], category: Category, mea
 export function longestOps(rows: readonly Row[]): ReadonlyMap<string, string> {
   const byStage = new Map<string, Row>();
   for (const row of rows) {
-    const stage = String(row["category"]);
-    if (Number(row["self_ms"] ?? 0) > Number(byStage.get(stage)?.["self_ms"] ?? 0)) byStage.set(stage, row);
+    const stage = String(row.category);
+    if (Number(row.self_ms ?? 0) > Number(byStage.get(stage)?.self_ms ?? 0)) byStage.set(stage, row);
   }
-  return new Map([...byStage].map(([stage, row]) => [stage, String(row["op"])]));
+  return new Map([...byStage].map(([stage, row]) => [stage, String(row.op)]));
 }

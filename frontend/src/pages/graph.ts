@@ -40,7 +40,9 @@ export function layout(nodes: readonly GraphNode[]): Layout {
   const known = new Set(nodes.map((node) => node.id));
   const children = new Map<number, GraphNode[]>();
   const roots = nodes.filter((node) => node.parent === null || !known.has(node.parent) || node.parent === node.id);
-  for (const node of nodes) if (!roots.includes(node)) children.set(node.parent as number, [...(children.get(node.parent as number) ?? []), node]);
+  for (const node of nodes)
+    if (!roots.includes(node))
+      children.set(node.parent as number, [...(children.get(node.parent as number) ?? []), node]);
   const placed = new Map<number, Placed>();
   let column = 0;
   let depth = 0;
@@ -54,7 +56,12 @@ export function layout(nodes: readonly GraphNode[]): Layout {
   };
   for (const root of roots) if (!placed.has(root.id)) place(root, 0);
   const all = nodes.flatMap((node) => placed.get(node.id) ?? []);
-  return { nodes: all, edges: edgesOf(all, placed), width: Math.max(1, column) * (NODE.width + NODE.gapX) - NODE.gapX, height: (depth + 1) * (NODE.height + NODE.gapY) - NODE.gapY };
+  return {
+    nodes: all,
+    edges: edgesOf(all, placed),
+    width: Math.max(1, column) * (NODE.width + NODE.gapX) - NODE.gapX,
+    height: (depth + 1) * (NODE.height + NODE.gapY) - NODE.gapY,
+  };
 }
 
 function edgesOf(all: readonly Placed[], placed: ReadonlyMap<number, Placed>): Edge[] {

@@ -56,6 +56,11 @@ export function icicle(rows: readonly ModuleRow[], measure: Measure, focus: numb
 export function pathTo(rows: readonly ModuleRow[], id: number | null): ModuleRow[] {
   const byId = new Map(rows.map((row) => [row.id, row]));
   const path: ModuleRow[] = [];
-  for (let row = id === null ? undefined : byId.get(id); row && !path.includes(row); row = row.parent === null ? undefined : byId.get(row.parent)) path.unshift(row);
+  for (
+    let row = id === null ? undefined : byId.get(id);
+    row && !path.includes(row);
+    row = row.parent === null ? undefined : byId.get(row.parent)
+  )
+    path.unshift(row);
   return path;
 }

@@ -1,6 +1,6 @@
 /** Where steps lie in the timeline, for the charts of tools that only know their numbers. */
 import { useMemo } from "preact/hooks";
-import { useResource, type TableSection, type ToolAnswer } from "../api";
+import { type TableSection, type ToolAnswer, useResource } from "../api";
 import { intervalInTimeline } from "../links";
 import { answerAddress, session } from "../session";
 import type { RowLink } from "../table/RowDetails";
@@ -33,9 +33,14 @@ export function useRowLinks(table: TableSection | null, many: boolean): (row: nu
   const columns = table?.columns;
   return useMemo(
     () => (row: number) => {
-      const [begin, length, host] = [columns?.["start_ms"]?.[row], columns?.["duration_ms"]?.[row], columns?.["host"]?.[row]];
+      const [begin, length, host] = [columns?.start_ms?.[row], columns?.duration_ms?.[row], columns?.host?.[row]];
       if (typeof begin !== "number" || typeof length !== "number") return [];
-      return [{ label: "Show in the timeline", href: intervalInTimeline(begin, begin + length, many && typeof host === "string" ? host : null) }];
+      return [
+        {
+          label: "Show in the timeline",
+          href: intervalInTimeline(begin, begin + length, many && typeof host === "string" ? host : null),
+        },
+      ];
     },
     [columns, many],
   );

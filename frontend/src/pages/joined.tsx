@@ -3,17 +3,17 @@
  * one, with a choice of columns.
  */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { asApiError, tables, type Cell, type Field, type Section, type TableSection } from "../api";
+import { asApiError, type Cell, type Field, type Section, type TableSection, tables } from "../api";
 import { answerAddress } from "../session";
-import { Table } from "../table/Table";
-import { fetchArrow, type Rows } from "../table/rows";
 import { fromRows, type TableData } from "../table/model";
+import { fetchArrow, type Rows } from "../table/rows";
+import { Table } from "../table/Table";
 import { Card, Failed, Loading } from "../ui/basics";
 import { hint } from "../ui/hint";
 import type { Row } from "./reports";
 import { inJson, nameLinks } from "./sections";
 
-/** Rows from the report with every field that a section declares for them; if the report is too long, from the sections. */
+/** Rows of the report with every field that a section declares; if the report is too long, from the sections. */
 export function useJoined(tool: string, rows: readonly Row[] | undefined, sections: readonly Section[]): Rows {
   const parts = useMemo(() => partsOf(sections), [sections]);
   const inline = useMemo<Rows | null>(() => {
@@ -40,7 +40,8 @@ function partsOf(sections: readonly Section[]): TableSection[] {
 
 function fieldsOf(parts: readonly TableSection[], row: Row | undefined): Field[] {
   const seen = new Map<string, Field>();
-  for (const field of parts.flatMap((part) => part.fields)) if (!seen.has(field.name) && (!row || field.name in row)) seen.set(field.name, field);
+  for (const field of parts.flatMap((part) => part.fields))
+    if (!seen.has(field.name) && (!row || field.name in row)) seen.set(field.name, field);
   return [...seen.values()];
 }
 

@@ -39,7 +39,13 @@ export interface Advice {
 }
 
 export interface OverviewReport extends Report {
-  readonly step_time_ms: { readonly mean: number | null; readonly std: number | null; readonly min: number | null; readonly max: number | null; readonly count: number };
+  readonly step_time_ms: {
+    readonly mean: number | null;
+    readonly std: number | null;
+    readonly min: number | null;
+    readonly max: number | null;
+    readonly count: number;
+  };
   readonly between_steps_percent: number | null;
   readonly steps_source: string;
   readonly steps_how: string;
@@ -58,9 +64,22 @@ export interface OverviewReport extends Report {
   readonly steps?: readonly OverviewStep[];
 }
 
-export type OverviewStep = Row & { readonly step: number; readonly name: string; readonly duration_ms: number; readonly complete: boolean; readonly slowest_host: string };
+export type OverviewStep = Row & {
+  readonly step: number;
+  readonly name: string;
+  readonly duration_ms: number;
+  readonly complete: boolean;
+  readonly slowest_host: string;
+};
 
-export type StepRow = Row & { readonly step: number; readonly name: string; readonly host: string; readonly start_ms: number; readonly duration_ms: number; readonly complete: boolean };
+export type StepRow = Row & {
+  readonly step: number;
+  readonly name: string;
+  readonly host: string;
+  readonly start_ms: number;
+  readonly duration_ms: number;
+  readonly complete: boolean;
+};
 
 export interface StepsReport extends Report {
   readonly rows?: readonly StepRow[];
@@ -75,5 +94,9 @@ export interface CompareReport extends Report {
   readonly difference_ms: number | null;
   readonly uncertainty_ms: number | null;
   readonly notes: readonly string[];
-  readonly breakdown: readonly (Row & { readonly category: string; readonly before_ms: number | null; readonly after_ms: number | null })[];
+  readonly breakdown: readonly (Row & {
+    readonly category: string;
+    readonly before_ms: number | null;
+    readonly after_ms: number | null;
+  })[];
 }

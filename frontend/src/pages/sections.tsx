@@ -3,15 +3,18 @@ import type { ComponentChildren } from "preact";
 import type { Cell, Section, TableSection } from "../api";
 import { findInTimeline } from "../links";
 import { answerAddress } from "../session";
-import { Table, type TableProps } from "../table/Table";
 import type { TableData } from "../table/model";
 import type { RowLink } from "../table/RowDetails";
 import { useRows } from "../table/rows";
-import { hint } from "../ui/hint";
+import { Table, type TableProps } from "../table/Table";
 import { Card, Code, Failed, FigureRow, Loading, sentence } from "../ui/basics";
+import { hint } from "../ui/hint";
 
 export function slug(title: string): string {
-  return title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
+  return title
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-|-$/g, "");
 }
 
 export function Sections({ sections, tool }: { sections: readonly Section[]; tool: string }) {
@@ -58,7 +61,8 @@ interface TableCardProps extends Partial<Omit<TableProps, "data" | "id">> {
 export function inJson(tool: string, section: TableSection | undefined): string {
   const key = section?.key;
   if (!key) return "";
-  return `In the JSON it is "${key}": Export above, stepscope ${tool} PATH --format json, or to_dict()["${key}"] in Python`;
+  const places = `Export above, stepscope ${tool} PATH --format json, or to_dict()["${key}"] in Python`;
+  return `In the JSON it is "${key}": ${places}`;
 }
 
 export function TableCard({ section, tool, id, actions, heading, note, ...rest }: TableCardProps) {
@@ -91,9 +95,17 @@ export function TableCard({ section, tool, id, actions, heading, note, ...rest }
  * The table with the report's own values: sections shorten and indent names for the terminal, the page does so itself
  * and needs the whole ones to search for.
  */
-export function whole(section: TableSection | null, rows: readonly Readonly<Record<string, Cell>>[] | undefined): TableSection | null {
+export function whole(
+  section: TableSection | null,
+  rows: readonly Readonly<Record<string, Cell>>[] | undefined,
+): TableSection | null {
   if (!section?.columns || rows?.length !== section.row_count) return section;
-  return { ...section, columns: Object.fromEntries(section.fields.map((field) => [field.name, rows.map((row) => row[field.name] ?? null)])) };
+  return {
+    ...section,
+    columns: Object.fromEntries(
+      section.fields.map((field) => [field.name, rows.map((row) => row[field.name] ?? null)]),
+    ),
+  };
 }
 
 const NAMES = ["kernel", "name", "op", "iterator", "long_name", "event"];
@@ -106,9 +118,16 @@ function searchable(name: string): string {
 /** A row that names an op, a kernel or an event leads to its occurrences in the timeline. */
 export function nameLinks(data: TableData, row: number): RowLink[] {
   const named = NAMES.flatMap((name) => data.fields.filter((field) => field.name === name && field.kind === "str"));
-  const host = data.columns["host"]?.[row];
+  const host = data.columns.host?.[row];
   return named.flatMap((field) => {
     const value = data.columns[field.name]?.[row];
-    return typeof value === "string" && value ? [{ label: `Find this ${field.name.replace("_", " ")} in the timeline`, href: findInTimeline(searchable(value), typeof host === "string" ? host : null) }] : [];
+    return typeof value === "string" && value
+      ? [
+          {
+            label: `Find this ${field.name.replace("_", " ")} in the timeline`,
+            href: findInTimeline(searchable(value), typeof host === "string" ? host : null),
+          },
+        ]
+      : [];
   });
 }

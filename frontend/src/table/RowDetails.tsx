@@ -21,7 +21,9 @@ interface RowDetailsProps {
 }
 
 export function RowDetails({ title, data, row, links, onClose }: RowDetailsProps) {
-  const named = data.fields.find((field) => field.kind === "str" && /^(name|kernel|op|long_name)$/.test(field.name)) ?? data.fields.find((field) => field.kind === "str");
+  const named =
+    data.fields.find((field) => field.kind === "str" && /^(name|kernel|op|long_name)$/.test(field.name)) ??
+    data.fields.find((field) => field.kind === "str");
   const name = named ? String(data.columns[named.name]?.[row] ?? "") : "";
   return (
     <Drawer title={title} onClose={onClose}>
@@ -48,7 +50,10 @@ export function RowDetails({ title, data, row, links, onClose }: RowDetailsProps
               <div key={field.name}>
                 <dt>{fieldLabel(field)}</dt>
                 <dd data-hint-value={exact(value, field.unit)}>
-                  {typeof value === "string" ? (termsOf(field.name)?.(value) ?? visible(value)) : cellText(value, field.unit)} {field.unit !== "percent" && typeof value === "number" && unit}
+                  {typeof value === "string"
+                    ? (termsOf(field.name)?.(value) ?? visible(value))
+                    : cellText(value, field.unit)}{" "}
+                  {field.unit !== "percent" && typeof value === "number" && unit}
                 </dd>
                 <dd class="details-doc">
                   <Code text={field.doc} />

@@ -1,6 +1,6 @@
 /** A table as the page holds it: columns of values, and which rows are shown in which order. */
 import type { Cell, Field } from "../api";
-import { compileFilter, type ColumnValues } from "../filter";
+import { type ColumnValues, compileFilter } from "../filter";
 
 export interface TableData {
   readonly fields: readonly Field[];
@@ -88,7 +88,13 @@ export function toTsv(data: TableData, rows: readonly number[], fields: readonly
   return lines(data, rows, fields, "\t", (text) => text.replace(/[\t\r\n]+/g, " "));
 }
 
-function lines(data: TableData, rows: readonly number[], fields: readonly Field[], comma: string, quote: (text: string) => string): string {
+function lines(
+  data: TableData,
+  rows: readonly number[],
+  fields: readonly Field[],
+  comma: string,
+  quote: (text: string) => string,
+): string {
   const columns = fields.map((field) => data.columns[field.name] ?? []);
   const head = fields.map((field) => quote(field.name)).join(comma);
   const body = rows.map((row) => columns.map((values) => quote(plainText(values[row] ?? null))).join(comma));

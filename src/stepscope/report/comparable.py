@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal
 
-from stepscope.report.sections import Field
+from stepscope.report.fields import Field
 
 Joined = Literal["sum", "largest", "mean"]
 """How the measures of rows with equal keys become one: their sum, the largest, or their mean by weight."""
@@ -22,7 +22,7 @@ class Comparable:
     """A table in which two sessions are compared row by row.
 
     Attributes:
-        id: the name of the table, unique among all tools; `idle` or `tf-data-iterators`.
+        id: the id of the section, unique among all tools, and the key of its rows in JSON: `idle`, `tf_data_iterators`.
         title: its heading.
         keys: the columns that two rows share if they are about the same thing.
         measure: the column that is compared, with its unit and its meaning.  Microseconds are shown as milliseconds.
@@ -39,7 +39,6 @@ class Comparable:
         carried: further columns to show, taken from the row after, else from the row before.
         sentences: what to say before the numbers, given the report before and the one after.
         empty: what to say if neither side has a row.
-        json_key: where the rows are in JSON; the id with underscores if empty.
     """
 
     id: str
@@ -57,9 +56,3 @@ class Comparable:
     carried: tuple[Field, ...] = ()
     sentences: Callable[[Any, Any], Sequence[str]] | None = None
     empty: str = "neither side has anything to compare"
-    json_key: str = ""
-
-    @property
-    def key(self) -> str:
-        """The key of its rows in JSON."""
-        return self.json_key or self.id.replace("-", "_")

@@ -15,7 +15,8 @@ import msgspec
 from stepscope.errors import OutputError
 from stepscope.report import html, markdown
 from stepscope.report.base import Report, arrow_of
-from stepscope.report.sections import Rows, flat
+from stepscope.report.fields import flat
+from stepscope.report.sections import Rows
 
 if TYPE_CHECKING:
     import pyarrow

@@ -12,9 +12,9 @@ from stepscope.analysis.compare.compare import comparable_tools
 from stepscope.analysis.compare.differences import DifferenceTable, find_differences
 from stepscope.analysis.compare.step_times import STEP_TABLES
 from stepscope.analysis.registry import TOOLS, Tool, tool_named
-from stepscope.report import Comparable, Field
+from stepscope.report import Comparable, Field, Role
 
-LAYER = Field("layer", "text", "the layer", "str")
+LAYER = Field("layer", "text", "the layer", "str", role=Role.LABEL)
 TIME = Field("time_us", "us", "time of the layer")
 LAYERS = Comparable(id="layers", title="Layers", keys=(LAYER,), measure=TIME, count="calls", is_total=True)
 MEANS = Comparable(id="means", title="Means", keys=(LAYER,), measure=TIME, samples="samples")
@@ -247,8 +247,7 @@ def test_every_tool_declares_what_is_comparable_or_why_nothing_is(tool: Tool) ->
     assert (tool in comparable_tools()) is not bool(tool.not_comparable)
 
 
-def test_tables_have_ids_and_json_keys_of_their_own() -> None:
+def test_tables_have_ids_of_their_own() -> None:
     every: Sequence[Comparable] = [each for tool in TOOLS for each in tool.comparables]
 
     assert len({each.id for each in every} | {"breakdown", "spread"}) == len(every) + 2
-    assert len({each.key for each in every} | {"breakdown", "spread"}) == len(every) + 2

@@ -27,7 +27,7 @@ DEFAULT_TOOLS = ("overview", "op-stats", "kernel-stats", "memory-profile", "step
 """The tools whose differences are shown if nobody asks for others."""
 
 _WARNING_TOOLS = ("overview", "steps", "op-stats", "kernel-stats")  # if no tool was asked for
-_MAIN_TABLE = "ops"
+_MAIN_TABLE = "rows"  # the ops
 _ALWAYS_SHOWN = ("breakdown", _MAIN_TABLE)  # the others only with rows, unless somebody asked for their tool
 
 

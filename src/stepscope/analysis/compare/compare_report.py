@@ -52,18 +52,23 @@ class CompareReport(Report):
             **self.difference.figures,
             "notes": list(self.notes),
             "tables": [table.index() for table in tables],
-            **{table.key: list(table.rows) for table in tables},
+            **{table.id: list(table.rows) for table in tables},
         }
 
     def sections(self) -> Sequence[Section]:
         """The verdict first, then the tables, each after its sentences."""
         return [
-            Prose("Verdict", (self.verdict_text,)),
-            Prose("To keep in mind", self.notes),
-            Prose("Steps", tuple(map(_side_line, self.sides))),
-            Figures("Difference", DIFFERENCE_FIELDS, self.difference.figures),
+            Prose("verdict", "Verdict", (self.verdict_text,)),
+            Prose("notes", "To keep in mind", self.notes),
+            Prose("sides", "Steps", tuple(map(_side_line, self.sides))),
+            Figures("difference", "Difference", DIFFERENCE_FIELDS, self.difference.figures),
             *(section for table in self._tables() for section in _table_sections(table)),
         ]
+
+    def shown(self) -> Sequence[Section]:
+        """The sections for the eye, without the tables that are shown only with rows and have none."""
+        hidden = {table.id for table in self._tables() if table.is_optional and not table.rows}
+        return [section for section in super().shown() if section.id not in hidden]
 
     def main_table(self) -> Rows:
         """The ops, or the first table of the tool that was asked for."""
@@ -80,14 +85,11 @@ class CompareReport(Report):
 
 
 def _table_sections(table: DifferenceTable) -> list[Section]:
-    if table.is_optional and not table.rows:
-        return []
-    said: list[Section] = [Prose(tool_named(table.tool).title, table.sentences)] if table.sentences else []
-    return [*said, _as_rows(table)]
+    return [Prose(f"{table.id}_sentences", tool_named(table.tool).title, table.sentences), _as_rows(table)]
 
 
 def _as_rows(table: DifferenceTable) -> Rows:
-    return Rows(table.title, table.fields, table.rows, table.empty)
+    return Rows(table.id, table.title, table.fields, table.rows, table.empty)
 
 
 def _side_line(side: Mapping[str, Cell]) -> str:

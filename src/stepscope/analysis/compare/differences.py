@@ -8,14 +8,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stepscope.analysis.compare.welch import half_width, sample_of
-from stepscope.report import Cell, Comparable, Field, round_6
+from stepscope.report import Cell, Comparable, Field, Role, Row, round_6
 
 NEGLIGIBLE_SHARE = 0.002
 """A difference of at most this share of all that was measured before is negligible."""
 
 _SHOWN_UNITS: dict[str, tuple[str, float]] = {"us": ("ms", 1e-3)}
 _STATUS = Field(
-    "status", "text", "`both`, `added` if only the session after has it, `removed` if only that before", "str"
+    "status",
+    "text",
+    "`both`, `added` if only the session after has it, `removed` if only that before",
+    "str",
+    role=Role.TERM,
 )
 _VERDICT = Field(
     "verdict",
@@ -24,6 +28,7 @@ _VERDICT = Field(
     f"most {100 * NEGLIGIBLE_SHARE:g} % of the total before; `unknown` if a total changed while the step time stayed "
     "within its noise",
     "str",
+    role=Role.TERM,
 )
 _UNCERTAINTY = (
     "half of the 95 % interval of the difference (Welch); a difference that is no larger is within the noise; unknown "
@@ -37,7 +42,7 @@ class DifferenceTable:
 
     Attributes:
         tool: the tool whose rows are compared.
-        id, title, key: the table's name, heading and key in JSON.
+        id, title: the table's id, which is its key in JSON, and its heading.
         fields, rows: the table.
         empty: what to say without rows.
         sentences: what to say before the numbers.
@@ -49,9 +54,8 @@ class DifferenceTable:
     tool: str
     id: str
     title: str
-    key: str
     fields: tuple[Field, ...]
-    rows: tuple[dict[str, Cell], ...]
+    rows: tuple[Row, ...]
     empty: str
     sentences: tuple[str, ...] = ()
     steps: tuple[float, float] | None = None
@@ -68,7 +72,6 @@ class DifferenceTable:
             "id": self.id,
             "tool": self.tool,
             "title": self.title,
-            "key": self.key,
             "sentences": list(self.sentences),
             "before_steps": None if self.steps is None else self.steps[0],
             "after_steps": None if self.steps is None else self.steps[1],
@@ -120,7 +123,7 @@ def find_differences(
 def make_table(
     tool: str,
     comparable: Comparable,
-    rows: Sequence[dict[str, Cell]],
+    rows: Sequence[Row],
     sentences: tuple[str, ...] = (),
     steps: tuple[float, float] | None = None,
 ) -> DifferenceTable:
@@ -129,7 +132,6 @@ def make_table(
         tool=tool,
         id=comparable.id,
         title=comparable.title,
-        key=comparable.key,
         fields=fields_of(comparable, is_per_step=steps is not None),
         rows=tuple(rows),
         empty=comparable.empty,
@@ -142,7 +144,10 @@ def make_table(
 def fields_of(comparable: Comparable, is_per_step: bool) -> tuple[Field, ...]:
     """The columns of a table of differences."""
     per_step = " per step" if is_per_step else ""
-    calls = [Field(f"{side}_calls", "count", f"how often{per_step}, {side}") for side in ("before", "after")]
+    calls = [
+        Field(f"{side}_calls", "count", f"how often{per_step}, {side}", label=f"Calls {side}")
+        for side in ("before", "after")
+    ]
     return (
         *comparable.keys,
         *([] if comparable.is_ordered else [_STATUS]),
@@ -162,13 +167,24 @@ def change_fields(comparable: Comparable, is_per_step: bool = False) -> tuple[Fi
     return (
         Field(_named("before", comparable), unit, f"{doc}, before; unknown where that side has no such row", kind),
         Field(_named("after", comparable), unit, f"{doc}, after; unknown where that side has no such row", kind),
-        Field(_named("difference", comparable), unit, "after less before; a missing row counts as 0", kind),
+        Field(
+            _named("difference", comparable),
+            unit,
+            "after less before; a missing row counts as 0",
+            kind,
+            role=Role.CHANGE,
+        ),
         *([uncertainty] if comparable.samples else []),
-        Field("change_percent", "percent", "the difference as a share of the value before; unknown if that was 0"),
+        Field(
+            "change_percent",
+            "percent",
+            "the difference as a share of the value before; unknown if that was 0",
+            role=Role.CHANGE,
+        ),
     )
 
 
-def change_cells(before: float | None, after: float | None, *, unit: str) -> dict[str, Cell]:
+def change_cells(before: float | None, after: float | None, *, unit: str) -> Row:
     """Both values, their difference and its share.  Bytes are whole, other values have six decimals."""
     if unit != "bytes":
         before, after = (None if value is None else round_6(value) for value in (before, after))
@@ -240,7 +256,7 @@ def _joined_measure(comparable: Comparable, rows: Sequence[Mapping[str, Any]]) -
 
 def _differing_rows(
     comparable: Comparable, before: Mapping[tuple[Cell, ...], _Amount], after: Mapping[tuple[Cell, ...], _Amount]
-) -> list[dict[str, Cell]]:
+) -> list[Row]:
     """One row for each key that one side or both have, unless both measured nothing."""
     names = [key.name for key in comparable.keys]
     rows = []
@@ -251,9 +267,9 @@ def _differing_rows(
     return rows
 
 
-def _difference_cells(comparable: Comparable, before: _Amount | None, after: _Amount | None) -> dict[str, Cell]:
+def _difference_cells(comparable: Comparable, before: _Amount | None, after: _Amount | None) -> Row:
     unit, _ = _shown_unit(comparable)
-    cells: dict[str, Cell] = {}
+    cells: Row = {}
     if not comparable.is_ordered:
         cells["status"] = "added" if before is None else "removed" if after is None else "both"
     values = [None if side is None else side.value for side in (before, after)]
@@ -273,7 +289,7 @@ def _uncertainty(before: _Amount | None, after: _Amount | None) -> float | None:
     return None if width is None else round_6(width)
 
 
-def _judged(comparable: Comparable, rows: Sequence[dict[str, Cell]], is_doubtful: bool) -> list[dict[str, Cell]]:
+def _judged(comparable: Comparable, rows: Sequence[Row], is_doubtful: bool) -> list[Row]:
     """The rows with their verdicts; `is_doubtful` if the step times tell no difference and rows have no samples."""
     change, noise = _named("difference", comparable), _named("uncertainty", comparable)
     least = NEGLIGIBLE_SHARE * math.fsum(amount(row[_named("before", comparable)]) for row in rows)

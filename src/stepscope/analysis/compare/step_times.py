@@ -19,7 +19,7 @@ from stepscope.analysis.compare.differences import (
 from stepscope.analysis.compare.sides import Side
 from stepscope.analysis.compare.welch import sample_of
 from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
-from stepscope.report import Comparable, Field, round_6
+from stepscope.report import Comparable, Field, Role, round_6
 
 BETWEEN = "between_steps"
 _NO_STEPS = "no steps on one side or on both"
@@ -96,20 +96,26 @@ def _categories(side: Side) -> Iterator[dict[str, Any]]:
 _BREAKDOWN = Comparable(
     id="breakdown",
     title="Breakdown of the mean step",
-    keys=(Field("category", "text", "where the time goes; the differences add up to that of the step times", "str"),),
+    keys=(
+        Field(
+            "category",
+            "text",
+            "where the time goes; the differences add up to that of the step times",
+            "str",
+            role=Role.TERM,
+        ),
+    ),
     measure=Field("mean_ms", "ms", "mean time per step"),
     rows=_categories,
     samples="samples",
     is_ordered=True,
-    carried=(Field("meaning", "text", "what counts for the category", "str"),),
+    carried=(Field("meaning", "text", "what counts for the category", "str", role=Role.MEANING),),
     empty=_NO_STEPS,
 )
 _SPREAD = Comparable(
     id="spread",
     title="Times from step to step",
-    keys=(
-        Field("step_time", "text", "which time from step to step; two captures share no steps, but have these", "str"),
-    ),
+    keys=(Field("step_time", "text", "which of the times from step to step", "str", role=Role.LABEL),),
     measure=Field("ms", "ms", "the time"),
     is_neutral=True,
     is_ordered=True,

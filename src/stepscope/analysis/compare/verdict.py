@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from stepscope.analysis.compare.differences import amount, percent_of
 from stepscope.analysis.compare.step_times import BETWEEN
 from stepscope.analysis.compare.welch import Sample, half_width
-from stepscope.report import Cell, Field, number_text, round_6
+from stepscope.report import Cell, Field, Role, number_text, round_6
 
 _TWICE = 2.0  # from which ratio of step times on the sentence states it
 _WORDS = {
@@ -25,14 +25,14 @@ _WORDS = {
 }
 
 DIFFERENCE_FIELDS: tuple[Field, ...] = (
-    Field("difference_ms", "ms", "difference of the mean step times"),
+    Field("difference_ms", "ms", "difference of the mean step times", role=Role.CHANGE),
     Field(
         "uncertainty_ms",
         "ms",
         "half of the 95 % interval of the difference (Welch); a difference that is no larger is within the noise; "
         "unknown if one side has fewer than two steps",
     ),
-    Field("change_percent", "percent", "the difference as a share of the step time before"),
+    Field("change_percent", "percent", "the difference as a share of the step time before", role=Role.CHANGE),
     Field("speedup", "ratio", "step time before over step time after"),
 )
 

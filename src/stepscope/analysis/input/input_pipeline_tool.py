@@ -44,8 +44,10 @@ from stepscope.report import (
     Comparable,
     Field,
     Figures,
+    Part,
     Prose,
     Report,
+    Role,
     Rows,
     Section,
     fields_named,
@@ -54,8 +56,16 @@ from stepscope.report import (
 )
 
 SUMMARY_FIELDS: tuple[Field, ...] = (
-    Field("verdict", "text", "input_bound from 5 % of the step time on; else what limits the run instead", "str"),
-    Field("level", "text", "highly from 20 %, moderately from 5 %, else not; unknown without steps", "str"),
+    Field(
+        "verdict", "text",
+        "input_bound from 5 % of the step time on; else what limits the run instead",
+        "str", role=Role.TERM,
+    ),
+    Field(
+        "level", "text",
+        "highly from 20 %, moderately from 5 %, else not; unknown without steps",
+        "str", role=Role.TERM,
+    ),
     Field("input_percent", "percent", "share of the step time that waits for input; each step on its slowest host"),
     Field(
         "between_steps_percent", "percent",
@@ -63,7 +73,7 @@ SUMMARY_FIELDS: tuple[Field, ...] = (
         "batch before it marks the step; unknown where steps are marked on no thread",
     ),
     Field("input_time_ms", "ms", "work of all input ops on all hosts over the whole capture, hidden or not"),
-    Field("largest", "text", "the category of input work that takes most of it", "str"),
+    Field("largest", "text", "the category of input work that takes most of it", "str", role=Role.TERM),
 )  # fmt: skip
 STEP_TIME_FIELDS: tuple[Field, ...] = (
     Field("mean", "ms", "mean duration of the complete steps; a step lasts as long as on its slowest host"),
@@ -80,8 +90,8 @@ WAITING_FIELDS: tuple[Field, ...] = (
     Field("cores", "count", "devices that waited or worked; on a run without devices, hosts", "int"),
 )
 STEP_FIELDS: tuple[Field, ...] = (
-    Field("step", "number", "the step's number", "int"),
-    Field("name", "text", "the name of the step", "str"),
+    Field("step", "number", "the step's number", "int", role=Role.STEP),
+    Field("name", "text", "the name of the step", "str", role=Role.NAME),
     Field("duration_ms", "ms", "how long it takes on its slowest host"),
     Field("fetch_ms", "ms", "time in the calls that wait for a batch, on the slowest host; see the loaders"),
     Field(
@@ -90,25 +100,37 @@ STEP_FIELDS: tuple[Field, ...] = (
     ),
     Field("waiting_min_ms", "ms", "the same of the device that waits least"),
     Field("waiting_max_ms", "ms", "the same of the device that waits most"),
-    Field("waiting_most", "text", "the device that waits most, with its host", "str"),
-)  # fmt: skip
-PART_FIELDS: tuple[Field, ...] = (
-    Field("step", "number", "the step's number", "int"),
+    Field("waiting_most", "text", "the device that waits most, with its host", "str", role=Role.PLACE),
     *(Field(f"{key}_ms", "ms", f"on the slowest host, time in which {STEP_MEANING[key]}") for key in STEP_CATEGORIES),
-    Field("complete", "", "no if the capture's edge cuts the step; such steps are in no statistics", "bool"),
+    Field(
+        "complete",
+        "",
+        "no if the capture's edge cuts the step; such steps are in no statistics",
+        "bool",
+        role=Role.COMPLETE,
+    ),
+)  # fmt: skip
+_STEP_PARTS = (
+    Part(
+        "Device side: waiting in each step",
+        (
+            *("step", "name", "duration_ms", "fetch_ms"),
+            *("waiting_mean_ms", "waiting_min_ms", "waiting_max_ms", "waiting_most"),
+        ),
+    ),
+    Part("Device side: what each step is made of", ("step", *(f"{key}_ms" for key in STEP_CATEGORIES), "complete")),
 )
 HOST_FIELDS: tuple[Field, ...] = (
-    Field("category", "text", "what the input ops do", "str"),
+    Field("category", "text", "what the input ops do", "str", role=Role.TERM),
     Field("time_ms", "ms", "work of the ops of this category on all hosts; see work_ms"),
     Field("percent", "percent", "share of the work of all input ops"),
-    Field("meaning", "text", "what counts for the category", "str"),
+    Field("meaning", "text", "what counts for the category", "str", role=Role.MEANING),
 )
 LOADER_FIELDS: tuple[Field, ...] = (
     Field(
         "loader", "text",
         "the call in which the loop waits for its next batch; those that take less than 1 % of the first are left out",
-        "str",
-    ),
+        "str", role=Role.LABEL,),
     Field("calls", "count", "how often, on all hosts; the last of a pass over the data may bring none", "int"),
     Field("total_ms", "ms", "time in these calls"),
     Field("avg_ms", "ms", "the same per call"),
@@ -123,12 +145,18 @@ LOADER_FIELDS: tuple[Field, ...] = (
         "recorded while the loader started",
         "int",
     ),
-    Field("pinning", "text", "where batches are copied to pinned memory, if that was recorded", "str"),
+    Field("pinning", "text", "where batches are copied to pinned memory, if that was recorded", "str", role=Role.TYPE),
     Field("pins", "count", "how often something is copied to pinned memory there", "int"),
     Field("pin_ms", "ms", "how long that takes"),
 )  # fmt: skip
 COPY_FIELDS: tuple[Field, ...] = (
-    Field("memory", "text", "the host's memory that is copied from, pinned or pageable, if the trace tells", "str"),
+    Field(
+        "memory",
+        "text",
+        "the host's memory that is copied from, pinned or pageable, if the trace tells",
+        "str",
+        role=Role.PLACE,
+    ),
     Field("count", "count", "copies to all devices during the capture", "int"),
     Field("bytes", "bytes", "what they copy; unknown if a copy does not state it", "int"),
     Field("total_ms", "ms", "how long the copies take on the devices"),
@@ -139,13 +167,17 @@ COPY_FIELDS: tuple[Field, ...] = (
     ),
 )
 OP_FIELDS: tuple[Field, ...] = (
-    Field("op", "text", "the input op; for tf.data iterators the long name without numbers of opened inputs", "str"),
+    Field(
+        "op", "text",
+        "the input op; for tf.data iterators the long name without numbers of opened inputs",
+        "str", role=Role.NAME,
+    ),
     Field("count", "count", "how often it ran during the capture", "int"),
     Field("total_ms", "ms", "duration of all its runs"),
     Field("total_percent", "percent", "the same as a share of the self time of all input ops; may exceed 100"),
     Field("self_ms", "ms", "duration without the ops that run inside it on the same thread"),
     Field("self_percent", "percent", "the same as a share of the self time of all input ops"),
-    Field("category", "text", "what it does; see the breakdown", "str"),
+    Field("category", "text", "what it does; see the breakdown", "str", role=Role.TERM),
     Field(
         "work_ms", "ms",
         "duration without the time in which it waits for other input ops, on whichever thread they run; the breakdown "
@@ -219,21 +251,22 @@ class InputPipelineReport(Report):
     def sections(self) -> Sequence[Section]:
         """Summary, device side, host side, copies between them."""
         return [
-            Prose("Summary", self.summary),
-            Figures("Input", SUMMARY_FIELDS, self.figures),
-            Figures("Device side: step time", STEP_TIME_FIELDS, self.step_time_ms),
-            Figures("Device side: waiting for input", WAITING_FIELDS, self.waiting_ms),
-            Rows("Device side: waiting in each step", STEP_FIELDS, self.steps, empty="no steps"),
-            Rows("Device side: what each step is made of", PART_FIELDS, self.steps, empty="no steps"),
-            Rows("Host side: where the input's time goes", HOST_FIELDS, self._host_rows(), empty="no input ops"),
-            Rows("Host side: loaders", LOADER_FIELDS, self.loaders, empty="no calls that wait for a batch"),
-            Rows("Copies to the devices", COPY_FIELDS, self.copies, empty="nothing was copied to a device"),
-            self.main_table(),
+            Prose("summary", "Summary", self.summary),
+            Figures("input", "Input", SUMMARY_FIELDS, self.figures),
+            Figures("step_time", "Device side: step time", STEP_TIME_FIELDS, self.step_time_ms),
+            Figures("waiting", "Device side: waiting for input", WAITING_FIELDS, self.waiting_ms),
+            Rows("steps", "Device side: waiting in each step", STEP_FIELDS, self.steps, "no steps", _STEP_PARTS),
+            Rows(
+                "host_breakdown",
+                "Host side: where the input's time goes",
+                HOST_FIELDS,
+                self._host_rows(),
+                empty="no input ops",
+            ),
+            Rows("loaders", "Host side: loaders", LOADER_FIELDS, self.loaders, empty="no calls that wait for a batch"),
+            Rows("copies", "Copies to the devices", COPY_FIELDS, self.copies, empty="nothing was copied to a device"),
+            Rows("rows", "Host side: input ops", OP_FIELDS, self.rows, empty=_EMPTY),
         ]
-
-    def main_table(self) -> Rows:
-        """The input ops."""
-        return Rows("Host side: input ops", OP_FIELDS, self.rows, empty=_EMPTY)
 
     def _host_rows(self) -> tuple[dict[str, Cell], ...]:
         whole = sum(self.host_breakdown_ms.values())
@@ -252,7 +285,7 @@ _EMPTY = (
 
 COMPARABLES = (
     Comparable(
-        id="input-ops",
+        id="input_ops",
         title="Input ops",
         keys=fields_named(OP_FIELDS, "op", "category"),
         measure=Field("self_ms", "ms", "self time of the input op"),

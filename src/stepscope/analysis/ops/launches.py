@@ -14,7 +14,7 @@ from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64
-from stepscope.report import Cell, Field, percent, round_us
+from stepscope.report import Cell, Field, Role, percent, round_us
 
 SHORT_US = 10.0
 LONG_DELAY_US = 100.0
@@ -142,9 +142,9 @@ def _gaps(start: I64, end: I64, call_start: I64) -> tuple[I64, I64]:
 # -- for reports ---------------------------------------------------------------------------------------------------
 
 STREAM_FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host whose device it is", "str"),
-    Field("device", "text", "the device", "str"),
-    Field("stream", "text", "the stream, as the trace names it", "str"),
+    Field("host", "text", "the host whose device it is", "str", role=Role.HOST),
+    Field("device", "text", "the device", "str", role=Role.PLACE),
+    Field("stream", "text", "the stream, as the trace names it", "str", role=Role.PLACE),
     Field("kernels", "count", "kernels and collectives that ran on the stream", "int"),
     Field("busy_percent", "percent", "time with any work on the stream, of the time from its first to its last work"),
     Field("short_percent", "percent", f"kernels that last less than {SHORT_US:g} us, of all kernels, by number"),

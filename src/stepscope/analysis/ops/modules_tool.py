@@ -21,16 +21,33 @@ from stepscope.analysis.trace.origin import Origin, framework_of, header, origin
 from stepscope.analysis.trace.remedies import MODULES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, number_pairs
-from stepscope.report import Cell, Comparable, Field, Report, Rows, Section, fields_named, percent, round_us
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Part,
+    Report,
+    Role,
+    Row,
+    Rows,
+    Section,
+    fields_named,
+    percent,
+    round_us,
+)
 
 MOST_MODULES = 5000  # kept per host, those with most time
 _PREFIX = "nn.Module: "
 
 FIELDS: tuple[Field, ...] = (
-    Field("id", "number", "the row's number; a module precedes those inside it", "int"),
-    Field("parent", "number", "the row of the module that calls it; unknown for the outermost", "int"),
-    Field("depth", "number", "how many modules are around it", "int"),
-    Field("module", "text", "its class with the number that the profiler gives to each instance", "str"),
+    Field("id", "number", "the row's number; a module precedes those inside it", "int", role=Role.ORDINAL),
+    Field(
+        "parent", "number", "the row of the module that calls it; unknown for the outermost", "int", role=Role.ORDINAL
+    ),
+    Field("depth", "number", "how many modules are around it", "int", role=Role.ORDINAL),
+    Field(
+        "module", "text", "its class with the number that the profiler gives to each instance", "str", role=Role.LABEL
+    ),
     Field("calls", "count", "how often it ran along this path", "int"),
     Field("host_us", "us", "time on the host, modules inside it included"),
     Field("host_self_us", "us", "the same without the modules inside it"),
@@ -84,12 +101,14 @@ class ModulesReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """The tree, drawn by indentation."""
-        shown = tuple(row | {"module": "  " * int(str(row["depth"])) + str(row["module"])} for row in self.rows)
-        return [Rows("Modules", FIELDS[3:], shown, _empty(self.framework))]
+        return [Rows("rows", "Modules", FIELDS, self.rows, _empty(self.framework), _PARTS, _indented)]
 
-    def main_table(self) -> Rows:
-        """The modules with all columns."""
-        return Rows("Modules", FIELDS, self.rows, _empty(self.framework))
+
+_PARTS = (Part("Modules", tuple(field.name for field in FIELDS[3:])),)  # indentation shows the tree
+
+
+def _indented(row: Row) -> Row:
+    return row | {"module": "  " * int(str(row["depth"])) + str(row["module"])}
 
 
 COMPARABLES = (

@@ -23,6 +23,7 @@ from stepscope.report import (
     Figures,
     Prose,
     Report,
+    Role,
     Rows,
     Section,
     clean,
@@ -53,14 +54,20 @@ STEP_TIME_FIELDS: tuple[Field, ...] = (
     ),
 )
 BREAKDOWN_FIELDS: tuple[Field, ...] = (
-    Field("category", "text", "where the time goes; every instant of a step counts for exactly one category", "str"),
+    Field(
+        "category",
+        "text",
+        "where the time goes; every instant of a step counts for exactly one category",
+        "str",
+        role=Role.TERM,
+    ),
     Field("mean_ms", "ms", "mean over the complete steps"),
     Field("percent", "percent", "share of the mean step time"),
-    Field("meaning", "text", "what counts for the category", "str"),
+    Field("meaning", "text", "what counts for the category", "str", role=Role.MEANING),
 )
 TOP_OP_FIELDS: tuple[Field, ...] = (
-    Field("name", "text", "the op: HLO op, framework op, or kernel", "str"),
-    Field("category", "text", "the op's type", "str"),
+    Field("name", "text", "the op: HLO op, framework op, or kernel", "str", role=Role.NAME),
+    Field("category", "text", "the op's type", "str", role=Role.TYPE),
     Field("self_time_ms", "ms", "time in the op itself, without what runs inside it, over the whole capture"),
     Field("self_percent", "percent", "self time as a share of the self time of all ops"),
     Field("cumulative_percent", "percent", "the same added up from the first row to this one"),
@@ -68,7 +75,7 @@ TOP_OP_FIELDS: tuple[Field, ...] = (
 )
 ENVIRONMENT_FIELDS: tuple[Field, ...] = (
     Field("host_count", "count", "hosts whose traces are in the session", "int"),
-    Field("device_type", "text", "model of the devices, each once; CPU if none took part", "str"),
+    Field("device_type", "text", "model of the devices, each once; CPU if none took part", "str", role=Role.PLACE),
     Field("device_count", "count", "devices that the profiler saw, over all hosts", "int"),
     Field("devices_used", "count", "devices that ran a kernel or an op during the capture, over all hosts", "int"),
     Field(
@@ -76,6 +83,7 @@ ENVIRONMENT_FIELDS: tuple[Field, ...] = (
         "text",
         "the framework that wrote the profile, as far as names in it tell; python: none",
         "str",
+        role=Role.TYPE,
     ),
     Field("capture_ms", "ms", "from the first to the last event, on the host with the longest capture"),
 )
@@ -87,10 +95,10 @@ PLACEMENT_FIELDS: tuple[Field, ...] = (
     Field("compute_32bit_percent", "percent", "device compute time at 32 bits or more, of all device compute time"),
 )
 _METRIC_FIELDS: tuple[Field, ...] = (
-    Field("metric", "text", "the figure's path in the JSON object", "str"),
+    Field("metric", "text", "the figure's path in the JSON object", "str", role=Role.LABEL),
     Field("value", "by unit", "the figure; unknown is empty"),
-    Field("unit", "text", "the figure's unit", "str"),
-    Field("text", "text", "the figure if it is text", "str"),
+    Field("unit", "text", "the figure's unit", "str", role=Role.TYPE),
+    Field("text", "text", "the figure if it is text", "str", role=Role.TEXT),
 )
 
 
@@ -159,14 +167,16 @@ class OverviewReport(Report):
     def sections(self) -> Sequence[Section]:
         """Verdict, figures, breakdown, top ops, environment, advice, and what is missing."""
         return [
-            Prose("Verdict", (self.verdict.sentence, *self._how_lines(), *self._cost_lines())),
-            Figures("Step time", STEP_TIME_FIELDS, self.step_time_ms),
-            Rows("Breakdown of the mean step", BREAKDOWN_FIELDS, self.breakdown_rows(), empty="no steps"),
-            Rows(f"Top {TOP_OPS} ops", TOP_OP_FIELDS, self.top_ops, empty="the profile holds no ops"),
-            Figures("Placement and precision", PLACEMENT_FIELDS, self.placement),
-            Figures("Environment", ENVIRONMENT_FIELDS, self.environment),
-            Prose("What to do first", tuple(line for advice in self.advice for line in _advice_lines(advice))),
-            Prose("Not in this capture", tuple(f"{item.what}: {item.remedy}" for item in self.missing)),
+            Prose("verdict", "Verdict", (self.verdict.sentence, *self._how_lines(), *self._cost_lines())),
+            Figures("step_time", "Step time", STEP_TIME_FIELDS, self.step_time_ms),
+            Rows("breakdown", "Breakdown of the mean step", BREAKDOWN_FIELDS, self.breakdown_rows(), empty="no steps"),
+            Rows("top_ops", f"Top {TOP_OPS} ops", TOP_OP_FIELDS, self.top_ops, empty="the profile holds no ops"),
+            Figures("placement", "Placement and precision", PLACEMENT_FIELDS, self.placement),
+            Figures("environment", "Environment", ENVIRONMENT_FIELDS, self.environment),
+            Prose(
+                "advice", "What to do first", tuple(line for advice in self.advice for line in _advice_lines(advice))
+            ),
+            Prose("missing", "Not in this capture", tuple(f"{item.what}: {item.remedy}" for item in self.missing)),
         ]
 
     def summary_lines(self) -> Sequence[str]:
@@ -258,7 +268,9 @@ class OverviewReport(Report):
         figures["profiling_cost_percent"] = (cost, "percent")
         figures["verdict"] = (self.verdict.name, "text")
         figures["steps_source"] = (self.steps_source, "text")
-        return Rows("Figures", _METRIC_FIELDS, tuple(_metric(key, *figure) for key, figure in figures.items()))
+        return Rows(
+            "figures", "Figures", _METRIC_FIELDS, tuple(_metric(key, *figure) for key, figure in figures.items())
+        )
 
 
 def _number(value: Cell) -> float:

@@ -37,6 +37,7 @@ from stepscope.report import (
     Field,
     Prose,
     Report,
+    Role,
     Rows,
     Section,
     fields_named,
@@ -57,10 +58,12 @@ _REASONS = (
 )
 
 FIELDS: tuple[Field, ...] = (
-    Field("call", "text", "the call that waits", "str"),
-    Field("op", "text", "the outermost op around it; unknown if the program itself waits", "str"),
-    Field("reason", "text", "why an op like this waits; `explicit` without an op", "str"),
-    Field("call_site", "text", "the line of the program, as far as Python calls were recorded", "str"),
+    Field("call", "text", "the call that waits", "str", role=Role.NAME),
+    Field("op", "text", "the outermost op around it; unknown if the program itself waits", "str", role=Role.NAME),
+    Field("reason", "text", "why an op like this waits; `explicit` without an op", "str", role=Role.TERM),
+    Field(
+        "call_site", "text", "the line of the program, as far as Python calls were recorded", "str", role=Role.SOURCE
+    ),
     Field("count", "count", "how often", "int"),
     Field("per_step", "count", "how often in a step, on average; unknown without steps"),
     Field("total_us", "us", "time in the call"),
@@ -69,8 +72,16 @@ FIELDS: tuple[Field, ...] = (
     Field("step_percent", "percent", "time of those in steps, as a share of the time of all steps"),
 )
 READ_FIELDS: tuple[Field, ...] = (
-    Field("op", "text", "the op that takes a value out of a tensor: `.item()`, `float(x)`, `if x > 1`", "str"),
-    Field("call_site", "text", "the line of the program, as far as Python calls were recorded", "str"),
+    Field(
+        "op",
+        "text",
+        "the op that takes a value out of a tensor: `.item()`, `float(x)`, `if x > 1`",
+        "str",
+        role=Role.NAME,
+    ),
+    Field(
+        "call_site", "text", "the line of the program, as far as Python calls were recorded", "str", role=Role.SOURCE
+    ),
     Field("count", "count", "how often", "int"),
     Field("per_step", "count", "how often in a step, on average; unknown without steps"),
     Field("waits", "count", "how many of them wait for a device", "int"),
@@ -144,14 +155,10 @@ class SyncsReport(Report):
     def sections(self) -> Sequence[Section]:
         """What they cost, the calls, and the ops that read values."""
         return [
-            Prose("Waiting for devices", self.findings),
-            Rows("Calls that wait for a device", FIELDS, self.rows, _EMPTY),
-            Rows("Ops that read a value", READ_FIELDS, self.reads, _NO_READS),
+            Prose("findings", "Waiting for devices", self.findings),
+            Rows("rows", "Calls that wait for a device", FIELDS, self.rows, _EMPTY),
+            Rows("reads", "Ops that read a value", READ_FIELDS, self.reads, _NO_READS),
         ]
-
-    def main_table(self) -> Rows:
-        """The calls."""
-        return Rows("Calls that wait for a device", FIELDS, self.rows, _EMPTY)
 
 
 COMPARABLES = (

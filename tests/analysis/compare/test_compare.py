@@ -13,7 +13,7 @@ from draw import draw
 from every_form import SESSIONS, exercise
 
 import stepscope
-from stepscope.analysis.compare.compare import DEFAULT_TOOLS, choose_tools, compare
+from stepscope.analysis.compare.compare import DEFAULT_TOOLS, choose_tools, comparable_tools, compare
 from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.sides import Side, side_of
 from stepscope.analysis.compare.step_times import step_gaps
@@ -474,6 +474,30 @@ def test_the_command_says_the_verdict_first(logs: Path, capsys: pytest.CaptureFi
     lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip()]
 
     assert lines[:2] == ["Verdict", "20.0 % faster (10.00 -> 8.00 ms, ±0.00): waits for input fell by 2.00 ms"]
+
+
+def test_the_command_compares_the_tools_that_are_asked_for(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sides = [str(logs / "before"), str(logs / "after")]
+    assert run(["compare", *sides, "--tool", "pod-viewer", "--tool", "advice", "--format", "json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [table["id"] for table in answer["tables"]] == ["workers", "advice"]
+    assert [row["difference_ms"] for row in answer["workers"]] == [-2.0]
+
+    assert run(["compare", *sides, "--all", "--format", "json"]) == 0
+    every = {table["tool"] for table in json.loads(capsys.readouterr().out)["tables"]}
+    assert every == {tool.name for tool in comparable_tools()}
+    assert run(["compare", *sides, "--all"]) == 0
+    assert "Kernels" not in capsys.readouterr().out  # there are none
+    assert run(["compare", *sides, "--all", "--tool", "idle"]) == 2
+    assert run(["compare", *sides, "--tool", "zork"]) == 2
+
+
+def test_a_profile_compares_itself_with_a_later_one(logs: Path) -> None:
+    before = stepscope.load(logs / "before")
+
+    report = before.compare(logs / "after", tools=["steps"])
+    assert report == stepscope.compare(before, logs / "after", tools=["steps"])
+    assert rows(report.rows[:1], "step_time", *TIMES) == [("mean", 10.0, 8.0, -2.0, -20.0)]
 
 
 def test_sessions_of_one_logdir_are_told_by_name(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:

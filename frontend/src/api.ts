@@ -1,28 +1,41 @@
 /** The server's API: its types, and how a page asks for something. */
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
+import type { Kind, Role } from "./generated/reports";
+import type { Sections, ToolName } from "./sections";
 
 export type Cell = string | number | boolean | null | readonly number[];
 
 export interface Field {
   readonly name: string;
+  /** Its heading. */
+  readonly label: string;
   readonly unit: string;
   readonly doc: string;
-  readonly kind: "float" | "int" | "str" | "bool" | "ints";
+  readonly kind: Kind;
+  /** What it is to a reader; nothing in the page goes by the name of a field. */
+  readonly role: Role;
 }
 
-export interface Figures {
+/** Values by the names of their fields. */
+export type Values = Readonly<Record<string, Cell>>;
+
+export interface Figures<V = Values> {
   readonly kind: "figures";
+  readonly id: string;
   readonly title: string;
   readonly fields: readonly Field[];
-  readonly values: Readonly<Record<string, Cell>>;
+  readonly values: V;
 }
 
-export interface TableSection {
+export interface TableSection<V = Values> {
   readonly kind: "table";
+  readonly id: string;
   readonly title: string;
   readonly fields: readonly Field[];
-  readonly columns?: Readonly<Record<string, readonly Cell[]>> | null;
+  /** The columns to show first, if not all of them. */
+  readonly usual?: readonly string[] | null;
+  readonly columns?: { readonly [N in keyof V]: readonly V[N][] } | null;
   /** Where the rows are if they are too many to come along: an Arrow stream, relative to the tool's address. */
   readonly arrow?: string | null;
   readonly row_count: number;
@@ -33,6 +46,7 @@ export interface TableSection {
 
 export interface Prose {
   readonly kind: "prose";
+  readonly id: string;
   readonly title: string;
   readonly lines: readonly string[];
 }
@@ -111,9 +125,9 @@ export interface SessionState {
   readonly error: Told | null;
 }
 
-export interface ToolAnswer<R = Report> {
+export interface ToolAnswer<T extends ToolName = ToolName, R = Report> {
   readonly report: R;
-  readonly sections: readonly Section[];
+  readonly sections: Sections<T>;
   readonly missing: string | null;
 }
 
@@ -261,19 +275,4 @@ export function useResource<T>(url: string | null): Resource<T> {
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   return new ApiError(error instanceof Error ? error.message : String(error), "", [], 0);
-}
-
-export function tables(sections: readonly Section[]): TableSection[] {
-  return sections.filter((section): section is TableSection => section.kind === "table");
-}
-
-export function tableTitled(sections: readonly Section[], start: string): TableSection | null {
-  return tables(sections).find((section) => section.title.startsWith(start)) ?? null;
-}
-
-export function figuresTitled(sections: readonly Section[], start: string): Figures | null {
-  return (
-    sections.find((section): section is Figures => section.kind === "figures" && section.title.startsWith(start)) ??
-    null
-  );
 }

@@ -93,22 +93,6 @@ export function unitLabel(unit: string): string {
   return labels[unit] ?? unit;
 }
 
-/** Names that are hardly more than their unit. */
-const ALONE: Readonly<Record<string, string>> = {
-  ...{ ms: "Time", us: "Time", percent: "Share", bytes: "Size" },
-  ...{ gigabytes_per_s: "Rate", gflop_per_s: "Compute rate", gib_per_s: "Memory rate", flop_per_byte: "Intensity" },
-  device_collectives: "Collectives",
-};
-
-/** `total_self_us` as `Total self`: the unit stands beside it. */
-export function fieldLabel(field: Pick<Field, "name" | "unit">): string {
-  const alone = ALONE[field.name];
-  if (alone) return alone;
-  const bare = field.name.replace(/_(ms|us|ns|ps|bytes|percent|gb_per_s)(?=$|_)/, "");
-  const words = (bare || field.name).replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
 /** One value of a field, by itself. */
 export function cellText(value: Cell | undefined, unit: string): string {
   if (!isKnown(value)) return UNKNOWN;
@@ -161,13 +145,9 @@ export function columnFormat(field: Field, values: readonly Cell[]): (value: Cel
     largest = Math.max(largest, Math.abs(value));
     fractional ||= !Number.isInteger(value);
   }
-  const digits = field.unit === "percent" ? 1 : isInstant(field) ? 3 : fractional ? decimalsFor(largest) : 0;
+  // Neighbours on the time axis differ by little, however far from the start they are.
+  const digits = field.unit === "percent" ? 1 : field.role === "instant" ? 3 : fractional ? decimalsFor(largest) : 0;
   return (value) => (isKnown(value) && typeof value === "number" ? fixed(value, digits) : cellText(value, field.unit));
-}
-
-/** A place on the time axis: neighbours differ by little, however far from the start they are. */
-function isInstant(field: Field): boolean {
-  return field.unit === "ms" && /^(start|time|begin|end)_ms$/.test(field.name);
 }
 
 /** When something was, for a list: `12 Nov, 14:03`; with the year if it is another one. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { paragraphs, pieces, rulesOf } from "../src/pages/adviceDocs";
+import { paragraphs, pieces, rulesOf } from "../src/pages/advice/adviceDocs";
 
 const TEXT = `# Advice
 

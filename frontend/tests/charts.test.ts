@@ -3,7 +3,7 @@ import { type MemoryEvent, memoryOverTime } from "../src/charts/memory";
 import { ring } from "../src/charts/pie";
 import { type Column, markCount, outliers, stackedColumns } from "../src/charts/steps";
 import { PALETTES } from "../src/design/colours";
-import { type GraphNode, layout, NODE } from "../src/pages/graph";
+import { type GraphNode, layout, NODE } from "../src/pages/input/graph";
 
 const palette = PALETTES.light;
 const column = (label: string, parts: Record<string, number>): Column => ({ label, title: label, total_ms: 10, parts });

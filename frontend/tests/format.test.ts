@@ -7,7 +7,6 @@ import {
   columnFormat,
   duration,
   exact,
-  fieldLabel,
   fixed,
   inUnit,
   percent,
@@ -19,7 +18,10 @@ import {
 } from "../src/format";
 import { termsOf } from "../src/terms";
 
-const field = (name: string, unit: string, kind: Field["kind"] = "float"): Field => ({ name, unit, doc: "", kind });
+const field = (name: string, unit: string, kind: Field["kind"] = "float", role: Field["role"] = "measure"): Field => ({
+  ...{ name, label: name, unit, doc: "", kind },
+  role,
+});
 
 describe("durations", () => {
   it.each([
@@ -105,9 +107,7 @@ describe("cells", () => {
 });
 
 describe("labels", () => {
-  it("leaves the unit to stand beside the name", () => {
-    expect(fieldLabel(field("total_self_us", "us"))).toBe("Total self");
-    expect(fieldLabel(field("self_percent_with_idle", "percent"))).toBe("Self with idle");
+  it("names units", () => {
     expect(unitLabel("us")).toBe("µs");
     expect(unitLabel("text")).toBe("");
   });
@@ -151,11 +151,12 @@ describe("values of many units in one column", () => {
 
 describe("terms", () => {
   it("are in words where a column holds terms, and names stay as they are", () => {
-    expect(
-      ["device_compute", "kernel_gap", "read_on_demand", "cudnn_batch_norm"].map(termsOf("category") ?? String),
-    ).toEqual(["Device compute", "Kernel gap", "Read on demand", "cudnn_batch_norm"]);
-    expect(termsOf("bottleneck")?.("device_collectives")).toBe("Collectives");
-    expect(termsOf("name")).toBeNull();
+    const text = termsOf(field("any", "text", "str", "term"));
+    expect(["device_compute", "kernel_gap", "host wait", "device_collectives"].map(text ?? String)).toEqual([
+      ...["Device compute", "Kernel gap", "Host wait", "Collectives"],
+    ]);
+    expect(termsOf(field("category", "text", "str", "type"))).toBeNull();
+    expect(termsOf(field("name", "text", "str", "name"))).toBeNull();
   });
 });
 

@@ -6,10 +6,10 @@ import { fittingIn, roomFor, share, wishes } from "../src/table/widths";
 import { piecesOf, sentence, tailOf } from "../src/ui/basics";
 
 const FIELDS: Field[] = [
-  { name: "name", unit: "text", doc: "", kind: "str" },
-  { name: "self_us", unit: "us", doc: "", kind: "float" },
-  { name: "shape", unit: "", doc: "", kind: "ints" },
-  { name: "region", unit: "", doc: "", kind: "str" },
+  { name: "name", label: "Name", unit: "text", doc: "", kind: "str", role: "name" },
+  { name: "self_us", label: "Self_us", unit: "us", doc: "", kind: "float", role: "duration" },
+  { name: "shape", label: "Shape", unit: "", doc: "", kind: "ints", role: "shape" },
+  { name: "region", label: "Region", unit: "", doc: "", kind: "str", role: "type" },
 ];
 const DATA = fromRows(FIELDS, [
   { name: "op10", self_us: 3, shape: [2, 2] },

@@ -1,14 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { fieldLabel } from "../src/format";
-import { isWithoutDevice, otherInput, toExplain } from "../src/pages/differences";
-import { evidenceLink } from "../src/pages/evidence";
-import { closestStep, longestOps } from "../src/pages/examples";
-import { icicle, type ModuleRow, pathTo } from "../src/pages/icicle";
-import { shapesText, shortKernel, shortPath } from "../src/pages/names";
-import type { Advice } from "../src/pages/reports";
-import { betweenSteps } from "../src/pages/StepBar";
-import { whole } from "../src/pages/sections";
-import { tellingTypes } from "../src/pages/topOps";
+import { evidenceLink } from "../src/pages/advice/evidence";
+import { icicle, type ModuleRow, pathTo } from "../src/pages/compute/icicle";
+import { isWithoutDevice, otherInput, toExplain } from "../src/pages/shared/differences";
+import { closestStep, longestOps } from "../src/pages/shared/examples";
+import { shapesText, shortKernel, shortPath } from "../src/pages/shared/names";
+import type { Advice } from "../src/pages/shared/reports";
+import { betweenSteps } from "../src/pages/summary/StepBar";
+import { tellingTypes } from "../src/pages/summary/topOps";
 import { parseHash } from "../src/router";
 
 const module = (
@@ -82,13 +80,6 @@ describe("names", () => {
     ["[[],[]]", "scalars"],
     ["float32[3,4]", "float32[3,4]"],
   ])("shapes %s are written %s", (raw, text) => expect(shapesText(raw)).toBe(text));
-
-  it.each([
-    ["ms", "ms", "Time"],
-    ["percent", "percent", "Share"],
-    ["bus_gb_per_s", "GB/s", "Bus"],
-    ["total_self_us", "us", "Total self"],
-  ])("the column %s is headed %s", (name, unit, label) => expect(fieldLabel({ name, unit })).toBe(label));
 });
 
 describe("the evidence of an advice", () => {
@@ -101,26 +92,6 @@ describe("the evidence of an advice", () => {
     const { tool, params: found } = parseHash(evidenceLink(row));
     expect(tool).toBe(row.tool);
     expect({ ...found }).toEqual(params);
-  });
-});
-
-describe("a table with the report's own values", () => {
-  const section = {
-    kind: "table",
-    title: "Modules",
-    fields: [{ name: "module", unit: "", doc: "", kind: "str" }],
-    columns: { module: ["net", "  block"] },
-    row_count: 2,
-  } as const;
-
-  it("has whole names for shortened and indented ones", () => {
-    expect(whole(section, [{ module: "net" }, { module: "block" }])?.columns).toEqual({ module: ["net", "block"] });
-  });
-
-  it("is left alone where the report does not hold those rows", () => {
-    expect(whole(section, [{ module: "net" }])).toBe(section);
-    expect(whole(section, undefined)).toBe(section);
-    expect(whole(null, [])).toBeNull();
   });
 });
 
@@ -215,9 +186,13 @@ describe("numbers that differ from those of another page", () => {
 });
 
 describe("the types of ops on the summary", () => {
-  const field = (name: string) => ({ name, unit: "", doc: `${name}, explained`, kind: "float" as const });
+  const field = (name: string) => ({
+    ...{ name, label: name, unit: "", doc: `${name}, explained` },
+    ...{ kind: "float" as const, role: "measure" as const },
+  });
   const ops = {
     kind: "table" as const,
+    id: "top_ops",
     title: "Top 10 ops",
     fields: ["name", "category", "self_time_ms", "self_percent", "calls"].map(field),
     row_count: 1,

@@ -95,7 +95,7 @@ def test_a_text_or_a_number_of_a_row_has_to_say_its_role(unit, kind):
         Field("x", unit, "", kind)
 
 
-LABELS = [("total_self_us", "Total self"), ("peak_heap_bytes", "Peak heap"), ("ms", "Ms"), ("bus_gb_per_s", "Bus")]
+LABELS = [("total_self_us", "Total self"), ("peak_heap_bytes", "Peak heap"), ("ms", "Time"), ("bus_gb_per_s", "Bus")]
 
 
 @pytest.mark.parametrize(("name", "label"), LABELS)
@@ -104,7 +104,7 @@ def test_a_label_is_the_name_without_its_unit(name, label):
 
 
 def test_a_label_of_its_own_stays():
-    assert Field("ms", "ms", "", label="Time").label == "Time"
+    assert Field("ms", "ms", "", label="Longest").label == "Longest"
 
 
 def test_a_screen_gets_a_wide_table_in_parts_with_brief_rows():

@@ -39,7 +39,7 @@ const HEIGHT = 30;
 export function StepBrush() {
   const url =
     isReady.value && sessionId.value ? address(toolAddress(sessionId.value, "overview"), { host: host.value }) : null;
-  const found = useResource<ToolAnswer<Overview>>(url);
+  const found = useResource<ToolAnswer<"overview", Overview>>(url);
   const rows = found.state === "ready" ? (found.data.report.steps ?? []) : [];
   if (rows.length < 2) return null;
   return <Brush rows={rows} />;

@@ -6,9 +6,9 @@ import { linkTo } from "../router";
 import { host, isReady, session, sessionError, sessionId, sessions } from "../session";
 import { toolEntry, tools } from "../tools";
 import { Code, Empty, Failed, Loading, sentence } from "../ui/basics";
-import { GenericPage } from "./GenericPage";
-import { NoSessions, Opening } from "./Opening";
-import { SummaryPage } from "./SummaryPage";
+import { GenericPage } from "./shared/GenericPage";
+import { NoSessions, Opening } from "./shared/Opening";
+import { SummaryPage } from "./summary/SummaryPage";
 
 const Timeline = lazy(() => import("../timeline"));
 
@@ -16,22 +16,22 @@ const lazily = (load: () => Promise<{ default: ComponentType }>): ComponentType 
 
 const PAGES: Readonly<Record<string, ComponentType>> = {
   overview: SummaryPage,
-  steps: lazily(() => import("./StepsPage")),
-  "input-pipeline": lazily(() => import("./InputPage")),
-  "op-stats": lazily(() => import("./OpsPage")),
-  "kernel-stats": lazily(() => import("./KernelsPage")),
-  "memory-profile": lazily(() => import("./MemoryPage")),
-  "pod-viewer": lazily(() => import("./HostsPage")),
-  "tf-data": lazily(() => import("./TfDataPage")),
-  advice: lazily(() => import("./AdvicePage")),
-  distributed: lazily(() => import("./DistributedPage")),
-  idle: lazily(() => import("./IdlePage")),
-  "critical-path": lazily(() => import("./CriticalPathPage")),
-  modules: lazily(() => import("./ModulesPage")),
-  "op-shapes": lazily(() => import("./ShapesPage")),
-  syncs: lazily(() => import("./SyncsPage")),
-  sequences: lazily(() => import("./SequencesPage")),
-  system: lazily(() => import("./SystemPage")),
+  steps: lazily(() => import("./summary/StepsPage")),
+  "input-pipeline": lazily(() => import("./input/InputPage")),
+  "op-stats": lazily(() => import("./compute/OpsPage")),
+  "kernel-stats": lazily(() => import("./compute/KernelsPage")),
+  "memory-profile": lazily(() => import("./memory/MemoryPage")),
+  "pod-viewer": lazily(() => import("./ranks/HostsPage")),
+  "tf-data": lazily(() => import("./input/TfDataPage")),
+  advice: lazily(() => import("./advice/AdvicePage")),
+  distributed: lazily(() => import("./ranks/DistributedPage")),
+  idle: lazily(() => import("./waiting/IdlePage")),
+  "critical-path": lazily(() => import("./waiting/CriticalPathPage")),
+  modules: lazily(() => import("./compute/ModulesPage")),
+  "op-shapes": lazily(() => import("./compute/ShapesPage")),
+  syncs: lazily(() => import("./waiting/SyncsPage")),
+  sequences: lazily(() => import("./compute/SequencesPage")),
+  system: lazily(() => import("./system/SystemPage")),
 };
 
 export function PageOf({ tool }: { tool: string }) {

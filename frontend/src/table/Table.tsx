@@ -1,7 +1,7 @@
 /** The one table of the page: any number of rows, sorted, filtered, copied, exported, opened. */
 import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Cell, Field } from "../api";
-import { columnFormat, exact, fieldLabel, isKnown, unitLabel } from "../format";
+import { columnFormat, exact, isKnown, unitLabel } from "../format";
 import { route, setParams } from "../router";
 import { chosenPart } from "../session";
 import { termsOf } from "../terms";
@@ -12,7 +12,18 @@ import { useKeys } from "../ui/keys";
 import { ColumnMenu } from "./ColumnMenu";
 import { copyText, save } from "./export";
 import { fontsReady, measurer } from "./measure";
-import { formatSort, nextSort, parseSort, type Sort, shownFields, type TableData, toCsv, toTsv, viewOf } from "./model";
+import {
+  formatSort,
+  nameColumn,
+  nextSort,
+  parseSort,
+  type Sort,
+  shownFields,
+  type TableData,
+  toCsv,
+  toTsv,
+  viewOf,
+} from "./model";
 import { RowDetails, type RowLink } from "./RowDetails";
 import { fittingIn, PADDING, roomFor, share, type Wish, wishes } from "./widths";
 
@@ -34,8 +45,6 @@ export interface TableProps {
   labels?: Readonly<Record<string, string>>;
   /** How values of a column are written, where the report's own form is for programs. */
   texts?: Readonly<Record<string, (text: string) => string>>;
-  /** Columns of differences: a plus stands before what is more. */
-  signed?: readonly string[];
   /** Whether a value is good or bad news; it is coloured so. */
   tone?: (row: number, field: string) => "good" | "bad" | null;
   /** Columns shown at first; all that hold anything if not given. */
@@ -193,8 +202,8 @@ function Grid(props: GridProps) {
         formatOf(
           field,
           data.columns[field.name] ?? [],
-          props.texts?.[field.name] ?? termsOf(field.name),
-          props.signed?.includes(field.name),
+          props.texts?.[field.name] ?? termsOf(field),
+          field.role === "change",
         ),
       ),
     [data, all],
@@ -213,10 +222,7 @@ function Grid(props: GridProps) {
   const [more, setMore] = useState(false);
   const widths = useMemo(() => share(wanted, available), [wanted, available]);
   const template = useMemo(() => widths.map((width) => `${width}px`).join(" "), [widths]);
-  const bars = useMemo(
-    () => fields.map((field) => field.unit === "percent" && !props.signed?.includes(field.name)),
-    [fields],
-  );
+  const bars = useMemo(() => fields.map((field) => field.role === "share"), [fields]);
 
   const look = () => {
     const box = scroller.current;
@@ -293,7 +299,7 @@ function Grid(props: GridProps) {
             <HeadCell
               key={field.name}
               field={field}
-              label={props.labels?.[field.name] ?? fieldLabel(field)}
+              label={props.labels?.[field.name] ?? field.label}
               sort={sort}
               onSort={props.onSort}
             />
@@ -380,12 +386,6 @@ function indented(list: readonly Wish[], column: number, depth: number): Wish[] 
   );
 }
 
-/** The column that names a row: there the mark stands. */
-function nameColumn(fields: readonly Field[]): number {
-  const named = fields.findIndex((field) => field.kind === "str" && /^(name|kernel|op|module|call)$/.test(field.name));
-  return named < 0 ? fields.findIndex((field) => field.kind === "str") : named;
-}
-
 function HeadCell({
   field,
   label,
@@ -434,7 +434,7 @@ function BodyCell({ field, value, text, bar, room, mark, depth, tone }: BodyCell
       class={`cell ${alignment(field)} ${isKnown(value) ? "" : "unknown"} ${share === null ? "" : "bar"} ${tone ?? ""}`}
       role="gridcell"
       {...(share === null ? {} : { style: { "--share": `${share}%` } as Record<string, string> })}
-      {...(number ? hint(fieldLabel(field), field.doc, exact(value, field.unit)) : {})}
+      {...(number ? hint(field.label, field.doc, exact(value, field.unit)) : {})}
     >
       {depth > 0 && <span class="indent" style={{ width: `${depth * INDENT}px` }} />}
       {mark && <span class="swatch" style={{ background: mark }} />}

@@ -1,6 +1,7 @@
 /** A table as the page holds it: columns of values, and which rows are shown in which order. */
 import type { Cell, Field } from "../api";
 import { type ColumnValues, compileFilter } from "../filter";
+import type { Role } from "../generated/reports";
 
 export interface TableData {
   readonly fields: readonly Field[];
@@ -76,6 +77,14 @@ export function shownFields(data: TableData, chosen: string | undefined): Field[
   }
   const known = data.fields.filter((field) => (data.columns[field.name] ?? []).some((value) => value !== null));
   return known.length ? known : [...data.fields];
+}
+
+const NAMING: readonly Role[] = ["name", "label"];
+
+/** The column that names a row: the first that the timeline finds, else the first label, else the first text. */
+export function nameColumn(fields: readonly Field[]): number {
+  const places = [...NAMING.map((role) => fields.findIndex((field) => field.role === role))];
+  return places.find((place) => place >= 0) ?? fields.findIndex((field) => field.kind === "str");
 }
 
 /** What is shown, as CSV (RFC 4180): exact values, unknown is empty. */

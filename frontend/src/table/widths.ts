@@ -1,6 +1,6 @@
 /** How wide the columns are, in pixels: as wide as what they hold, long texts sharing what is left. */
 import type { Cell, Field } from "../api";
-import { fieldLabel, unitLabel } from "../format";
+import { unitLabel } from "../format";
 import type { Measure } from "./measure";
 import type { TableData } from "./model";
 
@@ -37,11 +37,11 @@ export function wishes(
   const usual = measure("n");
   return fields.map((field, index) => {
     const unit = unitLabel(field.unit);
-    const head = measure(labels[field.name] ?? fieldLabel(field), true) + (unit ? measure(` ${unit}`) : 0) + SORT_MARK;
+    const head = measure(labels[field.name] ?? field.label, true) + (unit ? measure(` ${unit}`) : 0) + SORT_MARK;
     const body = widest(data, field, formats[index] as (value: Cell) => string, measure);
     const all = Math.ceil(Math.max(head, body) + PADDING);
     if (field.kind !== "str") return { tight: all, least: all, most: all };
-    const isName = /^(name|kernel|op)$/.test(field.name);
+    const isName = field.role === "name";
     const upTo = (signs: number) => Math.ceil(Math.max(head, Math.min(body, usual * signs)) + PADDING + SPARE);
     return {
       tight: upTo(isName ? TIGHT_NAME : TIGHT_TEXT),

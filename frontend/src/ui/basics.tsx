@@ -2,8 +2,9 @@
 import type { ComponentChildren } from "preact";
 import type { ApiError, Cell, Field, Figures } from "../api";
 import { CATEGORIES, CATEGORY_LABEL, type Category } from "../design/colours";
-import { cellText, exact, fieldLabel, inUnit, isKnown, unitLabel, visible, words } from "../format";
+import { cellText, exact, inUnit, isKnown, unitLabel, visible } from "../format";
 import { linkTo } from "../router";
+import { termsOf } from "../terms";
 import { toolEntry } from "../tools";
 import { type HintAttributes, hint } from "./hint";
 import { Icon } from "./icons";
@@ -77,10 +78,10 @@ export function Figure({
   const unit = unitLabel(shownUnit);
   const known = isKnown(value);
   return (
-    <div class="figure" tabIndex={0} {...hint(label ?? fieldLabel(field), field.doc, exact(value, field.unit))}>
-      <div class="figure-label">{label ?? fieldLabel(field)}</div>
+    <div class="figure" tabIndex={0} {...hint(label ?? field.label, field.doc, exact(value, field.unit))}>
+      <div class="figure-label">{label ?? field.label}</div>
       <div class={`figure-value ${known ? "" : "unknown"} ${typeof value === "string" ? "is-text" : ""}`}>
-        {typeof value === "string" ? words(value) : cellText(number, shownUnit)}
+        {typeof value === "string" ? (termsOf(field)?.(value) ?? value) : cellText(number, shownUnit)}
         {known && unit && field.unit !== "percent" && <span class="figure-unit"> {unit}</span>}
       </div>
       {note && <div class="figure-note">{note}</div>}
@@ -93,11 +94,10 @@ export function FigureRow({
   names,
   labels = {},
 }: {
-  section: Figures | null;
+  section: Figures;
   names?: readonly string[];
   labels?: Readonly<Record<string, string>>;
 }) {
-  if (!section) return null;
   const fields = names
     ? names.flatMap((name) => section.fields.filter((field) => field.name === name))
     : section.fields;

@@ -48,6 +48,9 @@ _OF_UNITS = {
     "bytes": Role.SIZE,
 }
 _OF_KINDS = {"bool": Role.FLAG, "ints": Role.SHAPE}
+_ALONE = {"ms": "Time", "us": "Time", "percent": "Share", "bytes": "Size"}
+"""Labels of fields whose names are no more than their unit."""
+
 _UNIT_IN_NAME = re.compile(r"_(ms|us|ns|ps|bytes|percent|gb_per_s)(?=$|_)")
 
 
@@ -88,6 +91,8 @@ class Field:
 
 def _words(name: str) -> str:
     """`total_self_us` as `Total self`: the unit stands beside it."""
+    if name in _ALONE:
+        return _ALONE[name]
     words = (_UNIT_IN_NAME.sub("", name, count=1) or name).replace("_", " ")
     return words[:1].upper() + words[1:]
 

@@ -22,12 +22,21 @@ Row = dict[str, Cell]
 
 @dataclass(frozen=True)
 class Figures:
-    """A few named figures; `id` is unique within the report."""
+    """A few named figures.
+
+    Attributes:
+        id: unique within the report.
+        title: what stands above them.
+        fields: all figures.
+        values: one for each field.
+        on_screen: the names of those that screens show, where others say elsewhere what the rest does; all if empty.
+    """
 
     id: str
     title: str
     fields: tuple[Field, ...]
     values: Row
+    on_screen: tuple[str, ...] = ()
 
     @property
     def tell(self) -> bool:
@@ -35,6 +44,11 @@ class Figures:
         known = [field for field in self.fields if self.values[field.name] is not None]
         zeros = [field for field in known if field.unit in _AMOUNTS and not self.values[field.name]]
         return len(known) == len(self.fields) or len(zeros) < len(known)
+
+    def for_screens(self) -> list[Figures]:
+        """The figures that screens show."""
+        shown = tuple(field for field in self.fields if not self.on_screen or field.name in self.on_screen)
+        return [replace(self, fields=shown, on_screen=())]
 
 
 @dataclass(frozen=True)
@@ -104,7 +118,7 @@ Section = Figures | Rows | Prose
 
 def for_screens(section: Section) -> list[Section]:
     """A section as screens and sheets of paper show it: wide tables in parts."""
-    return [*section.for_screens()] if isinstance(section, Rows) else [section]
+    return [section] if isinstance(section, Prose) else [*section.for_screens()]
 
 
 def round_6(value: float) -> float:

@@ -272,7 +272,7 @@ def test_a_profile_without_input_ops_says_which_option_records_them() -> None:
 
 def test_every_category_has_a_meaning_in_the_breakdown() -> None:
     found = report(draw("host main | M1--------\nhost main | R---", SORTS))
-    breakdown = next(section for section in found.sections() if section.title.startswith("Host side: where"))
+    breakdown = found.section("host_breakdown")
     assert [row["category"] for row in breakdown.rows] == list(MEANING)  # type: ignore[union-attr]
 
 

@@ -50,8 +50,8 @@ def test_what_is_no_range_is_refused(text: str) -> None:
 def test_all_steps_leave_out_what_ran_before_and_after(tmp_path: Path) -> None:
     """10 ms of input: 2 before the steps, 3 in each of two steps, 2 after them."""
     trace = draw("""
-        host main |   M0-- M1--
-        host main |I- I--  I--  I-
+        host main |     M0-- M1--
+        host main | I-  I--  I--   I-
     """)
     (tmp_path / "run.xplane.pb").write_bytes(write(replace(trace, framework="tensorflow")))
     profile = stepscope.load(tmp_path)

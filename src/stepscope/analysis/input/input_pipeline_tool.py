@@ -77,17 +77,17 @@ SUMMARY_FIELDS: tuple[Field, ...] = (
 )  # fmt: skip
 STEP_TIME_FIELDS: tuple[Field, ...] = (
     Field("mean", "ms", "mean duration of the complete steps; a step lasts as long as on its slowest host"),
-    Field("std", "ms", "sample standard deviation (n - 1); unknown for fewer than two steps"),
-    Field("min", "ms", "shortest complete step"),
-    Field("max", "ms", "longest complete step"),
-    Field("count", "count", "complete steps; steps cut by the capture's edge do not count", "int"),
+    Field("std", "ms", "sample standard deviation (n - 1); unknown for fewer than two steps", label="Deviation"),
+    Field("min", "ms", "shortest complete step", label="Shortest"),
+    Field("max", "ms", "longest complete step", label="Longest"),
+    Field("count", "count", "complete steps; steps cut by the capture's edge do not count", "int", label="Steps"),
 )
 WAITING_FIELDS: tuple[Field, ...] = (
     Field("mean", "ms", "mean over steps and devices of the time that a device waits for input in a step"),
-    Field("std", "ms", "sample standard deviation (n - 1) over steps of the mean over devices"),
-    Field("min", "ms", "the shortest wait of any device in any step"),
-    Field("max", "ms", "the longest wait of any device in any step"),
-    Field("cores", "count", "devices that waited or worked; on a run without devices, hosts", "int"),
+    Field("std", "ms", "sample standard deviation (n - 1) over steps of the mean over devices", label="Deviation"),
+    Field("min", "ms", "the shortest wait of any device in any step", label="Shortest"),
+    Field("max", "ms", "the longest wait of any device in any step", label="Longest"),
+    Field("cores", "count", "devices that waited or worked; on a run without devices, hosts", "int", label="Devices"),
 )
 STEP_FIELDS: tuple[Field, ...] = (
     Field("step", "number", "the step's number", "int", role=Role.STEP),
@@ -160,7 +160,7 @@ COPY_FIELDS: tuple[Field, ...] = (
     Field("count", "count", "copies to all devices during the capture", "int"),
     Field("bytes", "bytes", "what they copy; unknown if a copy does not state it", "int"),
     Field("total_ms", "ms", "how long the copies take on the devices"),
-    Field("gigabytes_per_s", "GB/s", "bytes by that time, 10^9 to the gigabyte"),
+    Field("gigabytes_per_s", "GB/s", "bytes by that time, 10^9 to the gigabyte", label="Rate"),
     Field("exposed_ms", "ms", "time in which a device does nothing but such copies"),
     Field(
         "call_ms", "ms", "time in the host calls that start them; from pageable memory a call lasts as long as the copy"

@@ -60,10 +60,12 @@ FIELDS: tuple[Field, ...] = (
         "str",
         role=Role.NAME,
     ),
-    Field("registers_per_thread", "count", "registers that a thread of the kernel takes", "int"),
-    Field("shared_memory_bytes", "bytes", "static and dynamic shared memory of a block together", "int"),
-    Field("block_dim", "threads", "threads of a block in x, y, z", "ints"),
-    Field("grid_dim", "blocks", "blocks of the grid in x, y, z, as the tracer counts them", "ints"),
+    Field("registers_per_thread", "count", "registers that a thread of the kernel takes", "int", label="Registers"),
+    Field(
+        "shared_memory_bytes", "bytes", "static and dynamic shared memory of a block together", "int", label="Shared"
+    ),
+    Field("block_dim", "threads", "threads of a block in x, y, z", "ints", label="Block"),
+    Field("grid_dim", "blocks", "blocks of the grid in x, y, z, as the tracer counts them", "ints", label="Grid"),
     Field(
         "occupancy_percent",
         "percent",
@@ -71,15 +73,20 @@ FIELDS: tuple[Field, ...] = (
         "estimate of the achieved",
     ),
     Field(
-        "tensor_core_eligible", "", "whether the op could use tensor cores: it multiplies matrices or convolves", "bool"
+        "tensor_core_eligible",
+        "",
+        "whether the op could use tensor cores: it multiplies matrices or convolves",
+        "bool",
+        label="TC eligible",
     ),
     Field(
         "uses_tensor_core",
         "",
         "whether the kernel computes on tensor cores (AMD: matrix cores): its name tells",
         "bool",
+        label="TC used",
     ),
-    Field("occurrences", "count", "how often the kernel ran for this op", "int"),
+    Field("occurrences", "count", "how often the kernel ran for this op", "int", label="Count"),
     Field("total_us", "us", "time on the devices, all occurrences together"),
     Field("avg_us", "us", "total time divided by occurrences"),
     Field("min_us", "us", "the shortest occurrence"),
@@ -102,18 +109,19 @@ _PARTS = (
 )
 BY_KERNEL_FIELDS: tuple[Field, ...] = (
     Field("kernel", "text", "the kernel's name; `others` for all that are not listed", "str", role=Role.NAME),
-    Field("occurrences", "count", "how often it ran, for whichever op", "int"),
+    Field("occurrences", "count", "how often it ran, for whichever op", "int", label="Count"),
     Field("total_us", "us", "its time on the devices"),
     Field("percent", "percent", "share of the time of all kernels"),
 )
 TENSOR_CORE_FIELDS: tuple[Field, ...] = (
-    Field("uses_percent", "percent", "kernel time on tensor cores, of all kernel time"),
+    Field("uses_percent", "percent", "kernel time on tensor cores, of all kernel time", label="On tensor cores"),
     Field("unknown_percent", "percent", "kernel time of which the names do not tell whether it is"),
     Field("eligible_percent", "percent", "kernel time of ops that could use tensor cores, of all kernel time"),
     Field(
         "eligible_unused_percent",
         "percent",
         "kernel time of such ops in kernels that do not; some of them only prepare what the others compute",
+        label="Eligible, not used",
     ),
 )
 TOP_KERNELS = 10

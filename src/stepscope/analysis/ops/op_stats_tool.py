@@ -64,21 +64,35 @@ FIELDS: tuple[Field, ...] = (
         "str",
         role=Role.NAME,
     ),
-    Field("occurrences", "count", "how often the op ran; on a device, launches of all its kernels count once", "int"),
+    Field(
+        "occurrences",
+        "count",
+        "how often the op ran; on a device, launches of all its kernels count once",
+        "int",
+        label="Count",
+    ),
     Field("total_us", "us", "accumulated time: with what runs inside it"),
     Field("avg_us", "us", "total time divided by occurrences"),
     Field("total_self_us", "us", "self time: without what runs inside it"),
     Field("avg_self_us", "us", "self time divided by occurrences"),
     Field("self_percent", "percent", "self time as a share of that of all ops on the same side"),
-    Field("cumulative_self_percent", "percent", "self_percent added up from the side's first row to this one"),
-    Field("gflop_per_s", "GFLOP/s", "floating-point operations that the trace states, by total time"),
+    Field(
+        "cumulative_self_percent",
+        "percent",
+        "self_percent added up from the side's first row to this one",
+        label="Cumulative",
+    ),
+    Field(
+        "gflop_per_s", "GFLOP/s", "floating-point operations that the trace states, by total time", label="Compute rate"
+    ),
     Field(
         "gib_per_s",
         "GiB/s",
         "bytes of memory that the trace states the op accesses or copies, by total time; unknown for the begin and the "
         "end of asynchronous copies, whose time is not that of the copy",
+        label="Memory rate",
     ),
-    Field("flop_per_byte", "FLOP/byte", "the operations divided by the bytes"),
+    Field("flop_per_byte", "FLOP/byte", "the operations divided by the bytes", label="Intensity"),
     Field(
         "tensor_core_percent",
         "percent",
@@ -111,6 +125,7 @@ FIELDS: tuple[Field, ...] = (
         "cumulative_self_percent_with_idle",
         "percent",
         "the same added up to this row, with idle time taking its place among the ops by its length",
+        label="Cumulative",
     ),
 )
 _PARTS = (

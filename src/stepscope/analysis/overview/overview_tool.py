@@ -42,17 +42,44 @@ _TELLING_PERCENT = 5.0  # of all op time; where no op takes as much, the summary
 _SOURCES = {"none": "no step marks: the whole capture"}
 
 STEP_TIME_FIELDS: tuple[Field, ...] = (
-    Field("mean", "ms", "mean duration of the complete steps; a step lasts as long as on its slowest host"),
-    Field("std", "ms", "sample standard deviation (n - 1) of the step durations; unknown for fewer than two steps"),
-    Field("min", "ms", "shortest complete step"),
-    Field("max", "ms", "longest complete step"),
-    Field("count", "count", "complete steps; steps cut by the capture's edge do not count", "int"),
+    Field(
+        "mean",
+        "ms",
+        "mean duration of the complete steps; a step lasts as long as on its slowest host",
+        label="Mean step",
+    ),
+    Field(
+        "std",
+        "ms",
+        "sample standard deviation (n - 1) of the step durations; unknown for fewer than two steps",
+        label="Deviation",
+    ),
+    Field("min", "ms", "shortest complete step", label="Shortest"),
+    Field("max", "ms", "longest complete step", label="Longest"),
+    Field("count", "count", "complete steps; steps cut by the capture's edge do not count", "int", label="Steps"),
     Field(
         "between_steps_percent",
         "percent",
         "time between steps, of the time from the first step's begin to the last's end",
     ),
 )
+LIMIT_FIELDS: tuple[Field, ...] = (
+    *STEP_TIME_FIELDS,
+    Field(
+        "input_bound_percent",
+        "percent",
+        "share of the step time in which the step waits for its next batch, or copies it to the device, and no device "
+        "computes",
+    ),
+    Field(
+        "profiling_cost_percent",
+        "percent",
+        "how much longer the median step inside the capture was than the median of those before it; negative if it "
+        "was shorter; noise if either median lies within the quartiles of the others",
+        label="Cost of profiling",
+    ),
+)
+_ON_SCREEN = tuple(field.name for field in STEP_TIME_FIELDS)  # the sentences of the verdict tell the rest
 BREAKDOWN_FIELDS: tuple[Field, ...] = (
     Field(
         "category",
@@ -74,9 +101,16 @@ TOP_OP_FIELDS: tuple[Field, ...] = (
     Field("calls", "count", "how often it ran; several kernels of one run count once", "int"),
 )
 ENVIRONMENT_FIELDS: tuple[Field, ...] = (
-    Field("host_count", "count", "hosts whose traces are in the session", "int"),
-    Field("device_type", "text", "model of the devices, each once; CPU if none took part", "str", role=Role.PLACE),
-    Field("device_count", "count", "devices that the profiler saw, over all hosts", "int"),
+    Field("host_count", "count", "hosts whose traces are in the session", "int", label="Hosts"),
+    Field(
+        "device_type",
+        "text",
+        "model of the devices, each once; CPU if none took part",
+        "str",
+        role=Role.PLACE,
+        label="Device",
+    ),
+    Field("device_count", "count", "devices that the profiler saw, over all hosts", "int", label="Devices"),
     Field("devices_used", "count", "devices that ran a kernel or an op during the capture, over all hosts", "int"),
     Field(
         "framework",
@@ -85,14 +119,41 @@ ENVIRONMENT_FIELDS: tuple[Field, ...] = (
         "str",
         role=Role.TYPE,
     ),
-    Field("capture_ms", "ms", "from the first to the last event, on the host with the longest capture"),
+    Field(
+        "capture_ms", "ms", "from the first to the last event, on the host with the longest capture", label="Captured"
+    ),
 )
 PLACEMENT_FIELDS: tuple[Field, ...] = (
-    Field("host_op_percent", "percent", "runs of ops on the host, of all on host and devices, by number"),
-    Field("device_op_percent", "percent", "runs of ops on a device, of all on host and devices, by number"),
-    Field("host_eager_percent", "percent", "op time on the host of ops dispatched one by one; unknown if not recorded"),
-    Field("compute_16bit_percent", "percent", "device compute time at 16 bits or fewer, of all device compute time"),
-    Field("compute_32bit_percent", "percent", "device compute time at 32 bits or more, of all device compute time"),
+    Field(
+        "host_op_percent",
+        "percent",
+        "runs of ops on the host, of all on host and devices, by number",
+        label="Ops on the host",
+    ),
+    Field(
+        "device_op_percent",
+        "percent",
+        "runs of ops on a device, of all on host and devices, by number",
+        label="Ops on devices",
+    ),
+    Field(
+        "host_eager_percent",
+        "percent",
+        "op time on the host of ops dispatched one by one; unknown if not recorded",
+        label="Eager op time",
+    ),
+    Field(
+        "compute_16bit_percent",
+        "percent",
+        "device compute time at 16 bits or fewer, of all device compute time",
+        label="16-bit compute",
+    ),
+    Field(
+        "compute_32bit_percent",
+        "percent",
+        "device compute time at 32 bits or more, of all device compute time",
+        label="32-bit compute",
+    ),
 )
 _METRIC_FIELDS: tuple[Field, ...] = (
     Field("metric", "text", "the figure's path in the JSON object", "str", role=Role.LABEL),
@@ -168,7 +229,7 @@ class OverviewReport(Report):
         """Verdict, figures, breakdown, top ops, environment, advice, and what is missing."""
         return [
             Prose("verdict", "Verdict", (self.verdict.sentence, *self._how_lines(), *self._cost_lines())),
-            Figures("step_time", "Step time", STEP_TIME_FIELDS, self.step_time_ms),
+            Figures("step_time", "Step time", LIMIT_FIELDS, self._limits(), _ON_SCREEN),
             Rows("breakdown", "Breakdown of the mean step", BREAKDOWN_FIELDS, self.breakdown_rows(), empty="no steps"),
             Rows("top_ops", f"Top {TOP_OPS} ops", TOP_OP_FIELDS, self.top_ops, empty="the profile holds no ops"),
             Figures("placement", "Placement and precision", PLACEMENT_FIELDS, self.placement),
@@ -254,6 +315,14 @@ class OverviewReport(Report):
             for key, value in self.breakdown_ms.items()
             if total > 0
         )
+
+    def _limits(self) -> dict[str, Cell]:
+        cost = None if self.profiling is None else self.profiling.percent
+        return {
+            **self.step_time_ms,
+            "input_bound_percent": self.input_bound_percent,
+            "profiling_cost_percent": cost,
+        }
 
     def main_table(self) -> Rows:
         """Every figure as a row: its path, value and unit."""

@@ -66,7 +66,10 @@ MEMORY_FIELDS: tuple[Field, ...] = (
     Field("allocations", "count", "allocations during the capture", "int"),
     Field("deallocations", "count", "deallocations during the capture", "int"),
     Field("capacity_bytes", "bytes", "size of the memory: stack, heap and free memory at the peak", "int"),
-    Field("peak_heap_bytes", "bytes", "the most heap in use since the program began; unknown if not recorded", "int"),
+    Field(
+        *("peak_heap_bytes", "bytes", "the most heap in use since the program began; unknown if not recorded", "int"),
+        label="Peak heap, since the start",
+    ),
 )
 _STATE_FIELDS: tuple[Field, ...] = (
     Field("in_use_bytes", "bytes", "memory in use: stack and heap", "int"),
@@ -84,9 +87,11 @@ PEAK_FIELDS: tuple[Field, ...] = (
         "ms",
         "when most memory was in use during the capture, from the start of the host's session",
         role=Role.INSTANT,
+        label="Peak at",
     ),
     Field("step", "number", "the step in which that was; empty between steps", "int", role=Role.STEP),
-    *_STATE_FIELDS,
+    replace(_STATE_FIELDS[0], label="Peak in this capture"),
+    *(replace(field, label=f"{field.label} at the peak") for field in _STATE_FIELDS[1:]),
 )
 BREAKDOWN_FIELDS: tuple[Field, ...] = (
     Field(

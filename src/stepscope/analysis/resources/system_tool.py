@@ -50,7 +50,7 @@ FIELDS: tuple[Field, ...] = (
     Field("mean", "", "mean of the samples"),
     Field("min", "", "the smallest"),
     Field("max", "", "the largest"),
-    Field("p95", "", "the smallest value that 95 of 100 samples do not exceed"),
+    Field("p95", "", "the smallest value that 95 of 100 samples do not exceed", label="95th percentile"),
 )
 _EMPTY = "no counters: record with stepscope, whose ProfilerOptions(system_interval_ms=100) samples the machine"
 

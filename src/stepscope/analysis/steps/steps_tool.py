@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
+from stepscope.analysis.steps.breakdown import CATEGORIES, LABELS, MEANING
 from stepscope.analysis.steps.session_steps import (
     Aligned,
     StepRow,
@@ -33,7 +33,10 @@ FIELDS: tuple[Field, ...] = (
     Field("host", "text", "the host that recorded this row", "str", role=Role.HOST),
     Field("start_ms", "ms", "when the step begins, from the start of the host's session", role=Role.INSTANT),
     Field("duration_ms", "ms", "how long the step takes; the categories that follow add up to it"),
-    *(Field(category, "ms", f"time of the step in which {MEANING[category]}") for category in CATEGORIES),
+    *(
+        Field(name, "ms", f"time of the step in which {MEANING[name]}", label=LABELS.get(name, ""))
+        for name in CATEGORIES
+    ),
     Field(
         "complete",
         "",

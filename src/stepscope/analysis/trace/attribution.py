@@ -307,19 +307,31 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "device_time_us", "us", "time of all device work that the table speaks of, added up over devices and streams"
     ),
-    Field("own_percent", "percent", "of that time, work that carries its XLA instruction or its framework op itself"),
+    Field(
+        "own_percent",
+        "percent",
+        "of that time, work that carries its XLA instruction or its framework op itself",
+        label="Said by the kernel",
+    ),
     Field(
         "graph_percent",
         "percent",
         "work of a recorded graph of kernels, whose op is known from its node, or which goes by the graph if no op is",
+        label="From its graph",
     ),
-    Field("call_percent", "percent", "work whose op is the one around the host call that launched it"),
+    Field(
+        "call_percent",
+        "percent",
+        "work whose op is the one around the host call that launched it",
+        label="From the launching call",
+    ),
     Field(
         "around_percent",
         "percent",
         "work without an op, named by the annotation, the traced function or the Python call around its launch",
+        label="From the op around",
     ),
-    Field("unattributed_percent", "percent", "work that nothing in the trace ties to an op"),
+    Field("unattributed_percent", "percent", "work that nothing in the trace ties to an op", label="Unknown"),
 )
 _NAME_OF_SOURCE = ("unattributed", "own", "graph", "call", "around")
 

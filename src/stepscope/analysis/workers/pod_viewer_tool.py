@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
+from stepscope.analysis.steps.breakdown import CATEGORIES, LABELS, MEANING
 from stepscope.analysis.steps.device_steps import DeviceSteps, device_name, device_steps, working_devices
 from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, finding_of, steps_of_host
 from stepscope.analysis.steps.steps_tool import step_warnings
@@ -70,7 +70,10 @@ ROW_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
     Field("duration_ms", "ms", "how long the step takes there; the categories that follow add up to it"),
-    *(Field(category, "ms", f"time of the step in which {MEANING[category]}") for category in CATEGORIES),
+    *(
+        Field(name, "ms", f"time of the step in which {MEANING[name]}", label=LABELS.get(name, ""))
+        for name in CATEGORIES
+    ),
     Field("bottleneck", "text", "the category that takes most of the step", "str", role=Role.TERM),
     Field(
         "complete",

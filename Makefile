@@ -66,5 +66,6 @@ bench:
 	$(BIN)/python -m bench
 
 clean:
-	rm -rf .venv build dist site frontend/node_modules src/stepscope/web/static .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv build dist site frontend/node_modules src/stepscope/web/static src/stepscope/kernels/.native-stamp .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src/stepscope/kernels \( -name '*.so' -o -name '*.pyd' \) -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,12 +13,12 @@ import tarfile
 import tomllib
 from pathlib import Path
 
-import bootstrap
 import pytest
 from conftest import extract_once
 from imports import PACKAGE, imports_of, modules
 from places import ROOT
 
+import bootstrap
 import frontend
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

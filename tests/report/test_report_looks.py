@@ -6,13 +6,14 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
 from rich.console import Console
 
 from stepscope.errors import UsageError
+from stepscope.records import dataclass
 from stepscope.report import (
     Field,
     Figures,

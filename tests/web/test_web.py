@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pytest
 from browsing import DRAWN, HOSTILE, hostile_trace, store_profile
 from draw import draw
+from waiting import await_until
 from werkzeug.test import Client
 
 import stepscope
@@ -66,11 +66,13 @@ def session_id(client: Client, run: str) -> str:
 
 def loaded(client: Client, session: str) -> Any:
     """What a session says of itself when all is done in the background."""
-    while True:
-        told = client.get(f"/api/sessions/{session}").json
-        if told["state"] == "failed" or all(tool["has_data"] is not None for tool in told["tools"]):
-            return told
-        time.sleep(0.01)
+
+    def told() -> Any:
+        said = client.get(f"/api/sessions/{session}").json
+        is_done = said["state"] == "failed" or all(tool["has_data"] is not None for tool in said["tools"])
+        return said if is_done else None
+
+    return await_until(told, 60, "a session whose tools are all known")
 
 
 @pytest.fixture
@@ -197,10 +199,12 @@ def test_progress_moves_within_one_file(corpus, monkeypatch, profile):
 
 def test_one_may_wait_until_a_session_is_ready(client):
     session = session_id(client, "two")
-    told = {"state": "loading"}
-    while told["state"] == "loading":
-        told = client.get(f"/api/sessions/{session}?wait=1000").json
-    assert told["state"] == "ready"
+
+    def state() -> str | None:
+        told: str = client.get(f"/api/sessions/{session}?wait=1000").json["state"]
+        return None if told == "loading" else told
+
+    assert await_until(state, 60, "a session that is loaded") == "ready"
     assert client.get(f"/api/sessions/{session}?wait=long").status_code == 400
 
 
@@ -220,8 +224,7 @@ def test_the_newest_session_is_loaded_before_somebody_asks(logdir):
     newest = client.get("/api/sessions").json["sessions"][0]["id"]
     site = site_of(client)
     site.warm_up()
-    while newest not in site._opened:
-        time.sleep(0.01)
+    await_until(lambda: newest in site._opened, 60, "the newest session")
     opened = site.opened(newest)
     opened.wait(20)
     assert opened.state == "ready"
@@ -241,8 +244,7 @@ def test_a_timeline_is_ready_when_the_tools_are(client):
     session = session_id(client, "drawn")
     loaded(client, session)
     trace = site_of(client).opened(session).trace()
-    while "timeline index" not in trace._derived:
-        time.sleep(0.01)
+    await_until(lambda: "timeline index" in trace._derived, 60, "the timeline's index")
 
 
 def test_a_tool_without_data_says_what_is_missing(client, logdir):
@@ -299,8 +301,12 @@ def test_a_profile_that_is_deleted_while_open_is_gone_and_the_others_are_named(c
     assert answer.status_code in (404, 409, 410)  # the listing of a moment ago may still name it
     answer = fresh(client).get(f"/api/sessions/{session}")
     assert answer.status_code == 410 or answer.json["state"] == "failed"
-    while answer.status_code != 404:
-        answer = fresh(client).get(f"/api/sessions/{session}")
+
+    def is_gone() -> Any:
+        last = fresh(client).get(f"/api/sessions/{session}")
+        return last if last.status_code == 404 else None
+
+    answer = await_until(is_gone, 60, "a listing without the deleted profile")
     assert answer.json["choices"] == [session_id(client, "two")]
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stepscope.errors import UsageError
-from stepscope.report import Comparable, Report
+from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace
+    from stepscope.report import Comparable, Report
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class Tool:
     """One analysis.
 
     The module has three names: `partial(trace) -> P`, a small msgspec-encodable value for one host; `merge([P]) ->
-    Report`; and `Partial`, the type P.  This seam gives caching per host and many hosts in parallel.
+    Report`; and `Partial`, the type P.  This seam gives caching per host and many hosts in parallel.  Its `COMPARABLES`
+    say what of the report can be compared between two sessions, or `NOT_COMPARABLE` why nothing can.
 
     Attributes:
         name: as on the command line.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Prose, Report, Role, Rows, Section
 
 CHECK_FIELDS: tuple[Field, ...] = (
@@ -69,21 +69,21 @@ class DoctorReport(Report):
         return Rows("checks", "Findings", CHECK_FIELDS, tuple(check.row() for check in self.checks))
 
 
-def joined(checks: Sequence[Check]) -> list[Check]:
+def merge_equal(checks: Sequence[Check]) -> list[Check]:
     """Equal findings of several runs or pages as one, which names the first ones and counts the others."""
     names: dict[tuple[str, str, str], list[str]] = {}
     for check in checks:
         names.setdefault((check.state, check.found, check.remedy), []).append(check.check)
-    return [Check(_together(whose), *finding) for finding, whose in names.items()]
+    return [Check(_join_names(whose), *finding) for finding, whose in names.items()]
 
 
-def _together(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     if len(names) <= _MOST_NAMED:
         return ", ".join(names)
     return f"{names[0]} and {len(names) - 1} more"
 
 
-def worst_first(
+def make_report(
     checks: Sequence[Check], hosts: tuple[str, ...] = (), sessions: Sequence[dict[str, Cell]] = ()
 ) -> DoctorReport:
     """The report of all findings."""

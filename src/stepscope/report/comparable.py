@@ -7,10 +7,10 @@ imports that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal
 
+from stepscope.records import dataclass
 from stepscope.report.fields import Field
 
 Joined = Literal["sum", "largest", "mean"]

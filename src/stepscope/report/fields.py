@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from stepscope.records import dataclass
 
 Cell = str | int | float | bool | None | list[int]
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from stepscope.records import dataclass
 from stepscope.report.fields import ROW_NUMBERS, Cell, Field
 
 TABLE_ROWS, FURTHER_ROWS = 20, 10

@@ -22,9 +22,9 @@ import stepscope
 from stepscope.analysis.input import input_pipeline_tool as input_pipeline
 from stepscope.analysis.input.input_ops import MEANING
 from stepscope.analysis.input.input_pipeline_tool import InputPipelineReport
-from stepscope.analysis.input.iterators import plain_name
 from stepscope.formats.session import find_session
 from stepscope.model import EventKind, HostTrace, Trait
+from stepscope.vocabulary.tf_data import plain_name
 
 K = EventKind
 

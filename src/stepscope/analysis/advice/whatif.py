@@ -6,7 +6,6 @@ A part is a class of advice (`input_python`), a category of the step breakdown (
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
@@ -17,6 +16,7 @@ from stepscope.analysis.advice.registry import rules
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.errors import UsageError
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section
 
 FIELDS: tuple[Field, ...] = (

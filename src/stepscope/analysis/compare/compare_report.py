@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.compare.differences import DifferenceTable, amount
 from stepscope.analysis.compare.verdict import DIFFERENCE_FIELDS, StepTimeDifference
 from stepscope.analysis.registry import tool_named
+from stepscope.records import dataclass
 from stepscope.report import Cell, Figures, Prose, Report, Rows, Section, number_text
 
 

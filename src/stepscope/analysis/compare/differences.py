@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from stepscope.analysis.compare.welch import half_width, sample_of
+from stepscope.records import dataclass
 from stepscope.report import Cell, Comparable, Field, Role, Row, round_6
 
 NEGLIGIBLE_SHARE = 0.002

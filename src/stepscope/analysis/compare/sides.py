@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import cast
 
 from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.registry import tool_named
 from stepscope.analysis.steps.steps_tool import StepsReport
+from stepscope.records import dataclass
 from stepscope.report import Cell, Report
 
 BASE_TOOLS = ("overview", "steps", "op-shapes")

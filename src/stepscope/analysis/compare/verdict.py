@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from stepscope.analysis.compare.differences import amount, percent_of
 from stepscope.analysis.compare.step_times import BETWEEN
 from stepscope.analysis.compare.welch import Sample, half_width
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, number_text, round_6
 
 _TWICE = 2.0  # from which ratio of step times on the sentence states it

@@ -14,14 +14,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from stepscope.analysis.input.input_ops import MEANING, InputOp, add_ops, by_category, input_ops
 from stepscope.analysis.input.input_waits import CoreWait, core_waits
-from stepscope.analysis.input.iterators import TF_DATA, fetches_for_device, last_part
 from stepscope.analysis.input.loaders import Loader, add_loaders, loaders_of, wait_per_step
 from stepscope.analysis.input.pipeline_advice import suggestion
 from stepscope.analysis.steps.breakdown import CATEGORIES as STEP_CATEGORIES
@@ -39,6 +38,7 @@ from stepscope.analysis.steps.steps_tool import step_warnings
 from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, judge
 from stepscope.analysis.trace.host_copies import HostCopy, add_copies, host_copies
 from stepscope.model import EventKind, HostTrace
+from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Comparable,
@@ -54,6 +54,9 @@ from stepscope.report import (
     percent,
     round_ms,
 )
+from stepscope.vocabulary import tf_data
+from stepscope.vocabulary.lookup import name_has
+from stepscope.vocabulary.traits import InputTrait
 
 SUMMARY_FIELDS: tuple[Field, ...] = (
     Field(
@@ -513,8 +516,8 @@ def _summary(
 def _remedy(category: str, framework: str, ops: Sequence[InputOp]) -> str:
     """What to change about the op that takes most of a category, by its name if it is a stage of a pipeline."""
     most = max((op for op in ops if op.category == category), key=lambda op: op.work_ps)
-    if most.op.startswith(TF_DATA):
-        return suggestion(last_part(most.op), "", fetches_for_device(most.op))
+    if tf_data.is_iterator(most.op):
+        return suggestion(tf_data.last_part(most.op), "", name_has(most.op, InputTrait.FOR_DEVICE))
     return (_TORCH_ADVICE if framework == "pytorch" else {}).get(category, _ADVICE[category])
 
 

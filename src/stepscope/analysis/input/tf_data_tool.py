@@ -26,14 +26,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from stepscope.analysis.input.iterators import iterator_calls, last_part, parent_name
+from stepscope.analysis.input.iterators import iterator_calls
 from stepscope.analysis.input.pipeline_advice import suggestion
 from stepscope.analysis.input.pipelines import RANKS, SLOW_PS, Execution, Pipeline, pipelines_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace
+from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Comparable,
@@ -49,6 +50,7 @@ from stepscope.report import (
     round_ms,
     round_us,
 )
+from stepscope.vocabulary.tf_data import last_part, parent_name
 
 PIPELINE_FIELDS: tuple[Field, ...] = (
     Field("host", "text", "the host that runs the pipeline", "str", role=Role.HOST),

@@ -6,8 +6,6 @@ defined them, so that they compare with what it showed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope.analysis.steps.device_steps import device_name
@@ -16,6 +14,7 @@ from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import F64, I64
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, round_ms
 
 _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)

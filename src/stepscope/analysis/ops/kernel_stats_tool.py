@@ -7,7 +7,7 @@ devices are added up. What the trace does not hold, or holds as garbage, is unkn
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,11 +19,10 @@ from stepscope.analysis.ops.launches import StreamLaunches, launches_of_streams
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, attribute, names_of, shares
 from stepscope.analysis.trace.kernel_facts import Launch, launches_of
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.origin import Origin, header, origin_of
-from stepscope.analysis.trace.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import I64, number_pairs
+from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Comparable,
@@ -39,6 +38,8 @@ from stepscope.report import (
     percent,
     round_us,
 )
+from stepscope.vocabulary.kernel_names import brief
+from stepscope.vocabulary.tensor_cores import kernel_uses, op_is_eligible
 
 MOST_ROWS = 2000  # kept per host
 _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)

@@ -6,14 +6,13 @@ first kernel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, percent, round_us
 
 SHORT_US = 10.0

@@ -10,7 +10,7 @@ PyTorch records modules if it is told to record Python calls: `torch.profiler.pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from stepscope.analysis.trace.origin import Origin, framework_of, header, origin
 from stepscope.analysis.trace.remedies import MODULES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, number_pairs
+from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Comparable,
@@ -35,9 +36,9 @@ from stepscope.report import (
     percent,
     round_us,
 )
+from stepscope.vocabulary.torch import MODULE_PREFIX
 
 MOST_MODULES = 5000  # kept per host, those with most time
-_PREFIX = "nn.Module: "
 
 FIELDS: tuple[Field, ...] = (
     Field("id", "number", "the row's number; a module precedes those inside it", "int", role=Role.ORDINAL),
@@ -149,7 +150,7 @@ def partial(trace: HostTrace) -> Partial:
         _device_sums(path, forward, found.time_ps, size), _device_sums(path, backward, found.time_ps, size),
         np.bincount(path[forward[forward >= 0]], minlength=size),
     )  # fmt: skip
-    names = [trace.name_of(row).removeprefix(_PREFIX) for row in rows[first].tolist()]
+    names = [trace.name_of(row).removeprefix(MODULE_PREFIX) for row in rows[first].tolist()]
     whole = zip(parent.tolist(), names, *(column.tolist() for column in columns), strict=True)
     lost = (forward < 0) & (backward < 0)
     nodes, left_out = _most([Node(*each) for each in whole])
@@ -160,7 +161,7 @@ def _module_calls(trace: HostTrace) -> I64:
     python = np.flatnonzero(trace.events.kind == EventKind.PYTHON_CALL)
     types = trace.events.type[python]
     names = trace.event_types.name
-    of_modules = [kind for kind in np.unique(types).tolist() if trace.strings[names[kind]].startswith(_PREFIX)]
+    of_modules = [kind for kind in np.unique(types).tolist() if trace.strings[names[kind]].startswith(MODULE_PREFIX)]
     return python[np.isin(types, of_modules)]
 
 

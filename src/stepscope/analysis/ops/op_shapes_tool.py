@@ -11,7 +11,6 @@ Shapes are recorded with `torch.profiler.profile(record_shapes=True)`, lines wit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,18 +24,8 @@ from stepscope.analysis.trace.origin import Origin, framework_of, header, origin
 from stepscope.analysis.trace.remedies import CALL_SITES, SHAPES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, number_pairs
-from stepscope.report import (
-    Cell,
-    Comparable,
-    Field,
-    Report,
-    Role,
-    Rows,
-    Section,
-    fields_named,
-    percent,
-    round_us,
-)
+from stepscope.records import dataclass
+from stepscope.report import Cell, Comparable, Field, Report, Role, Rows, Section, fields_named, percent, round_us
 
 K = EventKind
 

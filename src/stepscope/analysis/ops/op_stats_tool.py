@@ -13,17 +13,16 @@ which it does none. Work that cannot be attributed to an op has a row under its 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stepscope.analysis.ops.op_sides import Peaks, Side, device_idle, host_idle, peaks_of, side_of
 from stepscope.analysis.ops.op_table import distributions, side_rows, totals, whole
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, shares
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.op_work import device_calls, device_work, host_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace
+from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Comparable,
@@ -38,6 +37,7 @@ from stepscope.report import (
     fields_named,
     percent,
 )
+from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
 

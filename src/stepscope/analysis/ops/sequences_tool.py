@@ -9,7 +9,6 @@ it becomes one kernel. Each launch saved is time of the host and, where a device
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,23 +16,12 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.trace.attribution import attribute, names_of
 from stepscope.analysis.trace.grouping import enclosing
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, number_pairs
-from stepscope.report import (
-    Cell,
-    Comparable,
-    Field,
-    Report,
-    Role,
-    Row,
-    Rows,
-    Section,
-    fields_named,
-    percent,
-    round_us,
-)
+from stepscope.records import dataclass
+from stepscope.report import Cell, Comparable, Field, Report, Role, Row, Rows, Section, fields_named, percent, round_us
+from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
 

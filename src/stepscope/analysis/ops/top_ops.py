@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.op_work import OpWork, device_calls, device_work, eager_dispatch, host_work
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
 
 MOST_OPS = 1000  # kept per host
 K = EventKind

@@ -8,24 +8,15 @@ that stand idle, memory that is nearly full.  [Advice](../advice.md) explains ea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.advice.ranking import advise
 from stepscope.analysis.overview import overview_tool as overview
-from stepscope.report import (
-    Cell,
-    Comparable,
-    Field,
-    Prose,
-    Report,
-    Role,
-    Rows,
-    Section,
-    fields_named,
-)
+from stepscope.records import dataclass
+from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section, fields_named
 
 Partial = overview.Partial
 Read = Callable[[str], Mapping[str, Any] | None]

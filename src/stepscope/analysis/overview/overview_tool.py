@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.advice import Advice, Context, advise
@@ -17,6 +17,7 @@ from stepscope.analysis.steps.steps_tool import step_warnings
 from stepscope.analysis.steps.verdict import Verdict, agree, judge, unexplained
 from stepscope.analysis.trace.environment import PYTHON_CALLS_MISSING, Missing, environment_of
 from stepscope.model import HostTrace
+from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Field,
@@ -481,7 +482,6 @@ def _missing(partials: Sequence[Partial]) -> tuple[Missing, ...]:
 
 def _context(partials: Sequence[Partial], session: SessionFigures, verdict: Verdict) -> Context:
     """What the rules look at."""
-    eager, narrow = session.placement["host_eager_percent"], session.placement["compute_16bit_percent"]
     return Context(
         hosts=tuple(part.facts for part in partials),
         shares=session.steady_shares,
@@ -490,8 +490,6 @@ def _context(partials: Sequence[Partial], session: SessionFigures, verdict: Verd
         verdict_text=verdict.sentence,
         has_device=session.has_device,
         framework=str(session.environment["framework"] or ""),
-        eager_percent=eager if isinstance(eager, float) else None,
-        compute_16bit_percent=narrow if isinstance(narrow, float) else None,
         between_percent=session.gap,
         top_ops=session.top_ops,
         python_recorded=any(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +26,7 @@ from stepscope.analysis.resources.memory_usage import MOST_POINTS, Alive, Memory
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.remedies import ALLOCATIONS, remedy
 from stepscope.model import HostTrace
+from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Comparable,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,17 +20,8 @@ import numpy as np
 from stepscope.analysis.resources.counters import Counter, counters_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import HostTrace
-from stepscope.report import (
-    Cell,
-    Comparable,
-    Field,
-    Prose,
-    Report,
-    Role,
-    Rows,
-    Section,
-    fields_named,
-)
+from stepscope.records import dataclass
+from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section, fields_named
 
 MOST_ROWS = 500  # kept per host
 _UNITS = ("%", "GB", "MB/s", "W")  # that a counter's name may end with

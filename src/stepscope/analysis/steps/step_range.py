@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from stepscope.analysis.steps.session_steps import StepsOfHost, align, breakdown
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace, take_events
 from stepscope.model.arrays import I32, I64
+from stepscope.records import dataclass
 
 _ALL = "all"
 _LARGEST = 10**18

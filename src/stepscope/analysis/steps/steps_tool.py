@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stepscope.analysis.steps.breakdown import CATEGORIES, LABELS, MEANING
@@ -17,6 +16,7 @@ from stepscope.analysis.steps.session_steps import (
     told_by_host,
 )
 from stepscope.model import HostTrace
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Report, Role, Rows, Section, round_ms
 
 Partial = StepsOfHost

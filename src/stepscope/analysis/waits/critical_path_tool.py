@@ -14,7 +14,6 @@ did last, since traces seldom tell which event it waited for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,10 +25,10 @@ from stepscope.analysis.trace.attribution import names_of
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import on_threads
 from stepscope.analysis.trace.grouping import enclosing, forest, is_device_work
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, Kind
 from stepscope.model.arrays import I64, U8, number_pairs
+from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Comparable,
@@ -44,6 +43,7 @@ from stepscope.report import (
     percent,
     round_ms,
 )
+from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
 

@@ -16,7 +16,6 @@ The queue of a stream holds what is launched and has not started. Launching bloc
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,11 +26,11 @@ from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.grouping import COMPUTING
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace, LineKind
 from stepscope.model.arrays import I64
+from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Comparable,
@@ -46,6 +45,7 @@ from stepscope.report import (
     percent,
     round_ms,
 )
+from stepscope.vocabulary.kernel_names import brief
 
 NEXT_KERNEL_PS = 30_000_000
 FULL_QUEUE = 1024

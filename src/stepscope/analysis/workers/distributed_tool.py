@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -35,6 +35,7 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.workers.collectives import Collectives, collective_rows, collectives_of
 from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Comparable,

@@ -17,7 +17,6 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stepscope.analysis.steps.breakdown import CATEGORIES, LABELS, MEANING
@@ -37,18 +36,8 @@ from stepscope.analysis.workers.slow_workers import (
     start_offsets,
 )
 from stepscope.model import HostTrace
-from stepscope.report import (
-    Cell,
-    Comparable,
-    Field,
-    Prose,
-    Report,
-    Role,
-    Rows,
-    Section,
-    percent,
-    round_ms,
-)
+from stepscope.records import dataclass
+from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section, percent, round_ms
 
 ALL = "all"
 ALIKE_PERCENT = 3.0  # workers that differ by less take about the same time

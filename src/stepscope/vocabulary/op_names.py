@@ -1,10 +1,11 @@
-"""Name and type of an op, of whatever sort the event is that stands for it."""
+"""Name and type of an op, of whatever kind the event is that stands for it."""
 
 from __future__ import annotations
 
 import re
 
 from stepscope.model import EventKind
+from stepscope.vocabulary.tensorflow import eager_op
 
 K = EventKind
 _NAMESPACED = re.compile(r"(?:[A-Za-z_]\w*::)+(?P<last>[A-Za-z_]\w*)")
@@ -21,8 +22,6 @@ _COPIES = {
     K.MEMSET: "memset",
 }
 _JOINTS = str.maketrans("", "", "_-.")
-# The dispatch of a single op of TensorFlow; those of functions have names that begin with two underscores.
-EAGER_OP = re.compile(r"EagerLocalExecute: (?!__)(?P<op>\w+)$")
 # A call of a communication library, `nccl:all_reduce`; types of TensorFlow's ops begin with a capital.
 _LIBRARY_CALL = re.compile(r"[a-z]+:[a-z_]\w*")
 _UNTYPED = frozenset({"op", "kernel"})
@@ -54,8 +53,8 @@ def op_name(text: str, kind: EventKind) -> tuple[str, str]:
         return plain[1], plain[2]
     if kind == K.ITERATOR:
         return text.partition("#")[0], _TYPE_OF_KIND[kind]
-    if kind == K.EAGER_EXECUTE and (eager := EAGER_OP.match(text)):
-        return eager["op"], eager["op"]
+    if kind == K.EAGER_EXECUTE and (eager := eager_op(text)):
+        return eager, eager
     if kind == K.COLLECTIVE_CALL and _LIBRARY_CALL.fullmatch(text):
         return text, _TYPE_OF_KIND[kind]
     name, sort = parse_op(text, kind)

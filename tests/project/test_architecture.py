@@ -86,7 +86,7 @@ WINGS: dict[str, set[str]] = {
     "facts": {"trace", "steps"},
     "advice": {"trace", "steps", "facts"},
     "overview": {"trace", "steps", "ops", "facts", "advice"},
-    "compare": {"steps", "ops", "resources", "overview"},
+    "compare": {"steps", "overview"},
 }
 
 # A third-party package that only some rooms may know, because it is heavy or because it belongs to one side.

@@ -10,12 +10,33 @@ cdef struct Growing:
     int64_t room
 
 
+cdef extern from *:
+    """
+    #if defined(__linux__)
+    #include <stdint.h>
+    #include <sys/mman.h>
+    #endif
+    /* Asks for large pages, without which a third of the time of filling a large table goes to the kernel. */
+    static void stepscope_prefer_large_pages(void* memory, size_t bytes) {
+    #if defined(__linux__) && defined(MADV_HUGEPAGE)
+        uintptr_t first = ((uintptr_t)memory + 4095) & ~(uintptr_t)4095;
+        if (bytes >= (1u << 22))
+            madvise((void*)first, bytes - (first - (uintptr_t)memory), MADV_HUGEPAGE);
+    #else
+        (void)memory; (void)bytes;
+    #endif
+    }
+    """
+    void prefer_large_pages "stepscope_prefer_large_pages"(void* memory, size_t size) noexcept nogil
+
+
 cdef inline void* grown(void* items, int64_t room, size_t width) except NULL nogil:
     """Memory with room for so many items, and what was in it before.  Raises MemoryError."""
     cdef void* moved = realloc(items, <size_t>room * width)
     if moved == NULL:
         with gil:
             raise MemoryError
+    prefer_large_pages(moved, <size_t>room * width)
     return moved
 
 

@@ -24,6 +24,7 @@ from stepscope.model.arrays import I32, I64, U8, offsets_of, run_rows
 
 _PART_BYTES = 2 << 20  # of lines, for one task
 _MOST_THREADS = 8
+_BYTES_A_STAT = 16  # of a line, as a first guess
 
 
 @dataclass
@@ -110,6 +111,7 @@ class LineReader:
         """Decodes all events, in the file's order.  Types are rows of the metadata, -1 where it lacks the id."""
         columns = EventColumns.with_room(int(self.event_base[-1]))
         stats = wire.StatTable(strings.seed)
+        stats.reserve(int((self._lines[1] - self._lines[0]).sum()) // _BYTES_A_STAT)
         if self._workers == 1:
             self._decode_alone(columns, stats, strings)
         else:

@@ -59,35 +59,39 @@ cdef enum:
 
 # -- ids ----------------------------------------------------------------------------------------------------------
 
+cdef struct _Entry:
+    int32_t row  # -1 for none
+    uint32_t flags
+
+
 cdef struct _Ids:
-    const int32_t* rows
-    int64_t n_rows
-    const int64_t* ids
-    int64_t n_ids
+    _Entry* entries
+    int64_t size
+    const int64_t* sorted  # NULL if an id is its own place among the entries
 
 
-cdef inline int64_t _place(const _Ids* known, uint64_t id) noexcept nogil:
-    """The place of a metadata id in the table of rows, or -1."""
-    if known.n_ids == 0:
-        return <int64_t>id if id < <uint64_t>known.n_rows else -1
-    return _sorted_place(known, <int64_t>id)
+cdef inline const _Entry* _find(const _Ids* known, uint64_t id) noexcept nogil:
+    """What is known of a metadata id, or NULL."""
+    if known.sorted == NULL:
+        return &known.entries[id] if id < <uint64_t>known.size else NULL
+    return _find_sorted(known, <int64_t>id)
 
 
-cdef int64_t _sorted_place(const _Ids* known, int64_t id) noexcept nogil:
-    cdef int64_t low = 0, high = known.n_ids, middle
+cdef const _Entry* _find_sorted(const _Ids* known, int64_t id) noexcept nogil:
+    cdef int64_t low = 0, high = known.size, middle
     while low < high:
         middle = (low + high) >> 1
-        if known.ids[middle] < id:
+        if known.sorted[middle] < id:
             low = middle + 1
         else:
             high = middle
-    return low if low < known.n_ids and known.ids[low] == id else -1
+    return &known.entries[low] if low < known.size and known.sorted[low] == id else NULL
 
 
 cdef inline int32_t _row(const _Ids* known, uint64_t id) noexcept nogil:
     """The row that a metadata id stands for, or -1."""
-    cdef int64_t place = _place(known, id)
-    return known.rows[place] if place >= 0 else -1
+    cdef const _Entry* entry = _find(known, id)
+    return entry.row if entry != NULL else -1
 
 
 cdef class Lookups:
@@ -100,35 +104,38 @@ cdef class Lookups:
         flags: uint32 of the shape of `stat_rows`, what a stat says of its event; see the FLAG_ constants.
     """
 
-    cdef const int32_t[::1] type_rows, stat_rows
     cdef const int64_t[::1] type_ids, stat_ids
-    cdef const uint32_t[::1] flags_view
     cdef _Ids types, stats
-    cdef const uint32_t* flags
 
     def __cinit__(
         self, const int32_t[::1] type_rows, const int64_t[::1] type_ids, const int32_t[::1] stat_rows,
         const int64_t[::1] stat_ids, const uint32_t[::1] flags,
     ):
-        self.type_rows, self.type_ids, self.stat_rows, self.stat_ids = type_rows, type_ids, stat_rows, stat_ids
-        self.flags_view = flags
-        self.types = _ids(type_rows, type_ids)
-        self.stats = _ids(stat_rows, stat_ids)
+        cdef int64_t at
+        self.type_ids, self.stat_ids = type_ids, stat_ids
+        _fill(&self.types, type_rows, type_ids)
+        _fill(&self.stats, stat_rows, stat_ids)
         if flags.shape[0] != stat_rows.shape[0]:
             raise IndexError("every stat has flags")
-        if flags.shape[0]:
-            self.flags = &flags[0]
+        for at in range(flags.shape[0]):
+            self.stats.entries[at].flags = flags[at]
+
+    def __dealloc__(self):
+        free(self.types.entries)
+        free(self.stats.entries)
 
 
-cdef _Ids _ids(const int32_t[::1] rows, const int64_t[::1] ids) except *:
-    cdef _Ids known = _Ids(NULL, rows.shape[0], NULL, ids.shape[0])
+cdef int _fill(_Ids* known, const int32_t[::1] rows, const int64_t[::1] ids) except -1:
+    cdef int64_t at
     if ids.shape[0] not in (0, rows.shape[0]):
         raise IndexError("every id has a row")
-    if rows.shape[0]:
-        known.rows = &rows[0]
+    known.size = rows.shape[0]
+    known.entries = <_Entry*>grown(NULL, max(known.size, 1), sizeof(_Entry))
+    for at in range(known.size):
+        known.entries[at] = _Entry(rows[at], 0)
     if ids.shape[0]:
-        known.ids = &ids[0]
-    return known
+        known.sorted = &ids[0]
+    return 0
 
 
 # -- stats --------------------------------------------------------------------------------------------------------
@@ -200,6 +207,11 @@ cdef class StatTable:
         free(self.value)
         free(self.texts)
         free(self.unnamed.items)
+
+    def reserve(self, int64_t room):
+        """Makes room for so many stats in all; memory that is not used costs nothing."""
+        with nogil:
+            self._reserve(room)
 
     def intern(self, Interner interner):
         """Gives the texts ids, in the order of their stats."""
@@ -284,7 +296,7 @@ cdef class StatTable:
         """Appends one stat and adds what it says of its event to the flags.  Returns OK, or why it is damaged."""
         cdef _Value value = _Value(0, _NONE, 0, NULL)
         cdef int error = OK
-        cdef int64_t place
+        cdef const _Entry* entry
         while at < end:
             at = _read_value(at, end, &value, &error)
             if at == NULL:
@@ -294,11 +306,11 @@ cdef class StatTable:
             error = OK
         if value.tag == _STRING and value.text == NULL:
             value.bits = <uint64_t>max(_row(&lookups.stats, value.bits), 0)
-        place = _place(&lookups.stats, value.id)
-        if place >= 0 and lookups.stats.rows[place] >= 0:
-            if value.bits or value.text != NULL or not lookups.flags[place] & FLAG_IF_NONZERO:
-                flags[0] |= lookups.flags[place]
-            self._put(lookups.stats.rows[place], &value)
+        entry = _find(&lookups.stats, value.id)
+        if entry != NULL and entry.row >= 0:
+            if value.bits or value.text != NULL or not entry.flags & FLAG_IF_NONZERO:
+                flags[0] |= entry.flags
+            self._put(entry.row, &value)
         else:
             self._put(0, &value)
         return error

@@ -239,7 +239,7 @@ def columns(rows: list[Interval]) -> tuple[NDArray[np.int32], NDArray[np.uint8],
     """Group, rank, start and end, sorted by start."""
     rows = sorted(rows, key=lambda row: row[2])
     table = np.array(rows, np.int64).reshape(-1, 4)
-    return table[:, 0].astype(np.int32), table[:, 1].astype(np.uint8), table[:, 2], table[:, 2] + table[:, 3]
+    return table[:, 0].astype(np.int32), table[:, 1].astype(np.uint8), table[:, 2].copy(), table[:, 2] + table[:, 3]
 
 
 def ticks(rows: list[Interval]) -> set[tuple[int, int, int]]:

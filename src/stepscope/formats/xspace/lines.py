@@ -168,9 +168,10 @@ class LineReader:
         sizes = self._ranges[:, wire.RANGE_STOP] - self._ranges[:, wire.RANGE_START]
         for plane in self._planes:
             bounds = np.searchsorted(line, plane.lines)
-            lookups = plane.lookups() if bounds[0] < bounds[1] else None
-            for first, last in _runs(sizes, *bounds.tolist()):
-                yield first, last, partial(self._decode_ranges, first, last, lookups, events)
+            if bounds[0] < bounds[1]:
+                lookups = plane.lookups()
+                for first, last in _runs(sizes, *bounds.tolist()):
+                    yield first, last, partial(self._decode_ranges, first, last, lookups, events)
 
     def _decode_ranges(
         self, first: int, last: int, lookups: wire.Lookups, events: wire.EventTable, stats: wire.StatTable
@@ -212,7 +213,10 @@ class LineReader:
 
     def _shift_offsets(self, columns: EventColumns, first: int, last: int, by: int) -> None:
         """Lets the stats of the events of some ranges start `by` rows later."""
-        begin, end = self._ranges[first, wire.RANGE_ROW], self._ranges[last - 1, [wire.RANGE_ROW, wire.RANGE_ROOM]].sum()
+        begin, end = (
+            self._ranges[first, wire.RANGE_ROW],
+            self._ranges[last - 1, [wire.RANGE_ROW, wire.RANGE_ROOM]].sum(),
+        )
         columns.stat_offsets[begin + 1 : end + 1] += by
 
     def _advance(self, first: int, last: int) -> None:

@@ -13,7 +13,7 @@ from stepscope.formats.xspace.damage import Damage
 from stepscope.formats.xspace.names import NO_ROWS, Interner, Lookup
 from stepscope.kernels import wire
 from stepscope.model import PlaneKind, Stats
-from stepscope.model.arrays import I32, I64, U8, offsets_of
+from stepscope.model.arrays import I32, I64, U8
 
 Bytes = U8
 Ranges = tuple[I64, I64]

@@ -19,6 +19,4 @@ CUT_AT: int
 CUT_EVENTS: int
 CUT_WIDTH: int
 
-def scan_lines(
-    buf: U8, begins: I64, ends: I64, first: int, last: int, part_bytes: int, header: I64
-) -> memoryview: ...
+def scan_lines(buf: U8, begins: I64, ends: I64, first: int, last: int, part_bytes: int, header: I64) -> memoryview: ...

@@ -39,7 +39,7 @@ lint:
 	@$(call setup,lint)
 	@$(MAKE) --no-print-directory check
 
-# Import directions are checked by tests/test_architecture.py.
+# Import directions are checked by tests/project/test_architecture.py.
 .PHONY: check
 check:
 	$(BIN)/ruff check .

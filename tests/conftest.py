@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from places import shared_folder
 
 # A drawn example may take long on a busy machine, and that is no failure.
 settings.register_profile("stepscope", deadline=None)
@@ -25,15 +26,9 @@ pytest_plugins = ("framework_captures", "fake_session", "browsing")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-ROOT = Path(__file__).resolve().parent.parent
-
-
-def _shared() -> Path:
-    return Path(os.environ.get("STEPSCOPE_SHARED") or ROOT.parent / "shared")
-
 
 def _shared_or_skip(*parts: str) -> Path:
-    wanted = _shared().joinpath(*parts)
+    wanted = shared_folder().joinpath(*parts)
     if not wanted.exists():
         pytest.skip(f"needs {wanted}, which is not part of the project; STEPSCOPE_SHARED names its folder")
     return wanted

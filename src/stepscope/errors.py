@@ -15,8 +15,10 @@ next.  An error carries one; a trace that was read in part carries the same thin
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Self
+
+from stepscope.records import dataclass
 
 
 def counted(number: int, noun: str) -> str:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stepscope.errors import UsageError
-from stepscope.report import Report
+from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace
+    from stepscope.report import Report
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,24 @@ class Tool:
     Attributes:
         name: as on the command line.
         summary: one line for help texts and docs.
-        module: where the tool lives, imported on first use.
+        wing: the folder of `analysis/` that it lies in, as `<name>_tool.py`; imported on first use.
         partial_of: the tool whose partials it merges too, so that they are computed and kept once; its own if empty.
     """
 
     name: str
     summary: str
-    module: str
+    wing: str
     partial_of: str = ""
 
     @property
     def method(self) -> str:
         """The name as a Python method."""
         return self.name.replace("-", "_")
+
+    @property
+    def module(self) -> str:
+        """The dotted name of the tool's module."""
+        return f"stepscope.analysis.{self.wing}.{self.method}_tool"
 
     @property
     def title(self) -> str:
@@ -79,62 +84,34 @@ _TITLES = {"tf-data": "tf.data"}
 """Of tools whose title is not their name in other letters."""
 
 TOOLS: tuple[Tool, ...] = (
-    Tool("overview", "where the step time goes, what limits it, and what to do first", "stepscope.analysis.overview"),
-    Tool("steps", "every step with its duration and its breakdown", "stepscope.analysis.steps"),
+    Tool("overview", "where the step time goes, what limits it, and what to do first", "overview"),
+    Tool("steps", "every step with its duration and its breakdown", "steps"),
     Tool(
-        "input-pipeline",
-        "whether training waits for its input, by how much, and where the input's time goes",
-        "stepscope.analysis.input_pipeline",
+        "input-pipeline", "whether training waits for its input, by how much, and where the input's time goes", "input"
     ),
-    Tool("op-stats", "every op on hosts and devices, and the time that it takes", "stepscope.analysis.op_stats"),
-    Tool("kernel-stats", "every kernel, the op it belongs to, and its launch", "stepscope.analysis.kernel_stats"),
-    Tool(
-        "memory-profile", "how full each memory is, and what fills it at its peak", "stepscope.analysis.memory_profile"
-    ),
-    Tool("pod-viewer", "every step on every worker, and which worker is slowest", "stepscope.analysis.pod_viewer"),
+    Tool("op-stats", "every op on hosts and devices, and the time that it takes", "ops"),
+    Tool("kernel-stats", "every kernel, the op it belongs to, and its launch", "ops"),
+    Tool("memory-profile", "how full each memory is, and what fills it at its peak", "resources"),
+    Tool("pod-viewer", "every step on every worker, and which worker is slowest", "workers"),
     Tool(
         "advice",
         "what to change first, with the evidence and the step time to expect",
-        "stepscope.analysis.advice.tool",
+        "overview",
         partial_of="overview",
     ),
-    Tool("tf-data", "which stage of a tf.data pipeline is slow, and what to change", "stepscope.analysis.tf_data"),
+    Tool("tf-data", "which stage of a tf.data pipeline is slow, and what to change", "input"),
     Tool(
         "distributed",
         "how ranks spend their time on computation and communication, and which of them holds the others up",
-        "stepscope.analysis.distributed",
+        "workers",
     ),
-    Tool(
-        "idle",
-        "why devices stand idle, how long their queues are, and how launches get there",
-        "stepscope.analysis.idle",
-    ),
-    Tool(
-        "modules",
-        "the modules that a model is made of, and the time that each takes",
-        "stepscope.analysis.modules",
-    ),
-    Tool(
-        "syncs",
-        "where the host waits for a device, and from which line of the program",
-        "stepscope.analysis.syncs",
-    ),
-    Tool(
-        "op-shapes",
-        "every op by the shapes of its inputs and by the line that calls it",
-        "stepscope.analysis.op_shapes",
-    ),
-    Tool(
-        "critical-path",
-        "what a step waits for, moment by moment",
-        "stepscope.analysis.critical_path",
-    ),
-    Tool(
-        "sequences",
-        "kernels that run one after another again and again",
-        "stepscope.analysis.sequences",
-    ),
-    Tool("system", "how busy CPU, memory, disk and GPU were while the capture ran", "stepscope.analysis.system"),
+    Tool("idle", "why devices stand idle, how long their queues are, and how launches get there", "waits"),
+    Tool("modules", "the modules that a model is made of, and the time that each takes", "ops"),
+    Tool("syncs", "where the host waits for a device, and from which line of the program", "waits"),
+    Tool("op-shapes", "every op by the shapes of its inputs and by the line that calls it", "ops"),
+    Tool("critical-path", "what a step waits for, moment by moment", "waits"),
+    Tool("sequences", "kernels that run one after another again and again", "ops"),
+    Tool("system", "how busy CPU, memory, disk and GPU were while the capture ran", "resources"),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path, PurePath
 
-from stepscope.analysis.overview import OverviewReport
+from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.registry import TOOLS
 from stepscope.api import LoadedProfile, load
 from stepscope.doctor.report import Check, DoctorReport, joined, worst_first

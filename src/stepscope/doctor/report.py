@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Prose, Report, Rows, Section
 
 CHECK_FIELDS: tuple[Field, ...] = (

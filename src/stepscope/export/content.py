@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.grouping import forest
-from stepscope.analysis.timeline.counters import Counter, counters_of
+from stepscope.analysis.resources.counters import Counter, counters_of
 from stepscope.analysis.timeline.index import is_drawn
+from stepscope.analysis.trace.grouping import forest
 from stepscope.model import HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import I32, I64, Mask
+from stepscope.records import dataclass
 
 FIRST_TRACK_ID = 1_000_000
 """Numbers of tracks begin here, so that none is that of a process: viewers take such a thread for the main one."""

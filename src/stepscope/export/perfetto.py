@@ -7,15 +7,15 @@ fields are those of perfetto/trace/trace_packet.proto and what it includes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
-from stepscope.analysis.timeline.counters import Counter
+from stepscope.analysis.resources.counters import Counter
 from stepscope.export.content import FULL_NAME, Content, Process, contents, shown_names
 from stepscope.formats.xspace.encode import Messages, delimited_head, varint
 from stepscope.model import EventKind, HostTrace, Stats, StatTag, Strings
 from stepscope.model.arrays import I32, I64, Mask, offsets_of, run_rows
+from stepscope.records import dataclass
 
 _AT_ONCE = 1 << 15
 

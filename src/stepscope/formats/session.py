@@ -22,7 +22,6 @@ import os
 import re
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -30,8 +29,7 @@ from stepscope.errors import InputError, Problem, UsageError
 from stepscope.formats import store
 from stepscope.formats.base import Format, format_of
 from stepscope.formats.naming import listing, natural, printable, unique
-from stepscope.formats.no_profile import no_such_path, nothing_below
-from stepscope.formats.sniffing import format_by_content, format_named, holds_trace
+from stepscope.records import dataclass
 
 LOCAL_HOST = "localhost"
 """The name of a host whose file does not tell one."""
@@ -99,6 +97,8 @@ def find_sessions(path: str | os.PathLike[str]) -> tuple[Session, ...]:
     root = store.plain(path)
     kind = store.kind(root)
     if kind is None:
+        from stepscope.formats.no_profile import no_such_path
+
         raise no_such_path(root)
     if kind != "folder":
         return (_session_of_file(root),)
@@ -107,6 +107,8 @@ def find_sessions(path: str | os.PathLike[str]) -> tuple[Session, ...]:
     found = [candidate for folder in walk.folders for candidate in _candidates(root, folder, problems)]
     found = found or _sniffed_candidates(root, walk, problems)
     if not found:
+        from stepscope.formats.no_profile import nothing_below
+
         raise nothing_below(root, walk, problems)
     return _named(sorted(found, key=lambda candidate: candidate.order, reverse=True), problems)
 
@@ -384,7 +386,7 @@ def _local_digits(moment_ns: int) -> tuple[str, str]:
 
 def _session_of_file(path: str) -> Session:
     name = store.basename(path)
-    fmt = format_of(name) or format_by_content(path, name)
+    fmt = format_of(name) or _format_by_content(path, name)
     file = _described_file(store.Entry(name, path, is_folder=False), fmt)
     folder = store.parent(path) or path
     is_in_layout = store.parts(folder)[-3:-1] == ("plugins", "profile")
@@ -392,8 +394,16 @@ def _session_of_file(path: str) -> Session:
     return Session(printable(run), folder, _host_files([file]))
 
 
+def _format_by_content(path: str, name: str) -> Format:
+    from stepscope.formats.sniffing import format_by_content
+
+    return format_by_content(path, name)
+
+
 def _sniffed_candidates(root: str, walk: store.Walk, problems: list[Problem]) -> list[_Candidate]:
     """JSON files that are traces by their content, each a session: nothing tells whether they belong together."""
+    from stepscope.formats.sniffing import format_named, holds_trace
+
     files = (entry for folder in walk.folders for entry in folder.files)
     named = [entry for entry in files if entry.name.removesuffix(".gz").endswith(".json")]
     if len(named) > MAX_SNIFFED_FILES:

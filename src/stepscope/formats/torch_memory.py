@@ -17,7 +17,6 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from stepscope.errors import Problem, UnreadableError
@@ -32,6 +31,7 @@ from stepscope.model.stat_names import (
     POOL_BYTES,
     REQUESTED_BYTES,
 )
+from stepscope.records import dataclass
 
 _CUDA = 1  # PyTorch's number for GPUs, also those of AMD
 # Tuples, since what a file holds in their place may be anything, also what cannot be hashed.

@@ -8,11 +8,11 @@ from __future__ import annotations
 import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepscope.errors import UsageError
+from stepscope.records import dataclass
 from stepscope.report.sections import TABLE_ROWS, Prose, Rows, Section, flat
 
 if TYPE_CHECKING:
@@ -127,6 +127,12 @@ class Report(ABC):
         }
         return head | self.body()
 
+    def to_json(self) -> bytes:
+        """The report as one JSON object, indented, with a newline at the end."""
+        import msgspec
+
+        return msgspec.json.format(msgspec.json.encode(finite(self.to_dict())), indent=2) + b"\n"
+
     def to_arrow(self) -> pyarrow.Table:
         """The main table as Arrow, with units and meanings in the fields' metadata."""
         metadata = {"tool": self.TOOL, "partial": str(self.partial).lower(), "warnings": "\n".join(self.warnings)}
@@ -160,6 +166,20 @@ class Report(ABC):
         return fragment(self, TABLE_ROWS)
 
 
+def finite(value: Any) -> Any:
+    """The same value as JSON can hold it: unknown for each float that is not finite, which JSON has no word for, and a
+    question mark for each byte of a path that is no text."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    if isinstance(value, float) and value - value != 0:
+        return None
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-8", "replace").decode()
+    return value
+
+
 def arrow_of(table: Rows, metadata: dict[str, str] | None = None) -> pyarrow.Table:
     """A table as Arrow, with units and meanings in the fields' metadata."""
     import pyarrow as pa
@@ -178,6 +198,8 @@ def arrow_of(table: Rows, metadata: dict[str, str] | None = None) -> pyarrow.Tab
 def _require_column(columns: Sequence[str], column: str) -> None:
     """Raises UsageError for a column that a list has not; an empty list has any."""
     if columns and column not in columns:
+        from difflib import get_close_matches
+
         meant = get_close_matches(column, columns, n=1)
         guess = f"did you mean {meant[0]}? " if meant else ""
         raise UsageError(f"there is no column {column!r}", hint=f"{guess}columns: {', '.join(columns)}")

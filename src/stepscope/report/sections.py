@@ -6,7 +6,8 @@ Every figure and every column carries its unit and its meaning, so that pages, t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from stepscope.records import dataclass
 
 TABLE_ROWS, FURTHER_ROWS = 20, 10
 """Rows of a report's first table and of the further ones that people are shown if nobody asked for more or fewer."""

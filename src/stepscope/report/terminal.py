@@ -11,7 +11,6 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from stepscope.records import dataclass
 from stepscope.report.looks import clean, shortened, shown_fields, text_of, texts_of, unit_of, words_of
 from stepscope.report.sections import FURTHER_ROWS, ROW_NUMBERS, TABLE_ROWS, Field, Figures, Prose, Rows, Section
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from werkzeug import Request
 
-from stepscope.analysis.comparable import Side, side_of
-from stepscope.analysis.compare import CompareReport, compare
+from stepscope.analysis.compare.comparable import Side, side_of
+from stepscope.analysis.compare.compare import CompareReport, compare
 from stepscope.report.export import table_to_arrow
 from stepscope.web.answers import ARROW, Answer, Refused, binary_answer
 from stepscope.web.api_tools import page_of, table_of

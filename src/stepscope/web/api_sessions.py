@@ -8,7 +8,7 @@ from typing import Any
 from werkzeug import Request
 
 from stepscope import __version__
-from stepscope.analysis.overview import OverviewReport
+from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.registry import TOOLS
 from stepscope.formats.session import HostFile
 from stepscope.web.answers import Answer, json_answer, told

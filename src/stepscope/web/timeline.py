@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from werkzeug import Request
 
-from stepscope.analysis.stepping import steps_of
+from stepscope.analysis.resources.counters import counter_window, counters_of
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.timeline import details, index, search, selection, tracks
-from stepscope.analysis.timeline.counters import counter_window, counters_of
 from stepscope.analysis.timeline.load import load, prepare
 from stepscope.model import EventKind, HostTrace
 from stepscope.web.answers import Answer, Refused, binary_answer, json_answer

@@ -5,8 +5,9 @@ Rules of other packages are registered with `register`, or by an entry point of 
 """
 
 from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.items import CLASSES, Advice, Interval, Row
 from stepscope.analysis.advice.ranking import Advised, advise
 from stepscope.analysis.advice.registry import register, rules
-from stepscope.analysis.advice.rule import CLASSES, Advice, Interval, Row, Rule
+from stepscope.analysis.advice.rule import Rule
 
 __all__ = ["CLASSES", "Advice", "Advised", "Context", "Interval", "Row", "Rule", "advise", "register", "rules"]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
-from stepscope.analysis.advice.rule import Interval
-from stepscope.analysis.device_facts import DeviceFacts, Share
-from stepscope.analysis.facts import HostFacts
-from stepscope.analysis.loop import LoopFacts
-from stepscope.analysis.loop_events import Activity
-from stepscope.analysis.verdict import MODERATELY_INPUT_BOUND
-from stepscope.analysis.work import WorkFacts
+from stepscope.analysis.advice.items import Interval
+from stepscope.analysis.facts.device_facts import DeviceFacts, Share
+from stepscope.analysis.facts.host_facts import HostFacts
+from stepscope.analysis.facts.loop import LoopFacts
+from stepscope.analysis.facts.loop_events import Activity
+from stepscope.analysis.facts.work import WorkFacts
+from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
+from stepscope.records import dataclass
 
 MS = 10**9  # picoseconds
 _MOST_PLACES = 3

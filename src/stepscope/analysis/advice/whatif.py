@@ -6,17 +6,17 @@ A part is a class of advice (`input_python`), a category of the step breakdown (
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.items import CLASSES
 from stepscope.analysis.advice.registry import rules
-from stepscope.analysis.advice.rule import CLASSES
-from stepscope.analysis.breakdown import CATEGORIES
-from stepscope.analysis.loop_events import Activity
+from stepscope.analysis.facts.loop_events import Activity
+from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.errors import UsageError
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section
 
 FIELDS: tuple[Field, ...] = (

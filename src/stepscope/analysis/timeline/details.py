@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.attribution import attribute
-from stepscope.analysis.grouping import forest
-from stepscope.analysis.stepping import steps_of
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.timeline.index import index_of, is_drawn
+from stepscope.analysis.trace.attribution import attribute
+from stepscope.analysis.trace.grouping import forest
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I32, I64
 from stepscope.model.trace import StatValue
+from stepscope.records import dataclass
 
 DEEPEST_STACK = 200
 MOST_PARTNERS = 50

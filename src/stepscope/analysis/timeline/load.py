@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.grouping import is_device_work
 from stepscope.analysis.timeline.index import is_drawn
 from stepscope.analysis.timeline.tracks import Group, activity_ps, all_groups, groups_of, loaded_lines
+from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import HostTrace, LineKind
 from stepscope.model.arrays import F64, I64, Mask
+from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)

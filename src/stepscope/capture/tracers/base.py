@@ -8,10 +8,11 @@ many as its options ask for; adding one is a module with a class of that shape a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
+
+from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from stepscope.capture.options import ProfilerOptions

@@ -6,7 +6,7 @@ counter, M metadata, s and f the ends of an arrow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from stepscope.kernels import trace_events
 from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, Trait
 from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
+from stepscope.records import dataclass
 
 # Times further than this from the middle of the trace are damage: 23 days.  It keeps all sums inside int64.
 _FAR_US = 2 * 10**12

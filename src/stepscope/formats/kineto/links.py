@@ -7,7 +7,7 @@ follows from that.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, StatTag, Trait
 from stepscope.model.arrays import I32, I64, U8, number_pairs
 from stepscope.model.stat_names import CORRELATION_ID, FRAMEWORK_OP, STEP_NUM
+from stepscope.records import dataclass
 
 EXTERNAL_ID = "External id"
 FLOW_ID = "fwdbwd_id"

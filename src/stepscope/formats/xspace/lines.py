@@ -6,7 +6,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -21,6 +20,7 @@ from stepscope.formats.xspace.names import NO_ROWS, Interner
 from stepscope.formats.xspace.planes import Bytes, Plane, Ranges, take_columns
 from stepscope.kernels import wire
 from stepscope.model.arrays import I32, I64, U8, offsets_of, run_rows
+from stepscope.records import dataclass
 
 _PART_BYTES = 2 << 20  # of lines, for one task
 _MOST_THREADS = 8

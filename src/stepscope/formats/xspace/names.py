@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import secrets
-from dataclasses import dataclass, field
+import os
+from dataclasses import field
 
 import numpy as np
 
 from stepscope.kernels import wire
 from stepscope.model import Strings
 from stepscope.model.arrays import I32, I64, U8
+from stepscope.records import dataclass
 
 NO_ROWS = np.empty(0, np.int64)
 
@@ -23,7 +24,7 @@ class Interner:
     """
 
     def __init__(self, buf: U8) -> None:
-        self.seed = secrets.randbits(64)
+        self.seed = int.from_bytes(os.urandom(8), "little")
         self.table = wire.Interner(buf, self.seed)
 
     def add(self, places: I64) -> I32:

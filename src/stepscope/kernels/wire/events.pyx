@@ -397,7 +397,7 @@ cdef class EventTable:
     """The columns that events are decoded into, each of shape (events,).
 
     Args:
-        start_ps, duration_ps: int64; type: int32; flags: uint16.
+        start_ps, duration_ps: int64; event_type: int32; flags: uint16.
         stat_end: int64, receives for each event the number of stats in the `StatTable` after its own.
     """
 
@@ -405,10 +405,10 @@ cdef class EventTable:
     cdef int32_t[::1] type
     cdef uint16_t[::1] flags
 
-    def __cinit__(self, start_ps, duration_ps, type, flags, stat_end):
-        self.start_ps, self.duration_ps, self.type, self.flags = start_ps, duration_ps, type, flags
+    def __cinit__(self, start_ps, duration_ps, event_type, flags, stat_end):
+        self.start_ps, self.duration_ps, self.type, self.flags = start_ps, duration_ps, event_type, flags
         self.stat_end = stat_end
-        sizes = {len(column) for column in (start_ps, duration_ps, type, flags, stat_end)}
+        sizes = {len(column) for column in (start_ps, duration_ps, event_type, flags, stat_end)}
         if len(sizes) != 1:
             raise IndexError("the columns of events are not of one length")
 

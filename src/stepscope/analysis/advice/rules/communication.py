@@ -7,9 +7,10 @@ from typing import Any
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import without
-from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
+from stepscope.analysis.advice.items import Advice, Interval, Row
+from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
-from stepscope.analysis.loop_events import Activity
+from stepscope.analysis.facts.loop_events import Activity
 from stepscope.report import number_text, size_text
 
 _MANY_MESSAGES = 8.0  # a step; from here on it is their number that costs, not only what they carry

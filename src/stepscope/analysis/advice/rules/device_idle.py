@@ -9,10 +9,11 @@ import re
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Bound, without
-from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
-from stepscope.analysis.device_facts import DeviceFacts, Share
-from stepscope.analysis.loop_events import Activity
+from stepscope.analysis.facts.device_facts import DeviceFacts, Share
+from stepscope.analysis.facts.loop_events import Activity
 
 _MANY_KERNELS = 50.0  # a step: fewer do not keep a host busy
 _MANY_GAPS = 20.0  # a step: launching leaves a gap before many kernels, other causes leave few

@@ -19,10 +19,11 @@ from stepscope.analysis.advice.gain import (
     recording_ms,
     with_only,
 )
-from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
-from stepscope.analysis.loop_events import Activity
-from stepscope.analysis.work import WorkFacts
+from stepscope.analysis.facts.loop_events import Activity
+from stepscope.analysis.facts.work import WorkFacts
 
 _FEWEST_STARTS = 8.0  # a step: fewer are the usual course of a compiled step
 _FEWEST_TORCH_OPS = 100.0  # a step: PyTorch dispatches every op, also of a step that could hardly have fewer

@@ -6,10 +6,11 @@ import re
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import without
-from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
-from stepscope.analysis.loop_events import Activity
-from stepscope.analysis.work import WorkFacts
+from stepscope.analysis.facts.loop_events import Activity
+from stepscope.analysis.facts.work import WorkFacts
 
 _FEW_PROGRAMS = 8.0  # a step
 _XLA_COPY = re.compile(r"copy(?:\.\d+)?$")

@@ -8,7 +8,8 @@ from typing import Any
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import without
-from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 
 _HOLES_PERCENT = 50.0  # of what is free

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import without
-from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 
 _FASTER = 0.5  # of the time of a product is what stays at least: tensor cores promise more, memory grants less

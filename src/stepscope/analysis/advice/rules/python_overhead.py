@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import without
-from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
+from stepscope.analysis.advice.items import Advice, Interval, Row
+from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
-from stepscope.analysis.loop import LoopFacts
-from stepscope.analysis.loop_events import Activity
-from stepscope.analysis.remedies import PYTHON_CALLS, remedy
+from stepscope.analysis.facts.loop import LoopFacts
+from stepscope.analysis.facts.loop_events import Activity
+from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 
 _SEVERAL = 5  # steps
 

@@ -6,8 +6,9 @@ import re
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import without
-from stepscope.analysis.advice.rule import Advice, Row, Rule
-from stepscope.analysis.work import WorkFacts
+from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.facts.work import WorkFacts
 
 _USUAL_FORWARD = 0.6  # forward over backward work of a network that is trained: about a half, more for the first layer
 _SUSPICIOUS_FORWARD = 1.4

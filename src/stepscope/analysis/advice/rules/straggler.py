@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 from stepscope.analysis.advice.context import MS, Context, busy_ps
 from stepscope.analysis.advice.gain import Bound, without
-from stepscope.analysis.advice.rule import Advice, Row, Rule
-from stepscope.analysis.facts import HostFacts
-from stepscope.analysis.loop_events import Activity
-from stepscope.analysis.loop_time import SEVERAL_STEPS
+from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.facts.host_facts import HostFacts
+from stepscope.analysis.facts.loop_events import Activity
+from stepscope.analysis.facts.loop_time import SEVERAL_STEPS
 
 _MOSTLY = 0.5
 _MOSTLY_LAST = 0.7  # of the steps: of two workers that take turns, each is last in about half of them

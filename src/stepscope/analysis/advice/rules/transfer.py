@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import without
-from stepscope.analysis.advice.rule import Advice, Row, Rule
+from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
-from stepscope.analysis.loop_events import Activity
+from stepscope.analysis.facts.loop_events import Activity
 
 _MEASURABLE_PERCENT = 1.0  # less than that is nobody's question
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Bound, calm, eased_by, events_ms, without
-from stepscope.analysis.advice.rule import Advice, Interval, Row, Rule
+from stepscope.analysis.advice.items import Advice, Interval, Row
+from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
-from stepscope.analysis.feeding import FeedFacts
-from stepscope.analysis.loop_events import Activity
+from stepscope.analysis.facts.feeding import FeedFacts
+from stepscope.analysis.facts.loop_events import Activity
 
 _MOST_OF = 50.0  # percent of the time of the input that makes one cause the cause
 # Without prefetching, input and computation take turns.  Up to this ratio of the two, turning them side by side helps

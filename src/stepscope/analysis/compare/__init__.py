@@ -1,0 +1,1 @@
+"""Two sessions side by side: what changed, and whether it is more than noise."""

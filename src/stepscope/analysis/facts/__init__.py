@@ -1,0 +1,1 @@
+"""What advice is based on beyond the step breakdown, for one host."""

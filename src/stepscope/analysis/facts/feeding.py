@@ -1,0 +1,143 @@
+"""How batches come to the loop: through which stages, and what takes the time in them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from stepscope.analysis.facts.work import PYTHON_OP, on_input_threads
+from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.trace.columns import inside, named, rows_of
+from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.model import EventKind, HostTrace, Trait
+from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
+
+K = EventKind
+
+_READING_OP = re.compile(r".*:(?:ReadFile|WholeFileReader\w*|ReaderRead\w*|MatchingFiles)$")
+_RANDOM_OP = re.compile(r"(?i).*(?:random|shuffle|dropout)")
+_GENERATOR = re.compile(r"Iterator::.*Generator")
+_PARALLEL = re.compile(r"Iterator::.*(?:Parallel\w+|MapAndBatch)")
+
+
+@dataclass(frozen=True)
+class FeedFacts:
+    """What the input stages of one host do during the capture, in ps.
+
+    Attributes:
+        has_iterators: input iterators (tf.data) were recorded.
+        has_prefetch: one of them hands elements over to another thread.
+        in_the_wait_ps: time in which the thread that waits runs functions of the stages itself, as it does with those
+            behind the last hand-over.
+        in_parallel: one of them works on several elements at a time.
+        repeatable: functions of the dataset run ops, and none of them is random.
+        iterators_ps: the longest call of all; `file_read_ps` the time of those that read files.
+        ops_ps: time of ops that iterators run; `python_ps` that of ops which call Python, `reading_ps` of those which
+            read files.
+        threads: threads that run such ops.
+        events: what was recorded on the threads of the input, as far as it happened one after the other.
+        produced_ps: time in which elements are being made on the threads behind a hand-over.
+        loader: "single", "multi" or "" for a PyTorch DataLoader in the training process, in workers, or none.
+        loader_ops_ps: time of tensor ops inside the loader's calls.
+        made_tensors, from_arrays, unpickled: tensors that these calls make from Python numbers, from NumPy arrays
+            and from files.
+    """
+
+    has_iterators: bool
+    has_prefetch: bool
+    in_the_wait_ps: int
+    in_parallel: bool
+    repeatable: bool
+    iterators_ps: int
+    file_read_ps: int
+    ops_ps: int
+    python_ps: int
+    reading_ps: int
+    threads: int
+    events: int
+    produced_ps: int
+    loader: str
+    loader_ops_ps: int
+    made_tensors: int
+    from_arrays: int
+    unpickled: int
+
+
+def feed_of(trace: HostTrace) -> FeedFacts:
+    """How batches come to the loop of a host, computed once per trace."""
+    return trace.derived("feed", _find)
+
+
+def _find(trace: HostTrace) -> FeedFacts:
+    events = trace.events
+    rows = rows_of(trace, K.ITERATOR)
+    reads = rows[(events.traits[rows] & np.uint8(Trait.FILE_READ)) != 0]
+    ops = _ops_of_iterators(trace) if len(rows) else rows
+    python, reading = (_named(trace, ops, pattern) for pattern in (PYTHON_OP, _READING_OP))
+    generator = _named(trace, rows, _GENERATOR)
+    in_parallel = bool(_named(trace, rows, _PARALLEL).any())
+    waits = rows_of(trace, K.INPUT_WAIT)
+    handed = rows[~np.isin(events.line[rows], events.line[waits])]  # on threads that wait, the step waits for them
+    start, called = events.start_ps[handed], rows_of(trace, K.INPUT_CALLBACK)
+    loader = _loader_sort(trace, waits)
+    calls, made, arrays, pickled = _loader(trace) if loader else (0, 0, 0, 0)
+    return FeedFacts(
+        has_iterators=len(rows) > 0,
+        has_prefetch=len(rows_of(trace, K.INPUT_HANDOVER)) > 0,
+        in_the_wait_ps=spans_of(trace, called[inside(trace, called, K.INPUT_WAIT)]).total,
+        in_parallel=in_parallel,
+        repeatable=len(ops) > 0 and not _named(trace, ops, _RANDOM_OP).any(),
+        iterators_ps=int(events.duration_ps[rows].max(initial=0)),
+        file_read_ps=int(events.duration_ps[reads].sum()),
+        ops_ps=int(events.duration_ps[ops].sum()),
+        python_ps=int(events.duration_ps[ops if generator.any() else ops[python]].sum()),
+        reading_ps=int(events.duration_ps[ops[reading]].sum()),
+        threads=len(np.unique(events.line[ops])),
+        events=_events_in_a_row(trace, handed, ops, in_parallel),
+        produced_ps=Spans.of(start, start + events.duration_ps[handed]).total,
+        loader=loader,
+        loader_ops_ps=calls,
+        made_tensors=made,
+        from_arrays=arrays,
+        unpickled=pickled,
+    )
+
+
+def _named(trace: HostTrace, rows: I64, pattern: re.Pattern[str]) -> Mask:
+    """Which of the events have a name that the pattern matches."""
+    return named(trace, trace.events.type[rows], pattern.match)
+
+
+def _events_in_a_row(trace: HostTrace, handed: I64, ops: I64, in_parallel: bool) -> int:
+    """Events on the threads of the input: they work in turns, unless a stage works on several elements at a time."""
+    lines = np.unique(np.concatenate([trace.events.line[handed], trace.events.line[ops]]))
+    lengths = trace.lines.event_end[lines] - trace.lines.event_begin[lines]
+    return int(lengths.max(initial=0) if in_parallel else lengths.sum())
+
+
+def _ops_of_iterators(trace: HostTrace) -> I64:
+    """Ops that belong to no step, on threads beside iterators: those of their functions."""
+    ops = rows_of(trace, K.OP)
+    return ops[(steps_of(trace).label[ops] < 0) | on_input_threads(trace, ops)]
+
+
+_LOADERS = (("single", "_SingleProcessDataLoaderIter"), ("multi", "_MultiProcessingDataLoaderIter"))
+
+
+def _loader_sort(trace: HostTrace, waits: I64) -> str:
+    name = trace.name_of(int(waits[0])) if len(waits) else ""
+    return next((sort for sort, part in _LOADERS if part in name), "")
+
+
+def _loader(trace: HostTrace) -> tuple[int, int, int, int]:
+    """Op time inside a DataLoader's calls, and how many tensors they make of what."""
+    ops = rows_of(trace, K.OP)
+    ops = ops[inside(trace, ops, K.INPUT_WAIT)]
+    start = trace.events.start_ps[ops]
+    time = Spans.of(start, start + trace.events.duration_ps[ops]).total
+    lifted, empty, rebuilt = (
+        int(_named(trace, ops, re.compile(rf"aten::{name}$")).sum()) for name in ("lift_fresh", "detach_", "set_")
+    )
+    return time, min(lifted, empty), max(lifted - empty, 0), rebuilt

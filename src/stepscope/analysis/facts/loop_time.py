@@ -1,0 +1,295 @@
+"""Where the time of the training loop goes: every instant under one activity.
+
+What events of the loop's thread do not tell, other threads and the devices do, and how events follow each other: a save
+is seldom recorded as one.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.analysis.facts.loop_events import LONG_GAP_PS, Activity, Loop
+from stepscope.analysis.facts.work import PYTHON_OP, takes_in
+from stepscope.analysis.steps.find_steps import HostSteps
+from stepscope.analysis.trace.columns import named, of_kinds, on_threads, rows_of
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
+
+K = EventKind
+
+SEVERAL_STEPS = 5  # from here on it tells something that a gap has no counterpart in any other step
+STATE_DICT_OPS = 4  # so many detached tensors in a row are a state_dict
+_LITTLE = 0.3
+_NEVER = np.iinfo(np.int64).max
+
+_SINGLE_OP = re.compile(r"EagerLocalExecute: ")
+_READS_VARIABLE = frozenset({"EagerLocalExecute: ReadVariableOp", "EagerLocalExecute: Identity"})
+# Calls out of Python, which take its lock again before they return.
+_EXECUTES = frozenset({"TFE_Py_ExecuteCancelable", "TFE_Py_FastPathExecute_C", "TFE_Py_Execute"})
+_DETACH = "aten::detach"
+# What stands between detached parameters that are copied out of the framework, one by one.
+_COPIES_OUT = frozenset({"aten::to", "aten::resolve_conj", "aten::resolve_neg", "aten::alias", "aten::cpu"})
+_GETS_GRADIENT = "torch::autograd::AccumulateGrad"
+# XLA on a CPU runs a program: its ops say when they begin, but not all of them how long they work on other threads.
+_RUNS_PROGRAM = ("ThunkExecutor::Execute", "ThunkExecutor::Execute (wait for completion)")
+# What other threads do that matters to the loop.
+_HELPING = (
+    K.OP, K.BACKWARD, K.EXECUTOR, K.COLLECTIVE_CALL, K.COMPILE, K.COPY_HOST_TO_DEVICE_CALL, K.INPUT_WAIT,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Helpers:
+    """What other threads and the devices do for the steps; `events` counts what the threads compute with, and
+    `on_device` says that a device works."""
+
+    events: int
+    on_device: bool
+    compute: Spans
+    collective: Spans
+    compile: Spans
+    transfer: Spans
+    input: Spans
+
+
+def helpers_of(trace: HostTrace, steps: HostSteps, line: int) -> Helpers:
+    """What all but the thread of the loop, `line`, do."""
+    running = _runs_program(trace)
+    other = on_threads(trace) & (of_kinds(trace.events.kind, _HELPING) | running)
+    other[trace.lines.event_begin[line] : trace.lines.event_end[line]] = False
+    rows = np.flatnonzero(other | is_device_work(trace))
+    kind, device, running = trace.events.kind[rows], ~other[rows], running[rows] & other[rows]
+    working = (steps.label[rows] >= 0) | running
+    compiling = ~device & of_kinds(kind, (K.COMPILE,))
+    working &= ~device & ~compiling
+    talking = (working & of_kinds(kind, (K.COLLECTIVE_CALL,))) | (device & of_kinds(kind, (K.COLLECTIVE,)))
+    copying = working & of_kinds(kind, (K.COPY_HOST_TO_DEVICE_CALL,))
+    copying |= device & of_kinds(kind, (K.COPY_HOST_TO_DEVICE,))
+    copying |= working & _takes_in(trace, rows, running)
+    waiting = working & of_kinds(kind, (K.INPUT_WAIT,))
+    compute = (working | device) & ~talking & ~copying & ~waiting
+    start = trace.events.start_ps[rows]
+    end = _without_tails(trace, rows, start + forest(trace).extent_ps[rows])
+    chosen = (compute, talking, compiling, copying, waiting)
+    spans = [Spans.of(start[each], end[each]) for each in chosen]
+    return Helpers(int((working & compute & ~device & ~running).sum()), bool(device.any()), *spans)
+
+
+def _takes_in(trace: HostTrace, rows: I64, running: Mask) -> Mask:
+    """Programs that only take in an array: their ops, and what XLA goes on to copy when the op has ended."""
+    every = rows_of(trace, K.OP)
+    ops = every[takes_in(trace, every)]
+    if not len(ops):
+        return np.zeros(len(rows), np.bool_)
+    taking = np.isin(rows, ops)
+    last = every[np.maximum(np.searchsorted(every, rows[running], side="right") - 1, 0)]  # op before each run goes on
+    line = trace.events.line
+    taking[running] = np.isin(last, ops) & (line[last] == line[rows[running]]) & (last < rows[running])
+    return taking
+
+
+def _without_tails(trace: HostTrace, rows: I64, end: I64) -> I64:
+    """When events end, executors of TensorFlow with the last event in them: what follows for long is a thread that
+    waits for a core, which the step does not wait for.  Ops count for themselves."""
+    events = trace.events
+    long = of_kinds(events.kind[rows], (K.EXECUTOR,)) & (end - events.start_ps[rows] >= LONG_GAP_PS)
+    clipped = end.copy()
+    executors = np.flatnonzero(long)
+    line = events.line[rows[executors]]
+    for each in np.unique(line).tolist():
+        here = executors[line == each]
+        first, stop = int(trace.lines.event_begin[each]), int(trace.lines.event_end[each])
+        last = first + np.searchsorted(events.start_ps[first:stop], end[here]) - 1
+        done = events.start_ps[last] + events.duration_ps[last]
+        waits = (last > rows[here]) & (end[here] - done >= LONG_GAP_PS)
+        clipped[here[waits]] = done[waits]
+    return clipped
+
+
+def _runs_program(trace: HostTrace) -> Mask:
+    """Events in which XLA runs a program on a CPU: bool of shape (events,)."""
+    names = [row for row in map(trace.strings.find, _RUNS_PROGRAM) if row > 0]
+    if not names:
+        return np.zeros(len(trace.events), np.bool_)
+    found: Mask = np.isin(trace.event_types.name, names)[trace.events.type]
+    return found
+
+
+def parts_of(loop: Loop, helpers: Helpers, steps: HostSteps, seen: Spans) -> dict[Activity, Spans]:
+    """Every instant of the observed time under exactly one activity."""
+    parts: dict[Activity, Spans] = {}
+    rest = seen
+    for activity in (each for each in Activity if each <= Activity.RUNTIME):
+        covered = loop.of(activity)
+        if activity == Activity.INPUT:
+            covered = covered | helpers.input | _waits_for_the_lock(loop)
+        if activity == Activity.COMPILE:
+            covered = covered | helpers.compile
+        if activity == Activity.SYNC:
+            covered = covered - helpers.compute  # what is waited for would take its time anyway
+        if activity == Activity.CHECKPOINT:
+            ops = loop.where((loop.activity == activity) & (loop.kind != K.PYTHON_CALL))
+            talking = loop.of(Activity.COLLECTIVE) | helpers.collective
+            unnamed = _apart_from(_saves_without_ops(loop, rest), talking)
+            covered = covered | _whole_saves(loop, ops, rest) | unnamed | _saves_after_reads(loop, rest)
+        parts[activity] = rest & covered
+        rest = rest - covered
+    if not helpers.on_device:
+        blocked = parts[Activity.PROGRAM] & (helpers.transfer - helpers.compute)
+        parts[Activity.TRANSFER] = parts[Activity.TRANSFER] | blocked
+        parts[Activity.PROGRAM] = parts[Activity.PROGRAM] - blocked
+    computing = helpers.compute
+    parts[Activity.WAIT] = rest & computing
+    rest = rest - computing
+    for activity, covered in ((Activity.COLLECTIVE, helpers.collective), (Activity.TRANSFER, helpers.transfer)):
+        parts[activity] = parts[activity] | (rest & covered)
+        rest = rest - covered
+    parts[Activity.WAIT] = parts[Activity.WAIT] | (rest & loop.of(Activity.WAIT))
+    rest = rest - loop.of(Activity.WAIT)
+    parts[Activity.PYTHON] = _that_recur(loop, steps, rest.longer(LONG_GAP_PS))
+    parts[Activity.DISPATCH] = rest - parts[Activity.PYTHON]
+    return parts
+
+
+def _waits_for_the_lock(loop: Loop) -> Spans:
+    """Calls of TensorFlow that have done their work and wait for Python's lock, which a function of the dataset has."""
+    calls = np.flatnonzero(loop.end - loop.start >= LONG_GAP_PS)
+    calls = calls[named(loop.trace, loop.type[calls], _EXECUTES.__contains__)]
+    inner = loop.at(loop.of_kind(K.EAGER_EXECUTE)) if len(calls) else loop.at(calls)
+    done = np.maximum(_last_at_or_before(inner.end, loop.end[calls]), loop.start[calls])
+    after = Spans.of(done, loop.end[calls]).longer(LONG_GAP_PS)
+    return after & _python_of_datasets(loop.trace) if len(after.start) else after
+
+
+def _python_of_datasets(trace: HostTrace) -> Spans:
+    """When an op that calls Python runs."""
+    ops = rows_of(trace, K.OP)
+    return spans_of(trace, ops[named(trace, trace.events.type[ops], PYTHON_OP.match)])
+
+
+def _that_recur(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
+    """Gaps without those in places where no other step has one: there, other programs took the core.
+
+    A place is the n-th event of its name before the gap, counted from the begin of the step or from its end.
+    """
+    if len(steps.number) < SEVERAL_STEPS or not len(gaps.start):
+        return gaps
+    before = np.maximum(np.searchsorted(loop.start, gaps.start, side="right") - 1, 0)
+    since_begin, until_end = _places(loop, steps, np.unique(loop.type[before]))
+    kept = np.zeros(len(before), np.bool_)
+    for place in (since_begin[before], until_end[before]):
+        _, inverse, times = np.unique(
+            np.stack([loop.type[before].astype(np.int64), place]), axis=1, return_inverse=True, return_counts=True
+        )
+        kept |= times[inverse.reshape(-1)] > 1
+    return Spans(gaps.start[kept], gaps.end[kept])
+
+
+def _places(loop: Loop, steps: HostSteps, types: NDArray[np.integer]) -> tuple[I64, I64]:
+    """For events of some types, how many of the same type come before each in its step, and how many from it on; for
+    others nothing of use."""
+    wanted = np.zeros(len(loop.trace.event_types.name), np.bool_)
+    wanted[types] = True
+    rows = np.flatnonzero(wanted[loop.type])
+    step = np.searchsorted(steps.start_ps, loop.start[rows], side="right")
+    group = loop.type[rows].astype(np.int64) * (len(steps.number) + 1) + step
+    order = np.argsort(group, kind="stable")
+    begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
+    count = np.diff(np.append(begins, len(order)))
+    since_begin, until_end = np.zeros(len(loop.type), np.int64), np.zeros(len(loop.type), np.int64)
+    since_begin[rows[order]] = np.arange(len(order)) - np.repeat(begins, count)
+    until_end[rows[order]] = np.repeat(count, count) - since_begin[rows[order]]
+    return since_begin, until_end
+
+
+# -- saves ---------------------------------------------------------------------------------------------------------
+
+
+def _whole_saves(loop: Loop, found: Spans, rest: Spans) -> Spans:
+    """A save is more than the ops that write: all from the program before it to the program or the input after it."""
+    if not len(found.start):
+        return found
+    work = loop.of(Activity.PROGRAM, Activity.INPUT)
+    marks = loop.at(loop.of_kind(K.STEP_MARK))
+    if not len(work.start):
+        return found
+    before = np.maximum(_last_at_or_before(work.end, found.start), _last_at_or_before(marks.start, found.start))
+    after = np.minimum(first_at_or_after(work.start, found.end), first_at_or_after(marks.end, found.end))
+    return Spans.of(np.where(before > -_NEVER, before, found.start), np.where(after < _NEVER, after, found.end)) & rest
+
+
+def _last_at_or_before(values: I64, limit: I64) -> I64:
+    """The last of some ascending times that is not after each limit, -_NEVER where there is none."""
+    return np.append(-_NEVER, values)[np.searchsorted(values, limit, side="right")]
+
+
+def first_at_or_after(values: I64, limit: I64) -> I64:
+    """The first of some ascending times that is not before each limit, _NEVER where there is none."""
+    return np.append(values, _NEVER)[np.searchsorted(values, limit, side="left")]
+
+
+def _saves_without_ops(loop: Loop, rest: Spans) -> Spans:
+    """Long gaps right after a state_dict: PyTorch detaches every parameter, then writes without an op."""
+    ops = loop.outer(Activity.OP)
+    copied = ops[~named(loop.trace, loop.type[ops], _COPIES_OUT.__contains__)]
+    return _gaps_after_detached(loop, ops, STATE_DICT_OPS, rest) | _gaps_after_detached(
+        loop, copied, max(STATE_DICT_OPS, _parameters(loop)), rest
+    )
+
+
+def _apart_from(spans: Spans, others: Spans) -> Spans:
+    """Those of which others cover little: a state_dict may as well be there to be sent to other ranks."""
+    kept = others.covered(spans.start, spans.end) < _LITTLE * (spans.end - spans.start)
+    return Spans(spans.start[kept], spans.end[kept])
+
+
+def _parameters(loop: Loop) -> int:
+    """How many parameters get a gradient in a step."""
+    gradients = int(named(loop.trace, loop.type[loop.of_kind(K.OP)], _GETS_GRADIENT.__eq__).sum())
+    return round(gradients / max(len(loop.of_kind(K.STEP_MARK)), 1))
+
+
+def _gaps_after_detached(loop: Loop, ops: I64, least: int, rest: Spans) -> Spans:
+    if not len(ops):
+        return Spans.of(loop.start[:0], loop.end[:0])
+    detach = named(loop.trace, loop.type[ops], _DETACH.__eq__)
+    if not detach.any():
+        return Spans.of(loop.start[:0], loop.end[:0])
+    run = _run_lengths(detach)
+    last = np.flatnonzero(run >= least)
+    gap_begin = loop.end[ops[last]]
+    gap_end = np.append(loop.start[ops], loop.end.max())[last + 1]
+    long = gap_end - gap_begin >= LONG_GAP_PS
+    first = loop.start[ops[last - run[last] + 1]]
+    return Spans.of(first[long], gap_end[long]) & rest
+
+
+def _saves_after_reads(loop: Loop, rest: Spans) -> Spans:
+    """What surrounds a burst of reads of variables and is mostly long gaps: Keras reads all, and writes without ops."""
+    ops = loop.of_kind(K.EAGER_EXECUTE)
+    ops = ops[named(loop.trace, loop.type[ops], _SINGLE_OP.match)]
+    reads = named(loop.trace, loop.type[ops], _READS_VARIABLE.__contains__)
+    run = _run_lengths(reads)
+    first, last = np.flatnonzero(run == STATE_DICT_OPS), np.flatnonzero(run >= STATE_DICT_OPS)
+    if not len(last):
+        return Spans.of(loop.start[:0], loop.end[:0])
+    begin = np.concatenate([loop.start[ops[first - STATE_DICT_OPS + 1]], loop.start[ops[last]]])
+    end = np.concatenate([loop.end[ops[first]], loop.end[ops[last]]])
+    around = _whole_saves(loop, Spans.of(begin, end), rest)
+    busy = loop.where(loop.activity > 0)
+    idle = (around - busy).longer(LONG_GAP_PS)
+    mostly = idle.covered(around.start, around.end) >= _LITTLE * (around.end - around.start)
+    return Spans(around.start[mostly], around.end[mostly])
+
+
+def _run_lengths(flags: Mask) -> I64:
+    """How many flags in a row are set up to each place."""
+    counted = np.cumsum(flags)
+    before: I64 = np.maximum.accumulate(np.where(flags, 0, counted))
+    return counted - before

@@ -1,0 +1,188 @@
+"""The host's side of the input: which ops read, prepare and hand over data, and what each of them costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.analysis.input.iterators import iterator_calls
+from stepscope.analysis.input.loaders import SINGLE_PROCESS
+from stepscope.analysis.trace.columns import on_threads
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.model import EventKind, HostTrace, Trait, stat_names
+from stepscope.model.arrays import I64
+from stepscope.records import dataclass
+
+K = EventKind
+
+MOST_OPS = 1000  # kept per host
+CATEGORIES: tuple[str, ...] = ("read_on_demand", "read_in_advance", "preprocessing", "enqueue", "other")
+MEANING: dict[str, str] = {
+    "read_on_demand": "reading files without caching, prefetching or interleaving",
+    "read_in_advance": "reading files with caching, prefetching or interleaving",
+    "preprocessing": "everything else that input iterators do; a DataLoader's items if the main process makes them",
+    "enqueue": "host calls that copy data to a device, or put it into a device's queue",
+    "other": "input work whose kind is unknown, such as waiting for the worker processes of a DataLoader",
+}
+_ON_DEMAND, _IN_ADVANCE, _PREPROCESSING, _ENQUEUE, _OTHER = range(len(CATEGORIES))
+
+# What makes reading run ahead, anywhere between the file and the step.
+_AHEAD = re.compile(r"::(?:\w*MemoryReader|\w*MemoryWriter|\w*Interleave|Prefetch|ParallelMap)")
+_DATAPIPE_READS = re.compile(r"#\w*(?:File|Open|Read|Load|Stream|Http|Online)")
+_STAGES = {"enqueue": _ENQUEUE, "read": _ON_DEMAND, "preprocessing": _PREPROCESSING}
+
+
+@dataclass(frozen=True)
+class InputOp:
+    """One input op; times in ps over all its calls.
+
+    Attributes:
+        category: one of CATEGORIES.
+        self_ps: without the ops that run inside it.
+        work_ps: without the input ops that it waits for, on whichever thread they run; the ops that are no input ops
+            and run inside it are part of its work.
+    """
+
+    op: str
+    category: str
+    count: int
+    total_ps: int
+    self_ps: int
+    work_ps: int
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """Calls of input ops: event rows, index into `names`, index into CATEGORIES, work in ps (None: the self time)."""
+
+    row: I64
+    name: I64
+    category: I64
+    names: tuple[str, ...]
+    work_ps: I64 | None = None
+
+
+def input_ops(trace: HostTrace) -> list[InputOp]:
+    """The input ops of a host, longest self time first, at most MOST_OPS."""
+    sets = [_iterators(trace), _stages(trace), _enqueues(trace)]
+    if not len(sets[0].row):
+        sets += _loaders(trace)
+    counts = np.isin(trace.events.kind, (K.OP, K.ITERATOR, K.COPY_HOST_TO_DEVICE_CALL))
+    for calls in sets:
+        counts[calls.row] = True
+    own = np.empty(len(trace.events), np.int64)
+    kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
+    ops = add_ops(op for calls in sets for op in _added_up(trace, calls, np.maximum(own, 0)))
+    return ops[:MOST_OPS]
+
+
+def add_ops(ops: Iterable[InputOp]) -> list[InputOp]:
+    """Ops of equal name and category as one, longest self time first."""
+    merged: dict[tuple[str, str], list[int]] = {}
+    for op in ops:
+        entry = merged.setdefault((op.op, op.category), [0, 0, 0, 0])
+        for at, value in enumerate((op.count, op.total_ps, op.self_ps, op.work_ps)):
+            entry[at] += value
+    added = [InputOp(*key, *entry) for key, entry in merged.items()]
+    return sorted(added, key=lambda op: (-op.self_ps, op.op))
+
+
+def by_category(ops: Sequence[InputOp]) -> dict[str, int]:
+    """Work in ps by category."""
+    return {category: sum(op.work_ps for op in ops if op.category == category) for category in CATEGORIES}
+
+
+def _added_up(trace: HostTrace, calls: _Calls, own: I64) -> list[InputOp]:
+    key, at = np.unique(calls.name * len(CATEGORIES) + calls.category, return_inverse=True)
+    at = at.reshape(-1)
+    self_ps = own[calls.row]
+    sums = []
+    for values in (trace.events.duration_ps[calls.row], self_ps, self_ps if calls.work_ps is None else calls.work_ps):
+        total = np.zeros(len(key), np.int64)
+        np.add.at(total, at, values)
+        sums.append(total.tolist())
+    count = np.bincount(at, minlength=len(key)).tolist()
+    return [
+        InputOp(calls.names[which // len(CATEGORIES)], CATEGORIES[which % len(CATEGORIES)], *numbers)
+        for which, *numbers in zip(key.tolist(), count, *sums, strict=True)
+    ]
+
+
+# -- where input ops are found -----------------------------------------------------------------------------------
+
+
+def _named(trace: HostTrace, row: I64, category: Sequence[int] | I64) -> _Calls:
+    """Calls named by their events."""
+    stored, name = np.unique(trace.event_names()[row], return_inverse=True)
+    names = tuple(trace.strings[at] for at in stored.tolist())
+    return _Calls(row, name.reshape(-1).astype(np.int64), np.asarray(category, np.int64), names)
+
+
+def _iterators(trace: HostTrace) -> _Calls:
+    calls = iterator_calls(trace)
+    reads = (trace.events.traits[calls.row] & np.uint8(Trait.FILE_READ)) != 0
+    reads |= np.array([_DATAPIPE_READS.search(name) is not None for name in calls.names], np.bool_)[calls.name]
+    ahead = np.array([_AHEAD.search(name) is not None for name in calls.names], np.bool_)[calls.name]
+    category = np.where(reads, np.where(ahead, _IN_ADVANCE, _ON_DEMAND), _PREPROCESSING)
+    return _Calls(calls.row, calls.name.astype(np.int64), category, calls.names, np.maximum(calls.self_ps, 0))
+
+
+def _stages(trace: HostTrace) -> _Calls:
+    """Stages that an instrumented pipeline of any framework names itself."""
+    if not trace.has_stat(stat_names.INPUT_STAGE_CATEGORY):
+        return _named(trace, np.empty(0, np.int64), ())
+    stated = trace.stat_strings(stat_names.INPUT_STAGE_CATEGORY)
+    row = np.flatnonzero((stated >= 0) & (trace.events.kind != K.ITERATOR))
+    kinds, which = np.unique(stated[row], return_inverse=True)
+    codes = np.array([_STAGES.get(trace.strings[kind].lower(), _OTHER) for kind in kinds.tolist()], np.int64)
+    title = trace.stat_strings(stat_names.INPUT_STAGE, rows=row)
+    title = np.where(title > 0, title, trace.event_names()[row])
+    stored, name = np.unique(title, return_inverse=True)
+    names = tuple(trace.strings[at] for at in stored.tolist())
+    category = codes[which.reshape(-1)] if len(row) else which
+    return _Calls(row, name.reshape(-1).astype(np.int64), category, names)
+
+
+def _enqueues(trace: HostTrace) -> _Calls:
+    """Host calls that copy to a device: those that say so, and those that started such a copy."""
+    kind = trace.events.kind
+    copies = np.flatnonzero(is_device_work(trace) & (kind == K.COPY_HOST_TO_DEVICE))
+    cause = forest(trace).cause[copies]
+    started = np.unique(cause[cause >= 0])
+    said = np.flatnonzero((kind == K.COPY_HOST_TO_DEVICE_CALL) & on_threads(trace))
+    row = np.union1d(said, started[kind[started] == K.RUNTIME_CALL]).astype(np.int64)
+    return _named(trace, row, np.full(len(row), _ENQUEUE))
+
+
+def _loaders(trace: HostTrace) -> list[_Calls]:
+    """Calls of a data loader that shows itself only as a wait for the next batch, and the ops that run inside them."""
+    waits = np.flatnonzero((trace.events.kind == K.INPUT_WAIT) & on_threads(trace))
+    loaders = _named(trace, waits, np.zeros(len(waits), np.int64))
+    here = np.array([SINGLE_PROCESS.match(name) is not None for name in loaders.names], np.bool_)
+    category = np.where(here[loaders.name], _PREPROCESSING, _OTHER) if len(waits) else loaders.category
+    inside = _inside(trace, waits)
+    ops = inside[trace.events.kind[inside] == K.OP]
+    return [
+        _Calls(waits, loaders.name, category, loaders.names),
+        _named(trace, ops, np.full(len(ops), _PREPROCESSING)),
+    ]
+
+
+def _inside(trace: HostTrace, outer: I64) -> I64:
+    """Events on the lines of some events that start and end inside one of these."""
+    if not len(outer):
+        return outer
+    start, end = trace.events.start_ps, trace.events.start_ps + trace.events.duration_ps
+    found = []
+    for line in np.unique(trace.events.line[outer]).tolist():
+        of_line = outer[trace.events.line[outer] == line]
+        reached = np.maximum.accumulate(end[of_line])
+        rows = np.arange(trace.lines.event_begin[line], trace.lines.event_end[line])
+        at = np.searchsorted(start[of_line], start[rows], side="right") - 1
+        within = (at >= 0) & (end[rows] <= reached[at])
+        found.append(rows[within])
+    rows = np.concatenate(found)
+    return rows[~np.isin(rows, outer)]

@@ -1,0 +1,488 @@
+"""The tool `input-pipeline`: whether training waits for its input, by how much, and where the input's time goes.
+
+Three parts: the verdict; the device side, that is how long the devices wait for input in each step; and the host side,
+that is what the host does to provide it. The input ops are the calls of tf.data iterators, the host calls that copy to
+a device, the stages that an instrumented pipeline names, and, where there are no iterators, the calls of a PyTorch
+DataLoader with the ops that run inside them.
+
+A wait that covers a step is what counts for the verdict. Time on the host that is hidden behind the step's computation
+costs nothing, however long it is.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stepscope.analysis.input.input_ops import MEANING, InputOp, add_ops, by_category, input_ops
+from stepscope.analysis.input.input_waits import CoreWait, core_waits
+from stepscope.analysis.input.iterators import TF_DATA, fetches_for_device, last_part
+from stepscope.analysis.input.loaders import Loader, add_loaders, loaders_of, wait_per_step
+from stepscope.analysis.input.pipeline_advice import suggestion
+from stepscope.analysis.steps.breakdown import CATEGORIES as STEP_CATEGORIES
+from stepscope.analysis.steps.breakdown import MEANING as STEP_MEANING
+from stepscope.analysis.steps.session_steps import (
+    Aligned,
+    StepRow,
+    StepsOfHost,
+    align,
+    between_shares,
+    finding_of,
+    steps_of_host,
+)
+from stepscope.analysis.steps.steps_tool import step_warnings
+from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, judge
+from stepscope.analysis.trace.host_copies import HostCopy, add_copies, host_copies
+from stepscope.model import EventKind, HostTrace
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, percent, round_ms
+
+SUMMARY_FIELDS: tuple[Field, ...] = (
+    Field("verdict", "text", "input_bound from 5 % of the step time on; else what limits the run instead", "str"),
+    Field("level", "text", "highly from 20 %, moderately from 5 %, else not; unknown without steps", "str"),
+    Field("input_percent", "percent", "share of the step time that waits for input; each step on its slowest host"),
+    Field(
+        "between_steps_percent", "percent",
+        "time that waits for input between steps, of the time from the first step to the last; a loop may fetch its "
+        "batch before it marks the step; unknown where steps are marked on no thread",
+    ),
+    Field("input_time_ms", "ms", "work of all input ops on all hosts over the whole capture, hidden or not"),
+    Field("largest", "text", "the category of input work that takes most of it", "str"),
+)  # fmt: skip
+STEP_TIME_FIELDS: tuple[Field, ...] = (
+    Field("mean", "ms", "mean duration of the complete steps; a step lasts as long as on its slowest host"),
+    Field("std", "ms", "sample standard deviation (n - 1); unknown for fewer than two steps"),
+    Field("min", "ms", "shortest complete step"),
+    Field("max", "ms", "longest complete step"),
+    Field("count", "count", "complete steps; steps cut by the capture's edge do not count", "int"),
+)
+WAITING_FIELDS: tuple[Field, ...] = (
+    Field("mean", "ms", "mean over steps and devices of the time that a device waits for input in a step"),
+    Field("std", "ms", "sample standard deviation (n - 1) over steps of the mean over devices"),
+    Field("min", "ms", "the shortest wait of any device in any step"),
+    Field("max", "ms", "the longest wait of any device in any step"),
+    Field("cores", "count", "devices that waited or worked; on a run without devices, hosts", "int"),
+)
+STEP_FIELDS: tuple[Field, ...] = (
+    Field("step", "number", "the step's number", "int"),
+    Field("name", "text", "the name of the step", "str"),
+    Field("duration_ms", "ms", "how long it takes on its slowest host"),
+    Field("fetch_ms", "ms", "time in the calls that wait for a batch, on the slowest host; see the loaders"),
+    Field(
+        "waiting_mean_ms", "ms",
+        "mean over devices: the device does nothing, and the step waits for its batch or data is copied to the device",
+    ),
+    Field("waiting_min_ms", "ms", "the same of the device that waits least"),
+    Field("waiting_max_ms", "ms", "the same of the device that waits most"),
+    Field("waiting_most", "text", "the device that waits most, with its host", "str"),
+)  # fmt: skip
+PART_FIELDS: tuple[Field, ...] = (
+    Field("step", "number", "the step's number", "int"),
+    *(Field(f"{key}_ms", "ms", f"on the slowest host, time in which {STEP_MEANING[key]}") for key in STEP_CATEGORIES),
+    Field("complete", "", "no if the capture's edge cuts the step; such steps are in no statistics", "bool"),
+)
+HOST_FIELDS: tuple[Field, ...] = (
+    Field("category", "text", "what the input ops do", "str"),
+    Field("time_ms", "ms", "work of the ops of this category on all hosts; see work_ms"),
+    Field("percent", "percent", "share of the work of all input ops"),
+    Field("meaning", "text", "what counts for the category", "str"),
+)
+LOADER_FIELDS: tuple[Field, ...] = (
+    Field(
+        "loader", "text",
+        "the call in which the loop waits for its next batch; those that take less than 1 % of the first are left out",
+        "str",
+    ),
+    Field("calls", "count", "how often, on all hosts; the last of a pass over the data may bring none", "int"),
+    Field("total_ms", "ms", "time in these calls"),
+    Field("avg_ms", "ms", "the same per call"),
+    Field("max_ms", "ms", "the longest"),
+    Field(
+        "step_percent", "percent",
+        "the part that lies in steps, as a share of the time of all steps; hosts without steps do not count",
+    ),
+    Field(
+        "workers", "count",
+        "processes that make the items; 0 if the calls themselves do; otherwise known only where Python calls were "
+        "recorded while the loader started",
+        "int",
+    ),
+    Field("pinning", "text", "where batches are copied to pinned memory, if that was recorded", "str"),
+    Field("pins", "count", "how often something is copied to pinned memory there", "int"),
+    Field("pin_ms", "ms", "how long that takes"),
+)  # fmt: skip
+COPY_FIELDS: tuple[Field, ...] = (
+    Field("memory", "text", "the host's memory that is copied from, pinned or pageable, if the trace tells", "str"),
+    Field("count", "count", "copies to all devices during the capture", "int"),
+    Field("bytes", "bytes", "what they copy; unknown if a copy does not state it", "int"),
+    Field("total_ms", "ms", "how long the copies take on the devices"),
+    Field("gigabytes_per_s", "GB/s", "bytes by that time, 10^9 to the gigabyte"),
+    Field("exposed_ms", "ms", "time in which a device does nothing but such copies"),
+    Field(
+        "call_ms", "ms", "time in the host calls that start them; from pageable memory a call lasts as long as the copy"
+    ),
+)
+OP_FIELDS: tuple[Field, ...] = (
+    Field("op", "text", "the input op; for tf.data iterators the long name without numbers of opened inputs", "str"),
+    Field("count", "count", "how often it ran during the capture", "int"),
+    Field("total_ms", "ms", "duration of all its runs"),
+    Field("total_percent", "percent", "the same as a share of the self time of all input ops; may exceed 100"),
+    Field("self_ms", "ms", "duration without the ops that run inside it on the same thread"),
+    Field("self_percent", "percent", "the same as a share of the self time of all input ops"),
+    Field("category", "text", "what it does; see the breakdown", "str"),
+    Field(
+        "work_ms", "ms",
+        "duration without the time in which it waits for other input ops, on whichever thread they run; the breakdown "
+        "adds these up, so that waiting is not counted twice",
+    ),
+)  # fmt: skip
+
+_ADVICE = {
+    "read_on_demand": "read ahead and from several files at once: .interleave(open_file, "
+    "num_parallel_calls=tf.data.AUTOTUNE) and .prefetch(tf.data.AUTOTUNE)",
+    "read_in_advance": "tune what reads ahead: cycle_length of interleave, the size of prefetch, the reader's "
+    "buffer_size; pack small files into larger ones",
+    "preprocessing": "prepare in parallel with .map(fn, num_parallel_calls=tf.data.AUTOTUNE), or offline",
+    "enqueue": "copy fewer and larger pieces to the device",
+    "other": "see in the table below which op it is",
+}
+_TORCH_ADVICE = {
+    "preprocessing": "make items in other processes while the step runs: DataLoader(num_workers=4 or more, "
+    "persistent_workers=True)",
+    "enqueue": "DataLoader(pin_memory=True) and .to(device, non_blocking=True)",
+    "other": "more worker processes, DataLoader(num_workers=...), or more batches ahead, prefetch_factor",
+}
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one host contributes; `fetch_ps` is the time of each step in calls that wait for a batch."""
+
+    steps: StepsOfHost
+    framework: str
+    has_iterators: bool
+    waits: list[CoreWait]
+    fetch_ps: list[int]
+    ops: list[InputOp]
+    loaders: list[Loader]
+    copies: list[HostCopy]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputPipelineReport(Report):
+    """The input pipeline of a session; see the FIELDS tables of this module for the meaning of its parts."""
+
+    TOOL: ClassVar[str] = "input-pipeline"
+
+    figures: dict[str, Cell]
+    summary: tuple[str, ...]
+    steps_source: str
+    step_time_ms: dict[str, Cell]
+    waiting_ms: dict[str, Cell]
+    steps: tuple[dict[str, Cell], ...]
+    host_breakdown_ms: dict[str, float]
+    loaders: tuple[dict[str, Cell], ...]
+    copies: tuple[dict[str, Cell], ...]
+    rows: tuple[dict[str, Cell], ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {
+            **self.figures,
+            "summary": list(self.summary),
+            "steps_source": self.steps_source,
+            "step_time_ms": self.step_time_ms,
+            "waiting_ms": self.waiting_ms,
+            "host_breakdown_ms": self.host_breakdown_ms,
+            "loaders": list(self.loaders),
+            "copies": list(self.copies),
+            "rows": list(self.rows),
+            "steps": list(self.steps),
+        }
+
+    def sections(self) -> Sequence[Section]:
+        """Summary, device side, host side, copies between them."""
+        return [
+            Prose("Summary", self.summary),
+            Figures("Input", SUMMARY_FIELDS, self.figures),
+            Figures("Device side: step time", STEP_TIME_FIELDS, self.step_time_ms),
+            Figures("Device side: waiting for input", WAITING_FIELDS, self.waiting_ms),
+            Rows("Device side: waiting in each step", STEP_FIELDS, self.steps, empty="no steps"),
+            Rows("Device side: what each step is made of", PART_FIELDS, self.steps, empty="no steps"),
+            Rows("Host side: where the input's time goes", HOST_FIELDS, self._host_rows(), empty="no input ops"),
+            Rows("Host side: loaders", LOADER_FIELDS, self.loaders, empty="no calls that wait for a batch"),
+            Rows("Copies to the devices", COPY_FIELDS, self.copies, empty="nothing was copied to a device"),
+            self.main_table(),
+        ]
+
+    def main_table(self) -> Rows:
+        """The input ops."""
+        return Rows("Host side: input ops", OP_FIELDS, self.rows, empty=_EMPTY)
+
+    def _host_rows(self) -> tuple[dict[str, Cell], ...]:
+        whole = sum(self.host_breakdown_ms.values())
+        return tuple(
+            {"category": key, "time_ms": time, "percent": percent(time, whole), "meaning": MEANING[key]}
+            for key, time in self.host_breakdown_ms.items()
+            if self.rows
+        )
+
+
+_EMPTY = (
+    "no input ops in the capture: the data is in memory, or the host was not recorded; record with "
+    "ProfilerOptions(host_tracer_level=2), for PyTorch around code that takes batches from a DataLoader"
+)
+
+
+# -- one host ----------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes."""
+    return Partial(
+        steps=steps_of_host(trace),
+        framework=trace.framework,
+        has_iterators=bool(np.any(trace.events.kind == EventKind.ITERATOR)),
+        waits=core_waits(trace),
+        fetch_ps=wait_per_step(trace),
+        ops=input_ops(trace),
+        loaders=loaders_of(trace),
+        copies=host_copies(trace),
+    )
+
+
+# -- all hosts ---------------------------------------------------------------------------------------------------
+
+
+def merge(partials: Sequence[Partial]) -> InputPipelineReport:
+    """The input pipeline of the session."""
+    hosts = [part.steps for part in partials]
+    aligned = align(hosts)
+    waits = _waits(partials)
+    fetch = {id(row): time for part in partials for row, time in zip(part.steps.rows, part.fetch_ps, strict=True)}
+    steps = tuple(_step_row(rows, [wait for row in rows for wait in waits[id(row)]], fetch) for rows in aligned.steps)
+    whole = [step for step in steps if step["complete"]] or list(steps)
+    ops = add_ops(op for part in partials for op in part.ops)
+    breakdown = {key: round_ms(time) for key, time in by_category(ops).items()}
+    taking = aligned.taking(hosts)
+    figures = _figures(whole, taking, breakdown)
+    framework = next((part.framework for part in partials if part.framework), "")
+    return InputPipelineReport(
+        hosts=tuple(part.host for part in hosts),
+        warnings=(*step_warnings(hosts, aligned), *_missing(partials, ops)),
+        partial=any(part.partial for part in hosts),
+        figures=figures,
+        summary=tuple(_summary(figures, breakdown, framework, ops, any(part.has_iterators for part in partials))),
+        steps_source=finding_of(taking or hosts).source,
+        step_time_ms=_spread([_number(step["duration_ms"]) for step in whole]) | {"count": len(whole)},
+        waiting_ms=_waiting(whole, partials, aligned),
+        steps=steps,
+        host_breakdown_ms=breakdown,
+        loaders=_loader_rows(partials, taking),
+        copies=_copy_rows(partials),
+        rows=_op_rows(ops),
+    )
+
+
+def _waits(partials: Sequence[Partial]) -> dict[int, list[tuple[int, str]]]:
+    """Waiting time in ps of each device of a host in each of its steps, by the identity of the step's row."""
+    return {
+        id(row): [(core.per_step_ps[at], f"{part.steps.host} {core.core}") for core in part.waits]
+        for part in partials
+        for at, row in enumerate(part.steps.rows)
+    }
+
+
+def _step_row(rows: Sequence[StepRow], waits: Sequence[tuple[int, str]], fetch: Mapping[int, int]) -> dict[str, Cell]:
+    slowest = max(rows, key=lambda row: row.duration_ps)
+    most, where = max(waits, key=lambda wait: wait[0], default=(None, None))
+    parts: dict[str, Cell] = {
+        f"{key}_ms": round_ms(time) for key, time in zip(STEP_CATEGORIES, slowest.parts_ps, strict=True)
+    }
+    return {
+        "step": slowest.number,
+        "name": slowest.name,
+        "duration_ms": round_ms(slowest.duration_ps),
+        "fetch_ms": round_ms(fetch[id(slowest)]),
+        "waiting_mean_ms": round_ms(sum(time for time, _ in waits) / len(waits)) if waits else None,
+        "waiting_min_ms": round_ms(min(time for time, _ in waits)) if waits else None,
+        "waiting_max_ms": None if most is None else round_ms(most),
+        "waiting_most": where,
+        "complete": all(row.complete for row in rows),
+        **parts,
+    }
+
+
+def _number(value: Cell) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _spread(values: Sequence[float]) -> dict[str, Cell]:
+    if not values:
+        return {"mean": None, "std": None, "min": None, "max": None}
+    return {
+        "mean": round(math.fsum(values) / len(values), 6),
+        "std": round(statistics.stdev(values), 6) if len(values) > 1 else None,
+        "min": min(values),
+        "max": max(values),
+    }
+
+
+def _waiting(steps: Sequence[dict[str, Cell]], partials: Sequence[Partial], aligned: Aligned) -> dict[str, Cell]:
+    cores = sum(len(part.waits) for part in partials if part.steps.host in aligned.hosts)
+    known = [step for step in steps if step["waiting_mean_ms"] is not None]
+    spread = _spread([_number(step["waiting_mean_ms"]) for step in known])
+    if known:
+        spread["min"] = min(_number(step["waiting_min_ms"]) for step in known)
+        spread["max"] = max(_number(step["waiting_max_ms"]) for step in known)
+    return spread | {"cores": cores}
+
+
+def _figures(
+    steps: Sequence[dict[str, Cell]], hosts: Sequence[StepsOfHost], breakdown: dict[str, float]
+) -> dict[str, Cell]:
+    whole = math.fsum(_number(step["duration_ms"]) for step in steps)
+    shares = {
+        key: 100.0 * math.fsum(_number(step[f"{key}_ms"]) for step in steps) / whole for key in STEP_CATEGORIES if whole
+    }
+    between = between_shares(hosts)
+    stepped = any(host.source != "none" for host in hosts)
+    verdict = judge(shares, any(host.has_device for host in hosts), between, stepped)
+    share, gap = shares.get("input"), between.get("input", 0.0)
+    waits = None if share is None else share * (1 - sum(between.values()) / 100) + gap
+    level = None if waits is None else _level(max(waits, share or 0.0))
+    work = math.fsum(breakdown.values())
+    return {
+        "verdict": "input_bound" if level in ("highly", "moderately") else verdict.name,
+        "level": level,
+        "input_percent": None if share is None else round(share, 4),
+        "between_steps_percent": round(gap, 4) if between else None,
+        "input_time_ms": round(work, 6),
+        "largest": max(breakdown, key=lambda key: breakdown[key]) if work else None,
+    }
+
+
+def _level(share: float) -> str:
+    if share >= HIGHLY_INPUT_BOUND:
+        return "highly"
+    return "moderately" if share >= MODERATELY_INPUT_BOUND else "not"
+
+
+def _op_rows(ops: Sequence[InputOp]) -> tuple[dict[str, Cell], ...]:
+    whole = sum(op.self_ps for op in ops)
+    return tuple(
+        {
+            "op": op.op,
+            "count": op.count,
+            "total_ms": round_ms(op.total_ps),
+            "total_percent": percent(op.total_ps, whole),
+            "self_ms": round_ms(op.self_ps),
+            "self_percent": percent(op.self_ps, whole),
+            "category": op.category,
+            "work_ms": round_ms(op.work_ps),
+        }
+        for op in ops
+    )
+
+
+def _loader_rows(partials: Sequence[Partial], taking: Sequence[StepsOfHost]) -> tuple[dict[str, Cell], ...]:
+    whole = sum(row.duration_ps for host in taking for row in host.rows)
+    stepping = {host.host for host in taking}
+    loaders = (
+        loader if part.steps.host in stepping else replace(loader, in_steps_ps=0)
+        for part in partials
+        for loader in part.loaders
+    )
+    return tuple(
+        {
+            "loader": loader.name,
+            "calls": loader.calls,
+            "total_ms": round_ms(loader.total_ps),
+            "avg_ms": round_ms(loader.total_ps / loader.calls),
+            "max_ms": round_ms(loader.max_ps),
+            "step_percent": percent(loader.in_steps_ps, whole),
+            "workers": loader.workers,
+            "pinning": loader.pinning or None,
+            "pins": loader.pins if loader.pinning else None,
+            "pin_ms": round_ms(loader.pin_ps) if loader.pinning else None,
+        }
+        for loader in add_loaders(loaders)
+    )
+
+
+def _copy_rows(partials: Sequence[Partial]) -> tuple[dict[str, Cell], ...]:
+    return tuple(
+        {
+            "memory": copy.memory or None,
+            "count": copy.count,
+            "bytes": copy.size,
+            "total_ms": round_ms(copy.total_ps),
+            "gigabytes_per_s": _gigabytes_per_s(copy),
+            "exposed_ms": round_ms(copy.exposed_ps),
+            "call_ms": round_ms(copy.call_ps),
+        }
+        for copy in add_copies(copy for part in partials for copy in part.copies)
+    )
+
+
+def _gigabytes_per_s(copy: HostCopy) -> float | None:
+    return round(1e3 * copy.size / copy.total_ps, 3) if copy.size is not None and copy.total_ps else None
+
+
+def _summary(
+    figures: dict[str, Cell], breakdown: dict[str, float], framework: str, ops: Sequence[InputOp], has_iterators: bool
+) -> Iterator[str]:
+    level, largest = figures["level"], figures["largest"]
+    yield _verdict_line(figures)
+    if isinstance(largest, str):
+        share = percent(breakdown[largest], sum(breakdown.values())) or 0.0
+        yield (
+            f"most of the input work on the host is {largest.replace('_', ' ')}: {share:.1f} % of "
+            f"{_number(figures['input_time_ms']):,.2f} ms"
+        )
+        if level in ("highly", "moderately"):
+            yield f"what to do: {_remedy(largest, framework, ops)}"
+    if has_iterators and level in ("highly", "moderately"):
+        yield "which stage the steps wait for: stepscope tf-data"
+    if level == "not":
+        yield "the input keeps up with the steps: look at the overview for what limits them"
+
+
+def _remedy(category: str, framework: str, ops: Sequence[InputOp]) -> str:
+    """What to change about the op that takes most of a category, by its name if it is a stage of a pipeline."""
+    most = max((op for op in ops if op.category == category), key=lambda op: op.work_ps)
+    if most.op.startswith(TF_DATA):
+        return suggestion(last_part(most.op), "", fetches_for_device(most.op))
+    return (_TORCH_ADVICE if framework == "pytorch" else {}).get(category, _ADVICE[category])
+
+
+def _verdict_line(figures: dict[str, Cell]) -> str:
+    level, gap = figures["level"], _number(figures["between_steps_percent"])
+    if level is None:
+        return "unknown: the capture holds no steps that take time"
+    line = f"{level} input-bound: {_number(figures['input_percent']):.1f} % of the step time waits for input"
+    if gap >= 1:
+        line += f", and {gap:.1f} % of the time from the first step to the last waits for it between steps"
+    threshold = {"highly": HIGHLY_INPUT_BOUND, "moderately": MODERATELY_INPUT_BOUND}.get(str(level))
+    return line if threshold is None else f"{line} (threshold {threshold:g} %)"
+
+
+def _missing(partials: Sequence[Partial], ops: Sequence[InputOp]) -> tuple[str, ...]:
+    if not any(part.steps.rows for part in partials):
+        return ("no steps in this capture: put `with stepscope.step(i):` around the body of the training loop",)
+    if ops:
+        return ()
+    if all(part.framework == "pytorch" for part in partials):
+        return (
+            "no input ops in this capture: PyTorch's profiler records a DataLoader, with ProfilerActivity.CPU, where "
+            "the profiled loop iterates one (`for batch in loader`)",
+        )
+    return (
+        "no input ops in this capture: tf.data iterators are recorded with ProfilerOptions(host_tracer_level=2) if a "
+        "batch is fetched during the capture; other loaders leave no events of their own",
+    )

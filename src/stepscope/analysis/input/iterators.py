@@ -1,0 +1,341 @@
+"""The calls of input iterators (tf.data) and how they hang together.
+
+An iterator that needs an element calls the iterator it reads from: on the same thread, where the inner call lies inside
+the outer one, or on another thread that works ahead and hands elements over.
+
+    python    | Root--------------------      the step asks for a batch
+    python    |  Prefetch--------------c      Prefetch waits until element 7 is handed over: c consumes 7
+    thread A  | p-----------------------      p produces 7
+    thread A  |  Batch-----------------
+    thread A  |   Map----  Map----            Batch calls Map for each of its elements
+
+A hand-over is told by marks that carry the number of the element: the call that consumed an element is the parent of
+the calls that produced it.  Without marks, a call of the iterator's parent that is under way takes their place.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from stepscope.analysis.trace.grouping import forest
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I32, I64, Mask, last_below, run_rows
+from stepscope.records import dataclass
+
+MOST_PARTS = 100  # of a long name; deeper calls stay without a parent
+_UNKNOWN = -1
+
+# `Interleave[524]` is the 524th dataset that an interleave opened: a new iterator of an old kind.  Datasets with a
+# fixed number of inputs number them instead, and then the number tells which.
+_OPENED = re.compile(r"(?<!:Zip)(?<!:Concatenate)(?<!:DirectedInterleave)\[\d+\]")
+
+TF_DATA = "Iterator::"
+"""What the long names of tf.data iterators begin with; those of other libraries are iterators too."""
+
+_FOR_DEVICE = re.compile(r"Iterator::(?:(?:Root|Model)::)?Prefetch::Generator$")
+
+# Iterators whose few threads serve all of their inputs: while one of them waits for its element, its threads may be
+# busy with others, and that work is what it waits for.
+_SHARES_WORKERS = re.compile(r"(?:Legacy)?ParallelInterleave")
+
+
+def plain_name(name: str) -> str:
+    """A long name without the numbers of datasets that were opened on the way.
+
+    >>> plain_name("Iterator::Root::ParallelInterleaveV4[524]::Map")
+    'Iterator::Root::ParallelInterleaveV4::Map'
+    >>> plain_name("Iterator::Root::Zip[1]::Map")
+    'Iterator::Root::Zip[1]::Map'
+    """
+    return _OPENED.sub("", name)
+
+
+def last_part(long_name: str) -> str:
+    """The iterator's own type, without the number of an input: the last part of its long name."""
+    return long_name.rpartition("::")[2].partition("[")[0]
+
+
+def parent_name(long_name: str) -> str:
+    """The long name of the iterator that calls this one; empty for a root.
+
+    >>> parent_name("Iterator::Root::Zip[1]::Map")
+    'Iterator::Root::Zip'
+    """
+    above = long_name.rpartition("::")[0]
+    if "::" not in above:
+        return ""
+    head, _, last = above.rpartition("::")
+    return f"{head}::{last.partition('[')[0]}"
+
+
+def fetches_for_device(long_name: str) -> bool:
+    """Whether the iterator is one that fetches from a host's pipeline for a device."""
+    return _FOR_DEVICE.match(long_name) is not None
+
+
+@dataclass(frozen=True)
+class IteratorCalls:
+    """Calls of iterators; all arrays have the shape (calls,).
+
+    Attributes:
+        names: the distinct long names, see `plain_name`.
+        row: int64, the call's event.
+        name: int32, index into `names`.
+        iterator: int64, the iterator's id, -1 if unknown.
+        dataset: int64, string row of the dataset op that the iterator runs, -1 if unknown.
+        parent: int32, the call that this one was made for, or -1.
+        elsewhere: bool, the parent runs on another thread.
+        root: int32, the call of the pipeline's outermost iterator that this one serves; a root's is itself, -1 if none.
+        blocks: bool, the root call waited for this one: each call on the way from the root overlaps the next in time.
+        unexplained: bool, the call took an element from another thread that began to make it before the capture began,
+            so that nothing tells what the call waited for.
+        start_ps, duration_ps: int64.
+        self_ps: int64, the duration without the time in which calls that were made for this one ran; for a parallel
+            interleave, any call that was made for its iterator.
+        waiting_ps: int64, the part of that time in which they ran on other threads only.
+        has_roots: the outermost calls are the pipelines' outermost iterators; False if the capture holds no finished
+            call of those, so that the outermost that it holds take their place.
+    """
+
+    names: tuple[str, ...]
+    row: I64
+    name: I32
+    iterator: I64
+    dataset: I64
+    parent: I32
+    elsewhere: Mask
+    root: I32
+    blocks: Mask
+    unexplained: Mask
+    start_ps: I64
+    duration_ps: I64
+    self_ps: I64
+    waiting_ps: I64
+    has_roots: bool
+
+
+def iterator_calls(trace: HostTrace) -> IteratorCalls:
+    """The iterator calls of a host, computed once per trace."""
+    return trace.derived("iterator calls", _iterator_calls)
+
+
+def _iterator_calls(trace: HostTrace) -> IteratorCalls:
+    row = np.flatnonzero(trace.events.kind == EventKind.ITERATOR)
+    names, name, depth = _names(trace, row)
+    start, duration = trace.events.start_ps[row], trace.events.duration_ps[row]
+    ids, above = (_column(trace, stat, row) for stat in (stat_names.ITERATOR_ID, stat_names.PARENT_ITERATOR_ID))
+    outermost = (above == _UNKNOWN) | (depth <= 2)
+    has_roots = bool(outermost.any()) or not len(row)
+    if not has_roots:
+        outermost = depth == depth.min()
+    links = _Links(trace, row, ids, above, start, start + duration)
+    parent, elsewhere = links.parents()
+    loose = outermost & ~((above == _UNKNOWN) & (depth > 2))  # without ids only the enclosing call tells
+    parent[loose | ((parent >= 0) & (depth[parent] >= depth))] = -1
+    elsewhere &= parent >= 0
+    shared = np.array([_SHARES_WORKERS.match(last_part(text)) is not None for text in names], np.bool_)[name]
+    beside = _beside(np.flatnonzero(shared), ids, above, start, start + duration)
+    self_ps, waiting_ps, overlap = _self_times(parent, elsewhere, start, duration, beside)
+    root, blocks = _roots(parent, depth, outermost & (parent < 0), overlap > 0)
+    dataset = trace.stat_strings(stat_names.DATASET_OP, rows=row) if len(row) else row
+    return IteratorCalls(
+        names=names, row=row, name=name, iterator=ids, dataset=dataset, parent=parent, elsewhere=elsewhere, root=root,
+        blocks=blocks, unexplained=links.unexplained, start_ps=start, duration_ps=duration, self_ps=self_ps,
+        waiting_ps=waiting_ps, has_roots=has_roots,
+    )  # fmt: skip
+
+
+def _column(trace: HostTrace, names: tuple[str, ...], row: I64) -> I64:
+    return trace.stat_ints(names, _UNKNOWN, rows=row) if len(row) else row
+
+
+def _names(trace: HostTrace, row: I64) -> tuple[tuple[str, ...], I32, I32]:
+    """Distinct plain names, and of each call the index of its name and the number of its parts."""
+    stored, inverse = np.unique(trace.event_names()[row], return_inverse=True)
+    plain = [plain_name(trace.strings[at]) for at in stored.tolist()]
+    index = {text: at for at, text in enumerate(dict.fromkeys(plain))}
+    of_stored = np.array([index[text] for text in plain], np.int32)
+    parts = np.array([text.count("::") + 1 for text in index], np.int32)
+    name = of_stored[inverse.reshape(-1)] if len(row) else np.empty(0, np.int32)
+    return tuple(index), name, np.minimum(parts[name], MOST_PARTS) if len(row) else np.empty(0, np.int32)
+
+
+# -- who called whom ---------------------------------------------------------------------------------------------
+
+
+class _Links:
+    """Finds the call that each call was made for."""
+
+    def __init__(self, trace: HostTrace, row: I64, ids: I64, above: I64, start: I64, end: I64) -> None:
+        self.row, self.ids, self.above, self.start, self.end = row, ids, above, start, end
+        self.up = forest(trace).parent
+        kind = trace.events.kind
+        self.is_iterator = kind == EventKind.ITERATOR
+        self.is_mark = kind == EventKind.INPUT_HANDOVER
+        self.call_of = np.full(len(kind), -1, np.int32)
+        self.call_of[row] = np.arange(len(row))
+        self.unexplained = np.zeros(len(row), np.bool_)
+        none = np.empty(0, np.int64)
+        self.has_marks = bool(self.is_mark.any())
+        self.element = trace.stat_ints(stat_names.ELEMENT_ID, _UNKNOWN) if self.has_marks else none
+        self.source = trace.stat_ints(stat_names.INPUT_ELEMENT_ID, _UNKNOWN) if self.has_marks else none
+
+    def parents(self) -> tuple[I32, Mask]:
+        """Of each call the one it was made for, or -1, and whether that runs on another thread."""
+        near = self._nearest(self.row, self.is_iterator | self.is_mark)
+        mark = np.where((near >= 0) & self.is_mark[near], near, -1)
+        enclosing = np.where(mark >= 0, self._nearest_from(mark, self.is_iterator), near)
+        parent = np.where(enclosing >= 0, self.call_of[enclosing], -1).astype(np.int32)
+        foreign = (parent >= 0) & (self.above != _UNKNOWN) & (self.ids[parent] != self.above)
+        parent[foreign] = -1
+        elsewhere = np.zeros(len(parent), np.bool_)
+        self._link_elements(mark, parent, elsewhere)
+        self._link_unmarked(parent, elsewhere)
+        return parent, elsewhere
+
+    def _nearest(self, rows: I64, wanted: Mask) -> I64:
+        """The nearest event around each of `rows` that is wanted, or -1."""
+        above = self.up[rows].astype(np.int64)
+        while (going := (above >= 0) & ~wanted[above]).any():
+            above = np.where(going, self.up[above], above)
+        return above
+
+    def _nearest_from(self, rows: I64, wanted: Mask) -> I64:
+        found = np.full(len(rows), -1, np.int64)
+        known = np.flatnonzero(rows >= 0)
+        found[known] = self._nearest(rows[known], wanted)
+        return found
+
+    def _link_elements(self, mark: I64, parent: I32, elsewhere: Mask) -> None:
+        """Links calls inside a produce mark to the call that consumed the element."""
+        if not self.has_marks:
+            return
+        marks = np.flatnonzero(self.is_mark)
+        consumer = self._nearest(marks, self.is_iterator)
+        eats = (consumer >= 0) & (self.element[marks] != _UNKNOWN)
+        consumer = self.call_of[consumer[eats]]
+        key = _pair(self.ids[consumer], self.element[marks[eats]])
+        order = np.lexsort((self.start[consumer], key))
+        key, consumer = key[order], consumer[order]
+        made = np.flatnonzero((parent < 0) & (mark >= 0))
+        wanted = self._element_of(mark, made)
+        known = wanted != _UNKNOWN
+        made, wanted = made[known], wanted[known]
+        wanted = _pair(self.above[made], wanted)
+        self.unexplained[consumer] = True
+        self.unexplained[consumer[np.isin(key, wanted)]] = False
+        at = _find(key, wanted)
+        parent[made[at >= 0]] = consumer[at[at >= 0]]
+        elsewhere[made[at >= 0]] = True
+
+    def _element_of(self, mark: I64, made: I64) -> I64:
+        """The element that each call in `made` helped to produce; for one that fetched an input of an interleave, the
+        first element that was then read from this input."""
+        element, source = self.element[mark[made]].copy(), self.source[mark[made]]
+        opens = np.flatnonzero((element == _UNKNOWN) & (source != _UNKNOWN))
+        reads = np.flatnonzero((element != _UNKNOWN) & (source != _UNKNOWN))
+        if len(opens) and len(reads):
+            key = _pair(self.above[made[reads]], source[reads])
+            order = np.lexsort((self.start[made[reads]], key))
+            at = _find(key[order], _pair(self.above[made[opens]], source[opens]))
+            element[opens] = np.where(at >= 0, element[reads[order]][at], _UNKNOWN)
+        return element
+
+    def _link_unmarked(self, parent: I32, elsewhere: Mask) -> None:
+        """Links what is left by time, where an iterator leaves no marks: to a call of its parent that is under way."""
+        marked = np.unique(self.above[elsewhere])
+        left = np.flatnonzero((parent < 0) & (self.above != _UNKNOWN) & ~np.isin(self.above, marked))
+        if not len(left):
+            return
+        order = np.lexsort((self.start, self.ids))
+        first = np.searchsorted(self.ids[order], self.above[left], side="left")
+        last = np.searchsorted(self.ids[order], self.above[left], side="right")
+        chosen = last_below(self.start[order], first, last, self.end[left])
+        found = (chosen >= 0) & (self.end[order[chosen]] > self.start[left])
+        parent[left[found]] = order[chosen[found]]
+        elsewhere[left[found]] = True
+
+
+def _pair(left: I64, right: I64) -> I64:
+    with np.errstate(over="ignore"):
+        return left ^ (right * np.int64(-7046029254386353131))
+
+
+def _find(keys: I64, wanted: I64) -> I64:
+    """The first place of each wanted key in ascending `keys`, or -1."""
+    if not len(keys):
+        return np.full(len(wanted), -1, np.int64)
+    at = np.minimum(np.searchsorted(keys, wanted, side="left"), len(keys) - 1)
+    return np.where(keys[at] == wanted, at, -1)
+
+
+# -- times -------------------------------------------------------------------------------------------------------
+
+
+def _beside(calls: I64, ids: I64, above: I64, start: I64, end: I64) -> tuple[I64, I64]:
+    """Pairs of (call in `calls`, call made for the same iterator) that overlap in time."""
+    served = np.flatnonzero(np.isin(above, ids[calls]) & (above != _UNKNOWN)) if len(calls) else calls
+    if not len(served):
+        return served, served
+    calls = calls[np.lexsort((start[calls], ids[calls]))]
+    low = np.searchsorted(ids[calls], above[served], side="left")
+    high = np.searchsorted(ids[calls], above[served], side="right")
+    ended = last_below(end[calls], low, high, start[served] + 1)
+    first = np.where(ended >= 0, ended + 1, low)
+    count = np.maximum(last_below(start[calls], low, high, end[served]) + 1 - first, 0)
+    return calls[run_rows(first, count)], np.repeat(served, count)
+
+
+def _self_times(
+    parent: I32, elsewhere: Mask, start: I64, duration: I64, beside: tuple[I64, I64]
+) -> tuple[I64, I64, I64]:
+    """Self time, waiting time, and the part of each call that lies inside its parent's.
+
+    `beside` adds pairs of a call and another one that is to count as made for it.
+    """
+    end = start + duration
+    made = np.flatnonzero(parent >= 0)
+    above: I64 = np.append(parent[made].astype(np.int64), beside[0])
+    below: I64 = np.append(made, beside[1])
+    low, high = np.maximum(start[below], start[above]), np.minimum(end[below], end[above])
+    overlap = np.zeros(len(parent), np.int64)
+    overlap[made] = np.maximum(high - low, 0)[: len(made)]
+    seen = np.flatnonzero(high > low)
+    covered = _union(above[seen], low[seen], high[seen], len(parent))
+    inside = np.zeros(len(parent), np.int64)
+    own = np.flatnonzero((parent >= 0) & ~elsewhere)
+    np.add.at(inside, parent[own], overlap[own])
+    return duration - covered, np.maximum(covered - inside, 0), overlap
+
+
+def _union(group: I64, low: I64, high: I64, n_groups: int) -> I64:
+    """The length of the union of the intervals of each group: int64 of shape (n_groups,)."""
+    total = np.zeros(n_groups, np.int64)
+    if not len(group):
+        return total
+    order = np.lexsort((low, group))
+    group, low, high = group[order], low[order], high[order]
+    # The running maximum of `high` within a group: ranks of `high` keep it in integers that also hold the group.
+    values, rank = np.unique(high, return_inverse=True)
+    reached = np.maximum.accumulate(group.astype(np.int64) * len(values) + rank.reshape(-1))
+    before = np.empty_like(reached)
+    before[0], before[1:] = -1, reached[:-1]
+    same = before >= group.astype(np.int64) * len(values)
+    begin = np.where(same, np.maximum(low, values[before % len(values)]), low)
+    np.add.at(total, group, np.maximum(high - begin, 0))
+    return total
+
+
+def _roots(parent: I32, depth: I32, is_root: Mask, overlaps: Mask) -> tuple[I32, Mask]:
+    """Of each call the root call that it serves, or -1, and whether that waited for it."""
+    root = np.where(is_root, np.arange(len(parent)), -1).astype(np.int32)
+    blocks = is_root.copy()
+    order = np.argsort(depth, kind="stable")  # a parent's name is shorter, so its answer is known first
+    bounds = np.flatnonzero(np.diff(depth[order])) + 1
+    for calls in np.split(order, bounds):
+        made = calls[parent[calls] >= 0]
+        root[made] = root[parent[made]]
+        blocks[made] = blocks[parent[made]] & overlaps[made]
+    return root, blocks

@@ -1,0 +1,175 @@
+"""The calls in which a loop waits for its next batch: how long they take, and what serves them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.trace.columns import named, of_kinds, on_threads
+from stepscope.analysis.trace.grouping import enclosing
+from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
+
+K = EventKind
+
+LEAST_SHARE = 0.01  # of the longest loader: what takes less is left out
+IN_CALLS, ON_A_THREAD = "in the calls", "on another thread"
+
+SINGLE_PROCESS = re.compile(r".*SingleProcess")
+_WORKERS = re.compile(r".*MultiProcess")
+# Python calls, where they were recorded: the constructor of a loader's iterator, and the start of a process in it.
+_LOADER_STARTS = re.compile(r".*torch/utils/data/dataloader\.py\(\d+\): __init__$")
+_PROCESS_STARTS = re.compile(r"(?:.*/)?multiprocessing/process\.py\(\d+\): start$")
+_PINS = re.compile(r"aten::_?pin_memory$|.*torch/utils/data/_utils/pin_memory\.py\(\d+\): pin_memory$")
+
+
+@dataclass(frozen=True)
+class Loader:
+    """Calls of one name in which the loop waits for a batch; times in ps.
+
+    Attributes:
+        in_steps_ps: the part of `total_ps` that lies in steps.
+        workers: processes that make the items; 0 if the calls do, None where the trace does not tell.
+        pinning: IN_CALLS or ON_A_THREAD if batches are copied to pinned memory there, else empty.
+        pins, pin_ps: how often, and how long that takes.
+    """
+
+    name: str
+    calls: int
+    total_ps: int
+    max_ps: int
+    in_steps_ps: int
+    workers: int | None
+    pinning: str
+    pins: int
+    pin_ps: int
+
+
+def loaders_of(trace: HostTrace) -> list[Loader]:
+    """The loaders of a host, longest first."""
+    waits = outer_waits(trace)
+    names, pins = trace.event_names()[waits], _pins(trace, waits)
+    found = [_loader(trace, trace.strings[name], waits[names == name], pins) for name in np.unique(names).tolist()]
+    return sorted(found, key=lambda loader: (-loader.total_ps, loader.name))
+
+
+def add_loaders(loaders: Iterable[Loader]) -> list[Loader]:
+    """Loaders of equal name as one, longest first; what they do not agree on is unknown.
+
+    Left out are those that take less than a hundredth of the longest: the ops of a graph hand a batch on in many calls.
+    """
+    merged: dict[str, Loader] = {}
+    for loader in loaders:
+        before = merged.get(loader.name)
+        merged[loader.name] = loader if before is None else _sum(before, loader)
+    longest = max((loader.total_ps for loader in merged.values()), default=0)
+    kept = [loader for loader in merged.values() if loader.total_ps >= LEAST_SHARE * longest]
+    return sorted(kept, key=lambda loader: (-loader.total_ps, loader.name))
+
+
+def _sum(one: Loader, other: Loader) -> Loader:
+    return replace(
+        one,
+        calls=one.calls + other.calls,
+        total_ps=one.total_ps + other.total_ps,
+        max_ps=max(one.max_ps, other.max_ps),
+        in_steps_ps=one.in_steps_ps + other.in_steps_ps,
+        workers=one.workers if one.workers == other.workers else None,
+        pinning=one.pinning or other.pinning,
+        pins=one.pins + other.pins,
+        pin_ps=one.pin_ps + other.pin_ps,
+    )
+
+
+def outer_waits(trace: HostTrace) -> I64:
+    """The outermost calls on threads that wait for a batch: rows of events."""
+    return trace.derived("outer waits", _outer_waits)
+
+
+def _outer_waits(trace: HostTrace) -> I64:
+    waits = (trace.events.kind == K.INPUT_WAIT) & on_threads(trace)
+    return _outermost(trace, waits) if waits.any() else np.empty(0, np.int64)
+
+
+def wait_per_step(trace: HostTrace) -> list[int]:
+    """Time in ps of each step in which a thread waits for a batch."""
+    steps = steps_of(trace)
+    waited: list[int] = spans_of(trace, outer_waits(trace)).covered(steps.start_ps, steps.end_ps).tolist()
+    return waited
+
+
+@dataclass(frozen=True)
+class _Pins:
+    """What copies to pinned memory: rows of events.
+
+    Attributes:
+        in_waits, waits: those inside calls that wait, and the call of each.
+        elsewhere: those on threads where nothing waits.
+    """
+
+    in_waits: I64
+    waits: I64
+    elsewhere: I64
+
+
+def _loader(trace: HostTrace, name: str, calls: I64, all_pins: _Pins) -> Loader:
+    steps, duration = steps_of(trace), trace.events.duration_ps[calls]
+    in_steps = spans_of(trace, calls) & Spans.of(steps.start_ps, steps.end_ps)
+    inside = all_pins.in_waits[np.isin(all_pins.waits, calls)]
+    of_thread = not len(inside) and _WORKERS.match(name) is not None
+    pins = all_pins.elsewhere if of_thread else inside
+    return Loader(
+        name=name,
+        calls=len(calls),
+        total_ps=int(duration.sum()),
+        max_ps=int(duration.max()),
+        in_steps_ps=in_steps.total,
+        workers=_workers(trace, name),
+        pinning="" if not len(pins) else ON_A_THREAD if of_thread else IN_CALLS,
+        pins=len(pins),
+        pin_ps=int(trace.events.duration_ps[pins].sum()),
+    )
+
+
+def _workers(trace: HostTrace, name: str) -> int | None:
+    """Processes that a loader's iterator started; every iterator seen to start has to agree."""
+    if SINGLE_PROCESS.match(name):
+        return 0
+    if not _WORKERS.match(name):
+        return None
+    starts = np.flatnonzero(_which(trace, _PROCESS_STARTS, K.PYTHON_CALL))
+    makers = enclosing(trace, _which(trace, _LOADER_STARTS, K.PYTHON_CALL))[starts]
+    _, counts = np.unique(makers[makers >= 0], return_counts=True)
+    return int(counts[0]) if len(counts) and (counts == counts[0]).all() else None
+
+
+def _pins(trace: HostTrace, waits: I64) -> _Pins:
+    found = _which(trace, _PINS, K.OP, K.PYTHON_CALL)
+    if not found.any():
+        return _Pins(*[np.empty(0, np.int64)] * 3)
+    pins, is_wait = _outermost(trace, found), np.zeros(len(trace.events), np.bool_)
+    is_wait[waits] = True
+    around = enclosing(trace, is_wait)[pins]
+    waiting = np.isin(trace.events.line[pins], trace.events.line[waits])
+    return _Pins(pins[around >= 0], around[around >= 0], pins[~waiting])
+
+
+def _which(trace: HostTrace, pattern: re.Pattern[str], *kinds: EventKind) -> Mask:
+    """Events of some kinds whose name matches: bool of shape (events,)."""
+    found = of_kinds(trace.events.kind, kinds)
+    rows = np.flatnonzero(found)
+    found[rows] = named(trace, trace.events.type[rows], pattern.match)
+    return found
+
+
+def _outermost(trace: HostTrace, counts: Mask) -> I64:
+    """Rows of the events that count and lie in no other that does."""
+    rows = np.flatnonzero(counts)
+    outer: I64 = rows[enclosing(trace, counts)[rows] == rows]
+    return outer

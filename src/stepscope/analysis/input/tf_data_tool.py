@@ -1,0 +1,321 @@
+"""The tool `tf-data`: which stage of a tf.data input pipeline makes the training wait, and what to change there.
+
+It goes the five steps of a bottleneck analysis:
+
+1. the most input-bound host is the one with the slowest call of an input pipeline;
+2. its slowest pipeline is the one with that call;
+3. the graph of the pipeline is rebuilt from the calls of its iterators, across the threads that they run on;
+4. the critical path holds the iterators that the slow call waited for;
+5. the bottleneck is the iterator on the critical path with the longest self time, added up over the slow calls that
+   take at least a tenth of the slowest, so that one odd call does not decide, and neither do many that barely count as
+   slow. A call that waited for work begun before the capture counts only if there is no other. The graph shows the
+   slowest call that the bottleneck held up.
+
+The long name of an iterator is `Iterator::Root::<Dataset 1>::...::<Dataset n>`: the last part is the iterator itself,
+the parts before it are the transformations that read from it, the one nearest to the training first. TensorFlow before
+2.9 has no `Root`. TensorFlow rewrites pipelines before it runs them: `MapAndBatch` is a `.map()` and a `.batch()` in
+one, `ParallelMapV2` may be a plain `.map()`, and the `Prefetch` at the top may be TensorFlow's own. The name of the
+dataset op tells what the program wrote.
+
+In JSON a node of `graph` has besides: `id`, `parent` (the `id` of the node that reads from it, null for the outermost),
+`long_name`, `dataset_op`, and `parallel`, true if it works on another thread than what reads from it. Each of
+`executions` has a `graph` of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from stepscope.analysis.input.iterators import iterator_calls, last_part, parent_name
+from stepscope.analysis.input.pipeline_advice import suggestion
+from stepscope.analysis.input.pipelines import RANKS, SLOW_PS, Execution, Pipeline, pipelines_of
+from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.model import EventKind, HostTrace
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, round_ms, round_us
+
+PIPELINE_FIELDS: tuple[Field, ...] = (
+    Field("host", "text", "the host that runs the pipeline", "str"),
+    Field(
+        "name", "text",
+        "Host:n runs the program's tf.data code; Device:n fetches from it for one device (distribution strategies)",
+        "str",
+    ),
+    Field("calls", "count", "how often the pipeline was asked for an element", "int"),
+    Field("slow_calls", "count", "calls that took longer than 50 us", "int"),
+    Field("min_us", "us", "shortest call"),
+    Field("mean_us", "us", "mean duration of the calls"),
+    Field("max_us", "us", "longest call"),
+    Field("total_ms", "ms", "all calls together"),
+    Field("bottleneck", "text", "the iterator that holds up its slow calls most; unknown without slow calls", "str"),
+    Field("iterators", "count", "iterators over the dataset, one for each epoch or `iter()`", "int"),
+)  # fmt: skip
+BOTTLENECK_FIELDS: tuple[Field, ...] = (
+    Field("host", "text", "the most input-bound host", "str"),
+    Field("pipeline", "text", "its slowest pipeline", "str"),
+    Field("iterator", "text", "type of the iterator with the longest self time on the critical path", "str"),
+    Field("long_name", "text", "its long name: what reads from it, and itself last", "str"),
+    Field("dataset_op", "text", "the dataset op that it runs; unknown in older TensorFlow", "str"),
+    Field("self_us", "us", "its self time in the execution that the graph shows"),
+    Field(
+        "slow_self_percent", "percent", "its self time in the slow calls that count, of that of all critical iterators"
+    ),
+    Field("execution_us", "us", "how long the execution that the graph shows took"),
+    Field("suggestion", "text", "what to change", "str"),
+)
+GRAPH_FIELDS: tuple[Field, ...] = (
+    Field("name", "text", "the iterator's type", "str"),
+    Field("start_ms", "ms", "begin of its first call in this execution, from the start of the host's session"),
+    Field("total_us", "us", "wall time of its calls in this execution, added up"),
+    Field("self_us", "us", "the same without the time in which the iterators that it reads from ran for it"),
+    Field("calls", "count", "how often it was called in this execution", "int"),
+    Field("critical", "", "yes if the execution waited for it", "bool"),
+    Field("bottleneck", "", "yes for the bottleneck", "bool"),
+)
+EXECUTION_FIELDS: tuple[Field, ...] = (
+    Field("host", "text", "the host that runs the pipeline", "str"),
+    Field("pipeline", "text", "the pipeline's name", "str"),
+    Field("rank", "number", "1 for the pipeline's slowest execution", "int"),
+    Field("start_ms", "ms", "when it begins, from the start of the host's session"),
+    Field("duration_us", "us", "how long it takes"),
+    Field("bottleneck", "text", "the critical iterator with the longest self time in this execution", "str"),
+)
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one host contributes."""
+
+    origin: Origin
+    framework: str
+    waits: int
+    has_roots: bool
+    pipelines: list[Pipeline]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TfDataReport(Report):
+    """The tf.data bottleneck analysis; see the FIELDS tables of this module.
+
+    Attributes:
+        pipelines: all pipelines of all hosts, those that run the program's code first, then by their longest call.
+        bottleneck: None if no call was slow.
+        graph: nodes of the execution that `bottleneck` speaks of; of the slowest one without a bottleneck.
+        executions: the slowest executions of each pipeline, each with its own graph.
+        summary: the finding in words.
+    """
+
+    TOOL: ClassVar[str] = "tf-data"
+    MAIN_LIST: ClassVar[str] = "pipelines"
+
+    pipelines: tuple[dict[str, Cell], ...]
+    bottleneck: dict[str, Cell] | None
+    graph: tuple[dict[str, Cell], ...]
+    executions: tuple[dict[str, Any], ...]
+    summary: tuple[str, ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {
+            "summary": list(self.summary),
+            "pipelines": list(self.pipelines),
+            "bottleneck": self.bottleneck,
+            "graph": list(self.graph),
+            "executions": list(self.executions),
+        }
+
+    def sections(self) -> Sequence[Section]:
+        """Summary, bottleneck, all pipelines, the graph, the slowest executions."""
+        found: dict[str, Cell] = self.bottleneck or dict.fromkeys((f.name for f in BOTTLENECK_FIELDS), None)
+        ranked = tuple({f.name: row[f.name] for f in EXECUTION_FIELDS} for row in self.executions)
+        return [
+            Prose("Performance analysis", self.summary),
+            Figures("Bottleneck", BOTTLENECK_FIELDS[:-1], found),
+            self.main_table(),
+            Rows("Graph of the slow execution", GRAPH_FIELDS, _indented(self.graph), empty="no execution to show"),
+            Rows("Slowest executions", EXECUTION_FIELDS, ranked, empty="no execution to show"),
+        ]
+
+    def main_table(self) -> Rows:
+        """The pipelines."""
+        return Rows("Input pipelines", PIPELINE_FIELDS, self.pipelines, empty=_EMPTY)
+
+    def head(self, rows: int) -> TfDataReport:
+        """The same with at most so many pipelines and executions."""
+        return replace(self, pipelines=self.pipelines[:rows], executions=self.executions[:rows])
+
+
+_EMPTY = (
+    "no tf.data pipeline in the capture: the program uses none, or its host events were not recorded; record with "
+    "ProfilerOptions(host_tracer_level=2)"
+)
+
+
+def _indented(graph: Sequence[dict[str, Cell]]) -> tuple[dict[str, Cell], ...]:
+    """The nodes with their names indented by their place in the graph, for the eye."""
+    depth: dict[Cell, int] = {None: -1}
+    for node in graph:
+        depth[node["id"]] = depth[node["parent"]] + 1
+    return tuple({**node, "name": "  " * depth[node["id"]] + str(node["name"])} for node in graph)
+
+
+# -- one host ----------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes."""
+    calls = iterator_calls(trace)
+    return Partial(
+        origin=origin_of(trace),
+        framework=trace.framework,
+        waits=int((trace.events.kind == EventKind.INPUT_WAIT).sum()),
+        has_roots=calls.has_roots,
+        pipelines=list(pipelines_of(trace, calls)),
+    )
+
+
+# -- all hosts ---------------------------------------------------------------------------------------------------
+
+
+def merge(partials: Sequence[Partial]) -> TfDataReport:
+    """The analysis of the session."""
+    found = [(part.origin.host, pipeline) for part in partials for pipeline in part.pipelines]
+    found.sort(key=lambda item: (item[1].name.startswith("Device"), -item[1].max_ps))
+    bottleneck, graph = (None, ()) if not found else _worst(*found[0])
+    return TfDataReport(
+        **header([part.origin for part in partials], _warnings(partials)),
+        pipelines=tuple(_pipeline_row(host, pipeline) for host, pipeline in found),
+        bottleneck=bottleneck,
+        graph=graph,
+        executions=tuple(
+            _execution_row(host, pipeline, execution)
+            for host, pipeline in found
+            for execution in pipeline.executions[:RANKS]
+        ),
+        summary=tuple(_summary(found, bottleneck, len(partials))),
+    )
+
+
+def _worst(host: str, pipeline: Pipeline) -> tuple[dict[str, Cell] | None, tuple[dict[str, Cell], ...]]:
+    """The bottleneck of a pipeline, None if it has no slow calls, and the graph of the execution that shows it."""
+    if not pipeline.bottleneck:
+        return None, _graph(pipeline.executions[0], None)
+    shown = next(
+        (item for item in pipeline.executions if item.nodes[item.bottleneck].long_name == pipeline.bottleneck),
+        pipeline.executions[0],
+    )
+    node = next((node for node in shown.nodes if node.long_name == pipeline.bottleneck), shown.nodes[shown.bottleneck])
+    name = last_part(node.long_name)
+    bottleneck: dict[str, Cell] = {
+        "host": host,
+        "pipeline": pipeline.name,
+        "iterator": name,
+        "long_name": node.long_name,
+        "dataset_op": node.dataset_op or None,
+        "self_us": round_us(node.self_ps),
+        "slow_self_percent": pipeline.bottleneck_percent,
+        "execution_us": round_us(shown.duration_ps),
+        "suggestion": suggestion(name, node.dataset_op, pipeline.name.startswith("Device")),
+    }
+    return bottleneck, _graph(shown, node.long_name)
+
+
+def _graph(execution: Execution, bottleneck: str | None) -> tuple[dict[str, Cell], ...]:
+    number = {node.long_name: at for at, node in enumerate(execution.nodes)}
+    return tuple(
+        {
+            "id": at,
+            "parent": number.get(parent_name(node.long_name)) if at else None,
+            "name": last_part(node.long_name),
+            "long_name": node.long_name,
+            "start_ms": round_ms(node.start_ps),
+            "total_us": round_us(node.total_ps),
+            "self_us": round_us(node.self_ps),
+            "calls": node.calls,
+            "critical": node.critical,
+            "bottleneck": node.long_name == bottleneck,
+            "parallel": node.parallel,
+            "dataset_op": node.dataset_op or None,
+        }
+        for at, node in enumerate(execution.nodes)
+    )
+
+
+def _pipeline_row(host: str, pipeline: Pipeline) -> dict[str, Cell]:
+    return {
+        "host": host,
+        "name": pipeline.name,
+        "calls": pipeline.calls,
+        "slow_calls": pipeline.slow_calls,
+        "min_us": round_us(pipeline.min_ps),
+        "mean_us": round_us(pipeline.total_ps / pipeline.calls),
+        "max_us": round_us(pipeline.max_ps),
+        "total_ms": round_ms(pipeline.total_ps),
+        "bottleneck": last_part(pipeline.bottleneck) or None,
+        "iterators": pipeline.iterators,
+    }
+
+
+def _execution_row(host: str, pipeline: Pipeline, execution: Execution) -> dict[str, Any]:
+    slow = execution.duration_ps > SLOW_PS
+    name = execution.nodes[execution.bottleneck].long_name if slow else None
+    return {
+        "host": host,
+        "pipeline": pipeline.name,
+        "rank": execution.rank,
+        "start_ms": round_ms(execution.start_ps),
+        "duration_us": round_us(execution.duration_ps),
+        "bottleneck": last_part(name) if name else None,
+        "graph": list(_graph(execution, name)),
+    }
+
+
+def _summary(found: Sequence[tuple[str, Pipeline]], bottleneck: dict[str, Cell] | None, n_hosts: int) -> Iterator[str]:
+    if not found:
+        yield "no tf.data activity in this capture"
+        return
+    host, worst = found[0]
+    slow = sum(pipeline.slow_calls > 0 for _, pipeline in found)
+    yield f"{slow} of {len(found)} input pipeline{'s' * (len(found) != 1)} had calls longer than 50 us"
+    if bottleneck is None:
+        yield "the input is no bottleneck: its slowest call took " + _time(worst.max_ps)
+        return
+    place = f"{worst.name} on {host}" if n_hosts == 1 else f"{worst.name} on {host}, the most input-bound host,"
+    yield f"{place} is the slowest: {worst.slow_calls:,} of {worst.calls:,} calls were slow, the slowest took " + _time(
+        worst.max_ps
+    )
+    yield (
+        f"its bottleneck is {bottleneck['iterator']} ({bottleneck['long_name']}): {worst.bottleneck_percent:.0f} % of "
+        "the time for which the slow calls waited"
+    )
+    yield f"what to do: {bottleneck['suggestion']}"
+
+
+def _time(ps: int) -> str:
+    return f"{ps / 1e9:,.2f} ms" if ps >= 1e9 else f"{ps / 1e6:,.1f} us"
+
+
+def _warnings(partials: Sequence[Partial]) -> Iterator[str]:
+    if not any(part.pipelines for part in partials):
+        yield _why_empty(partials)
+    if any(not part.has_roots for part in partials):
+        yield (
+            "no call of an outermost iterator ended during the capture, so the outermost that did are shown; capture "
+            "for longer than one call takes"
+        )
+
+
+def _why_empty(partials: Sequence[Partial]) -> str:
+    frameworks = {part.framework for part in partials}
+    if frameworks == {"pytorch"}:
+        return (
+            "no tf.data iterators: the program feeds itself otherwise; `stepscope input-pipeline` shows what the "
+            "capture holds of a DataLoader"
+        )
+    waited = " The steps did wait for input." if any(part.waits for part in partials) else ""
+    return (
+        "no calls of tf.data iterators in this capture; programs that read a tf.data.Dataset record them with "
+        f"ProfilerOptions(host_tracer_level=2) if a batch is fetched during the capture.{waited}"
+    )

@@ -1,0 +1,1 @@
+"""Ops, kernels and modules: how long each takes, how often it runs, how it was launched."""

@@ -1,0 +1,118 @@
+"""How well kernels fill their device: utilization, and what PyTorch's traces let one estimate of its multiprocessors.
+
+All figures are of the time from the begin of the first step to the end of the last, as PyTorch's TensorBoard plugin
+defined them, so that they compare with what it showed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.steps.device_steps import device_name
+from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.spans import Spans
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import F64, I64
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, round_ms
+
+_KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
+_MOST_BLOCKS = 1e9  # on a multiprocessor; more is garbage
+
+FIELDS: tuple[Field, ...] = (
+    Field("host", "text", "the host whose device it is", "str"),
+    Field("device", "text", "the device", "str"),
+    Field("window_ms", "ms", "from the begin of the first step to the end of the last"),
+    Field("utilization_percent", "percent", "time with at least one kernel, collectives included, copies not"),
+    Field(
+        "sm_efficiency_percent",
+        "percent",
+        "estimated share of the multiprocessors that have work: blocks per multiprocessor of all running kernels, at "
+        "most 1, averaged over the window; needs PyTorch's launch facts",
+    ),
+    Field(
+        "occupancy_percent",
+        "percent",
+        "estimated occupancy that kernels achieve, averaged over their time; needs PyTorch's launch facts",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class DeviceUse:
+    """One device; shares are 0 to 1, None if the trace does not hold what they take."""
+
+    device: str
+    window_ps: int
+    utilization: float
+    sm_efficiency: float | None
+    occupancy: float | None
+
+
+def device_uses(trace: HostTrace) -> list[DeviceUse]:
+    """Every device that runs a kernel during the steps."""
+    steps = steps_of(trace)
+    kernels = np.flatnonzero(is_device_work(trace) & np.isin(trace.events.kind, _KERNELS))
+    if not len(steps.number) or not len(kernels):
+        return []
+    window = int(steps.start_ps.min()), int(steps.end_ps.max())
+    blocks = _numbers(trace, stat_names.BLOCKS_PER_SM, _MOST_BLOCKS)[kernels]
+    occupancy = _numbers(trace, stat_names.ESTIMATED_OCCUPANCY, 100.0)[kernels]
+    plane = trace.lines.plane[trace.events.line[kernels]]
+    found = []
+    for device in trace.device_planes():
+        here = plane == device
+        rows = kernels[here]
+        start = np.clip(trace.events.start_ps[rows], *window)
+        end = np.clip(trace.events.start_ps[rows] + trace.events.duration_ps[rows], *window)
+        if (end > start).any():
+            size = window[1] - window[0]
+            busy = Spans.of(start, end).total / size
+            filled, mean = _filled(start, end, blocks[here], size), _weighted(occupancy[here] / 100, end - start)
+            found.append(DeviceUse(device_name(trace, device), size, busy, filled, mean))
+    return found
+
+
+def _numbers(trace: HostTrace, names: tuple[str, ...], most: float) -> F64:
+    """A stat that is written as a double or, where it is whole, as an integer: float64 of shape (events,), NaN where it
+    is missing or no number from 0 to `most`."""
+    if not trace.has_stat(names):
+        return np.full(len(trace.events), np.nan)
+    whole = trace.stat_ints(names)
+    values = np.where(whole >= 0, whole.astype(np.float64), trace.stat_doubles(names))
+    return np.where((values >= 0) & (values <= most), values, np.nan)
+
+
+def _filled(start: I64, end: I64, blocks: F64, window: int) -> float | None:
+    """Share of the window, weighted by that of the multiprocessors with work; None if no kernel tells its blocks."""
+    known = ~np.isnan(blocks)
+    if not known.any():
+        return None
+    start, end, blocks = start[known], end[known], blocks[known]
+    moment, change = np.concatenate([start, end]), np.concatenate([blocks, -blocks])
+    order = np.argsort(moment, kind="stable")
+    moment, level = moment[order], np.cumsum(change[order])
+    return float((np.diff(moment) * np.clip(level[:-1], 0.0, 1.0)).sum()) / window
+
+
+def _weighted(values: F64, weights: I64) -> float | None:
+    known = ~np.isnan(values)
+    total = float(weights[known].sum())
+    return float((values[known] * weights[known]).sum()) / total if total else None
+
+
+def row(host: str, use: DeviceUse) -> dict[str, Cell]:
+    """One device, keyed as in FIELDS."""
+
+    def share(value: float | None) -> float | None:
+        return None if value is None else round(100 * value, 4)
+
+    return {
+        "host": host,
+        "device": use.device,
+        "window_ms": round_ms(use.window_ps),
+        "utilization_percent": share(use.utilization),
+        "sm_efficiency_percent": share(use.sm_efficiency),
+        "occupancy_percent": share(use.occupancy),
+    }

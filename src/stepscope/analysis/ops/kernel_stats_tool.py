@@ -1,0 +1,376 @@
+"""The tool `kernel-stats`: every kernel with the op that launched it, how it was launched, and how long it took.
+
+A row is a kernel, its op, and one way to launch it: equal kernels with another grid have a row of their own. Hosts and
+devices are added up. What the trace does not hold, or holds as garbage, is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.analysis.ops import device_use, launches
+from stepscope.analysis.ops.device_use import DeviceUse
+from stepscope.analysis.ops.launches import StreamLaunches, launches_of_streams
+from stepscope.analysis.trace import attribution
+from stepscope.analysis.trace.attribution import Shares, attribute, names_of, shares
+from stepscope.analysis.trace.kernel_facts import Launch, launches_of
+from stepscope.analysis.trace.kernel_names import brief
+from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.analysis.trace.tensor_cores import kernel_uses, op_is_eligible
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
+from stepscope.model.arrays import I64, number_pairs
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_us
+
+MOST_ROWS = 2000  # kept per host
+_KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
+_FIRST_TENSOR_CORES = 7  # NVIDIA's compute capability
+
+_RANK = Field("rank", "number", "place in the descending order of total time", "int")
+_KERNEL = Field("kernel", "text", "the kernel's name; on screens the telling part of it, in files all of it", "str")
+KERNEL_FIELDS: tuple[Field, ...] = (
+    _RANK,
+    _KERNEL,
+    Field("op", "text", "the op that launched it; unknown if nothing in the trace ties the kernel to one", "str"),
+    Field("occurrences", "count", "how often the kernel ran for this op", "int"),
+    Field("total_us", "us", "time on the devices, all occurrences together"),
+    Field("total_percent", "percent", "total time as a share of the time of all kernels"),
+)
+TIME_FIELDS: tuple[Field, ...] = (
+    _RANK,
+    _KERNEL,
+    Field("avg_us", "us", "total time divided by occurrences"),
+    Field("min_us", "us", "the shortest occurrence"),
+    Field("max_us", "us", "the longest occurrence"),
+    Field(
+        "tensor_core_eligible", "", "whether the op could use tensor cores: it multiplies matrices or convolves", "bool"
+    ),
+    Field(
+        "uses_tensor_core",
+        "",
+        "whether the kernel computes on tensor cores (AMD: matrix cores): its name tells",
+        "bool",
+    ),
+)
+LAUNCH_FIELDS: tuple[Field, ...] = (
+    _RANK,
+    _KERNEL,
+    Field("registers_per_thread", "count", "registers that a thread of the kernel takes", "int"),
+    Field("shared_memory_bytes", "bytes", "static and dynamic shared memory of a block together", "int"),
+    Field("block_dim", "threads", "threads of a block in x, y, z", "ints"),
+    Field("grid_dim", "blocks", "blocks of the grid in x, y, z, as the tracer counts them", "ints"),
+    Field(
+        "occupancy_percent",
+        "percent",
+        "warps that can be active at once, of those that the device has room for: theoretical, in PyTorch's traces its "
+        "estimate of the achieved",
+    ),
+)
+_BY_CONTRACT = (
+    "rank", "kernel", "op", "registers_per_thread", "shared_memory_bytes", "block_dim", "grid_dim", "occupancy_percent",
+    "tensor_core_eligible", "uses_tensor_core", "occurrences", "total_us", "avg_us", "min_us", "max_us",
+    "total_percent",
+)  # fmt: skip
+FIELDS: tuple[Field, ...] = tuple(
+    next(field for field in (*KERNEL_FIELDS, *TIME_FIELDS, *LAUNCH_FIELDS) if field.name == name)
+    for name in _BY_CONTRACT
+)
+BY_KERNEL_FIELDS: tuple[Field, ...] = (
+    Field("kernel", "text", "the kernel's name; `others` for all that are not listed", "str"),
+    Field("occurrences", "count", "how often it ran, for whichever op", "int"),
+    Field("total_us", "us", "its time on the devices"),
+    Field("percent", "percent", "share of the time of all kernels"),
+)
+TENSOR_CORE_FIELDS: tuple[Field, ...] = (
+    Field("uses_percent", "percent", "kernel time on tensor cores, of all kernel time"),
+    Field("unknown_percent", "percent", "kernel time of which the names do not tell whether it is"),
+    Field("eligible_percent", "percent", "kernel time of ops that could use tensor cores, of all kernel time"),
+    Field(
+        "eligible_unused_percent",
+        "percent",
+        "kernel time of such ops in kernels that do not; some of them only prepare what the others compute",
+    ),
+)
+TOP_KERNELS = 10
+
+
+@dataclass(frozen=True)
+class KernelRow:
+    """One kernel of one op, launched one way; `kernel` is the place in the list of names, times in ps."""
+
+    kernel: int
+    op: str | None
+    launch: Launch
+    eligible: bool | None
+    uses: bool | None
+    count: int
+    total_ps: int
+    min_ps: int
+    max_ps: int
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one host contributes.
+
+    Attributes:
+        names: the kernels' names.
+        rows: by total time, longest first, at most MOST_ROWS.
+        left_out: how many rows more there are, `left_out_count` occurrences, `left_out_ps` their time.
+        devices: kinds of devices in the trace.
+        uses: how well kernels fill each device.
+    """
+
+    origin: Origin
+    names: list[str]
+    rows: list[KernelRow]
+    left_out: int
+    left_out_count: int
+    left_out_ps: int
+    streams: list[StreamLaunches]
+    attributed: Shares
+    devices: list[str]
+    uses: list[DeviceUse]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelStatsReport(Report):
+    """Kernels and launches; see the FIELDS tables of this module for the meaning of its parts."""
+
+    TOOL: ClassVar[str] = "kernel-stats"
+
+    rows: tuple[dict[str, Cell], ...]
+    by_kernel: tuple[dict[str, Cell], ...]
+    tensor_cores: dict[str, Cell]
+    attribution: dict[str, Cell]
+    launches: dict[str, Cell]
+    streams: tuple[dict[str, Cell], ...]
+    devices: tuple[dict[str, Cell], ...]
+    empty: str
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {
+            "rows": list(self.rows),
+            "by_kernel": list(self.by_kernel),
+            "tensor_cores": self.tensor_cores,
+            "attribution": self.attribution,
+            "launches": self.launches,
+            "streams": list(self.streams),
+            "devices": list(self.devices),
+        }
+
+    def sections(self) -> Sequence[Section]:
+        """Kernels by time, how they were launched, then what all of them together show."""
+        rows, by_kernel = _briefly(self.rows), _briefly(self.by_kernel)
+        return [
+            Rows("Kernels", KERNEL_FIELDS, rows, self.empty),
+            Rows("Kernels of all ops", BY_KERNEL_FIELDS, by_kernel, "no kernels"),
+            Rows("Single occurrences, and tensor cores", TIME_FIELDS, rows, "no kernels"),
+            Rows("How kernels were launched", LAUNCH_FIELDS, rows, "no kernels"),
+            Rows("How well kernels fill their devices", device_use.FIELDS, self.devices, "no steps with kernels"),
+            Figures("Tensor cores", TENSOR_CORE_FIELDS, self.tensor_cores),
+            Figures("Launches", launches.FIELDS, self.launches),
+            Rows("Launches by stream", launches.STREAM_FIELDS, self.streams, "no kernels"),
+            Figures("How the ops of kernels are known", attribution.FIELDS, self.attribution),
+        ]
+
+    def main_table(self) -> Rows:
+        """The kernels with all columns."""
+        return Rows("Kernels", FIELDS, self.rows, self.empty)
+
+
+def _briefly(rows: Sequence[dict[str, Cell]]) -> tuple[dict[str, Cell], ...]:
+    """The same rows with kernel names that fit on a screen."""
+    return tuple(row | {"kernel": brief(str(row["kernel"]))} for row in rows)
+
+
+# -- one host ------------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes."""
+    found = attribute(trace)
+    on_stream = (trace.lines.kind == LineKind.STREAM)[trace.events.line[found.rows]]
+    among = on_stream & np.isin(trace.events.kind[found.rows], _KERNELS)
+    names, rows = _rows(trace, np.flatnonzero(among))
+    kept, rest = rows[:MOST_ROWS], rows[MOST_ROWS:]
+    used = dict.fromkeys(row.kernel for row in kept)
+    place = {name: at for at, name in enumerate(used)}
+    return Partial(
+        origin=origin_of(trace),
+        names=[names[name] for name in used],
+        rows=[replace(row, kernel=place[row.kernel]) for row in kept],
+        left_out=len(rest),
+        left_out_count=sum(row.count for row in rest),
+        left_out_ps=sum(row.total_ps for row in rest),
+        streams=launches_of_streams(trace),
+        attributed=shares(trace, among),
+        devices=sorted({PlaneKind(trace.planes.kind[plane]).name for plane in trace.device_planes()}),
+        uses=device_use.device_uses(trace),
+    )
+
+
+def _rows(trace: HostTrace, pieces: I64) -> tuple[dict[int, str], list[KernelRow]]:
+    """Names by string row, and the rows, longest first, of the pieces of device work that are kernels."""
+    found = attribute(trace)
+    events = found.rows[pieces]
+    launch, different = launches_of(trace, events)
+    name = names_of(trace, events)
+    may_use = _may_use_tensor_cores(trace, events)
+    group, _ = number_pairs(name, found.op[pieces])
+    group, _ = number_pairs(group, launch)
+    group, first = number_pairs(group, may_use)
+    count, total, low, high = (np.zeros(len(first), np.int64) for _ in range(4))
+    kernels.ops.add_up(group, trace.events.duration_ps[events], count, total, low, high)
+    names = {row: trace.strings[row] for row in np.unique(name[first]).tolist()}
+    eligible = [op_is_eligible(*op) for op in found.ops]
+    columns = (first, count, total, low, high)
+    rows = []
+    for at, *figures in zip(*(column.tolist() for column in columns), strict=True):
+        op, kernel = int(found.op[pieces[at]]), int(name[at])
+        could = eligible[op] if op >= 0 else None
+        uses = kernel_uses(names[kernel], could) if may_use[at] else False
+        label = found.ops[op][0] if op >= 0 else None
+        # What uses tensor cores could use them, whatever the op's name tells.
+        rows.append(KernelRow(kernel, label, different[launch[at]], uses or could, uses, *figures))
+    rows.sort(key=lambda row: (-row.total_ps, names[row.kernel], row.op or ""))
+    return names, rows
+
+
+def _may_use_tensor_cores(trace: HostTrace, events: I64) -> I64:
+    """1 for kernels on a device that may have tensor cores, 0 for those on devices from before there were any."""
+    may = np.ones(len(trace.planes), np.int64)
+    for plane in trace.device_planes():
+        facts = trace.stats_of_plane(plane)
+        major = facts.get("compute_cap_major")
+        if facts.get("device_vendor") != "AMD" and isinstance(major, int) and 0 < major < _FIRST_TENSOR_CORES:
+            may[plane] = 0
+    return may[trace.lines.plane[trace.events.line[events]]]
+
+
+# -- all hosts -----------------------------------------------------------------------------------------------------
+
+
+def merge(partials: Sequence[Partial]) -> KernelStatsReport:
+    """The kernels of all hosts; equal rows are added up."""
+    rows = _added_up(partials)
+    total = sum(row.total_ps for _, row in rows) + sum(part.left_out_ps for part in partials)
+    streams = [(part.origin.host, stream) for part in partials for stream in part.streams]
+    attributed = [part.attributed for part in partials]
+    return KernelStatsReport(
+        **header([part.origin for part in partials], _warnings(partials, bool(rows))),
+        rows=tuple(_cells(rank, name, row, total) for rank, (name, row) in enumerate(rows, 1)),
+        by_kernel=_by_kernel(rows, partials, total),
+        tensor_cores=_tensor_cores([row for _, row in rows], total),
+        attribution=dict(attribution.figures(attributed)),
+        launches=launches.figures([stream for _, stream in streams]),
+        streams=tuple(launches.stream_row(host, stream) for host, stream in streams),
+        devices=tuple(device_use.row(part.origin.host, use) for part in partials for use in part.uses),
+        empty=_why_empty(partials),
+    )
+
+
+def _added_up(partials: Sequence[Partial]) -> list[tuple[str, KernelRow]]:
+    """Equal rows of all hosts as one, longest first, with their names."""
+    merged: dict[tuple[object, ...], tuple[str, KernelRow]] = {}
+    for part in partials:
+        for row in part.rows:
+            name = part.names[row.kernel]
+            key = (name, row.op, row.launch, row.eligible, row.uses)
+            merged[key] = (name, _sum(merged[key][1], row) if key in merged else row)
+    return sorted(merged.values(), key=lambda item: (-item[1].total_ps, item[0], item[1].op or ""))
+
+
+def _sum(one: KernelRow, other: KernelRow) -> KernelRow:
+    return replace(
+        one,
+        count=one.count + other.count,
+        total_ps=one.total_ps + other.total_ps,
+        min_ps=min(one.min_ps, other.min_ps),
+        max_ps=max(one.max_ps, other.max_ps),
+    )
+
+
+def _listed(dimensions: tuple[int, int, int] | None) -> list[int] | None:
+    return None if dimensions is None else list(dimensions)
+
+
+def _cells(rank: int, name: str, row: KernelRow, total: int) -> dict[str, Cell]:
+    return {
+        "rank": rank,
+        "kernel": name,
+        "op": row.op,
+        "registers_per_thread": row.launch.registers,
+        "shared_memory_bytes": row.launch.shared_bytes,
+        "block_dim": _listed(row.launch.block),
+        "grid_dim": _listed(row.launch.grid),
+        "occupancy_percent": row.launch.occupancy_percent,
+        "tensor_core_eligible": row.eligible,
+        "uses_tensor_core": row.uses,
+        "occurrences": row.count,
+        "total_us": round_us(row.total_ps),
+        "avg_us": round_us(row.total_ps / row.count),
+        "min_us": round_us(row.min_ps),
+        "max_us": round_us(row.max_ps),
+        "total_percent": percent(row.total_ps, total),
+    }
+
+
+def _by_kernel(
+    rows: Sequence[tuple[str, KernelRow]], partials: Sequence[Partial], total: int
+) -> tuple[dict[str, Cell], ...]:
+    sums: dict[str, list[int]] = {}
+    for name, row in rows:
+        entry = sums.setdefault(name, [0, 0])
+        entry[0] += row.count
+        entry[1] += row.total_ps
+    ranked = sorted(sums.items(), key=lambda item: (-item[1][1], item[0]))
+    rest = [sum(item[1][at] for item in ranked[TOP_KERNELS:]) for at in range(2)]
+    rest[0] += sum(part.left_out_count for part in partials)
+    rest[1] += sum(part.left_out_ps for part in partials)
+    shown = ranked[:TOP_KERNELS] + ([("others", rest)] if rest[0] else [])
+    return tuple(
+        {"kernel": name, "occurrences": count, "total_us": round_us(ps), "percent": percent(ps, total)}
+        for name, (count, ps) in shown
+    )
+
+
+def _tensor_cores(rows: Sequence[KernelRow], total: int) -> dict[str, Cell]:
+    def share(counts: Callable[[KernelRow], bool]) -> float | None:
+        return percent(sum(row.total_ps for row in rows if counts(row)), total)
+
+    return {
+        "uses_percent": share(lambda row: row.uses is True),
+        "unknown_percent": share(lambda row: row.uses is None),
+        "eligible_percent": share(lambda row: row.eligible is True),
+        "eligible_unused_percent": share(lambda row: row.eligible is True and row.uses is False),
+    }
+
+
+def _warnings(partials: Sequence[Partial], any_kernels: bool) -> list[str]:
+    if not any_kernels:
+        return [_why_empty(partials)]
+    found = attribution.warning([part.attributed for part in partials])
+    found += launches.warning([stream for part in partials for stream in part.streams])
+    left_out = sum(part.left_out for part in partials)
+    if left_out:
+        found.append(f"{left_out:,} rows with the least time are not listed; their time is in all shares")
+    return found
+
+
+def _why_empty(partials: Sequence[Partial]) -> str:
+    devices = {device for part in partials for device in part.devices}
+    if not devices:
+        return "no kernels: no device took part in this run; stepscope op-stats shows the ops on the host"
+    if "GPU" not in devices:
+        return "no kernels: a TPU runs ops, not kernels; stepscope op-stats shows them"
+    return (
+        "no kernels: the profile names GPUs but holds none of their work; record with "
+        "ProfilerOptions(device_tracer_level=1) while the device works"
+    )

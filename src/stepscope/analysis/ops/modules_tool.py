@@ -1,0 +1,302 @@
+"""The tree of modules that a model is made of, and the time that each takes on the host and on the devices.
+
+The tree is that of the calls: a module stands below the module that called it, and calls along the same path are one
+row. Device time is that of the work launched while the module runs. Work of the backward pass belongs to the module
+whose forward pass it differentiates, as far as the trace links the two; it has columns of its own.
+
+PyTorch records modules if it is told to record Python calls: `torch.profiler.profile(with_stack=True)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from stepscope.analysis.trace.attribution import attribute, names_of
+from stepscope.analysis.trace.grouping import forest, spread_labels
+from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
+from stepscope.analysis.trace.remedies import MODULES, remedy
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I32, I64, number_pairs
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
+
+MOST_MODULES = 5000  # kept per host, those with most time
+_PREFIX = "nn.Module: "
+
+FIELDS: tuple[Field, ...] = (
+    Field("id", "number", "the row's number; a module precedes those inside it", "int"),
+    Field("parent", "number", "the row of the module that calls it; unknown for the outermost", "int"),
+    Field("depth", "number", "how many modules are around it", "int"),
+    Field("module", "text", "its class with the number that the profiler gives to each instance", "str"),
+    Field("calls", "count", "how often it ran along this path", "int"),
+    Field("host_us", "us", "time on the host, modules inside it included"),
+    Field("host_self_us", "us", "the same without the modules inside it"),
+    Field("device_us", "us", "time of the device work launched in it, modules inside it included"),
+    Field("device_self_us", "us", "the same without the modules inside it"),
+    Field("backward_us", "us", "device time of its backward pass, modules inside it included"),
+    Field("backward_self_us", "us", "the same without the modules inside it"),
+    Field("kernels", "count", "pieces of device work launched in it and the modules inside it, forward", "int"),
+    Field("percent", "percent", "forward and backward device time, without devices the host time, of all modules'"),
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """The calls of a module along one path; `parent` is its caller's place in the list, -1 for none; times in ps, the
+    device's without the modules inside it."""
+
+    parent: int
+    name: str
+    calls: int
+    host_ps: int
+    host_self_ps: int
+    device_ps: int
+    backward_ps: int
+    kernels: int
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one host contributes; `unassigned_ps` is device time outside all modules."""
+
+    origin: Origin
+    nodes: list[Node]
+    left_out: int
+    unassigned_ps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModulesReport(Report):
+    """The modules, depth first; see FIELDS."""
+
+    TOOL: ClassVar[str] = "modules"
+
+    rows: tuple[dict[str, Cell], ...]
+    unassigned_device_us: float
+    framework: str = ""
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {"unassigned_device_us": self.unassigned_device_us, "rows": list(self.rows)}
+
+    def sections(self) -> Sequence[Section]:
+        """The tree, drawn by indentation."""
+        shown = tuple(row | {"module": "  " * int(str(row["depth"])) + str(row["module"])} for row in self.rows)
+        return [Rows("Modules", FIELDS[3:], shown, _empty(self.framework))]
+
+    def main_table(self) -> Rows:
+        """The modules with all columns."""
+        return Rows("Modules", FIELDS, self.rows, _empty(self.framework))
+
+
+# -- one host ------------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes."""
+    found = attribute(trace)
+    rows = _module_calls(trace)
+    if not len(rows):
+        return Partial(origin_of(trace), [], 0, int(found.time_ps.sum()))
+    inside = np.full(len(trace.events), -1, np.int32)
+    inside[rows] = np.arange(len(rows))
+    spread_labels(trace, inside)
+    above = _above(trace, rows, inside)
+    path, parent, first = _paths(above, names_of(trace, rows))
+    size = len(first)
+    duration = trace.events.duration_ps[rows]
+    own = duration.copy()
+    np.subtract.at(own, above[above >= 0], duration[above >= 0])
+    forward = inside[found.rows]
+    backward = np.where(forward < 0, _backward(trace, inside)[found.rows], -1)
+    columns = (
+        np.bincount(path, minlength=size), _sums(path, duration, size), _sums(path, np.maximum(own, 0), size),
+        _device_sums(path, forward, found.time_ps, size), _device_sums(path, backward, found.time_ps, size),
+        np.bincount(path[forward[forward >= 0]], minlength=size),
+    )  # fmt: skip
+    names = [trace.name_of(row).removeprefix(_PREFIX) for row in rows[first].tolist()]
+    whole = zip(parent.tolist(), names, *(column.tolist() for column in columns), strict=True)
+    lost = (forward < 0) & (backward < 0)
+    nodes, left_out = _most([Node(*each) for each in whole])
+    return Partial(origin_of(trace), nodes, left_out, int(found.time_ps[lost].sum()))
+
+
+def _module_calls(trace: HostTrace) -> I64:
+    python = np.flatnonzero(trace.events.kind == EventKind.PYTHON_CALL)
+    types = trace.events.type[python]
+    names = trace.event_types.name
+    of_modules = [kind for kind in np.unique(types).tolist() if trace.strings[names[kind]].startswith(_PREFIX)]
+    return python[np.isin(types, of_modules)]
+
+
+def _above(trace: HostTrace, rows: I64, inside: I32) -> I64:
+    """The module call around each module call, as places among them, -1 for none."""
+    parent = forest(trace).parent[rows]
+    return np.where(parent >= 0, inside[np.maximum(parent, 0)], -1).astype(np.int64)
+
+
+def _paths(above: I64, name: I64) -> tuple[I32, I64, I64]:
+    """Numbers the paths of calls, callers first: the path of each call, the path above each path, its first call."""
+    path = np.full(len(above), -1, np.int32)
+    parents: list[I64] = []
+    firsts: list[I64] = []
+    level, count = np.flatnonzero(above < 0), 0
+    while len(level):
+        over = np.where(above[level] >= 0, path[np.maximum(above[level], 0)], -1).astype(np.int64)
+        number, first = number_pairs(over, name[level])
+        path[level] = number + count
+        parents.append(over[first])
+        firsts.append(level[first])
+        count += len(first)
+        level = np.flatnonzero((path < 0) & (above >= 0) & (path[np.maximum(above, 0)] >= 0))
+    return path, np.concatenate(parents), np.concatenate(firsts)
+
+
+def _sums(group: I32, values: I64, size: int) -> I64:
+    out = np.zeros(size, np.int64)
+    np.add.at(out, group, values)
+    return out
+
+
+def _device_sums(path: I32, call: I32, time: I64, size: int) -> I64:
+    known = call >= 0
+    return _sums(path[call[known]], time[known], size)
+
+
+def _backward(trace: HostTrace, inside: I32) -> I32:
+    """The module call that each event of a backward pass belongs to: that of the forward op it is linked to."""
+    label = np.full(len(trace.events), -1, np.int32)
+    if trace.has_stat(stat_names.FORWARD_BACKWARD_ID):
+        number = trace.stat_ints(stat_names.FORWARD_BACKWARD_ID)
+        linked = np.flatnonzero(number >= 0)
+        order = linked[np.lexsort((trace.events.start_ps[linked], number[linked]))]
+        pair = np.flatnonzero(number[order][1:] == number[order][:-1])
+        label[order[pair + 1]] = inside[order[pair]]
+        spread_labels(trace, label)
+    return label
+
+
+def _most(nodes: list[Node]) -> tuple[list[Node], int]:
+    """The nodes with most time, with all nodes above them, and how many are left out."""
+    if len(nodes) <= MOST_MODULES:
+        return nodes, 0
+    kept: set[int] = set()
+    for at in sorted(range(len(nodes)), key=lambda at: -nodes[at].host_ps):
+        chain = []
+        while at >= 0 and at not in kept:
+            chain.append(at)
+            at = nodes[at].parent
+        if len(kept) + len(chain) > MOST_MODULES:
+            break
+        kept.update(chain)
+    place = {at: number for number, at in enumerate(sorted(kept))}
+    found = [replace(nodes[at], parent=place.get(nodes[at].parent, -1)) for at in sorted(kept)]
+    return found, len(nodes) - len(kept)
+
+
+# -- all hosts -----------------------------------------------------------------------------------------------------
+
+_Path = tuple[str, ...]
+
+
+class _Sums(NamedTuple):
+    """What one path adds up to on all hosts; times in ps."""
+
+    calls: int = 0
+    host_ps: int = 0
+    host_self_ps: int = 0
+    device_ps: int = 0
+    backward_ps: int = 0
+    kernels: int = 0
+
+    def plus(self, other: _Sums | Node) -> _Sums:
+        """Both added up."""
+        return _Sums(*(getattr(self, name) + getattr(other, name) for name in _Sums._fields))
+
+    def with_inner(self, inner: _Sums) -> _Sums:
+        """With the work of a module inside, whose calls and host time are in those of this one already."""
+        return self._replace(
+            device_ps=self.device_ps + inner.device_ps,
+            backward_ps=self.backward_ps + inner.backward_ps,
+            kernels=self.kernels + inner.kernels,
+        )
+
+
+def merge(partials: Sequence[Partial]) -> ModulesReport:
+    """The modules of all hosts; equal paths are added up."""
+    own = _added_up(partials)
+    whole = dict(own)
+    for path in sorted(own, key=len, reverse=True):
+        if path[:-1] in whole:
+            whole[path[:-1]] = whole[path[:-1]].with_inner(whole[path])
+    left_out = sum(part.left_out for part in partials)
+    framework = framework_of([part.origin for part in partials])
+    warnings = [] if own else [_empty(framework)]
+    warnings += [f"{left_out:,} modules are not listed"] if left_out else []
+    return ModulesReport(
+        **header([part.origin for part in partials], warnings),
+        rows=tuple(_rows(own, whole)),
+        unassigned_device_us=round_us(sum(part.unassigned_ps for part in partials)),
+        framework=framework,
+    )
+
+
+def _empty(framework: str) -> str:
+    return f"no modules: {remedy(MODULES, framework)}"
+
+
+def _added_up(partials: Sequence[Partial]) -> dict[_Path, _Sums]:
+    sums: dict[_Path, _Sums] = {}
+    for part in partials:
+        paths: list[_Path] = []
+        for node in part.nodes:
+            paths.append((*(paths[node.parent] if node.parent >= 0 else ()), node.name))
+            sums[paths[-1]] = sums.get(paths[-1], _Sums()).plus(node)
+    return sums
+
+
+def _rows(own: dict[_Path, _Sums], whole: dict[_Path, _Sums]) -> list[dict[str, Cell]]:
+    """Depth first, at each depth the module with most time first."""
+    on_device = any(part.device_ps + part.backward_ps for part in own.values())
+
+    def weight(path: _Path) -> int:
+        return whole[path].device_ps + whole[path].backward_ps if on_device else own[path].host_ps
+
+    inside: dict[_Path, list[_Path]] = {}
+    for path in sorted(own, key=weight):  # the last one is taken first
+        inside.setdefault(path[:-1], []).append(path)
+    everything = sum(weight(path) for path in inside.get((), []))
+    rows: list[dict[str, Cell]] = []
+    places: dict[_Path, int] = {}
+    stack = list(inside.get((), []))
+    while stack:
+        path = stack.pop()
+        places[path] = len(rows)
+        share = percent(weight(path), everything)
+        rows.append(_row(len(rows), places.get(path[:-1]), path, own[path], whole[path], share))
+        stack += inside.get(path, [])
+    return rows
+
+
+def _row(
+    number: int, parent: int | None, path: _Path, own: _Sums, whole: _Sums, share: float | None
+) -> dict[str, Cell]:
+    return {
+        "id": number,
+        "parent": parent,
+        "depth": len(path) - 1,
+        "module": path[-1],
+        "calls": own.calls,
+        "host_us": round_us(own.host_ps),
+        "host_self_us": round_us(own.host_self_ps),
+        "device_us": round_us(whole.device_ps),
+        "device_self_us": round_us(own.device_ps),
+        "backward_us": round_us(whole.backward_ps),
+        "backward_self_us": round_us(own.backward_ps),
+        "kernels": whole.kernels,
+        "percent": share,
+    }

@@ -1,0 +1,262 @@
+"""Kernels that run one after another again and again: what could be fused, or recorded as a graph.
+
+Two tables. The first takes what one op launches: the op with the kernels in the order of their launches, where that is
+at least two. The second takes what runs on a stream, whichever ops it belongs to: sequences of two to eight kernels
+that occur three times or more. Each kernel counts for one sequence at most, first for that which saves most launches if
+it becomes one kernel. Each launch saved is time of the host and, where a device waits for it, time of the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.analysis.trace.attribution import attribute, names_of
+from stepscope.analysis.trace.grouping import enclosing
+from stepscope.analysis.trace.kernel_names import brief
+from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model.arrays import I64, number_pairs
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
+
+K = EventKind
+
+MOST_ROWS = 500  # kept per host and table
+LONGEST = 8
+LEAST_COUNT = 3
+_MOST_NAMED = 32  # kernels of one sequence that are named
+_OPS = (K.OP, K.BACKWARD, K.COLLECTIVE_CALL)
+_KERNELS = (K.KERNEL, K.COLLECTIVE, K.MEMSET)
+
+_FIGURES: tuple[Field, ...] = (
+    Field("length", "count", "kernels in the sequence", "int"),
+    Field("count", "count", "how often it ran", "int"),
+    Field("device_us", "us", "time of its kernels, all occurrences together"),
+    Field("avg_device_us", "us", "the same per occurrence"),
+    Field("percent", "percent", "its kernels' time as a share of that of all kernels"),
+    Field("launches_saved", "count", "launches fewer if it were one kernel: count times (length - 1)", "int"),
+    Field("kernels", "text", "the kernels in order", "str"),
+)
+OP_FIELDS: tuple[Field, ...] = (
+    Field("op", "text", "the outermost op that launches them, else the launching call", "str"),
+    Field("host_us", "us", "time of these ops on the host"),
+    *_FIGURES,
+)
+STREAM_FIELDS: tuple[Field, ...] = _FIGURES
+_EMPTY = "no op launches two kernels or more"
+_NONE = (
+    "no sequence of kernels is repeated: where a GPU took part, record several steps with "
+    "ProfilerOptions(device_tracer_level=1)"
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One sequence; `op` is empty for those of streams; times in ps."""
+
+    op: str
+    kernels: list[str]
+    length: int
+    count: int
+    host_ps: int
+    device_ps: int
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one host contributes."""
+
+    origin: Origin
+    ops: list[Run]
+    streams: list[Run]
+    kernels_ps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequencesReport(Report):
+    """Repeated sequences of kernels; see the FIELDS tables of this module."""
+
+    TOOL: ClassVar[str] = "sequences"
+
+    rows: tuple[dict[str, Cell], ...]
+    ops: tuple[dict[str, Cell], ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {"rows": list(self.rows), "ops": list(self.ops)}
+
+    def sections(self) -> Sequence[Section]:
+        """By op, then on streams."""
+        return [
+            Rows("Kernels of one op", OP_FIELDS, _briefly(self.ops), _EMPTY),
+            Rows("Sequences on streams", STREAM_FIELDS, _briefly(self.rows), _NONE),
+        ]
+
+    def main_table(self) -> Rows:
+        """The sequences on streams."""
+        return Rows("Sequences on streams", STREAM_FIELDS, self.rows, _NONE)
+
+
+_ARROW = " -> "
+
+
+def _briefly(rows: Iterable[dict[str, Cell]]) -> tuple[dict[str, Cell], ...]:
+    return tuple(row | {"kernels": _ARROW.join(map(brief, str(row["kernels"]).split(_ARROW)))} for row in rows)
+
+
+# -- one host ------------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes."""
+    found = attribute(trace)
+    wanted = np.isin(trace.events.kind[found.rows], _KERNELS)
+    wanted &= (trace.lines.kind == LineKind.STREAM)[trace.events.line[found.rows]]
+    rows, call = found.rows[wanted], found.call[wanted]
+    total = int(trace.events.duration_ps[rows].sum())
+    return Partial(
+        origin_of(trace), _of_ops(trace, rows, call)[:MOST_ROWS], _of_streams(trace, rows)[:MOST_ROWS], total
+    )
+
+
+def _of_ops(trace: HostTrace, rows: I64, call: I64) -> list[Run]:
+    """What ops launch, by op and kernels."""
+    rows, call = rows[call >= 0], call[call >= 0]
+    if not len(rows):
+        return []
+    outer = enclosing(trace, np.isin(trace.events.kind, _OPS))
+    unit = np.where(outer[call] >= 0, outer[call], call)
+    order = np.lexsort((trace.events.start_ps[rows], trace.events.start_ps[call], unit))
+    rows, unit = rows[order], unit[order]
+    begin = np.flatnonzero(np.append(True, unit[1:] != unit[:-1]))
+    end = np.append(begin[1:], len(unit))
+    several = end - begin >= 2
+    begin, end = begin[several], end[several]
+    if not len(begin):
+        return []
+    ops = unit[begin]
+    hashes = _hashes(names_of(trace, rows), begin, end)
+    group, first = number_pairs(names_of(trace, ops), hashes)
+    device = np.add.reduceat(np.append(trace.events.duration_ps[rows], 0), np.stack([begin, end], 1).ravel())[::2]
+    sums = [np.zeros(len(first), np.int64) for _ in range(2)]
+    np.add.at(sums[0], group, trace.events.duration_ps[ops])
+    np.add.at(sums[1], group, device)
+    count = np.bincount(group, minlength=len(first))
+    runs = [
+        Run(trace.name_of(int(ops[at])), _named(trace, rows[begin[at] : end[at]]), int(end[at] - begin[at]), *figures)
+        for at, *figures in zip(first.tolist(), count.tolist(), *(column.tolist() for column in sums), strict=True)
+    ]
+    return sorted(runs, key=_rank)
+
+
+def _rank(run: Run) -> tuple[object, ...]:
+    return -run.device_ps, run.op, run.kernels
+
+
+def _hashes(values: I64, begin: I64, end: I64) -> I64:
+    out = np.empty(len(begin), np.uint64)
+    kernels.ops.hash_runs(begin, end, values, out)
+    return out.view(np.int64)
+
+
+def _named(trace: HostTrace, rows: I64) -> list[str]:
+    return [trace.name_of(row) for row in rows[:_MOST_NAMED].tolist()]
+
+
+def _of_streams(trace: HostTrace, rows: I64) -> list[Run]:
+    """Repeated sequences on streams; `rows` are in the order of streams and time.
+
+    The sequence that saves most launches takes its kernels first; what is left is for the others.  Otherwise a loop
+    would be listed once for every kernel that it may be taken to begin with.
+    """
+    names, line = names_of(trace, rows), trace.events.line[rows]
+    candidates: list[tuple[int, I64]] = []
+    for length in range(LONGEST, 1, -1):
+        begin = np.arange(max(len(rows) - length + 1, 0))
+        begin = begin[line[begin] == line[begin + length - 1]] if len(begin) else begin
+        candidates += [(length, places) for places in _repeated(names, begin, length)]
+    candidates.sort(key=lambda found: (-len(found[1]) * (found[0] - 1), -found[0], int(found[1][0])))
+    taken, runs = np.zeros(len(rows), np.bool_), []
+    for length, places in candidates:
+        members = places[:, None] + np.arange(length)
+        members = members[~taken[members].any(axis=1)]
+        if len(members) >= LEAST_COUNT:
+            taken[members] = True
+            time = int(trace.events.duration_ps[rows[members]].sum())
+            runs.append(Run("", _named(trace, rows[members[0]]), length, len(members), 0, time))
+    return sorted(runs, key=_saving)
+
+
+def _saving(run: Run) -> tuple[object, ...]:
+    return -run.count * (run.length - 1), *_rank(run)
+
+
+def _repeated(names: I64, begin: I64, length: int) -> list[I64]:
+    """Where the sequences of one length begin that occur often enough, those that occur most often."""
+    if not len(begin):
+        return []
+    group, _ = number_pairs(_hashes(names, begin, begin + length), np.zeros(len(begin), np.int64))
+    count = np.bincount(group)
+    order = np.argsort(group, kind="stable")
+    bounds = np.append(0, np.cumsum(count))
+    often = np.argsort(-count, kind="stable")[:MOST_ROWS]
+    found = (
+        _apart(begin[order[bounds[at] : bounds[at + 1]]], length) for at in often.tolist() if count[at] >= LEAST_COUNT
+    )
+    return [places for places in found if len(places) >= LEAST_COUNT]
+
+
+def _apart(places: I64, length: int) -> I64:
+    """As many places, from the first on, as there are without overlapping."""
+    kept: list[int] = []
+    free = -1
+    for place in places.tolist():
+        if place >= free:
+            kept.append(place)
+            free = place + length
+    return np.array(kept, np.int64)
+
+
+# -- all hosts -----------------------------------------------------------------------------------------------------
+
+
+def merge(partials: Sequence[Partial]) -> SequencesReport:
+    """The sequences of all hosts; equal ones are added up."""
+    total = sum(part.kernels_ps for part in partials)
+    ops = _added_up(run for part in partials for run in part.ops)
+    streams = _added_up(run for part in partials for run in part.streams)
+    streams.sort(key=_saving)
+    return SequencesReport(
+        **header([part.origin for part in partials]),
+        rows=tuple(_cells(run, total) for run in streams),
+        ops=tuple({"op": run.op, "host_us": round_us(run.host_ps), **_cells(run, total)} for run in ops),
+    )
+
+
+def _added_up(runs: Iterable[Run]) -> list[Run]:
+    merged: dict[tuple[Any, ...], Run] = {}
+    for run in runs:
+        key = (run.op, run.length, *run.kernels)
+        known = merged.get(key, Run(run.op, run.kernels, run.length, 0, 0, 0))
+        merged[key] = Run(
+            run.op, run.kernels, run.length, known.count + run.count, known.host_ps + run.host_ps,
+            known.device_ps + run.device_ps,
+        )  # fmt: skip
+    return sorted(merged.values(), key=_rank)
+
+
+def _cells(run: Run, total: int) -> dict[str, Cell]:
+    more = run.length - len(run.kernels)
+    return {
+        "length": run.length,
+        "count": run.count,
+        "device_us": round_us(run.device_ps),
+        "avg_device_us": round_us(run.device_ps / run.count),
+        "percent": percent(run.device_ps, total),
+        "launches_saved": run.count * (run.length - 1),
+        "kernels": _ARROW.join([*run.kernels, *([f"{more} more"] if more else [])]),
+    }

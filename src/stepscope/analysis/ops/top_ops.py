@@ -1,0 +1,101 @@
+"""Which ops take most time: self time by op, on the devices or, where there is none, on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.analysis.trace.op_work import OpWork, device_calls, device_work, eager_dispatch, host_work
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I64
+from stepscope.records import dataclass
+
+MOST_OPS = 1000  # kept per host
+K = EventKind
+
+
+@dataclass(frozen=True)
+class OpTime:
+    """One op, its self time and how often it ran."""
+
+    name: str
+    category: str
+    self_ps: int
+    calls: int
+
+
+@dataclass(frozen=True)
+class OpTable:
+    """The ops of one host or device class.
+
+    Attributes:
+        ops: by self time, longest first, at most MOST_OPS.
+        types: all ops by category: self time in ps, and calls.
+        total_self_ps: of all ops, also those that are not in the list.
+        total_calls: likewise.
+        eager_self_ps: self time of ops that were dispatched one by one; None where the trace does not tell.
+    """
+
+    ops: list[OpTime]
+    types: dict[str, tuple[int, int]]
+    total_self_ps: int
+    total_calls: int
+    eager_self_ps: int | None
+
+
+def device_ops(trace: HostTrace) -> OpTable:
+    """Ops by device time, named as `stepscope.analysis.trace.attribution` finds them."""
+    work = device_work(trace)
+    return _table(work, device_calls(trace, work), None)
+
+
+def host_ops(trace: HostTrace) -> OpTable:
+    """Ops by time on the host's threads."""
+    work = host_work(trace)
+    eager = eager_dispatch(trace)
+    eager_ps = None if eager is None else int(work.own_ps[eager[work.rows]].sum())
+    return _table(work, np.bincount(work.op, minlength=len(work.ops)), eager_ps)
+
+
+def _table(work: OpWork, calls: I64, eager_ps: int | None) -> OpTable:
+    count, own, low, high = (np.zeros(len(work.ops), np.int64) for _ in range(4))
+    kernels.ops.add_up(work.op, work.own_ps, count, own, low, high)
+    longest = np.argsort(-own, kind="stable")[:MOST_OPS].tolist()
+    ops = [OpTime(work.ops[at][0], work.ops[at][1], int(own[at]), int(calls[at])) for at in longest]
+    ops.sort(key=lambda op: (-op.self_ps, op.name))
+    return OpTable(ops, _types(work, own, calls), int(own.sum()), int(calls.sum()), eager_ps)
+
+
+def _types(work: OpWork, own: I64, calls: I64) -> dict[str, tuple[int, int]]:
+    sums: dict[str, tuple[int, int]] = {}
+    for (_, category), self_ps, count in zip(work.ops, own.tolist(), calls.tolist(), strict=True):
+        before = sums.get(category, (0, 0))
+        sums[category] = (before[0] + self_ps, before[1] + count)
+    return sums
+
+
+def add_tables(tables: Sequence[OpTable]) -> OpTable:
+    """The ops of several hosts together."""
+    merged: dict[tuple[str, str], list[int]] = {}
+    for table in tables:
+        for op in table.ops:
+            entry = merged.setdefault((op.name, op.category), [0, 0])
+            entry[0] += op.self_ps
+            entry[1] += op.calls
+    ops = sorted((OpTime(*key, *value) for key, value in merged.items()), key=lambda op: (-op.self_ps, op.name))
+    types: dict[str, tuple[int, int]] = {}
+    for table in tables:
+        for category, (self_ps, calls) in table.types.items():
+            before = types.get(category, (0, 0))
+            types[category] = (before[0] + self_ps, before[1] + calls)
+    eager = [table.eager_self_ps for table in tables if table.total_self_ps]
+    known = [time for time in eager if time is not None]
+    return OpTable(
+        ops=ops,
+        types=types,
+        total_self_ps=sum(table.total_self_ps for table in tables),
+        total_calls=sum(table.total_calls for table in tables),
+        eager_self_ps=sum(known) if known and len(known) == len(eager) else None,
+    )

@@ -1,0 +1,1 @@
+"""What all tools together say of a session: the overview and the advice."""

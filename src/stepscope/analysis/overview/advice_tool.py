@@ -1,0 +1,137 @@
+"""The tool `advice`: what to change first, with the evidence, the step time to expect, and where to look.
+
+It says what the overview says, and asks other tools for details: the slowest stage of a tf.data pipeline, tensor cores
+that stand idle, memory that is nearly full.  [Advice](../advice.md) explains each class and how a gain is predicted;
+[how often it is right](../advice-truth.md) is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.items import Advice
+from stepscope.analysis.advice.ranking import advise
+from stepscope.analysis.overview import overview_tool as overview
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Prose, Report, Rows, Section
+
+Partial = overview.Partial
+Read = Callable[[str], Mapping[str, Any] | None]
+
+_DOUBTFUL = 0.6  # below it a rule is not sure of the class
+
+FIELDS: tuple[Field, ...] = (
+    Field("rank", "number", "1 for what to change first", "int"),
+    Field("class", "text", "the class of the bottleneck", "str"),
+    Field("title", "text", "what to do, in a few words", "str"),
+    Field("evidence", "text", "the measured facts behind it", "str"),
+    Field(
+        "step_time_ms", "ms", "from one step to the next, without what the recording itself cost where that is known"
+    ),
+    Field("predicted_step_time_ms", "ms", "the same if the cause vanished"),
+    Field("predicted_speedup", "ratio", "the one over the other; unknown where it cannot be told"),
+    Field(
+        "predicted_speedup_least",
+        "ratio",
+        "the least to expect: the real one lay between the two in three of four programs with a known gain",
+    ),
+    Field("predicted_speedup_most", "ratio", "the most to expect"),
+    Field("confidence", "0 to 1", "how sure the class is"),
+    Field("actions", "text", "what to do, most effective first, separated by semicolons", "str"),
+    Field("reasoning", "text", "how the prediction comes about", "str"),
+    Field("tool", "text", "the tool that shows the details", "str"),
+    Field("docs", "text", "the section of the documentation on the class", "str"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdviceReport(Report):
+    """Advice, largest predicted gain first.
+
+    Attributes:
+        rows: the items as in JSON, each with its rank.
+        verdict: the overview's verdict in words.
+        context: what the rules looked at.
+    """
+
+    TOOL: ClassVar[str] = "advice"
+
+    rows: tuple[dict[str, Any], ...]
+    verdict: str
+    context: Context
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {"verdict_text": self.verdict, "advice": list(self.rows)}
+
+    def sections(self) -> Sequence[Section]:
+        """The verdict, then each item in words; `main_table` holds the same for other programs."""
+        told = [Prose(_head(row), tuple(_lines(row))) for row in self.rows]
+        return [Prose("Verdict", (self.verdict,)), *told]
+
+    def main_table(self) -> Rows:
+        """One row an item."""
+        return Rows("Advice", FIELDS, tuple(_cells(row) for row in self.rows), empty="no steps, so nothing to advise")
+
+
+def partial(trace: Any) -> Partial:
+    """What one host contributes: the same as to the overview."""
+    return overview.partial(trace)
+
+
+def merge(partials: Sequence[Partial]) -> AdviceReport:
+    """Advice from what the overview alone can tell."""
+    found = overview.merge(partials)
+    return AdviceReport(
+        hosts=found.hosts,
+        warnings=found.warnings,
+        partial=found.partial,
+        rows=_rows(found.advice),
+        verdict=found.verdict.sentence,
+        context=found.context,
+    )
+
+
+def finish(report: AdviceReport, read: Read) -> AdviceReport:
+    """The report with what other tools add; `read` gives the result of one of them."""
+    advised = advise(replace(report.context, read=read))
+    warnings = tuple(dict.fromkeys((*report.warnings, *advised.warnings)))
+    return replace(report, rows=_rows(advised.items), warnings=warnings)
+
+
+def _rows(items: Sequence[Advice]) -> tuple[dict[str, Any], ...]:
+    return tuple({"rank": rank, **advice.to_dict()} for rank, advice in enumerate(items, 1))
+
+
+def _cells(row: Mapping[str, Any]) -> dict[str, Cell]:
+    return {field.name: "; ".join(row["actions"]) if field.name == "actions" else row[field.name] for field in FIELDS}
+
+
+def _head(row: Mapping[str, Any]) -> str:
+    return f"{row['rank']}. {row['title']} ({row['class']})"
+
+
+def _lines(row: Mapping[str, Any]) -> list[str]:
+    lines = [f"because    {row['evidence']}"]
+    if row["predicted_speedup"]:
+        lines.append(f"predicted  {_how_fast(row)}: {row['reasoning']}")
+    lines += [f"do         {action}" for action in row["actions"]]
+    lines += [
+        f"see        {place['name'] or 'the longest of it'} on {place['host']}, "
+        f"{place['start_ms']:.3f} to {place['end_ms']:.3f} ms"
+        for place in row["intervals"][:1]
+    ]
+    return [*lines, f"details    stepscope {row['tool']}; confidence {100 * row['confidence']:.0f} %{_doubt(row)}"]
+
+
+def _how_fast(row: Mapping[str, Any]) -> str:
+    least, most = row["predicted_speedup_least"], row["predicted_speedup_most"]
+    between = f", {least:g} to {most:g} to be expected" if least is not None else ""
+    return f"about {row['predicted_speedup']:g} times as fast{between}"
+
+
+def _doubt(row: Mapping[str, Any]) -> str:
+    return ", so look at the evidence before you change anything" if row["confidence"] < _DOUBTFUL else ""

@@ -1,0 +1,417 @@
+"""The tool `overview`: where the step time goes, what limits it, and what to do first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, ClassVar
+
+from stepscope.analysis.advice import Advice, Context, advise
+from stepscope.analysis.facts.host_facts import facts_of
+from stepscope.analysis.ops.top_ops import device_ops, host_ops
+from stepscope.analysis.overview.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown, statistics_of
+from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
+from stepscope.analysis.steps.profiling_cost import ProfilingCost, dearest, profiling_cost
+from stepscope.analysis.steps.session_steps import Aligned, StepRow, breakdown_of, finding_of, steps_of_host
+from stepscope.analysis.steps.steps_tool import step_warnings
+from stepscope.analysis.steps.verdict import Verdict, agree, judge, unexplained
+from stepscope.analysis.trace.environment import PYTHON_CALLS_MISSING, Missing, environment_of
+from stepscope.model import HostTrace
+from stepscope.records import dataclass
+from stepscope.report import (
+    Cell,
+    Field,
+    Figures,
+    Prose,
+    Report,
+    Rows,
+    Section,
+    clean,
+    number_text,
+    percent,
+    round_ms,
+    shortened,
+)
+
+Partial = HostPart
+
+MOST_REMEDIES = 3  # of what a capture lacks, in the summary
+_KNOWS_STAGES = "tf-data"  # the tool
+_LONGEST_NAME = 100  # of an op in the summary
+_TELLING_PERCENT = 5.0  # of all op time; where no op takes as much, the summary adds them up by type
+_SOURCES = {"none": "no step marks: the whole capture"}
+
+STEP_TIME_FIELDS: tuple[Field, ...] = (
+    Field("mean", "ms", "mean duration of the complete steps; a step lasts as long as on its slowest host"),
+    Field("std", "ms", "sample standard deviation (n - 1) of the step durations; unknown for fewer than two steps"),
+    Field("min", "ms", "shortest complete step"),
+    Field("max", "ms", "longest complete step"),
+    Field("count", "count", "complete steps; steps cut by the capture's edge do not count", "int"),
+    Field(
+        "between_steps_percent",
+        "percent",
+        "time between steps, of the time from the first step's begin to the last's end",
+    ),
+)
+BREAKDOWN_FIELDS: tuple[Field, ...] = (
+    Field("category", "text", "where the time goes; every instant of a step counts for exactly one category", "str"),
+    Field("mean_ms", "ms", "mean over the complete steps"),
+    Field("percent", "percent", "share of the mean step time"),
+    Field("meaning", "text", "what counts for the category", "str"),
+)
+TOP_OP_FIELDS: tuple[Field, ...] = (
+    Field("name", "text", "the op: HLO op, framework op, or kernel", "str"),
+    Field("category", "text", "the op's type", "str"),
+    Field("self_time_ms", "ms", "time in the op itself, without what runs inside it, over the whole capture"),
+    Field("self_percent", "percent", "self time as a share of the self time of all ops"),
+    Field("cumulative_percent", "percent", "the same added up from the first row to this one"),
+    Field("calls", "count", "how often it ran; several kernels of one run count once", "int"),
+)
+ENVIRONMENT_FIELDS: tuple[Field, ...] = (
+    Field("host_count", "count", "hosts whose traces are in the session", "int"),
+    Field("device_type", "text", "model of the devices, each once; CPU if none took part", "str"),
+    Field("device_count", "count", "devices that the profiler saw, over all hosts", "int"),
+    Field("devices_used", "count", "devices that ran a kernel or an op during the capture, over all hosts", "int"),
+    Field(
+        "framework",
+        "text",
+        "the framework that wrote the profile, as far as names in it tell; python: none",
+        "str",
+    ),
+    Field("capture_ms", "ms", "from the first to the last event, on the host with the longest capture"),
+)
+PLACEMENT_FIELDS: tuple[Field, ...] = (
+    Field("host_op_percent", "percent", "runs of ops on the host, of all on host and devices, by number"),
+    Field("device_op_percent", "percent", "runs of ops on a device, of all on host and devices, by number"),
+    Field("host_eager_percent", "percent", "op time on the host of ops dispatched one by one; unknown if not recorded"),
+    Field("compute_16bit_percent", "percent", "device compute time at 16 bits or fewer, of all device compute time"),
+    Field("compute_32bit_percent", "percent", "device compute time at 32 bits or more, of all device compute time"),
+)
+_METRIC_FIELDS: tuple[Field, ...] = (
+    Field("metric", "text", "the figure's path in the JSON object", "str"),
+    Field("value", "by unit", "the figure; unknown is empty"),
+    Field("unit", "text", "the figure's unit", "str"),
+    Field("text", "text", "the figure if it is text", "str"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverviewReport(Report):
+    """The overview of a session; see the FIELDS tables of this module for the meaning of its parts.
+
+    `steps_a_host` is how many steps a host recorded, mean over those that step: those that another host lacks, and
+    those that the edge cuts, are in the totals of ops all the same.
+    """
+
+    TOOL: ClassVar[str] = "overview"
+    MAIN_LIST: ClassVar[str] = "top_ops"
+
+    step_time_ms: dict[str, Cell]
+    steps_source: str
+    steps_how: str
+    confidence: float | None
+    steps_a_host: float
+    breakdown_ms: dict[str, float]
+    input_bound_percent: float | None
+    verdict: Verdict
+    placement: dict[str, Cell]
+    top_ops: tuple[dict[str, Cell], ...]
+    top_op_types: tuple[dict[str, Cell], ...]
+    environment: dict[str, Cell]
+    advice: tuple[Advice, ...]
+    context: Context
+    missing: tuple[Missing, ...]
+    step_rows: tuple[dict[str, Cell], ...]
+    profiling: ProfilingCost | None
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {
+            "step_time_ms": {key: self.step_time_ms[key] for key in ("mean", "std", "min", "max", "count")},
+            "between_steps_percent": self.step_time_ms["between_steps_percent"],
+            "steps_source": self.steps_source,
+            "steps_how": self.steps_how,
+            "steps_confidence": self.confidence,
+            "steps_a_host": self.steps_a_host,
+            "breakdown_ms": self.breakdown_ms,
+            "input_bound_percent": self.input_bound_percent,
+            "verdict": self.verdict.name,
+            "verdict_text": self.verdict.sentence,
+            "verdict_threshold_percent": self.verdict.threshold_percent,
+            "device_compute_precision_percent": {
+                "16bit": self.placement["compute_16bit_percent"],
+                "32bit": self.placement["compute_32bit_percent"],
+            },
+            "op_placement": {
+                key: self.placement[key] for key in ("host_op_percent", "device_op_percent", "host_eager_percent")
+            },
+            "top_ops": list(self.top_ops),
+            "top_op_types": list(self.top_op_types),
+            "environment": self.environment,
+            "advice": [advice.to_dict() for advice in self.advice],
+            "missing": [asdict(item) for item in self.missing],
+            "profiling_cost_percent": None if self.profiling is None else self.profiling.percent,
+            "profiling_cost_is_clear": None if self.profiling is None else self.profiling.is_clear,
+            "steps": list(self.step_rows),
+        }
+
+    def sections(self) -> Sequence[Section]:
+        """Verdict, figures, breakdown, top ops, environment, advice, and what is missing."""
+        return [
+            Prose("Verdict", (self.verdict.sentence, *self._how_lines(), *self._cost_lines())),
+            Figures("Step time", STEP_TIME_FIELDS, self.step_time_ms),
+            Rows("Breakdown of the mean step", BREAKDOWN_FIELDS, self.breakdown_rows(), empty="no steps"),
+            Rows(f"Top {TOP_OPS} ops", TOP_OP_FIELDS, self.top_ops, empty="the profile holds no ops"),
+            Figures("Placement and precision", PLACEMENT_FIELDS, self.placement),
+            Figures("Environment", ENVIRONMENT_FIELDS, self.environment),
+            Prose("What to do first", tuple(line for advice in self.advice for line in _advice_lines(advice))),
+            Prose("Not in this capture", tuple(f"{item.what}: {item.remedy}" for item in self.missing)),
+        ]
+
+    def summary_lines(self) -> Sequence[str]:
+        """Ten lines: verdict, steps, breakdown, top ops, first advice."""
+        return [*map("! {}".format, self.warnings), *self._steps_lines(), *self._ops_lines(), *self._advice_lines()]
+
+    def _how_lines(self) -> list[str]:
+        # Where a host had no marks, a warning tells how steps were found.
+        return [f"steps: {self.steps_how}"] if self.steps_source == "markers" else []
+
+    def _cost_lines(self) -> list[str]:
+        return [] if self.profiling is None else [f"cost of profiling: {self.profiling.sentence()}"]
+
+    def _cost_in_short(self) -> str:
+        if self.profiling is None:
+            return ""
+        if not self.profiling.is_clear:
+            if self.profiling.percent < 0:
+                return ", the cost of profiling is within the noise"
+            return f", {self.profiling.percent:+.1f} % by profiling, within the noise"
+        if self.profiling.percent < 0:  # which is not profiling's doing: the job went slower for another reason
+            return f", {number_text(self.profiling.ms_before)} ms before the capture"
+        return f", {self.profiling.percent:+.1f} % by profiling"
+
+    def _steps_lines(self) -> list[str]:
+        parts = sorted(self.breakdown_rows(), key=lambda row: -_number(row["percent"]))
+        seen = [row for row in parts if _number(row["percent"]) >= 0.05]
+        shown = [f"{str(row['category']).replace('_', ' ')} {_number(row['percent']):.1f} %" for row in seen]
+        return [
+            f"verdict    {self.verdict.sentence}",
+            f"recorded   {self._recorded_on()}",
+            f"step time  {self._step_time()}",
+            f"goes to    {', '.join(shown) or 'nothing that was recorded'}",
+        ]
+
+    def _recorded_on(self) -> str:
+        env = self.environment
+        devices = f"{env['devices_used']} of {env['device_count']} devices used, " if env["device_count"] else ""
+        framework = "no framework" if env["framework"] == "python" else env["framework"] or "unknown framework"
+        return f"{framework}, {_count(env['host_count'], 'host')}, {devices}{env['device_type']}"
+
+    def _step_time(self) -> str:
+        time = self.step_time_ms
+        if time["mean"] is None:
+            return f"unknown: {self.steps_how}"
+        mean, std, least, most = (number_text(_number(time[key])) for key in ("mean", "std", "min", "max"))
+        spread = f" ± {std}" if time["std"] is not None else ""
+        limits = f", {least} to {most} ms" if time["count"] != 1 else ""
+        source = _SOURCES.get(self.steps_source, self.steps_source)
+        return f"{mean}{spread} ms{limits}, {_count(time['count'], 'step')} ({source}){self._cost_in_short()}"
+
+    def _ops_lines(self) -> list[str]:
+        spread = bool(self.top_ops) and _number(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
+        heads = ("top types  " if spread else "top ops    ", *("           ",) * 2)
+        rows = self.top_op_types if spread else self.top_ops
+        text = _type_text if spread else _op_text
+        return [
+            f"{head}{_number(op['self_percent']):5.1f} %  {text(op)}" for head, op in zip(heads, rows, strict=False)
+        ]
+
+    def _advice_lines(self) -> list[str]:
+        if not self.advice:
+            how = [f"           - {item.what}: {item.remedy}" for item in self.missing[:MOST_REMEDIES]]
+            return ["do first   record again, with what is missing here", *how]
+        first = self.advice[0]
+        gain = f"; without it about {first.predicted_speedup:g} times as fast" if first.predicted_speedup else ""
+        actions = (f"           - {action}" for action in first.actions[:2])
+        return [f"do first   {first.title} ({first.evidence}{gain})", *actions]
+
+    def breakdown_rows(self) -> tuple[dict[str, Cell], ...]:
+        """The breakdown as table rows, in the order of the categories."""
+        total = sum(self.breakdown_ms.values())
+        return tuple(
+            {"category": key, "mean_ms": value, "percent": percent(value, total), "meaning": MEANING[key]}
+            for key, value in self.breakdown_ms.items()
+            if total > 0
+        )
+
+    def main_table(self) -> Rows:
+        """Every figure as a row: its path, value and unit."""
+        units = {f.name: f.unit for f in (*STEP_TIME_FIELDS, *ENVIRONMENT_FIELDS, *PLACEMENT_FIELDS)}
+        figures: dict[str, tuple[Cell, str]] = {}
+        for group, values in (("step_time_ms", self.step_time_ms), ("environment", self.environment)):
+            figures |= {f"{group}.{key}": (value, units[key]) for key, value in values.items()}
+        figures |= {f"breakdown_ms.{key}": (value, "ms") for key, value in self.breakdown_ms.items()}
+        figures |= {f"placement.{key}": (value, units[key]) for key, value in self.placement.items()}
+        figures["input_bound_percent"] = (self.input_bound_percent, "percent")
+        cost = None if self.profiling is None else self.profiling.percent
+        figures["profiling_cost_percent"] = (cost, "percent")
+        figures["verdict"] = (self.verdict.name, "text")
+        figures["steps_source"] = (self.steps_source, "text")
+        return Rows("Figures", _METRIC_FIELDS, tuple(_metric(key, *figure) for key, figure in figures.items()))
+
+
+def _number(value: Cell) -> float:
+    """A figure for the eye, where unknown and nothing look alike."""
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _count(number: Cell, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _metric(path: str, value: Cell, unit: str) -> dict[str, Cell]:
+    number = float(value) if isinstance(value, int | float) else None
+    return {"metric": path, "value": number, "unit": unit, "text": value if isinstance(value, str) else None}
+
+
+def _type_text(row: Mapping[str, Cell]) -> str:
+    return f"{clean(str(row['category']))}, {_count(row['calls'], 'call')}"
+
+
+def _op_text(op: Mapping[str, Cell]) -> str:
+    """An op with its category, unless the name tells that too."""
+    category, name = str(op["category"]), str(op["name"])
+    text = shortened(clean(name), _LONGEST_NAME)
+    return text if category in name or category == "op" else f"{category}  {text}"
+
+
+def _advice_lines(advice: Advice) -> list[str]:
+    gain = f" (about {advice.predicted_speedup:g} times as fast)" if advice.predicted_speedup else ""
+    return [f"{advice.title}{gain}: {advice.evidence}", *(f"  - {action}" for action in advice.actions)]
+
+
+# -- one host ----------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes; the tool `advice` asks for the same."""
+    return trace.derived("overview", _partial)
+
+
+def _partial(trace: HostTrace) -> Partial:
+    steps = steps_of_host(trace)
+    parts = breakdown_of(trace)
+    return Partial(
+        steps=steps,
+        environment=environment_of(trace, steps.source),
+        on_device=device_ops(trace),
+        on_host=host_ops(trace),
+        compute_16bit_ps=parts.compute_16bit_ps,
+        compute_32bit_ps=parts.compute_32bit_ps,
+        facts=facts_of(trace),
+        profiling=profiling_cost(trace),
+    )
+
+
+# -- all hosts ---------------------------------------------------------------------------------------------------
+
+
+def merge(partials: Sequence[Partial]) -> OverviewReport:
+    """The overview of the session."""
+    session = SessionFigures.of(partials)
+    hosts, aligned = session.hosts, session.aligned
+    found = finding_of(session.taking or hosts)
+    shares = session.steady_shares
+    stepped = found.source != "none"
+    limit = judge(shares, session.has_device, session.between, stepped)
+    otherwise = unexplained(limit, shares, session.has_device, session.between, stepped)
+    context = _context(partials, session, otherwise)
+    if otherwise.name != limit.name:
+        context = replace(context, besides=limit.name)
+    advised = advise(context)
+    kind, gain = (advised.items[0].kind, advised.items[0].gain_percent) if advised.items else (None, None)
+    return OverviewReport(
+        hosts=tuple(part.host for part in hosts),
+        warnings=(*step_warnings(hosts, aligned), *_warm_up_warning(session), *advised.warnings),
+        partial=any(part.partial for part in hosts),
+        step_time_ms={**session.step_time, "between_steps_percent": session.gap},
+        steps_source=found.source,
+        steps_how=found.how,
+        confidence=found.confidence,
+        steps_a_host=sum(len(host.rows) for host in session.taking) / max(len(session.taking), 1),
+        breakdown_ms=mean_breakdown(session.counted),
+        input_bound_percent=round(session.shares["input"], 4) if session.shares else None,
+        verdict=agree(limit, otherwise, kind, gain, session.has_device),
+        placement=session.placement,
+        top_ops=session.top_ops,
+        top_op_types=session.top_op_types,
+        environment=session.environment,
+        advice=advised.items,
+        context=context,
+        missing=_missing(partials),
+        step_rows=tuple(_step_row(aligned, at, row) for at, row in enumerate(session.slowest)),
+        profiling=dearest([part.profiling for part in partials]),
+    )
+
+
+def finish(report: OverviewReport, read: Callable[[str], Mapping[str, Any] | None]) -> OverviewReport:
+    """The report with the slow stage of the input by its name, where the first advice is about one.
+
+    Only the tool that knows the stages is asked; the others are for the advice at length.
+    """
+    if not report.advice or report.advice[0].tool != _KNOWS_STAGES:
+        return report
+    asked = replace(report.context, read=lambda tool: read(tool) if tool == _KNOWS_STAGES else None)
+    return replace(report, advice=advise(asked).items)
+
+
+def _step_row(aligned: Aligned, at: int, row: StepRow) -> dict[str, Cell]:
+    host = aligned.hosts[[other is row for other in aligned.steps[at]].index(True)]
+    parts: dict[str, Cell] = {key: round_ms(value) for key, value in zip(CATEGORIES, row.parts_ps, strict=True)}
+    return {
+        "step": row.number,
+        "name": row.name,
+        "slowest_host": host,
+        "duration_ms": round_ms(row.duration_ps),
+        "complete": all(other.complete for other in aligned.steps[at]),
+        **parts,
+    }
+
+
+def _warm_up_warning(session: SessionFigures) -> Iterator[str]:
+    """What verdict and advice leave out, where that is anything."""
+    if session.warm_up:
+        longest, usual = (
+            statistics_of([row.duration_ps for row in rows]) for rows in (session.warm_up, session.steady)
+        )
+        steps = "the first step" if len(session.warm_up) == 1 else f"the first {len(session.warm_up)} steps"
+        yield (
+            f"{steps} of the capture, up to {number_text(_number(longest['max']))} ms, traces and compiles what"
+            f" the others, {number_text(_number(usual['mean']))} ms on average, only run: that is warm-up, which"
+            " verdict and advice leave out; capture after it (skip=..., or wait= and warmup= of a schedule)"
+        )
+
+
+def _missing(partials: Sequence[Partial]) -> tuple[Missing, ...]:
+    return tuple(dict.fromkeys(item for part in partials for item in part.environment.missing))
+
+
+def _context(partials: Sequence[Partial], session: SessionFigures, verdict: Verdict) -> Context:
+    """What the rules look at."""
+    eager, narrow = session.placement["host_eager_percent"], session.placement["compute_16bit_percent"]
+    return Context(
+        hosts=tuple(part.facts for part in partials),
+        shares=session.steady_shares,
+        step_ms=_number(statistics_of([row.duration_ps for row in session.steady])["mean"]),
+        verdict=verdict.name,
+        verdict_text=verdict.sentence,
+        has_device=session.has_device,
+        framework=str(session.environment["framework"] or ""),
+        eager_percent=eager if isinstance(eager, float) else None,
+        compute_16bit_percent=narrow if isinstance(narrow, float) else None,
+        between_percent=session.gap,
+        top_ops=session.top_ops,
+        python_recorded=any(
+            PYTHON_CALLS_MISSING not in [each.what for each in part.environment.missing] for part in partials
+        ),
+    )

@@ -1,0 +1,189 @@
+"""All hosts of a session together, before anything is judged: steps, shares of their time, ops, surroundings."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from stepscope.analysis.facts.host_facts import HostFacts
+from stepscope.analysis.ops.top_ops import OpTable, add_tables
+from stepscope.analysis.steps.breakdown import CATEGORIES
+from stepscope.analysis.steps.profiling_cost import ProfilingCost
+from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, between_shares
+from stepscope.analysis.trace.environment import EnvironmentOfHost
+from stepscope.records import dataclass
+from stepscope.report import Cell, percent, round_ms
+
+TOP_OPS = 10  # listed
+
+
+@dataclass(frozen=True)
+class HostPart:
+    """What one host contributes to the overview."""
+
+    steps: StepsOfHost
+    environment: EnvironmentOfHost
+    on_device: OpTable
+    on_host: OpTable
+    compute_16bit_ps: int
+    compute_32bit_ps: int
+    facts: HostFacts
+    profiling: ProfilingCost | None
+
+
+@dataclass(frozen=True)
+class SessionFigures:
+    """All hosts together, before anything is judged.
+
+    Attributes:
+        taking: the hosts whose steps count.
+        slowest: each step as on its slowest host.
+        counted: the steps that count, each as on its slowest host: the complete ones, all if the capture cuts each.
+        warm_up, steady: the first of them, which compile what the others only run, and the others.
+        shares, between: percent of the step time by category, and of the time from the first step to the last that lies
+            between steps; `gap` is the sum of the latter, None where nothing lies between steps.
+        steady_shares: the former without the steps of a warm-up.
+    """
+
+    hosts: Sequence[StepsOfHost]
+    aligned: Aligned
+    taking: Sequence[StepsOfHost]
+    slowest: Sequence[StepRow]
+    counted: Sequence[StepRow]
+    warm_up: Sequence[StepRow]
+    steady: Sequence[StepRow]
+    shares: dict[str, float]
+    steady_shares: dict[str, float]
+    between: dict[str, float]
+    gap: float | None
+    has_device: bool
+    step_time: dict[str, Cell]
+    placement: dict[str, Cell]
+    top_ops: tuple[dict[str, Cell], ...]
+    top_op_types: tuple[dict[str, Cell], ...]
+    environment: dict[str, Cell]
+
+    @classmethod
+    def of(cls, partials: Sequence[HostPart]) -> SessionFigures:
+        """The figures of these hosts; at least one."""
+        hosts = [part.steps for part in partials]
+        aligned = align(hosts)
+        taking = aligned.taking(hosts)
+        slowest = [max(rows, key=lambda row: row.duration_ps) for rows in aligned.steps]
+        whole = [at for at, rows in enumerate(aligned.steps) if all(row.complete for row in rows)]
+        whole = whole or list(range(len(slowest)))
+        counted, between = [slowest[at] for at in whole], between_shares(taking)
+        on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
+        has_device = on_device.total_calls > 0
+        first = _warm_up(partials, [aligned.steps[at] for at in whole])
+        return cls(
+            hosts=hosts,
+            aligned=aligned,
+            taking=taking,
+            slowest=slowest,
+            counted=counted,
+            warm_up=counted[:first],
+            steady=counted[first:],
+            shares=_shares(counted),
+            steady_shares=_shares(counted[first:]),
+            between=between,
+            gap=round(sum(between.values()), 4) if between else None,
+            has_device=has_device,
+            step_time=statistics_of([row.duration_ps for row in counted]),
+            placement=_placement(partials, on_device, on_host),
+            top_ops=_top(on_device if has_device else on_host),
+            top_op_types=_top_types(on_device if has_device else on_host),
+            environment=_environment([part.environment for part in partials]),
+        )
+
+
+def _warm_up(partials: Sequence[HostPart], steps: Sequence[Sequence[StepRow]]) -> int:
+    """How many of the first steps are warm-up on one of their hosts; one step is always left."""
+    warm = {id(row) for part in partials for row in part.steps.rows_from_first_whole()[: part.facts.warm_up]}
+    first = next((at for at, rows in enumerate(steps) if not any(id(row) in warm for row in rows)), len(steps))
+    return min(first, max(len(steps) - 1, 0))
+
+
+def statistics_of(durations_ps: Sequence[int]) -> dict[str, Cell]:
+    """How the durations of some steps are spread, in ms; unknown without any."""
+    if not durations_ps:
+        return {"mean": None, "std": None, "min": None, "max": None, "count": 0}
+    mean = math.fsum(durations_ps) / len(durations_ps)
+    return {
+        "mean": round_ms(mean),
+        "std": round_ms(statistics.stdev(durations_ps)) if len(durations_ps) > 1 else None,
+        "min": round_ms(min(durations_ps)),
+        "max": round_ms(max(durations_ps)),
+        "count": len(durations_ps),
+    }
+
+
+def mean_breakdown(rows: Sequence[StepRow]) -> dict[str, float]:
+    """Mean time by category over the steps, each as on its slowest host, so that the parts add up to the mean step."""
+    n = max(len(rows), 1)
+    return {key: round_ms(sum(row.parts_ps[at] for row in rows) / n) for at, key in enumerate(CATEGORIES)}
+
+
+def _shares(rows: Sequence[StepRow]) -> dict[str, float]:
+    """Percent of the time of all steps by category; empty if there are none that take time."""
+    whole = sum(row.duration_ps for row in rows)
+    if not whole:
+        return {}
+    return {key: 100.0 * sum(row.parts_ps[at] for row in rows) / whole for at, key in enumerate(CATEGORIES)}
+
+
+def _placement(partials: Sequence[HostPart], on_device: OpTable, on_host: OpTable) -> dict[str, Cell]:
+    calls = on_device.total_calls + on_host.total_calls
+    narrow, wide = sum(p.compute_16bit_ps for p in partials), sum(p.compute_32bit_ps for p in partials)
+    eager = None if on_host.eager_self_ps is None else percent(on_host.eager_self_ps, on_host.total_self_ps)
+    return {
+        "host_op_percent": percent(on_host.total_calls, calls),
+        "device_op_percent": percent(on_device.total_calls, calls),
+        "host_eager_percent": eager,
+        "compute_16bit_percent": percent(narrow, narrow + wide),
+        "compute_32bit_percent": percent(wide, narrow + wide),
+    }
+
+
+def _top(table: OpTable) -> tuple[dict[str, Cell], ...]:
+    rows: list[dict[str, Cell]] = []
+    cumulative = 0
+    for op in table.ops[:TOP_OPS]:
+        cumulative += op.self_ps
+        rows.append(
+            {
+                "name": op.name,
+                "category": op.category,
+                "self_time_ms": round_ms(op.self_ps),
+                "self_percent": percent(op.self_ps, table.total_self_ps),
+                "cumulative_percent": percent(cumulative, table.total_self_ps),
+                "calls": op.calls,
+            }
+        )
+    return tuple(rows)
+
+
+def _top_types(table: OpTable) -> tuple[dict[str, Cell], ...]:
+    longest = sorted(table.types.items(), key=lambda item: (-item[1][0], item[0]))[:TOP_OPS]
+    return tuple(
+        {
+            "category": category,
+            "self_time_ms": round_ms(self_ps),
+            "self_percent": percent(self_ps, table.total_self_ps),
+            "calls": calls,
+        }
+        for category, (self_ps, calls) in longest
+    )
+
+
+def _environment(parts: Sequence[EnvironmentOfHost]) -> dict[str, Cell]:
+    with_device = [part for part in parts if part.device_count]
+    return {
+        "host_count": len(parts),
+        "device_type": ", ".join(dict.fromkeys(part.device_type for part in with_device or parts)),
+        "device_count": sum(part.device_count for part in parts),
+        "devices_used": sum(part.devices_used for part in parts),
+        "framework": next((part.framework for part in parts if part.framework), None),
+        "capture_ms": round_ms(max(part.span_ps for part in parts)),
+    }

@@ -1,0 +1,1 @@
+"""Memory and machine counters: how full and how busy, moment by moment."""

@@ -1,0 +1,358 @@
+"""How full each memory is, when it is fullest, and what fills it then.
+
+A memory is what one allocator manages: that of a GPU, of a TPU core, pinned host memory, or the host's own on a run
+without a device. Where allocators record how much is in use, these figures are taken; where they do not (older
+PyTorch), allocations are added up from the start of the capture, and a warning says so. Peak and breakdown come from
+every allocation; the timeline shows at most 1000 moments a memory, of each group of neighbours the fullest.
+
+The breakdown at the peak holds every allocation that the capture saw and that was alive then, whichever step made it.
+What was in use besides was allocated before the capture began.
+
+The op of an allocation is what the allocator recorded. Where it recorded none it is the innermost op around the
+allocation, or around what caused it; PyTorch's `aten::empty` gives way to the op that calls it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stepscope.analysis.resources.allocations import allocations_of
+from stepscope.analysis.resources.memory_usage import MOST_POINTS, Alive, MemoryOfHost, Points, profile_memory, sample
+from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.analysis.trace.remedies import ALLOCATIONS, remedy
+from stepscope.model import HostTrace
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms, size_text
+
+MOST_SENTENCES = 8
+_BLOCKS, _CURVE_WIDTH = " ▁▂▃▄▅▆▇█", 48
+NOTHING = "no allocations were recorded"
+_POINTS_OF_ALL, _LEAST_POINTS = 64 * MOST_POINTS, 50  # of the timelines of many hosts together; of each at least
+
+_MEMORY = Field("memory", "text", "the memory: the allocator's name, or the number of the device on its host", "str")
+_HOST = Field("host", "text", "the host that recorded this row", "str")
+MEMORY_FIELDS: tuple[Field, ...] = (
+    Field("id", "text", "the memory: the allocator's name, or the number of the device on its host", "str"),
+    _HOST,
+    Field("allocations", "count", "allocations during the capture", "int"),
+    Field("deallocations", "count", "deallocations during the capture", "int"),
+    Field("capacity_bytes", "bytes", "size of the memory: stack, heap and free memory at the peak", "int"),
+    Field("peak_heap_bytes", "bytes", "the most heap in use since the program began; unknown if not recorded", "int"),
+)
+_STATE_FIELDS: tuple[Field, ...] = (
+    Field("in_use_bytes", "bytes", "memory in use: stack and heap", "int"),
+    Field("stack_bytes", "bytes", "memory reserved for the stack, on devices that have one", "int"),
+    Field("heap_bytes", "bytes", "memory allocated on the heap", "int"),
+    Field("free_bytes", "bytes", "free memory; for PyTorch the device's size less the heap", "int"),
+    Field("reserved_bytes", "bytes", "what a caching allocator took from the device, in use or not (PyTorch)", "int"),
+    Field("fragmentation_percent", "percent", "100 (1 - largest free chunk / free memory); unknown if not recorded"),
+)
+PEAK_FIELDS: tuple[Field, ...] = (
+    _MEMORY,
+    _HOST,
+    Field("time_ms", "ms", "when most memory was in use during the capture, from the start of the host's session"),
+    Field("step", "number", "the step in which that was; empty between steps", "int"),
+    *_STATE_FIELDS,
+)
+BREAKDOWN_FIELDS: tuple[Field, ...] = (
+    Field("op", "text", "the op that asked for the memory; the stack, or what was there before the capture", "str"),
+    Field("allocated_bytes", "bytes", "memory given to these allocations, all together", "int"),
+    Field("requested_bytes", "bytes", "memory that they asked for; unknown if not recorded", "int"),
+    Field("occurrences", "count", "allocations alive at the peak", "int"),
+    Field(
+        "region", "text", "what for: `temp`, `output` (activations, gradients), `persist`/`dynamic` (weights)", "str"
+    ),
+    Field("dtype", "text", "element type of the tensors", "str"),
+    Field("shape", "text", "shape of the tensors", "str"),
+    _MEMORY,
+    _HOST,
+)
+TIMELINE_FIELDS: tuple[Field, ...] = (
+    _MEMORY,
+    _HOST,
+    Field("time_ms", "ms", "when it happens, from the start of the host's session"),
+    Field("event", "text", "`allocation` or `deallocation`", "str"),
+    Field("requested_bytes", "bytes", "memory asked for, negative for deallocations; unknown if not recorded", "int"),
+    Field("allocated_bytes", "bytes", "memory given, negative for deallocations", "int"),
+    Field("op", "text", "the op that asked for the memory; of a deallocation, for what it frees", "str"),
+    Field("step", "number", "the step that it belongs to, else the one during which it happens", "int"),
+    Field("region", "text", "what for: `temp`, `output`, `persist`, `dynamic`", "str"),
+    Field("dtype", "text", "element type of the tensor", "str"),
+    Field("shape", "text", "shape of the tensor", "str"),
+    *(replace(field, doc=f"{field.doc}, after the event") for field in _STATE_FIELDS),
+)
+
+# What limits the trust in a memory's figures.
+_DOUBTS: tuple[tuple[Callable[[MemoryOfHost], bool], str], ...] = (
+    (
+        lambda memory: memory.counts_from_start,
+        "the profile holds no totals: memory in use counts from the capture's start",
+    ),
+    (
+        lambda memory: not memory.has_addresses,
+        "the profile holds no addresses: which of several allocations of equal size a deallocation ends is a guess",
+    ),
+    (
+        lambda memory: memory.surplus > 0,
+        "allocations alive at the peak exceed the memory in use: some deallocations were not recorded",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one host contributes."""
+
+    origin: Origin
+    framework: str
+    memories: list[MemoryOfHost]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryProfileReport(Report):
+    """How full each memory of each host is.
+
+    Attributes:
+        memories: one a memory and host: the keys of MEMORY_FIELDS, and `peak`, `timeline` and `breakdown`.
+        rows: the breakdowns of all memories, fullest memory first; keys as in BREAKDOWN_FIELDS.
+    """
+
+    TOOL: ClassVar[str] = "memory-profile"
+
+    memories: tuple[dict[str, Any], ...]
+    rows: tuple[dict[str, Cell], ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {"memories": list(self.memories)}
+
+    def sections(self) -> Sequence[Section]:
+        """The peaks in sentences, the memories, their peaks, breakdowns and timelines."""
+        curves = tuple(self._curves())
+        return [
+            Prose("Peaks", self._sentences()),
+            *([Prose("Memory in use over time", curves)] if curves else []),
+            self._table("Memories", MEMORY_FIELDS, self.memories),
+            self._table("Peak of each memory", PEAK_FIELDS, self._in_each("peak")),
+            self._table("Breakdown at the peak", BREAKDOWN_FIELDS, self.rows),
+            self._table("Timeline", TIMELINE_FIELDS, self._in_each("timeline")),
+        ]
+
+    def arranged(self, sort: str | None = None, where: Sequence[str] = ()) -> Report:
+        """The same report with its breakdowns filtered and sorted, those within the memories too."""
+        found = super().arranged(sort, where)
+        if found is self or not isinstance(found, MemoryProfileReport):
+            return found
+        kept: dict[tuple[Cell, Cell], list[dict[str, Cell]]] = defaultdict(list)
+        for row in found.rows:
+            kept[row["memory"], row["host"]].append({key: row[key] for key in row if key not in ("memory", "host")})
+        memories = [{**memory, "breakdown": kept[memory["id"], memory["host"]]} for memory in self.memories]
+        return replace(found, memories=tuple(memories))
+
+    def head(self, rows: int) -> MemoryProfileReport:
+        """The same report with at most so many rows in each breakdown."""
+        memories = tuple({**memory, "breakdown": memory["breakdown"][:rows]} for memory in self.memories)
+        return replace(self, memories=memories, rows=self.rows[:rows])
+
+    def main_table(self) -> Rows:
+        """What was alive at the peak of each memory."""
+        return Rows("Breakdown at the peak", BREAKDOWN_FIELDS, self.rows, NOTHING)
+
+    def why_empty(self) -> str | None:
+        """A memory without a breakdown is something to show too.  The warnings tell what would have recorded some."""
+        if self.memories:
+            return None
+        return next((warning for warning in self.warnings if warning.startswith(NOTHING)), NOTHING)
+
+    def _table(self, title: str, fields: Sequence[Field], rows: Iterable[dict[str, Any]]) -> Rows:
+        """A table without the columns that say nothing: unknown in every row, the only host, or as the heap."""
+        listed = [_only(row, fields) for row in rows]
+        silent = {field.name for field in fields if listed and all(row[field.name] is None for row in listed)}
+        silent |= {_HOST.name} if listed and len(self.hosts) == 1 else set()
+        if listed and not any(row.get("stack_bytes") for row in listed):
+            silent |= {"stack_bytes", "in_use_bytes"}  # the heap is all there is
+        shown = tuple(field for field in fields if field.name not in silent)
+        return Rows(title, shown, tuple(listed), NOTHING)
+
+    def _in_each(self, name: str) -> Iterable[dict[str, Cell]]:
+        for memory in self.memories:
+            for row in memory[name] if isinstance(memory[name], list) else [memory[name]]:
+                yield {"memory": memory["id"], "host": memory["host"], **row}
+
+    def _sentences(self) -> tuple[str, ...]:
+        if not self.memories:
+            return (NOTHING,)
+        fullest = sorted(self.memories, key=_fullness)
+        lines = [_sentence(memory, self._several()) for memory in fullest[:MOST_SENTENCES]]
+        hidden = len(fullest) - len(lines)
+        return (*lines, *([f"... and {hidden} memories with less in use"] if hidden else []))
+
+    def _several(self) -> bool:
+        return len({memory["host"] for memory in self.memories}) > 1
+
+    def _curves(self) -> Iterable[str]:
+        shown = [memory for memory in sorted(self.memories, key=_fullness) if memory["peak"]["in_use_bytes"]]
+        named = [(_name(memory, self._several()), memory) for memory in shown[:MOST_SENTENCES]]
+        width = max((len(name) for name, _ in named), default=0)
+        for name, memory in named:
+            full = size_text(memory["peak"]["in_use_bytes"])
+            yield f"{name:{width}}  {_curve(memory['timeline'])}  of {full}"
+
+
+def _curve(timeline: Sequence[dict[str, Any]]) -> str:
+    """The most memory in use, for each of some equal parts of the time; it stays as it was where nothing happens."""
+    begin, end = timeline[0]["time_ms"], timeline[-1]["time_ms"]
+    bins: list[list[int]] = [[] for _ in range(_CURVE_WIDTH)]
+    for point in timeline:
+        share = (point["time_ms"] - begin) / (end - begin) if end > begin else 0.0
+        bins[min(int(share * _CURVE_WIDTH), _CURVE_WIDTH - 1)].append(point["in_use_bytes"] or 0)
+    levels, last = [], 0
+    for inside in bins:
+        levels.append(max(inside, default=last))
+        last = inside[-1] if inside else last
+    full = max(levels) or 1
+    return "".join(_BLOCKS[-(-level * (len(_BLOCKS) - 1) // full)] for level in levels)
+
+
+def _only(row: dict[str, Any], fields: Sequence[Field]) -> dict[str, Cell]:
+    return {field.name: row[field.name] for field in fields}
+
+
+def _fullness(memory: dict[str, Any]) -> tuple[int, str, str]:
+    return -(memory["peak"]["in_use_bytes"] or 0), memory["id"], memory["host"]
+
+
+def _name(memory: dict[str, Any], several: bool) -> str:
+    """The memory, with its host if there are several hosts."""
+    return f"{memory['id']} of {memory['host']}" if several else str(memory["id"])
+
+
+def _sentence(memory: dict[str, Any], several: bool) -> str:
+    peak, name = memory["peak"], _name(memory, several)
+    if peak["in_use_bytes"] is None:
+        count = memory["allocations"]
+        return f"{name}: {count:,} allocation{'' if count == 1 else 's'} of unknown size"
+    share = percent(peak["in_use_bytes"], memory["capacity_bytes"] or 0)
+    capacity = f" of {size_text(memory['capacity_bytes'])} ({share:.1f} %)" if share is not None else ""
+    step = f" in step {peak['step']}" if peak["step"] is not None else ""
+    rows = sorted(memory["breakdown"], key=lambda row: -row["allocated_bytes"])[:3]
+    largest = ", ".join(f"{size_text(row['allocated_bytes'])} {_tail(row['op'] or 'by an unknown op')}" for row in rows)
+    return f"{name}: {size_text(peak['in_use_bytes'])}{capacity} at {peak['time_ms']:,.3f} ms{step}: {largest}"
+
+
+def _tail(op: str) -> str:
+    """The end of an op's path tells more than its beginning."""
+    return op if len(op) <= 40 else "…" + op[-39:]
+
+
+# -- one host ----------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes."""
+    return Partial(
+        origin=origin_of(trace),
+        framework=trace.framework,
+        memories=[profile_memory(trace, memory) for memory in allocations_of(trace)],
+    )
+
+
+# -- all hosts ---------------------------------------------------------------------------------------------------
+
+
+def merge(partials: Sequence[Partial]) -> MemoryProfileReport:
+    """The memories of all hosts; those of different hosts are never added up."""
+    owned = [(part.origin.host, memory) for part in partials for memory in part.memories]
+    most = min(MOST_POINTS, max(_LEAST_POINTS, _POINTS_OF_ALL // max(len(owned), 1)))
+    memories = tuple(_memory(host, memory, most) for host, memory in owned)
+    return MemoryProfileReport(
+        **header([part.origin for part in partials], _warnings(partials)),
+        memories=memories,
+        rows=tuple(
+            {**row, "memory": memory["id"], "host": memory["host"]}
+            for memory in sorted(memories, key=_fullness)
+            for row in memory["breakdown"]
+        ),
+    )
+
+
+def _memory(host: str, memory: MemoryOfHost, most: int) -> dict[str, Any]:
+    timeline = memory.timeline
+    level = np.array([timeline.in_use(row) or 0 for row in range(len(timeline.time_ps))], np.int64)
+    return {
+        "id": memory.id,
+        "host": host,
+        "allocations": memory.allocations,
+        "deallocations": memory.deallocations,
+        "capacity_bytes": memory.capacity,
+        "peak_heap_bytes": memory.peak_heap,
+        "peak": _peak(memory.peak),
+        "timeline": [_point(timeline, row) for row in sample(level, most).tolist()],
+        "breakdown": [_alive(row) for row in memory.breakdown],
+    }
+
+
+def _peak(peak: Points) -> dict[str, Cell]:
+    if not peak.time_ps:
+        return dict.fromkeys((field.name for field in PEAK_FIELDS[2:]), None)
+    return {"time_ms": round_ms(peak.time_ps[0]), "step": peak.step[0], **_state(peak, 0)}
+
+
+def _point(points: Points, row: int) -> dict[str, Cell]:
+    def text(column: list[int | None]) -> str | None:
+        at = column[row]
+        return None if at is None else points.texts[at]
+
+    return {
+        "time_ms": round_ms(points.time_ps[row]),
+        "event": "allocation" if points.is_allocation[row] else "deallocation",
+        "requested_bytes": points.requested[row],
+        "allocated_bytes": points.allocated[row],
+        "op": text(points.op),
+        "step": points.step[row],
+        "region": text(points.region),
+        "dtype": text(points.data_type),
+        "shape": text(points.shape),
+        **_state(points, row),
+    }
+
+
+def _state(points: Points, row: int) -> dict[str, Cell]:
+    fragmentation = points.fragmentation[row]
+    return {
+        "in_use_bytes": points.in_use(row),
+        "stack_bytes": points.stack[row],
+        "heap_bytes": points.heap[row],
+        "free_bytes": points.free[row],
+        "reserved_bytes": points.pool[row],
+        "fragmentation_percent": None if fragmentation is None else round(100.0 * fragmentation, 4),
+    }
+
+
+def _alive(row: Alive) -> dict[str, Cell]:
+    return {
+        "op": row.op,
+        "allocated_bytes": row.allocated,
+        "requested_bytes": row.requested,
+        "occurrences": row.occurrences,
+        "region": row.region,
+        "dtype": row.data_type,
+        "shape": row.shape,
+    }
+
+
+def _warnings(partials: Sequence[Partial]) -> list[str]:
+    without = [part for part in partials if not part.memories]
+    found = []
+    for framework in dict.fromkeys(part.framework for part in without):
+        hosts = ", ".join(part.origin.host for part in without if part.framework == framework)
+        found.append(f"{NOTHING} on {hosts}: {remedy(ALLOCATIONS, framework)}")
+    for told, sentence in _DOUBTS:
+        memories = dict.fromkeys(memory.id for part in partials for memory in part.memories if told(memory))
+        found += [f"{', '.join(memories)}: {sentence}"] if memories else []
+    return found

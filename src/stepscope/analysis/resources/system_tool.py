@@ -1,0 +1,143 @@
+"""How busy the machines were: CPU, memory, disk and GPU, as sampled during the capture.
+
+Every counter that the profile holds is a row, with the mean, the extremes and the 95th percentile of its samples. A
+capture by Stepscope samples the process and the machine ten times a second: `CPU process %` counts 100 for each core
+that the process keeps busy, `CPU machine %` is the share of all cores that anybody keeps busy, GPUs report through
+NVML. Counters that PyTorch or another program recorded are listed as well. How full memories are, allocation by
+allocation, is told by `memory-profile`.
+
+The timeline shows the same counters over time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stepscope.analysis.resources.counters import Counter, counters_of
+from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.model import HostTrace
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Prose, Report, Rows, Section
+
+MOST_ROWS = 500  # kept per host
+_UNITS = ("%", "GB", "MB/s", "W")  # that a counter's name may end with
+_MACHINE, _PROCESS, _AVAILABLE = "CPU machine %", "CPU process %", "Memory available GB"
+_FULL_PERCENT = 90.0  # of all cores: above it, threads wait for each other
+_ONE_CORE = (85.0, 115.0)
+_SCARCE_GB = 1.0
+_FEWEST = 3  # samples from which a sentence may be drawn
+
+FIELDS: tuple[Field, ...] = (
+    Field("host", "text", "the host", "str"),
+    Field("place", "text", "where the counter was recorded: a device, or what recorded it", "str"),
+    Field("counter", "text", "what is counted", "str"),
+    Field("unit", "text", "the unit of the values; unknown if the counter does not tell", "str"),
+    Field("samples", "count", "how many samples there are", "int"),
+    Field("mean", "", "mean of the samples"),
+    Field("min", "", "the smallest"),
+    Field("max", "", "the largest"),
+    Field("p95", "", "the smallest value that 95 of 100 samples do not exceed"),
+)
+_EMPTY = "no counters: record with stepscope, whose ProfilerOptions(system_interval_ms=100) samples the machine"
+
+
+@dataclass(frozen=True)
+class CounterRow:
+    """The samples of one counter, summed up."""
+
+    place: str
+    counter: str
+    unit: str
+    samples: int
+    mean: float
+    low: float
+    high: float
+    p95: float
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one host contributes."""
+
+    origin: Origin
+    rows: list[CounterRow]
+    left_out: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemReport(Report):
+    """How busy the machines were; see FIELDS."""
+
+    TOOL: ClassVar[str] = "system"
+
+    findings: tuple[str, ...]
+    rows: tuple[dict[str, Cell], ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {"findings": list(self.findings), "rows": list(self.rows)}
+
+    def sections(self) -> Sequence[Section]:
+        """What stands out, and the counters."""
+        found = [Prose("What stands out", self.findings)] if self.findings else []
+        return [*found, self.main_table()]
+
+    def main_table(self) -> Rows:
+        """The counters."""
+        return Rows("Counters of the system", FIELDS, self.rows, _EMPTY)
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes."""
+    rows = [_summed_up(counter) for counter in counters_of(trace) if counter.place]
+    rows.sort(key=lambda row: (row.place, row.counter))
+    return Partial(origin_of(trace), rows[:MOST_ROWS], len(rows[MOST_ROWS:]))
+
+
+def _summed_up(counter: Counter) -> CounterRow:
+    ordered = np.sort(counter.value)
+    p95 = float(ordered[math.ceil(0.95 * len(ordered)) - 1])
+    unit = counter.unit or next((unit for unit in _UNITS if counter.name.endswith(f" {unit}")), "")
+    return CounterRow(
+        counter.place, counter.name, unit, len(ordered), float(ordered.mean()), float(ordered[0]), float(ordered[-1]),
+        p95,
+    )  # fmt: skip
+
+
+def merge(partials: Sequence[Partial]) -> SystemReport:
+    """The counters of all hosts, host by host."""
+    lost = [f"{part.left_out} counters of {part.origin.host} are not listed" for part in partials if part.left_out]
+    return SystemReport(
+        **header([part.origin for part in partials], lost),
+        findings=tuple(sentence for part in partials for sentence in _findings(part)),
+        rows=tuple(_cells(part.origin.host, row) for part in partials for row in part.rows),
+    )
+
+
+def _cells(host: str, row: CounterRow) -> dict[str, Cell]:
+    figures = {"mean": row.mean, "min": row.low, "max": row.high, "p95": row.p95}
+    return {
+        "host": host,
+        "place": row.place,
+        "counter": row.counter,
+        "unit": row.unit or None,
+        "samples": row.samples,
+        **{name: round(value, 6) for name, value in figures.items()},
+    }
+
+
+def _findings(part: Partial) -> list[str]:
+    known = {row.counter: row for row in part.rows if row.samples >= _FEWEST}
+    machine, process, memory = (known.get(name) for name in (_MACHINE, _PROCESS, _AVAILABLE))
+    host, found = part.origin.host, []
+    if machine and machine.mean >= _FULL_PERCENT:
+        found.append(f"{host}: its cores are busy {machine.mean:.0f} % of the time, so threads wait for a free one")
+    elif process and _ONE_CORE[0] <= process.mean <= _ONE_CORE[1]:
+        found.append(f"{host}: the process keeps one core busy; a single thread may be what limits it")
+    if memory and memory.low < _SCARCE_GB:
+        found.append(f"{host}: only {memory.low:.2f} GB of memory were left at the fullest moment")
+    return found

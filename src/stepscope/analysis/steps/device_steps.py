@@ -1,0 +1,107 @@
+"""The steps of each device of a host: how long the step takes there, and where that time goes.
+
+A step on a device begins when it begins on the host, or with the device's first work for it if that is earlier, but
+not before the device is done with the step before, or with what was launched before the first; it ends with the
+device's last work for it.  Its breakdown is that of a host with this device alone: what the device does, and what the
+host does while the device does nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.analysis.steps.breakdown import Rank, active_parts, by_category, outer_rows, rank_events, time_by_rank
+from stepscope.analysis.steps.find_steps import HostSteps, steps_of
+from stepscope.analysis.steps.host_steps import backlog_end
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.model import HostTrace, PlaneKind
+from stepscope.model.arrays import I64, U8
+from stepscope.records import dataclass
+
+_Intervals = tuple[U8, I64, I64]  # rank, start and end of each
+
+
+@dataclass(frozen=True)
+class DeviceSteps:
+    """The steps of one device, as columns in order of time.
+
+    Attributes:
+        device: its name, such as `GPU:0`.
+        step: rows of the host's steps; steps for which the device does nothing are left out.
+        start_ps, duration_ps: when they begin, from the start of the host's session, and how long they take.
+        parts_ps: for each step the time by category, in the order of CATEGORIES.
+    """
+
+    device: str
+    step: list[int]
+    start_ps: list[int]
+    duration_ps: list[int]
+    parts_ps: list[list[int]]
+
+
+def working_devices(trace: HostTrace) -> list[int]:
+    """Planes of the devices that do something during the trace, in order."""
+    worked = np.zeros(len(trace.planes), np.bool_)
+    worked[trace.lines.plane[trace.events.line[is_device_work(trace)]]] = True
+    return [row for row in trace.device_planes() if worked[row] and trace.planes.kind[row] != PlaneKind.SPARSE_CORE]
+
+
+def device_name(trace: HostTrace, plane: int) -> str:
+    """The name of a device, such as `GPU:0`."""
+    return f"{PlaneKind(int(trace.planes.kind[plane])).name}:{int(trace.planes.ordinal[plane])}"
+
+
+def device_steps(trace: HostTrace) -> list[DeviceSteps]:
+    """The steps of each device that works for any; empty for a host with one device or none."""
+    planes = working_devices(trace)
+    if len(planes) < 2:
+        return []
+    steps, rank, device = steps_of(trace), rank_events(trace), is_device_work(trace)
+    known = (rank > Rank.NONE) & (forest(trace).extent_ps > 0) & (steps.label >= 0)
+    of_host = _united(trace, rank, outer_rows(known & ~device, rank, forest(trace).parent))
+    working = np.flatnonzero(known & device)
+    plane = trace.lines.plane[trace.events.line[working]]
+    found = [_of_device(trace, steps, rank, each, working[plane == each], of_host) for each in planes]
+    return [device for device in found if device.step]
+
+
+def _united(trace: HostTrace, rank: U8, rows: I64) -> _Intervals:
+    """Overlapping events of equal rank as one interval."""
+    rows, start, end = active_parts(trace, rows)
+    order = np.argsort(start, kind="stable")  # lines come sorted, so this merges runs
+    rows, start, end = rows[order], start[order], end[order]
+    n = len(rows)
+    group = np.zeros(n, np.int32)
+    out = np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64)
+    slot = np.full((1, len(Rank)), -1)
+    count = kernels.intervals.merge_runs(group, rank[rows], start, end, slot, np.empty(n, np.int32), *out)
+    return out[0][:count], out[1][:count], out[2][:count]
+
+
+def _of_device(trace: HostTrace, steps: HostSteps, rank: U8, plane: int, rows: I64, of_host: _Intervals) -> DeviceSteps:
+    present, begin, stop = _spans(trace, steps, plane, rows)
+    own_rank, own_start, own_end = _united(trace, rank, rows)
+    host_rank, host_start, host_end = of_host
+    by_rank = time_by_rank(
+        np.concatenate([host_rank, own_rank]), np.concatenate([host_start, own_start]),
+        np.concatenate([host_end, own_end]), begin, stop,
+    )  # fmt: skip
+    parts = np.stack(list(by_category(by_rank).values()), axis=1)
+    return DeviceSteps(
+        device_name(trace, plane), present.tolist(), begin.tolist(), (stop - begin).tolist(), parts.tolist()
+    )
+
+
+def _spans(trace: HostTrace, steps: HostSteps, plane: int, rows: I64) -> tuple[I64, I64, I64]:
+    """The steps for which some device work is done, when they begin on the device, and when they end."""
+    label, start = steps.label[rows], trace.events.start_ps[rows]
+    first = np.full(len(steps.number), np.iinfo(np.int64).max)
+    done = np.full(len(steps.number), np.iinfo(np.int64).min)
+    np.minimum.at(first, label, start)
+    np.maximum.at(done, label, start + trace.events.duration_ps[rows])
+    present = np.flatnonzero(done >= first)
+    begin, stop = np.minimum(first, steps.start_ps)[present], np.maximum.accumulate(done[present])
+    there = steps.backlog[trace.lines.plane[trace.events.line[steps.backlog]] == plane]
+    free = backlog_end(trace, there, rows[label == 0])
+    return present, np.maximum(begin, np.append(free, stop[:-1])[: len(begin)]), stop

@@ -1,0 +1,125 @@
+"""The steps of one host: where each begins and ends, and which events belong to it.
+
+Sources, in this order:
+
+1. marks that the user or the framework set on a host thread (source "markers");
+2. steps that the writer of the file derived for its devices (also "markers": they stem from marks);
+3. the repeating cycle of device work, of function calls, or of input iterator calls ("inferred", with a confidence);
+4. nothing: the whole capture is one span ("none").
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from stepscope.analysis.steps.host_steps import HostSteps
+from stepscope.analysis.steps.inferred_steps import inferred
+from stepscope.analysis.steps.marked_steps import from_device_steps, from_marks
+from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model.arrays import I64
+
+__all__ = ["HostSteps", "observed", "steps_of", "steps_of_events", "warm_up_of", "whole_steps"]
+
+_STEPS_A_WARM_UP = 4  # whole steps to each first one that may be a warm-up
+_COMPILES = 0.1  # of a step: what compiles for less is usual
+
+
+def steps_of(trace: HostTrace) -> HostSteps:
+    """The steps of a host, found once per trace."""
+    return trace.derived("steps", _find)
+
+
+def steps_of_events(trace: HostTrace, rows: I64) -> I64:
+    """The step that each of some events belongs to, else the one during which it begins: int64 of shape (n,), rows of
+    the steps, -1 without one."""
+    steps, start = steps_of(trace), trace.events.start_ps[rows]
+    at = np.searchsorted(steps.start_ps, start, side="right") - 1
+    during = np.where((at >= 0) & (start < np.append(steps.end_ps, 0)[at]), at, -1)
+    return np.where(steps.label[rows] >= 0, steps.label[rows], during)
+
+
+def whole_steps(trace: HostTrace) -> HostSteps:
+    """The steps that advice is about: those that the capture's edges do not cut, all if it cuts each of them, without
+    the first ones that compile what all others only run."""
+    return trace.derived("whole steps", _whole_ones)
+
+
+def observed(trace: HostTrace) -> Spans:
+    """The time that is looked at: from the begin of the first whole step to the end of the last one.
+
+    Steps that are marked on no thread are nobody's loop, and what lies between them is not known to be a part of one;
+    then the time between them is left out.
+    """
+    steps = whole_steps(trace)
+    if not len(steps.number) or steps.line < 0:
+        return Spans.of(steps.start_ps, steps.end_ps)
+    return Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
+
+
+def warm_up_of(trace: HostTrace) -> int:
+    """How many of the first whole steps trace and compile, where the many that follow do not."""
+    return trace.derived("warm-up", _warm_up)
+
+
+def _warm_up(trace: HostTrace) -> int:
+    steps = steps_of(trace)
+    kept = _kept(steps)
+    start, end = steps.start_ps[kept], steps.end_ps[kept]
+    most = len(start) // _STEPS_A_WARM_UP
+    compiling = spans_of(trace, np.flatnonzero(trace.events.kind == EventKind.COMPILE)) if most else None
+    if compiling is None or not len(compiling.start):
+        return 0
+    compiled = np.flatnonzero(compiling.covered(start, end) >= _COMPILES * (end - start))
+    first = len(compiled)
+    rest = compiling.covered(start[first:], end[first:]).sum() if first <= most else 0
+    return first if 0 < first <= most and compiled[-1] == first - 1 and not rest else 0
+
+
+def _kept(steps: HostSteps) -> slice:
+    """The steps that no edge cuts, all if each is cut; only the first and the last can be."""
+    kept = np.flatnonzero(steps.complete)
+    return slice(int(kept[0]), int(kept[-1]) + 1) if len(kept) else slice(0, len(steps.complete))
+
+
+def _whole_ones(trace: HostTrace) -> HostSteps:
+    steps = steps_of(trace)
+    kept = _kept(steps)
+    inside = slice(kept.start + warm_up_of(trace), kept.stop)
+    if inside.stop - inside.start == len(steps.complete):
+        return steps
+    ours = (steps.label >= inside.start) & (steps.label < inside.stop)
+    return replace(
+        steps,
+        number=steps.number[inside],
+        name=steps.name[inside],
+        start_ps=steps.start_ps[inside],
+        end_ps=steps.end_ps[inside],
+        complete=steps.complete[inside],
+        label=np.where(ours, steps.label - inside.start, -1).astype(np.int32),
+    )
+
+
+def _find(trace: HostTrace) -> HostSteps:
+    return from_marks(trace) or from_device_steps(trace) or inferred(trace) or _whole(trace)
+
+
+def _whole(trace: HostTrace) -> HostSteps:
+    begin, end = trace.span_ps()
+    busy = np.flatnonzero(~np.isin(trace.lines.kind[trace.events.line], (LineKind.COUNTERS, LineKind.OVERHEAD)))
+    steps = 1 if len(busy) and end > begin else 0
+    return HostSteps(
+        source="none",
+        how="no step marks and no repeating sequence were found; the whole capture counts as one span"
+        if steps
+        else "the profile holds no events that take time",
+        confidence=None,
+        number=np.zeros(steps, np.int64),
+        name=("capture",) * steps,
+        start_ps=np.full(steps, begin, np.int64),
+        end_ps=np.full(steps, end, np.int64),
+        complete=np.ones(steps, np.bool_),
+        label=np.full(len(trace.events), steps - 1, np.int32),
+    )

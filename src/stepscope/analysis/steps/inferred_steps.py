@@ -1,0 +1,166 @@
+"""Steps where nobody marked any: from the cycle that device work, calls of functions or waits for input repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from stepscope.analysis.steps.cycles import (
+    FOREIGN_SHARE,
+    LEAST_CONFIDENCE,
+    LEAST_RHYTHM_OF_PROGRAM,
+    LEAST_STEPS,
+    Cycle,
+    find_cycle,
+)
+from stepscope.analysis.steps.host_steps import (
+    COMPUTES,
+    WHOLE_STEP_SHARE,
+    HostSteps,
+    follow_device,
+    inside_none,
+    not_yet_run,
+    on_fullest_line,
+)
+from stepscope.analysis.trace.grouping import forest, is_device_work, spread_labels
+from stepscope.analysis.trace.program_runs import runs_elsewhere
+from stepscope.model import EventKind, HostTrace, PlaneKind
+from stepscope.model.arrays import I32, I64, Mask
+
+# Host calls that may enclose the whole of a step's work.
+_PROGRAMS = (EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
+_FEWEST_CALLS = 5  # fewer may be chance where they come at odd times
+_CALLS = (EventKind.OP, EventKind.ANNOTATION, EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
+
+
+def inferred(trace: HostTrace) -> HostSteps | None:
+    """The steps that the first sequence with a rhythm tells; None where nothing repeats regularly enough."""
+    for what, rows in _sequences(trace):
+        cycle = find_cycle(trace.event_names()[rows], trace.events.start_ps[rows], _least_rhythm(trace, rows))
+        if cycle is None or _inside_calls(trace, rows, cycle):
+            continue
+        start = trace.events.start_ps[rows[cycle.anchors]]
+        end = np.append(start[1:], max(_work_end(trace, rows), int(start[-1])))
+        label = _labels_by_time(trace, start, end)
+        runs = runs_elsewhere(trace, int(trace.events.line[rows[0]]))
+        start, end = _follow_runs(trace, label, runs, rows, start, end)
+        complete = ~not_yet_run(label, runs, len(start))
+        complete[-1] &= cycle.last_is_whole and _has_usual_length(end - start)
+        anchor = trace.name_of(int(rows[cycle.anchors[0]]))
+        return HostSteps(
+            source="inferred",
+            how=f"no step marks found; {len(start)} steps were inferred from the repeating {what}, "
+            f"each begins with {_short(anchor)!r}",
+            confidence=cycle.confidence,
+            number=np.arange(len(start)),
+            name=tuple(str(row) for row in range(len(start))),
+            start_ps=start,
+            end_ps=end,
+            complete=complete,
+            label=label,
+        )
+    return None
+
+
+def _least_rhythm(trace: HostTrace, rows: I64) -> float:
+    """How regular a sequence of one name has to be."""
+    programs = np.isin(trace.events.kind[rows], _PROGRAMS)
+    return LEAST_RHYTHM_OF_PROGRAM if len(rows) >= _FEWEST_CALLS and programs.all() else LEAST_CONFIDENCE
+
+
+def _follow_runs(trace: HostTrace, label: I32, runs: Mask, calls: I64, start: I64, end: I64) -> tuple[I64, I64]:
+    """Gives what inferred calls run on threads of their own to the steps of the calls, and moves the bounds to it: a
+    loop that waits for nothing calls many steps ahead."""
+    if not runs.any():
+        return start, end
+    called = np.full(len(label), -1, np.int32)
+    called[calls] = label[calls]
+    spread_labels(trace, called)
+    np.copyto(label, called, where=called >= 0)
+    return follow_device(trace, label, runs, np.empty(0, np.int64), start, end)
+
+
+def _has_usual_length(durations: I64) -> bool:
+    """Whether the last of some steps is about as long as the others."""
+    last, others = int(durations[-1]), durations[:-1]
+    return bool(WHOLE_STEP_SHARE * others.min() <= last <= others.max() / WHOLE_STEP_SHARE)
+
+
+def _inside_calls(trace: HostTrace, rows: I64, cycle: Cycle) -> bool:
+    """Whether the cycles of device work are layers: several lie in one call of the host, together with other work such
+    as an embedding before them and a head after them."""
+    call = _outermost_call(trace, forest(trace).cause[rows])
+    calls, count = np.unique(call[cycle.anchors], return_counts=True)
+    calls = calls[(calls >= 0) & (count >= LEAST_STEPS)]
+    if not len(calls):
+        return False
+    names = trace.event_names()[rows]
+    rare = np.bincount(names)[names] < max(LEAST_STEPS, 2 * len(calls))
+    foreign = int((rare & np.isin(call, calls)).sum())
+    return foreign / len(calls) >= FOREIGN_SHARE * len(rows) / len(cycle.anchors)
+
+
+def _outermost_call(trace: HostTrace, events: I32) -> I32:
+    """The outermost op, function or annotation around each host event, or -1: int32 of shape of `events`."""
+    parent, is_call = forest(trace).parent, np.isin(trace.events.kind, _CALLS)
+    outermost, at = np.full(len(events), -1, np.int32), events
+    while (at >= 0).any():
+        outermost = np.where((at >= 0) & is_call[at], at, outermost)
+        at = np.where(at >= 0, parent[at], -1)
+    return outermost
+
+
+def _sequences(trace: HostTrace) -> Iterator[tuple[str, I64]]:
+    """Candidates for a repeating sequence, best first: what they are, and event rows in order of time."""
+    kind, device = trace.events.kind, is_device_work(trace)
+    yield "sequence of XLA modules", _on_busiest(trace, _measured_modules(trace))
+    yield "sequence of kernels", _on_busiest(trace, np.flatnonzero(device & np.isin(kind, COMPUTES)))
+    yield "sequence of device work", _on_busiest(trace, np.flatnonzero(device))
+    yield "function calls", _outermost(trace, EventKind.TRACED_FUNCTION)
+    yield "function runs", _outermost(trace, EventKind.FUNCTION_RUN)
+    yield "waits for input", _on_busiest(trace, np.flatnonzero(kind == EventKind.INPUT_WAIT))
+    yield "input iterator calls", _outermost(trace, EventKind.ITERATOR)
+
+
+def _measured_modules(trace: HostTrace) -> I64:
+    """Runs of XLA programs.  On a GPU they are derived from the kernels, and several runs in a row may be one event."""
+    measured = trace.planes.kind[trace.lines.plane] != PlaneKind.GPU
+    return np.flatnonzero((trace.events.kind == EventKind.MODULE) & measured[trace.events.line])
+
+
+def _on_busiest(trace: HostTrace, rows: I64) -> I64:
+    """Those of the events that are on the plane where they take most time, in order of time."""
+    if not len(rows):
+        return rows
+    plane = trace.lines.plane[trace.events.line[rows]]
+    rows = rows[plane == np.bincount(plane, trace.events.duration_ps[rows]).argmax()]
+    return rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
+
+
+def _outermost(trace: HostTrace, kind: EventKind) -> I64:
+    """Events of a kind that no event of that kind encloses, on the line with most of them, in order of time."""
+    of_kind = trace.events.kind == kind
+    rows = np.flatnonzero(of_kind)
+    if not len(rows):
+        return rows
+    return on_fullest_line(trace, inside_none(trace, rows, of_kind))
+
+
+def _work_end(trace: HostTrace, rows: I64) -> int:
+    """When the last work of the capture ends: device work if the sequence is of a device, else ops on the host."""
+    kinds = (EventKind.OP, EventKind.EXECUTOR, EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN, EventKind.SYNC)
+    device = is_device_work(trace)
+    work = np.flatnonzero(device) if device[rows].any() else np.flatnonzero(np.isin(trace.events.kind, kinds))
+    work = np.concatenate([work, rows])
+    return int((trace.events.start_ps[work] + trace.events.duration_ps[work]).max())
+
+
+def _labels_by_time(trace: HostTrace, start: I64, end: I64) -> I32:
+    at = np.searchsorted(start, trace.events.start_ps, side="right") - 1
+    inside = (at >= 0) & (trace.events.start_ps < end[np.maximum(at, 0)])
+    return np.where(inside, at, -1).astype(np.int32)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 80 else name[:77] + "..."

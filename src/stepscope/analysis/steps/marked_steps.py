@@ -1,0 +1,206 @@
+"""Steps from marks: those that the program or the framework set, or those that the file's writer derived from them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from stepscope.analysis.steps.host_steps import (
+    COMPUTES,
+    WHOLE_STEP_SHARE,
+    HostSteps,
+    follow_device,
+    inside_none,
+    not_yet_run,
+    on_fullest_line,
+)
+from stepscope.analysis.trace.grouping import forest, is_device_work, launched_before, spread_labels
+from stepscope.analysis.trace.program_runs import runs_elsewhere
+from stepscope.model import EventKind, HostTrace, LineKind, stat_names
+from stepscope.model.arrays import I32, I64, Mask
+
+# A thread with the former works for the steps, one with the latter prepares input whichever step is at hand.
+_WORKS_FOR_STEPS = (EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)
+_SERVES_INPUT = (EventKind.ITERATOR, EventKind.INPUT_HANDOVER, EventKind.INPUT_CALLBACK)
+
+_STEP_NUMBER = re.compile(r"[0-9]{1,18}")  # as many digits as fit into 64 bits, whatever they are
+
+
+# -- marks on the host ---------------------------------------------------------------------------------------------
+
+
+def from_marks(trace: HostTrace) -> HostSteps | None:
+    """The steps that marks on a thread of the host tell; None without marks."""
+    marks = _outer_marks(trace)
+    if not len(marks):
+        return None
+    start = trace.events.start_ps[marks]
+    end = start + trace.events.duration_ps[marks]
+    stated = trace.stat_ints(stat_names.STEP_NUM, missing=-1, rows=marks)
+    numbered = bool((stated >= 0).all())
+    number = stated if numbered else np.arange(len(marks))
+    label = np.full(len(trace.events), -1, np.int32)
+    label[marks] = np.arange(len(marks))
+    spread_labels(trace, label)
+    line = int(trace.events.line[marks[0]])
+    _adopt_helpers(trace, label, line, start, end)
+    # Device work that is known to be launched outside all steps stays there: an evaluation between steps is no step.
+    device, orphan = is_device_work(trace), forest(trace).cause < 0
+    _inherit(trace, label, device & (orphan | (label >= 0)))
+    backlog = np.flatnonzero(launched_before(trace, int(start[0])) & (label < 0))
+    work = device | runs_elsewhere(trace, line)
+    start, end = follow_device(trace, label, work, backlog, start, end)
+    names = tuple(_step_name(trace.name_of(mark), at) for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
+    return HostSteps(
+        source="markers",
+        how=f"{_told(names)} on thread {trace.line_label(line)!r}",
+        confidence=None,
+        number=number,
+        name=names,
+        start_ps=start,
+        end_ps=end,
+        complete=_complete(label, device, len(marks)) & ~not_yet_run(label, work, len(marks)),
+        label=label,
+        numbered=numbered,
+        line=line,
+        backlog=backlog,
+    )
+
+
+def _told(names: tuple[str, ...]) -> str:
+    return f"{len(names)} step marks such as {names[0]!r}" if len(names) > 1 else f"the step mark {names[0]!r}"
+
+
+def _step_name(mark: str, number: int) -> str:
+    """The mark's name with the number, which some names hold already: `ProfilerStep#7`."""
+    stem = mark.removesuffix(str(number))
+    return mark if stem != mark and not stem[-1:].isdigit() else f"{mark} {number}"
+
+
+def _outer_marks(trace: HostTrace) -> I64:
+    """Marks inside no other mark, on the thread that has most of them; in order of time."""
+    is_mark = (trace.events.kind == EventKind.STEP_MARK) & (trace.events.duration_ps > 0)
+    marks = np.flatnonzero(is_mark)
+    if not len(marks):
+        return marks
+    marks = inside_none(trace, marks, is_mark)
+    return on_fullest_line(trace, marks)
+
+
+def _adopt_helpers(trace: HostTrace, label: I32, marked_line: int, start: I64, end: I64) -> None:
+    """Gives the work of other threads that nothing links to a step to the step during whose mark it starts.
+
+    Not every framework records who handed work to its threads: PyTorch's autograd engine and the threads that run
+    collectives stand by themselves.  Threads that prepare input are left alone: they work ahead, for later steps.
+    """
+    lines, kind, cause, device = trace.events.line, trace.events.kind, forest(trace).cause, is_device_work(trace)
+    helps = np.zeros(len(trace.lines), np.bool_)
+    helps[lines[(label >= 0) | np.isin(kind, _WORKS_FOR_STEPS)]] = True
+    helps[lines[cause[device & np.isin(kind, COMPUTES) & (cause >= 0)]]] = True
+    helps &= trace.lines.kind == LineKind.THREAD
+    helps[lines[np.isin(kind, _SERVES_INPUT)]] = False
+    helps[marked_line] = False
+    rows = np.flatnonzero(helps[lines] & (label < 0) & (kind != EventKind.INPUT_WAIT))
+    at = np.searchsorted(start, trace.events.start_ps[rows], side="right") - 1
+    inside = (at >= 0) & (trace.events.start_ps[rows] < end[at])
+    label[rows[inside]] = at[inside]
+    launched = np.flatnonzero(device & (label < 0) & (cause >= 0))
+    label[launched] = label[cause[launched]]
+
+
+def _inherit(trace: HostTrace, label: I32, device: Mask) -> None:
+    """Device work without a step belongs to the step of the device work before it on the same device."""
+    plane = trace.lines.plane[trace.events.line]
+    for row in trace.device_planes():
+        events = np.flatnonzero(device & (plane == row))
+        events = events[np.argsort(trace.events.start_ps[events], kind="stable")]
+        known = np.where(label[events] >= 0, np.arange(len(events)), -1)
+        last = np.maximum.accumulate(known) if len(known) else known
+        found = last >= 0
+        label[events[found]] = label[events[last[found]]]
+
+
+def _complete(label: I32, device: Mask, n_steps: int) -> Mask:
+    """False for a first or last step whose device work was cut off: it has far fewer device events than the others."""
+    complete = np.ones(n_steps, np.bool_)
+    events = label[device & (label >= 0)]
+    if n_steps >= 3 and len(events):
+        counts = np.bincount(events, minlength=n_steps)
+        usual = float(np.median(counts))
+        for edge in (0, n_steps - 1):
+            complete[edge] = counts[edge] >= WHOLE_STEP_SHARE * usual
+    return complete
+
+
+# -- steps that the file's writer derived --------------------------------------------------------------------------
+
+
+def from_device_steps(trace: HostTrace) -> HostSteps | None:
+    """The steps that the file's writer derived for its devices; None without any, or if nothing numbers them."""
+    rows = np.flatnonzero((trace.events.kind == EventKind.DEVICE_STEP) & (trace.events.duration_ps > 0))
+    if not len(rows):
+        return None
+    group = trace.stat_ints(stat_names.GROUP_ID)
+    keys = group if (group[rows] >= 0).all() else _numbers_in_names(trace, rows)
+    if keys is None:
+        return None
+    label = np.full(len(trace.events), -1, np.int32)
+    numbers, label[rows] = np.unique(keys[rows], return_inverse=True)
+    if keys is group:
+        known = np.flatnonzero(np.isin(group, numbers))
+        label[known] = np.searchsorted(numbers, group[known])
+    else:
+        _label_by_time(trace, rows, label)
+    label = spread_labels(trace, label)
+    _inherit(trace, label, is_device_work(trace))
+    start, end = _longest_each(trace, rows, label[rows], len(numbers))
+    steps = "1 step" if len(numbers) == 1 else f"{len(numbers)} steps"
+    order = np.argsort(start, kind="stable")
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order))
+    label = np.where(label >= 0, place[np.maximum(label, 0)], -1).astype(np.int32)
+    return HostSteps(
+        source="markers",
+        how=f"{steps} that the profiler derived for its devices when it stored the file",
+        confidence=None,
+        number=numbers[order],
+        name=tuple(str(number) for number in numbers[order].tolist()),
+        start_ps=start[order],
+        end_ps=end[order],
+        complete=np.ones(len(numbers), np.bool_),
+        label=label,
+        numbered=True,
+    )
+
+
+def _numbers_in_names(trace: HostTrace, rows: I64) -> I64 | None:
+    """Step numbers from the names of step events: int64 of shape (events,), -1 elsewhere; None if one is no number."""
+    keys = np.full(len(trace.events), -1, np.int64)
+    for row in rows.tolist():
+        name = trace.name_of(row)
+        if not _STEP_NUMBER.fullmatch(name):
+            return None
+        keys[row] = int(name)
+    return keys
+
+
+def _label_by_time(trace: HostTrace, rows: I64, label: I32) -> None:
+    """Labels device work with the step event of its own device that it starts in."""
+    plane, device = trace.lines.plane[trace.events.line], is_device_work(trace)
+    for device_plane in np.unique(plane[rows]).tolist():
+        steps = rows[plane[rows] == device_plane]
+        steps = steps[np.argsort(trace.events.start_ps[steps], kind="stable")]
+        events = np.flatnonzero(device & (plane == device_plane))
+        at = np.searchsorted(trace.events.start_ps[steps], trace.events.start_ps[events], side="right") - 1
+        label[events[at >= 0]] = label[steps[at[at >= 0]]]
+
+
+def _longest_each(trace: HostTrace, rows: I64, label: I32, n_steps: int) -> tuple[I64, I64]:
+    """Bounds of the longest step event of each step: a step is as long as on its slowest device."""
+    duration = trace.events.duration_ps[rows]
+    order = np.lexsort((duration, label))
+    chosen = np.zeros(n_steps, np.int64)
+    chosen[label[order]] = rows[order]  # of several the last assignment, the longest, stays
+    start = trace.events.start_ps[chosen]
+    return start, start + trace.events.duration_ps[chosen]

@@ -1,0 +1,110 @@
+"""The tool `steps`: every step of every host with its duration and breakdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
+from stepscope.analysis.steps.session_steps import (
+    Aligned,
+    StepRow,
+    StepsOfHost,
+    align,
+    finding_of,
+    steps_of_host,
+    told_by_host,
+)
+from stepscope.model import HostTrace
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Report, Rows, Section, round_ms
+
+Partial = StepsOfHost
+
+FIELDS: tuple[Field, ...] = (
+    Field("step", "number", "the step's number: the program's own if it gave one, else counted from 0", "int"),
+    Field("name", "text", "the name of the step mark with its number", "str"),
+    Field("host", "text", "the host that recorded this row", "str"),
+    Field("start_ms", "ms", "when the step begins, from the start of the host's session"),
+    Field("duration_ms", "ms", "how long the step takes; the categories that follow add up to it"),
+    *(Field(category, "ms", f"time of the step in which {MEANING[category]}") for category in CATEGORIES),
+    Field("complete", "", "no if the capture's edge cuts the step; such steps are in no statistics", "bool"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepsReport(Report):
+    """Every step of every host.
+
+    Attributes:
+        steps_source: "markers", "inferred" or "none"; of several hosts the least certain.
+        confidence: of inferred steps, 0 to 1; of several hosts the lowest.
+        rows: one a step and host, in order of time; keys as in FIELDS.
+    """
+
+    TOOL: ClassVar[str] = "steps"
+
+    steps_source: str
+    confidence: float | None
+    rows: tuple[dict[str, Cell], ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {"steps_source": self.steps_source, "confidence": self.confidence, "rows": list(self.rows)}
+
+    def sections(self) -> Sequence[Section]:
+        """One table."""
+        return [Rows("Steps", FIELDS, self.rows, empty="no steps: the profile holds no events that take time")]
+
+
+def partial(trace: HostTrace) -> StepsOfHost:
+    """The steps of one host."""
+    return steps_of_host(trace)
+
+
+def merge(partials: Sequence[StepsOfHost]) -> StepsReport:
+    """The steps of all hosts, those of one host after the other within a step."""
+    aligned = align(partials)
+    found = finding_of(aligned.taking(partials) or partials)
+    whole = [_row(host, row) for rows in aligned.steps for host, row in zip(aligned.hosts, rows, strict=True)]
+    return StepsReport(
+        hosts=tuple(part.host for part in partials),
+        warnings=step_warnings(partials, aligned),
+        partial=any(part.partial for part in partials),
+        steps_source=found.source,
+        confidence=found.confidence,
+        rows=tuple(whole),
+    )
+
+
+def step_warnings(partials: Sequence[StepsOfHost], aligned: Aligned) -> tuple[str, ...]:
+    """What limits the trust in steps: damage, steps that nobody marked, and what hosts do not have in common.  Said
+    once, not once a host."""
+    taking = aligned.taking(partials) or partials
+    found = [problem for part in partials for problem in part.problems]
+    found += told_by_host({part.host: _how(part) for part in taking if part.source != "markers"}, len(taking))
+    cut = sum(not all(row.complete for row in rows) for rows in aligned.steps)
+    if cut:
+        steps = "1 step is" if cut == 1 else f"{cut} steps are"
+        lost = "left out of the statistics" if cut < len(aligned.steps) else "in the statistics, since no other is"
+        found.append(f"{steps} cut by the edge of the capture and {lost}")
+    return tuple(dict.fromkeys([*found, *aligned.warnings]))
+
+
+def _how(part: StepsOfHost) -> str:
+    return part.how + (f" (confidence {part.confidence:.2f})" if part.confidence is not None else "")
+
+
+def _row(host: str, row: StepRow) -> dict[str, Cell]:
+    parts: dict[str, Cell] = {
+        category: round_ms(value) for category, value in zip(CATEGORIES, row.parts_ps, strict=True)
+    }
+    return {
+        "step": row.number,
+        "name": row.name,
+        "host": host,
+        "start_ms": round_ms(row.start_ps),
+        "duration_ms": round_ms(row.duration_ps),
+        **parts,
+        "complete": row.complete,
+    }

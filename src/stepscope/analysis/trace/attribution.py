@@ -1,0 +1,343 @@
+"""Which op each piece of device work belongs to, and how that is known.
+
+Tried in this order, best first:
+
+1. what the work carries itself: the XLA instruction, through the program to the op it was made from where the trace
+   holds the program; else the framework op, except of collectives, where the call around the launch says more.
+2. its node in a recorded graph of kernels: the op that recorded the node, or that another run of the node carries.
+3. the host call that launched it, by correlation id, and the op around that call.
+4. the annotation, traced function or Python call around the launching call, where there is no op.
+
+What is left is unattributed, and tools say how much that is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.analysis.trace.columns import on_threads
+from stepscope.analysis.trace.grouping import forest, is_device_work, launched_before
+from stepscope.analysis.trace.hlo import programs
+from stepscope.analysis.trace.op_names import op_name
+from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
+from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
+from stepscope.records import dataclass
+from stepscope.report import Field, percent, round_us
+
+K = EventKind
+OpName = tuple[str, str]  # name and type
+
+WORTH_SAYING_PERCENT = 1.0
+_TOO_LONG_PS = 1 << 56  # twenty hours: a device that says more of one piece of work says garbage
+# What JAX calls an instruction that is made from an argument of the function, such as a copy of it: the argument alone.
+_ARGUMENT = re.compile(r"(\w+):")
+_GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
+
+
+class Source(Kind):
+    """How the op of a piece of device work is known."""
+
+    NONE = 0
+    OWN = 1
+    GRAPH = 2  # by its node, else by the graph as a whole
+    CALL = 3
+    AROUND = 4
+
+
+_OP_LEVEL = 3
+# What may stand for an op, the best with the highest number.
+_LEVELS: dict[EventKind, int] = {
+    K.OP: _OP_LEVEL,
+    K.BACKWARD: _OP_LEVEL,
+    K.COLLECTIVE_CALL: _OP_LEVEL,
+    K.CHECKPOINT: _OP_LEVEL,
+    K.INPUT_WAIT: _OP_LEVEL,
+    K.ITERATOR: _OP_LEVEL,
+    K.TRACED_FUNCTION: 2,
+    K.ANNOTATION: 2,
+    K.EAGER_EXECUTE: 2,
+    K.PYTHON_CALL: 1,
+}
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """The device work of a trace and its ops.
+
+    Attributes:
+        rows: int64 of shape (n,), the events that are device work, ascending.
+        time_ps: int64 of shape (n,), how long each took: by the device's own clock where the trace holds that, since
+            other durations on a TPU are put onto the host's clock and stray by what lies between two readings of it.
+        op: int32 of shape (n,), place in `ops`, -1 if unattributed.
+        ops: name and type of each op.
+        source: uint8 of shape (n,), see Source.
+        call: int64 of shape (n,), row of the host call that launched the work, or -1.
+        run: int64 of shape (n,), row of the host op around that call, or -1.
+        instruction: int64 of shape (n,), string row of the XLA instruction, or -1.
+        early: bool of shape (n,), unattributed work with a lower correlation id than any recorded call; all False where
+            too little is unattributed to ask.
+    """
+
+    rows: I64
+    time_ps: I64
+    op: I32
+    ops: tuple[OpName, ...]
+    source: U8
+    call: I64
+    run: I64
+    instruction: I64
+    early: Mask
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Device time by how its op is known.
+
+    Attributes:
+        time_ps: in the order of Source; `pieces`: how many pieces of work, likewise.
+        early_ps: time of unattributed work that was launched before the recording began, as correlation ids tell.
+    """
+
+    time_ps: list[int]
+    pieces: list[int]
+    early_ps: int
+
+
+def attribute(trace: HostTrace) -> Attribution:
+    """The attribution of a trace, computed once."""
+    return trace.derived("attribution", _attribute)
+
+
+def shares(trace: HostTrace, among: Mask | None = None) -> Shares:
+    """How much of the device work is attributed by what; `among` is bool of shape (n,), all work if None."""
+    found = attribute(trace)
+    kept = slice(None) if among is None else among
+    source, duration = found.source[kept], found.time_ps[kept]
+    time = [int(duration[source == how].sum()) for how in Source]
+    early = duration[found.early[kept]]
+    return Shares(time, np.bincount(source, minlength=len(Source)).tolist(), int(early.sum()))
+
+
+def names_of(trace: HostTrace, rows: I64) -> I64:
+    """String rows of the names of some events: int64 of shape (n,)."""
+    return trace.event_types.name[trace.events.type[rows]].astype(np.int64)
+
+
+# -- the parts of an attribution -----------------------------------------------------------------------------------
+
+
+class _OpTable:
+    """Ops under construction: equal name and type, equal place."""
+
+    def __init__(self) -> None:
+        self.places: dict[OpName, int] = {}
+
+    def put(self, op: I32, at: I64, key: I64, other: I64, name_of: Callable[[int], OpName]) -> None:
+        """Sets the ops of the pieces `at`, those of equal `key` and `other` to the same; `name_of` gets one of them."""
+        number, first = number_pairs(key[at], other[at])
+        named = [self.places.setdefault(name_of(piece), len(self.places)) for piece in at[first].tolist()]
+        op[at] = np.array(named, np.int32)[number]
+
+
+def _attribute(trace: HostTrace) -> Attribution:
+    rows = np.flatnonzero(is_device_work(trace))
+    table, links = _OpTable(), forest(trace)
+    op, source = np.full(len(rows), -1, np.int32), np.zeros(len(rows), np.uint8)
+    call = links.cause[rows].astype(np.int64)
+    around = _around(trace, call)
+    is_op = (around >= 0) & (_levels()[trace.events.kind[np.maximum(around, 0)]] == _OP_LEVEL)
+    run = np.where(is_op, around, -1)
+    instruction = trace.stat_strings(stat_names.HLO_OP, rows=rows)
+    own = (instruction <= 0) & ~_is_collective_call(trace, run)
+    _from_framework(trace, rows, own, table, op)
+    _from_instructions(trace, rows, instruction, table, op)
+    source[op >= 0] = Source.OWN
+    _from_graph_nodes(trace, rows, table, op, source)
+
+    def name_around(piece: int) -> OpName:
+        event = int(around[piece])
+        return op_name(trace.name_of(event), EventKind(trace.events.kind[event]))
+
+    lost = np.flatnonzero((op < 0) & (around >= 0))
+    names = names_of(trace, np.maximum(around, 0))
+    table.put(op, lost, names, trace.events.kind[np.maximum(around, 0)].astype(np.int64), name_around)
+    source[lost] = np.where(is_op[lost], Source.CALL, Source.AROUND)
+    _from_graphs(trace, rows, call, table, op, source)
+    time = _times(trace, rows)
+    early = _is_early(trace, rows, time, source)
+    return Attribution(rows, time, op, tuple(table.places), source, call, run, instruction, early)
+
+
+def _times(trace: HostTrace, rows: I64) -> I64:
+    shown = trace.events.duration_ps[rows]
+    if not trace.has_stat(stat_names.DEVICE_DURATION_PS):
+        return shown
+    measured = trace.stat_ints(stat_names.DEVICE_DURATION_PS, rows=rows)
+    return np.where((measured >= 0) & (measured < _TOO_LONG_PS), measured, shown)
+
+
+def _is_early(trace: HostTrace, rows: I64, time: I64, source: U8) -> Mask:
+    lost: Mask = source == Source.NONE
+    if int(time[lost].sum()) * 100 < int(time.sum()) * WORTH_SAYING_PERCENT:
+        return np.zeros_like(lost)
+    early: Mask = lost & launched_before(trace, trace.span_ps()[0])[rows]
+    return early
+
+
+def _levels() -> U8:
+    levels = np.zeros(256, np.uint8)
+    for kind, level in _LEVELS.items():
+        levels[kind] = level
+    return levels
+
+
+def _around(trace: HostTrace, calls: I64) -> I64:
+    """What may stand for an op around each call: int64 of shape (n,), row or -1."""
+    links, levels, out = forest(trace), _levels(), np.empty(len(calls), np.int64)
+    kernels.ops.climb(calls, links.parent, links.cause, trace.events.kind, levels, int(levels.max()), out)
+    return out
+
+
+def _is_collective_call(trace: HostTrace, run: I64) -> Mask:
+    """Which ops are calls of a communication library.  They are called by what they do, `nccl:all_reduce`, while what
+    PyTorch writes to the work is the call around that, `record_param_comms` of every operation."""
+    found: Mask = (run >= 0) & (trace.events.kind[np.maximum(run, 0)] == K.COLLECTIVE_CALL)
+    return found
+
+
+def _from_framework(trace: HostTrace, rows: I64, among: Mask, table: _OpTable, op: I32) -> None:
+    """Ops by the framework op that the work carries.  The ops of a TPU core are what they are called."""
+    text = trace.stat_strings(stat_names.FRAMEWORK_OP, rows=rows)
+    core = (trace.lines.kind == LineKind.DEVICE_OPS)[trace.events.line[rows]]
+    text = np.where((text <= 0) & core, names_of(trace, rows), text)
+    kind = trace.events.kind[rows].astype(np.int64)
+    kind = np.where(core, kind, int(K.KERNEL))  # copies and collectives of an op are work of that op
+    table.put(
+        op, np.flatnonzero((text > 0) & among), text, kind,
+        lambda piece: op_name(trace.strings[text[piece]], K.DEVICE_OP if core[piece] else K.OP),
+    )  # fmt: skip
+
+
+def _from_instructions(trace: HostTrace, rows: I64, instruction: I64, table: _OpTable, op: I32) -> None:
+    """Ops by the XLA instruction, through its program where that is known."""
+    at = np.flatnonzero(instruction > 0)
+    if len(at):
+        name_of = instruction_names(trace)
+        program = trace.stat_ints(stat_names.PROGRAM_ID, rows=rows)
+        table.put(op, at, instruction, program, lambda piece: name_of(int(rows[piece]), int(instruction[piece])))
+
+
+def instruction_names(trace: HostTrace) -> Callable[[int, int], OpName]:
+    """A function from an event and the string row of its XLA instruction to the op's name and type."""
+    module, program = trace.stat_strings(stat_names.HLO_MODULE), trace.stat_ints(stat_names.PROGRAM_ID)
+    known = programs(trace)
+
+    def name_of(event: int, instruction: int) -> OpName:
+        text = trace.strings[instruction]
+        framework = known.framework_op(int(program[event]), trace.strings[module[event]], text) if known else ""
+        argument = _ARGUMENT.fullmatch(framework)
+        if argument:
+            return argument[1], op_name(text, K.DEVICE_OP)[1]
+        return op_name(framework or text, K.DEVICE_OP)
+
+    return name_of
+
+
+def _from_graph_nodes(trace: HostTrace, rows: I64, table: _OpTable, op: I32, source: U8) -> None:
+    """Ops by graph node: what one event knows of a node, all events of the node know."""
+    if not trace.has_stat(stat_names.GRAPH_NODE_ID):
+        return
+    node = trace.stat_ints(stat_names.GRAPH_NODE_ID, 0)
+    original = trace.stat_ints(stat_names.GRAPH_ORIGINAL_NODE_ID, 0)
+    known = _nodes_of_device(node, original, rows, op) | _nodes_of_host(trace, node, table)
+    if known:
+        ids = np.array(sorted(known), np.int64)
+        ops = np.array([known[key] for key in ids.tolist()], np.int32)
+        for column in (original, node):  # its own id wins
+            lost = np.flatnonzero((source == Source.NONE) & (column[rows] != 0))
+            place = np.minimum(np.searchsorted(ids, column[rows[lost]]), len(ids) - 1)
+            hit = ids[place] == column[rows[lost]]
+            op[lost[hit]] = ops[place[hit]]
+        source[(source == Source.NONE) & (op >= 0)] = Source.GRAPH
+
+
+def _from_graphs(trace: HostTrace, rows: I64, call: I64, table: _OpTable, op: I32, source: U8) -> None:
+    """What a launched graph does, by the graph, where nothing tells the ops that were recorded into it."""
+    graph = trace.stat_ints(stat_names.GRAPH_ID, 0, rows=rows)
+    names = names_of(trace, np.maximum(call, 0))
+    launches = [at for at in np.unique(names).tolist() if _GRAPH_LAUNCH.match(trace.strings[at])]
+    lost = np.flatnonzero((source == Source.NONE) & ((graph > 0) | ((call >= 0) & np.isin(names, launches))))
+
+    def name_of(piece: int) -> OpName:
+        return f"graph {graph[piece]}" if graph[piece] > 0 else "graph", "graph launch"
+
+    table.put(op, lost, graph, np.zeros(len(rows), np.int64), name_of)
+    source[lost] = Source.GRAPH
+
+
+def _nodes_of_device(node: I64, original: I64, rows: I64, op: I32) -> dict[int, int]:
+    known: dict[int, int] = {}
+    for column in (original, node):
+        at = np.flatnonzero((op >= 0) & (column[rows] != 0))
+        _, first = number_pairs(column[rows[at]], op[at])
+        known |= zip(column[rows[at[first]]].tolist(), op[at[first]].tolist(), strict=True)
+    return known
+
+
+def _nodes_of_host(trace: HostTrace, node: I64, table: _OpTable) -> dict[int, int]:
+    """Ops around the host calls that recorded nodes."""
+    threads = on_threads(trace)
+    calls = np.flatnonzero(threads & (node != 0))
+    around = _around(trace, calls)
+    known: dict[int, int] = {}
+    for call, event in zip(calls.tolist(), around.tolist(), strict=True):
+        if event >= 0 and _LEVELS[EventKind(trace.events.kind[event])] == _OP_LEVEL:
+            name = op_name(trace.name_of(event), EventKind(trace.events.kind[event]))
+            known[int(node[call])] = table.places.setdefault(name, len(table.places))
+    return known
+
+
+# -- for reports ---------------------------------------------------------------------------------------------------
+
+FIELDS: tuple[Field, ...] = (
+    Field(
+        "device_time_us", "us", "time of all device work that the table speaks of, added up over devices and streams"
+    ),
+    Field("own_percent", "percent", "of that time, work that carries its XLA instruction or its framework op itself"),
+    Field(
+        "graph_percent",
+        "percent",
+        "work of a recorded graph of kernels, whose op is known from its node, or which goes by the graph if no op is",
+    ),
+    Field("call_percent", "percent", "work whose op is the one around the host call that launched it"),
+    Field(
+        "around_percent",
+        "percent",
+        "work without an op, named by the annotation, the traced function or the Python call around its launch",
+    ),
+    Field("unattributed_percent", "percent", "work that nothing in the trace ties to an op"),
+)
+_NAME_OF_SOURCE = ("unattributed", "own", "graph", "call", "around")
+
+
+def figures(parts: list[Shares]) -> dict[str, float | None]:
+    """The shares of all hosts together, keyed as in FIELDS."""
+    time = [sum(part.time_ps[how] for part in parts) for how in Source]
+    total = sum(time)
+    found: dict[str, float | None] = {"device_time_us": round_us(total)}
+    return found | {f"{name}_percent": percent(time[how], total) for how, name in enumerate(_NAME_OF_SOURCE)}
+
+
+def warning(parts: list[Shares]) -> list[str]:
+    """A sentence on what could not be attributed, if that matters."""
+    share = figures(parts)["unattributed_percent"]
+    if share is None or share < WORTH_SAYING_PERCENT:
+        return []
+    lost = sum(part.time_ps[Source.NONE] for part in parts)
+    early = percent(sum(part.early_ps for part in parts), lost) or 0.0
+    why = f"; {early:.0f} % of that was launched before the recording began" if early >= 1 else ""
+    return [f"{share:.1f} % of the device time cannot be attributed to an op{why}"]

@@ -1,0 +1,61 @@
+"""Where in the user's program something happens: the nearest Python frame around it that is not of a library."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.analysis.trace.grouping import forest
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64
+
+# A frame of a file: `train.py(12): step`, `$train.py:12 step`.
+_FRAME = re.compile(r"\$?[^<>]*\.py[(:]\d+")
+_LIBRARY = re.compile(
+    r"\$?(?:.*[/\\](?:site|dist)-packages[/\\]|(?:.*[/\\])?(?:torch|tensorflow|jax|keras|numpy|importlib|_?contextlib)[/\\.]"
+    r"|.*[/\\]lib[/\\]python3\.\d+[/\\]|<|\$api\.py:\d+ (?:block_until_ready|try_to_block)$)"
+)  # of JAX's own files a trace has no folder
+_STACK_END = ";"
+
+
+def call_sites(trace: HostTrace, rows: I64) -> I64:
+    """The call site of each of some host events, as string rows: int64 of shape (n,), -1 where none is recorded.
+
+    Frames that were recorded as events count first; else the stack that an event carries as text.
+    """
+    sites = _frames_around(trace, rows)
+    if trace.has_stat(stat_names.CALL_STACK):
+        sites = np.where(sites >= 0, sites, trace.stat_strings(stat_names.CALL_STACK, rows=rows))
+    return sites
+
+
+def site_text(text: str) -> str:
+    """A call site as it is shown: of a whole stack the first frame that is not of a library.
+
+    >>> site_text("/usr/lib/python3.11/site-packages/torch/nn/x.py(3): f;train.py(12): step;")
+    'train.py(12): step'
+    """
+    frames = [frame.strip() for frame in text.split(_STACK_END) if frame.strip()]
+    own = (frame for frame in frames if _is_users(frame))
+    return next(own, frames[0] if frames else "").lstrip("$")
+
+
+def _is_users(frame: str) -> bool:
+    return _FRAME.match(frame) is not None and _LIBRARY.match(frame) is None
+
+
+def _frames_around(trace: HostTrace, rows: I64) -> I64:
+    python = np.flatnonzero(trace.events.kind == EventKind.PYTHON_CALL)
+    level = np.zeros(len(trace.event_types), np.uint8)
+    for kind in np.unique(trace.events.type[python]).tolist():
+        level[kind] = _is_users(trace.strings[trace.event_types.name[kind]])
+    here = level[trace.events.type]
+    here[trace.events.kind != EventKind.PYTHON_CALL] = 0
+    levels = np.zeros(256, np.uint8)
+    levels[1] = 1
+    found, links = np.empty(len(rows), np.int64), forest(trace)
+    kernels.ops.climb(rows, links.parent, links.cause, here, levels, 1, found)
+    names = trace.event_names()
+    return np.where(found >= 0, names[np.maximum(found, 0)] if len(names) else -1, -1).astype(np.int64)

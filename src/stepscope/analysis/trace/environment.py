@@ -1,0 +1,102 @@
+"""What a profile was recorded on, and what it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
+from stepscope.analysis.trace.remedies import ALLOCATIONS, DEVICE_ACTIVITY, HOST_ACTIVITY, PYTHON_CALLS, remedy
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
+from stepscope.records import dataclass
+
+# NVIDIA architectures by compute capability, oldest first; a device has the last whose capability it reaches.
+_NVIDIA = (
+    ((2, 0), "Fermi"), ((3, 0), "Kepler"), ((5, 0), "Maxwell"), ((6, 0), "Pascal"), ((7, 0), "Volta"),
+    ((7, 5), "Turing"), ((8, 0), "Ampere"), ((8, 9), "Ada Lovelace"), ((9, 0), "Hopper"), ((10, 0), "Blackwell"),
+)  # fmt: skip
+
+
+PYTHON_CALLS_MISSING = "Python calls"
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Something that a profile lacks, and how to record it."""
+
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class EnvironmentOfHost:
+    """What one host ran on.
+
+    Attributes:
+        framework: as of the trace: "tensorflow", "jax", "pytorch", "python" for none of them, or "".
+        device_type: the model of its devices, "CPU" without any.
+        device_count: devices that the profiler saw; devices_used: those that computed.
+        span_ps: from the first to the last event.
+        missing: what the host's trace lacks.
+    """
+
+    framework: str
+    device_type: str
+    device_count: int
+    devices_used: int
+    span_ps: int
+    missing: list[Missing]
+
+
+def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
+    """What one host ran on."""
+    planes = [row for row in trace.device_planes() if trace.planes.kind[row] != PlaneKind.SPARSE_CORE]
+    plane_of_event = trace.lines.plane[trace.events.line]
+    computes = is_device_work(trace) & np.isin(trace.events.kind, COMPUTING)
+    used = np.unique(plane_of_event[computes])
+    begin, end = trace.span_ps()
+    return EnvironmentOfHost(
+        framework=trace.framework,
+        device_type=_device_type(trace, planes),
+        device_count=len(planes),
+        devices_used=int(np.isin(planes, used).sum()),
+        span_ps=end - begin,
+        missing=_missing(trace, steps_source, bool(planes), bool(is_device_work(trace).any())),
+    )
+
+
+def _device_type(trace: HostTrace, planes: Sequence[int]) -> str:
+    if not planes:
+        return "CPU"
+    facts = trace.stats_of_plane(planes[0])
+    stated = facts.get("device_type_string") or facts.get("device_type") or facts.get("gpu_device_name")
+    if isinstance(stated, str) and stated:
+        return stated
+    if trace.planes.kind[planes[0]] == PlaneKind.TPU:
+        return "TPU"
+    major, minor = facts.get("compute_cap_major"), facts.get("compute_cap_minor")
+    if not isinstance(major, int) or not isinstance(minor, int):
+        return "GPU"
+    vendor = str(facts.get("device_vendor", "")).lower()
+    if vendor == "amd":
+        return f"AMD GPU (gfx{major}{minor}x)"
+    name = next((name for capability, name in reversed(_NVIDIA) if (major, minor) >= capability), "")
+    return f"NVIDIA GPU ({name}, compute capability {major}.{minor})"
+
+
+def _missing(trace: HostTrace, steps_source: str, has_device: bool, device_worked: bool) -> list[Missing]:
+    kinds = set(np.unique(trace.events.kind).tolist())
+    threads = trace.lines.kind == LineKind.THREAD
+    found = []
+    if steps_source != "markers":
+        found.append(Missing("step marks", "put `with stepscope.step(i):` around the body of the training loop"))
+    if not (threads & (trace.lines.event_end > trace.lines.event_begin)).any():
+        found.append(Missing("host activity", remedy(HOST_ACTIVITY, trace.framework)))
+    if has_device and not device_worked:
+        found.append(Missing("device activity", remedy(DEVICE_ACTIVITY, trace.framework)))
+    if int(EventKind.PYTHON_CALL) not in kinds:
+        found.append(Missing(PYTHON_CALLS_MISSING, remedy(PYTHON_CALLS, trace.framework)))
+    if int(EventKind.ALLOCATION) not in kinds:
+        found.append(Missing("memory allocations", remedy(ALLOCATIONS, trace.framework)))
+    return found

@@ -1,0 +1,113 @@
+"""Copies from the host to devices: how much, from which sort of memory, and what of them is not hidden."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.kernel_facts import stated_bytes
+from stepscope.analysis.trace.spans import spans_of
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64
+from stepscope.records import dataclass
+
+K = EventKind
+
+# "Memcpy HtoD (Pinned -> Device)", "kind_src:pinned kind_dst:device size:4096"
+_MEMORY = re.compile(r".*(?:\(|kind_src:)(pinned|pageable)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class HostCopy:
+    """Copies from one sort of memory to all devices of a host; times in ps.
+
+    Attributes:
+        memory: pinned or pageable; empty where the trace does not tell.
+        size: bytes, None if a copy does not state them.
+        exposed_ps: time in which the device does nothing but such a copy.
+        call_ps: time of the host calls that started the copies.
+    """
+
+    memory: str
+    count: int
+    size: int | None
+    total_ps: int
+    exposed_ps: int
+    call_ps: int
+
+
+def memory_of(text: str) -> str:
+    """The sort of host memory that a copy's name or details tell.
+
+    >>> memory_of("Memcpy HtoD (Pageable -> Device)")
+    'pageable'
+    >>> memory_of("kind_src:pinned kind_dst:device size:4096 dest:0 async:1")
+    'pinned'
+    """
+    found = _MEMORY.match(text)
+    return found[1].lower() if found else ""
+
+
+def host_copies(trace: HostTrace) -> list[HostCopy]:
+    """The copies of a host to its devices by sort of memory, longest first."""
+    rows = np.flatnonzero(is_device_work(trace) & (trace.events.kind == K.COPY_HOST_TO_DEVICE))
+    memory, which = _memories(trace, rows)
+    found = [_copies(trace, sort, rows[which == at]) for at, sort in enumerate(memory)]
+    return sorted(found, key=lambda copy: (-copy.total_ps, copy.memory))
+
+
+def add_copies(copies: Iterable[HostCopy]) -> list[HostCopy]:
+    """Copies from equal memory as one, longest first."""
+    merged: dict[str, HostCopy] = {}
+    for copy in copies:
+        before = merged.get(copy.memory)
+        merged[copy.memory] = copy if before is None else _sum(before, copy)
+    return sorted(merged.values(), key=lambda copy: (-copy.total_ps, copy.memory))
+
+
+def _sum(one: HostCopy, other: HostCopy) -> HostCopy:
+    return HostCopy(
+        one.memory, one.count + other.count, None if one.size is None or other.size is None else one.size + other.size,
+        one.total_ps + other.total_ps, one.exposed_ps + other.exposed_ps, one.call_ps + other.call_ps,
+    )  # fmt: skip
+
+
+def _memories(trace: HostTrace, rows: I64) -> tuple[list[str], I64]:
+    """The sorts of memory, and which of them each copy is from; details say more than a name."""
+    text = trace.event_names()[rows].astype(np.int64)
+    if trace.has_stat(stat_names.COPY_DETAILS):
+        details = trace.stat_strings(stat_names.COPY_DETAILS, rows=rows)
+        text = np.where(details > 0, details, text)
+    different, which = np.unique(text, return_inverse=True)
+    sorts = [memory_of(trace.strings[row]) for row in different.tolist()]
+    memory = sorted(set(sorts))
+    places = np.array([memory.index(sort) for sort in sorts], np.int64)
+    return memory, places[which.reshape(-1)] if len(rows) else which
+
+
+def _copies(trace: HostTrace, memory: str, rows: I64) -> HostCopy:
+    size = stated_bytes(trace, rows)
+    cause = forest(trace).cause[rows]
+    calls = np.unique(cause[cause >= 0])
+    return HostCopy(
+        memory=memory,
+        count=len(rows),
+        size=None if size is None or (size < 0).any() else int(size.sum()),
+        total_ps=int(trace.events.duration_ps[rows].sum()),
+        exposed_ps=_exposed(trace, rows),
+        call_ps=int(trace.events.duration_ps[calls].sum()),
+    )
+
+
+def _exposed(trace: HostTrace, rows: I64) -> int:
+    """Time in which only these copies keep their device busy, over all devices."""
+    plane, other = trace.lines.plane[trace.events.line], is_device_work(trace).copy()
+    other[rows] = False
+    total = 0
+    for device in np.unique(plane[rows]).tolist():
+        busy = spans_of(trace, np.flatnonzero(other & (plane == device)))
+        total += (spans_of(trace, rows[plane[rows] == device]) - busy).total
+    return total

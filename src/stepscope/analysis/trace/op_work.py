@@ -1,0 +1,203 @@
+"""The ops of a trace: which events stand for one, what each is called, and how long it took itself.
+
+The one place that says what an op is, so that every tool that speaks of ops means the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.analysis.trace.attribution import attribute, instruction_names, names_of
+from stepscope.analysis.trace.columns import of_kinds, on_threads
+from stepscope.analysis.trace.eager import eager_ops
+from stepscope.analysis.trace.grouping import forest, spread_labels
+from stepscope.analysis.trace.op_names import op_name
+from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
+from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
+from stepscope.records import dataclass
+
+K = EventKind
+
+_HOST_KINDS = (K.OP, K.BACKWARD, K.ITERATOR, K.COLLECTIVE_CALL, K.CHECKPOINT, K.INPUT_WAIT)
+_STAND_INS = (K.TRACED_FUNCTION, K.ANNOTATION, K.PYTHON_CALL)  # the first that a host without ops has
+_COPIES = (
+    K.COPY_HOST_TO_DEVICE, K.COPY_DEVICE_TO_HOST, K.COPY_DEVICE_TO_DEVICE, K.COPY_PEER, K.COPY_OTHER, K.MEMSET,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OpWork:
+    """Events and the ops they belong to.
+
+    Attributes:
+        rows: int64 of shape (n,), the events, ascending.
+        time_ps: int64 of shape (n,), with what runs inside.
+        op: int32 of shape (n,), place in `ops`.
+        own_ps: int64 of shape (n,), without what runs inside.
+        ops: name and type, each pair once.
+        stand_in: the kind of event that stands for ops where a host recorded none.
+    """
+
+    rows: I64
+    time_ps: I64
+    op: I32
+    own_ps: I64
+    ops: list[tuple[str, str]]
+    stand_in: EventKind | None = None
+
+
+def host_work(trace: HostTrace) -> OpWork:
+    """The ops on the host's threads; where there are none, what comes closest to them."""
+    threads = on_threads(trace)
+    chosen, stand_in = _host_events(trace, threads)
+    # A wait inside a wait is the same wait, seen by the function that implements the op.
+    kind, parent = trace.events.kind, forest(trace).parent
+    waits = np.flatnonzero(chosen & (kind == K.INPUT_WAIT))
+    inner = waits[(parent[waits] >= 0) & (kind[np.maximum(parent[waits], 0)] == K.INPUT_WAIT)]
+    chosen[inner] = False
+    rows = np.flatnonzero(chosen)
+    op, names = _host_names(trace, rows)
+    op, ops = _numbered(op, names)
+    return OpWork(rows, trace.events.duration_ps[rows], op, _own_times(trace, chosen)[rows], ops, stand_in)
+
+
+def _host_events(trace: HostTrace, threads: Mask) -> tuple[Mask, EventKind | None]:
+    """Which events stand for ops, and their kind if that is not the ops' own.  Waits for input alone are not all that a
+    host does."""
+    kind = trace.events.kind
+    ops = of_kinds(kind, _HOST_KINDS) & threads
+    ops[eager_ops(trace)] = True
+    if (ops & (kind != K.INPUT_WAIT)).any():
+        return ops, None
+    for stand_in in _STAND_INS:
+        chosen = of_kinds(kind, (stand_in,)) & threads
+        if chosen.any():
+            return chosen | ops, stand_in
+    return ops, None
+
+
+def _own_times(trace: HostTrace, counts: Mask) -> I64:
+    own = np.empty(len(trace.events), np.int64)
+    kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
+    return np.maximum(own, 0, out=own)
+
+
+def _host_names(trace: HostTrace, rows: I64) -> tuple[I32, list[tuple[str, str]]]:
+    kind, name = trace.events.kind[rows], names_of(trace, rows)
+    instruction = trace.stat_strings(stat_names.HLO_OP, rows=rows)
+    of_xla = instruction > 0
+    if not of_xla.any():
+        number, first = number_pairs(name, kind)
+        return number, _op_names(trace, name[first], kind[first])
+    program = trace.stat_ints(stat_names.PROGRAM_ID, rows=rows)
+    number, first = number_pairs(np.where(of_xla, instruction, -name), program)
+    names, instruction_name = _op_names(trace, name[first], kind[first]), instruction_names(trace)
+    for at in np.flatnonzero(of_xla[first]).tolist():
+        names[at] = instruction_name(int(rows[first[at]]), int(instruction[first[at]]))
+    return number, names
+
+
+def _op_names(trace: HostTrace, name: I64, kind: U8) -> list[tuple[str, str]]:
+    """Name and type of ops by what their events are called."""
+    kinds = {number: EventKind(number) for number in np.unique(kind).tolist()}
+    texts = zip(trace.strings.texts(name), kind.tolist(), strict=True)
+    return [op_name(text, kinds[number]) for text, number in texts]
+
+
+def device_work(trace: HostTrace) -> OpWork:
+    """Device work by op; copies of an op are apart from its kernels, and work without an op goes by its own name."""
+    found = attribute(trace)
+    kind = trace.events.kind[found.rows]
+    name = np.where(found.op >= 0, -1, names_of(trace, found.rows))
+    sort = np.where(np.isin(kind, (*_COPIES, K.COLLECTIVE)), kind, 0).astype(np.int64)
+    number, _ = number_pairs(found.op, name)
+    number, first = number_pairs(number, sort)
+
+    def name_of(at: int) -> tuple[str, str]:
+        op, event_kind = int(found.op[at]), EventKind(kind[at])
+        if op < 0:
+            return op_name(trace.strings[name[at]], event_kind)
+        label, known = found.ops[op]
+        return (label, op_name(label, event_kind)[1]) if sort[at] else (label, known)
+
+    op, ops = _numbered(number, [name_of(at) for at in first.tolist()])
+    core = (trace.lines.kind == LineKind.DEVICE_OPS)[trace.events.line[found.rows]]
+    own = _own_times_of_cores(trace, found.rows, found.time_ps) if core.any() else found.time_ps
+    return OpWork(found.rows, found.time_ps, op, own, ops)
+
+
+def _own_times_of_cores(trace: HostTrace, rows: I64, time_ps: I64) -> I64:
+    """Self times of the ops of TPU cores, which nest by the clock that measured them: int64 of shape (rows,)."""
+    line = trace.events.line[rows]
+    start = trace.stat_ints(stat_names.DEVICE_OFFSET_PS, rows=rows)
+    if (start < 0).any():
+        start = trace.events.start_ps[rows]
+    order = np.lexsort((-time_ps, start, line))
+    on_stream = (trace.lines.kind == LineKind.STREAM)[line[order]]
+    bounds = np.flatnonzero(np.append(True, np.diff(line[order]) != 0))
+    duration, parent = time_ps[order], np.full(len(rows), -1, np.int32)
+    kernels.nesting.parents(
+        start[order], duration, bounds, np.append(bounds[1:], len(rows)), trace.events.kind[rows[order]], on_stream,
+        int(K.REGION_BEGIN), int(K.REGION_END), parent, duration.copy(),
+    )  # fmt: skip
+    own = np.empty(len(rows), np.int64)
+    kernels.nesting.self_times(duration, parent, np.ones(len(rows), np.bool_), own)
+    own[order] = np.maximum(own, 0)
+    return own
+
+
+def device_calls(trace: HostTrace, work: OpWork) -> I64:
+    """How often each op ran: int64 of shape (ops,).
+
+    One run of an op on the host may launch several kernels, and counts once.  An XLA instruction launches the same
+    kernels whenever it runs, so that it ran as often as the rarest of them; an op of several instructions, as often as
+    the most frequent.  Of other ops whose run is not in the trace only their most frequent kernel tells.
+    """
+    found, size = attribute(trace), len(work.ops)
+    of_xla = found.instruction > 0
+    of_host = ~of_xla & (found.run >= 0)
+    calls = np.zeros(size, np.int64)
+    _, first = number_pairs(work.op[of_host], found.run[of_host])
+    np.add.at(calls, work.op[of_host][first], 1)
+    return calls + _xla_runs(trace, work, np.flatnonzero(of_xla)) + _most(trace, work, ~of_xla & ~of_host)
+
+
+def _xla_runs(trace: HostTrace, work: OpWork, at: I64) -> I64:
+    instruction, first_of = number_pairs(work.op[at], attribute(trace).instruction[at])
+    kernel, first = number_pairs(instruction, names_of(trace, work.rows[at]))
+    runs = np.full(len(first_of), np.iinfo(np.int64).max, np.int64)
+    np.minimum.at(runs, instruction[first], np.bincount(kernel, minlength=len(first)))
+    most = np.zeros(len(work.ops), np.int64)
+    np.maximum.at(most, work.op[at[first_of]], runs)
+    return most
+
+
+def _most(trace: HostTrace, work: OpWork, among: Mask) -> I64:
+    op = work.op[among]
+    kernel, first = number_pairs(op, names_of(trace, work.rows[among]))
+    most = np.zeros(len(work.ops), np.int64)
+    np.maximum.at(most, op[first], np.bincount(kernel, minlength=len(first)))
+    return most
+
+
+def _numbered(op: I32, names: Sequence[tuple[str, str]]) -> tuple[I32, list[tuple[str, str]]]:
+    """The same with each name once."""
+    places: dict[tuple[str, str], int] = {}
+    place = np.array([places.setdefault(name, len(places)) for name in names], np.int32)
+    return place[op] if len(op) else op, list(places)
+
+
+def eager_dispatch(trace: HostTrace) -> Mask | None:
+    """Whether each event was dispatched eagerly, None if the trace holds no eager dispatch at all."""
+    dispatch = np.flatnonzero(trace.events.kind == K.EAGER_EXECUTE)
+    marked = (trace.events.traits & np.uint8(Trait.EAGER)) != 0
+    if not len(dispatch):
+        return marked if marked.any() else None
+    function = trace.stat_ints(stat_names.IS_FUNCTION, rows=dispatch)
+    label = np.full(len(trace.events), -1, np.int32)
+    label[dispatch[function >= 0]] = function[function >= 0]
+    eager: Mask = marked | (spread_labels(trace, label) == 0)
+    return eager

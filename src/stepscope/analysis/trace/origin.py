@@ -1,0 +1,41 @@
+"""What every host says of its trace as a whole, whichever tool asks: its name and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from stepscope.model import HostTrace
+from stepscope.records import dataclass
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a partial result comes from: the host, what is wrong with its trace, whether a part is missing, and the
+    framework that was traced, empty if unknown."""
+
+    host: str
+    problems: list[str]
+    partial: bool
+    framework: str = ""
+
+
+def origin_of(trace: HostTrace) -> Origin:
+    """The origin of what is computed from a trace."""
+    problems = [str(problem) for problem in trace.problems] + list(trace.recorder_messages)
+    return Origin(trace.host, problems, trace.partial, trace.framework)
+
+
+def framework_of(origins: Sequence[Origin]) -> str:
+    """The framework of the session: that of the first host that knows its own."""
+    return next((origin.framework for origin in origins if origin.framework), "")
+
+
+def header(origins: Sequence[Origin], warnings: Iterable[str] = ()) -> dict[str, Any]:
+    """The fields that all reports share; every warning once."""
+    problems = [problem for origin in origins for problem in origin.problems]
+    return {
+        "hosts": tuple(origin.host for origin in origins),
+        "warnings": tuple(dict.fromkeys([*problems, *warnings])),
+        "partial": any(origin.partial for origin in origins),
+    }

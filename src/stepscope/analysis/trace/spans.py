@@ -1,0 +1,90 @@
+"""Sets of instants, as sorted intervals that do not touch each other: int64 arrays of begins and of ends, in ps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.model import HostTrace
+from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
+
+
+@dataclass(frozen=True)
+class Spans:
+    """A set of instants.
+
+    Attributes:
+        start, end: int64 of shape (n,), ascending; each interval begins after the one before it has ended.
+    """
+
+    start: I64
+    end: I64
+
+    @staticmethod
+    def of(start: I64, end: I64) -> Spans:
+        """What at least one of the intervals covers; they may come in any order, empty ones count for nothing."""
+        begins, ends = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
+        count = kernels.intervals.union(start, end, begins, ends)
+        if count < 0:
+            order = np.argsort(start, kind="stable")
+            count = kernels.intervals.union(start[order], end[order], begins, ends)
+        return Spans(begins[:count].copy(), ends[:count].copy())
+
+    @property
+    def total(self) -> int:
+        """How long all intervals take together."""
+        return int((self.end - self.start).sum())
+
+    def __or__(self, other: Spans) -> Spans:
+        return Spans.of(np.concatenate([self.start, other.start]), np.concatenate([self.end, other.end]))
+
+    def __and__(self, other: Spans) -> Spans:
+        room = len(self.start) + len(other.start)
+        begins, ends = np.empty(room, np.int64), np.empty(room, np.int64)
+        count = kernels.intervals.common(self.start, self.end, other.start, other.end, begins, ends)
+        return Spans(begins[:count].copy(), ends[:count].copy())
+
+    def __sub__(self, other: Spans) -> Spans:
+        if not len(self.start):
+            return self
+        low, high = int(self.start[0]), int(self.end[-1])
+        rest = Spans.of(np.append(low, np.maximum(other.end, low)), np.append(np.minimum(other.start, high), high))
+        return self & rest
+
+    def covered(self, start: I64, end: I64) -> I64:
+        """How much of each of some intervals this set covers: int64 of shape (n,)."""
+        before = np.concatenate([[0], np.cumsum(self.end - self.start)])
+        at_start, at_end = np.searchsorted(self.start, start), np.searchsorted(self.start, end)
+        reach = np.append(0, self.end)
+        tail = np.maximum(reach[at_end] - end, 0) * (at_end > 0)
+        head = np.maximum(reach[at_start] - start, 0) * (at_start > 0)
+        inside: I64 = before[at_end] - tail - before[at_start] + head
+        return inside
+
+    def touches(self, start: I64, end: I64) -> Mask:
+        """Which of some intervals overlap this set: bool of shape (n,)."""
+        if len(self.start) != 1:
+            return self.covered(start, end) > 0
+        found: Mask = (end > self.start[0]) & (start < self.end[0]) & (end > start)
+        return found
+
+    def longer(self, length_ps: int) -> Spans:
+        """Only the intervals of at least this length."""
+        kept = self.end - self.start >= length_ps
+        return Spans(self.start[kept], self.end[kept])
+
+
+def spans_of(trace: HostTrace, rows: I64) -> Spans:
+    """When at least one of some events lasts."""
+    start = trace.events.start_ps[rows]
+    return Spans.of(start, start + trace.events.duration_ps[rows])
+
+
+def outermost(start: I64, end: I64) -> Mask:
+    """Which of the intervals lie in none before them: bool of shape (n,).  They come sorted by begin, at one begin the
+    longer first, as the events of a line do."""
+    outer = np.ones(len(start), np.bool_)
+    if len(start):
+        outer[1:] = end[1:] > np.maximum.accumulate(end)[:-1]
+    return outer

@@ -1,0 +1,1 @@
+"""Waiting: idle devices, synchronizing calls, and the critical path of a step."""

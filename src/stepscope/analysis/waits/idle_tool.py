@@ -1,0 +1,392 @@
+"""Why devices stand idle, stream by stream, how long their queues are, and how launches get there.
+
+A gap is the time between the end of one piece of work on a stream and the start of the next. It has one cause:
+
+- host wait: the host had not begun to launch the next work when the last one ended, so that the stream was empty;
+- kernel wait: the work was launched in time, and starts less than 30 us after the last one: what a device needs from
+  one kernel to the next;
+- other: the work was launched in time and starts later than that, for instance because it waits for another stream.
+
+A gap before work whose launch is not recorded is never a host wait. The first work of a stream ends no gap. A stream's
+gaps need not leave the device idle, since another stream may be busy; devices have a table of their own.
+
+The queue of a stream holds what is launched and has not started. Launching blocks at about 1024 entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stepscope.analysis.ops import launches
+from stepscope.analysis.ops.launches import StreamLaunches, launches_of_streams, stream_name
+from stepscope.analysis.steps.device_steps import device_name
+from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.trace.attribution import attribute
+from stepscope.analysis.trace.grouping import COMPUTING
+from stepscope.analysis.trace.kernel_names import brief
+from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.analysis.trace.spans import Spans
+from stepscope.model import HostTrace, LineKind
+from stepscope.model.arrays import I64
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, percent, round_ms
+
+NEXT_KERNEL_PS = 30_000_000
+FULL_QUEUE = 1024
+MOST_STREAMS = 256  # kept per host, those with most idle time
+MOST_GAPS = 50  # listed in all, the longest
+_LEAST_SAID_PERCENT = 0.05
+_ALL_IN_STEPS_PERCENT = 90.0  # from which on steps are told apart from all the time no more
+
+CAUSES = ("host wait", "kernel wait", "other")
+
+_HOST = Field("host", "text", "the host whose device it is", "str")
+_DEVICE = Field("device", "text", "the device", "str")
+STREAM_FIELDS: tuple[Field, ...] = (
+    _HOST,
+    _DEVICE,
+    Field("stream", "text", "the stream, as the trace names it", "str"),
+    Field("busy_ms", "ms", "time with work on the stream"),
+    Field("idle_ms", "ms", "all gaps between the first and the last work of the stream"),
+    Field("host_wait_ms", "ms", "gaps in which the host had not begun to launch the next work"),
+    Field("kernel_wait_ms", "ms", "gaps of less than 30 us before work that was launched in time"),
+    Field("other_ms", "ms", "longer gaps before work that was launched in time"),
+    Field("host_wait_percent", "percent", "host wait as a share of the stream's idle time"),
+    Field("kernel_wait_percent", "percent", "kernel wait as a share of it"),
+    Field("other_percent", "percent", "the rest of it"),
+)
+GAP_FIELDS: tuple[Field, ...] = (
+    _HOST,
+    _DEVICE,
+    Field("stream", "text", "the stream", "str"),
+    Field("start_ms", "ms", "when the gap begins, from the start of the capture"),
+    Field("duration_ms", "ms", "how long nothing is on the stream"),
+    Field("cause", "text", "host wait, kernel wait or other, as the idle time of streams is split", "str"),
+    Field("before", "text", "the work that ends where the gap begins", "str"),
+    Field("after", "text", "the work that ends the gap", "str"),
+)
+DEVICE_FIELDS: tuple[Field, ...] = (
+    _HOST,
+    _DEVICE,
+    Field("span_ms", "ms", "from the begin of the device's first work to the end of its last"),
+    Field("busy_ms", "ms", "time with work on any stream"),
+    Field("idle_ms", "ms", "time without"),
+    Field("idle_percent", "percent", "the same as a share of the span"),
+    Field("computes", "bool", "whether it ran a kernel or an op, and did not only copy", "bool"),
+)
+QUEUE_FIELDS: tuple[Field, ...] = (
+    _HOST,
+    _DEVICE,
+    Field("stream", "text", "the stream", "str"),
+    Field("launched", "count", "pieces of work whose launching call is recorded", "int"),
+    Field("queue_mean", "count", "pieces that are launched and have not started, averaged over time"),
+    Field("queue_max", "count", "most of them at once", "int"),
+    Field("empty_percent", "percent", "time with nothing in the queue, from the first launch to the last start"),
+    Field("full_percent", "percent", f"time with {FULL_QUEUE} or more in the queue, when launching blocks"),
+)
+
+
+@dataclass(frozen=True)
+class StreamIdle:
+    """The gaps and the queue of one stream; times in ps, `queue_area` is queue length times time."""
+
+    device: str
+    stream: str
+    busy_ps: int
+    host_wait_ps: int
+    kernel_wait_ps: int
+    other_ps: int
+    launched: int
+    queue_area: float
+    queue_max: int
+    queue_span_ps: int
+    empty_ps: int
+    full_ps: int
+
+    @property
+    def idle_ps(self) -> int:
+        """All gaps."""
+        return self.host_wait_ps + self.kernel_wait_ps + self.other_ps
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Time without work on a stream, in ps; `cause` is one of `CAUSES`."""
+
+    device: str
+    stream: str
+    start_ps: int
+    duration_ps: int
+    cause: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class DeviceIdle:
+    """One device: from first to last work, and the part of it with any; of both what lies in steps.  `computes` is
+    False if all that it does is to copy."""
+
+    device: str
+    span_ps: int
+    busy_ps: int
+    step_ps: int
+    step_busy_ps: int
+    computes: bool
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one host contributes; of its streams at most `MOST_STREAMS`, `left_out` is how many more it has."""
+
+    origin: Origin
+    streams: list[StreamIdle]
+    left_out: int
+    gaps: list[Gap]
+    devices: list[DeviceIdle]
+    launches: list[StreamLaunches]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdleReport(Report):
+    """Idle time by cause, queues and launches; see the FIELDS tables of this module."""
+
+    TOOL: ClassVar[str] = "idle"
+
+    findings: tuple[str, ...]
+    rows: tuple[dict[str, Cell], ...]
+    gaps: tuple[dict[str, Cell], ...]
+    devices: tuple[dict[str, Cell], ...]
+    queues: tuple[dict[str, Cell], ...]
+    launches: dict[str, Cell]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {
+            "findings": list(self.findings),
+            "rows": list(self.rows),
+            "gaps": list(self.gaps),
+            "devices": list(self.devices),
+            "queues": list(self.queues),
+            "launches": self.launches,
+        }
+
+    def sections(self) -> Sequence[Section]:
+        """What it says, streams by idle time, the longest gaps, devices, queues, launches."""
+        return [
+            Prose("Idle time", self.findings),
+            Rows("Idle time of streams by cause", STREAM_FIELDS, self.rows, _EMPTY),
+            Rows(f"Longest gaps, at most {MOST_GAPS}", GAP_FIELDS, self.gaps, "no gap on any stream"),
+            Rows("Idle time of devices", DEVICE_FIELDS, self.devices, _EMPTY),
+            Rows("Queues", QUEUE_FIELDS, self.queues, "no launches are recorded"),
+            Figures("Launches", launches.FIELDS, self.launches),
+        ]
+
+
+_EMPTY = (
+    "no streams of a GPU, so there is nothing that could stand idle: where a GPU took part, record it with "
+    "ProfilerOptions(device_tracer_level=1)"
+)
+
+
+# -- one host ------------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes."""
+    found = attribute(trace)
+    line = trace.events.line[found.rows]
+    streams, gaps, devices = [], [], []
+    for plane in trace.device_planes():
+        lines = [row for row in trace.lines_of(LineKind.STREAM).tolist() if trace.lines.plane[row] == plane]
+        name = device_name(trace, plane)
+        of_device = np.flatnonzero(np.isin(line, lines))
+        if not len(of_device):
+            continue
+        devices.append(_device(trace, name, found.rows[of_device]))
+        for row in lines:
+            here = of_device[line[of_device] == row]
+            if len(here):
+                stream, longest = _stream(trace, name, row, found.rows[here], found.call[here])
+                streams.append(stream)
+                gaps += longest
+    streams.sort(key=lambda stream: (-stream.idle_ps, stream.device, stream.stream))
+    gaps.sort(key=lambda gap: (-gap.duration_ps, gap.start_ps))
+    kept, left_out = streams[:MOST_STREAMS], max(len(streams) - MOST_STREAMS, 0)
+    return Partial(origin_of(trace), kept, left_out, gaps[:MOST_GAPS], devices, launches_of_streams(trace))
+
+
+def _device(trace: HostTrace, name: str, rows: I64) -> DeviceIdle:
+    start = trace.events.start_ps[rows]
+    end = start + trace.events.duration_ps[rows]
+    span, busy, steps = Spans.of(start.min(keepdims=True), end.max(keepdims=True)), Spans.of(start, end), _steps(trace)
+    computes = bool(np.isin(trace.events.kind[rows], COMPUTING).any())
+    return DeviceIdle(name, span.total, busy.total, (span & steps).total, (busy & steps).total, computes)
+
+
+def _steps(trace: HostTrace) -> Spans:
+    """The time of all steps; none where the whole capture stands for one."""
+    steps = steps_of(trace)
+    known = slice(None) if steps.source != "none" else slice(0)
+    return Spans.of(steps.start_ps[known], steps.end_ps[known])
+
+
+def _stream(trace: HostTrace, device: str, line: int, rows: I64, call: I64) -> tuple[StreamIdle, list[Gap]]:
+    """One stream and its longest gaps."""
+    start = trace.events.start_ps[rows]
+    end = start + trace.events.duration_ps[rows]
+    known = call >= 0
+    called = trace.events.start_ps[np.maximum(call, 0)]
+    free = np.maximum.accumulate(end)[:-1]
+    gap = np.maximum(start[1:] - free, 0)
+    host = known[1:] & (called[1:] > free)
+    near = ~host & (gap < NEXT_KERNEL_PS)
+    name = stream_name(trace, line)
+    idle = StreamIdle(
+        device,
+        name,
+        int(end.max() - start.min() - gap.sum()),
+        int(gap[host].sum()),
+        int(gap[near].sum()),
+        int(gap[~host & ~near].sum()),
+        *_queue(called[known], start[known]),
+    )
+    ended = np.maximum.accumulate(np.where(end[:-1] == free, np.arange(len(free)), 0))  # the place of what ends last
+    cause = np.where(host, 0, np.where(near, 1, 2))  # places in CAUSES
+    longest = [at for at in np.argsort(-gap, kind="stable")[:MOST_GAPS].tolist() if gap[at] > 0]
+    work = [(brief(trace.name_of(int(rows[ended[at]]))), brief(trace.name_of(int(rows[at + 1])))) for at in longest]
+    return idle, [
+        Gap(device, name, int(free[at]), int(gap[at]), CAUSES[cause[at]], *around)
+        for at, around in zip(longest, work, strict=True)
+    ]
+
+
+def _queue(called: I64, started: I64) -> tuple[int, float, int, int, int, int]:
+    """Launches, queue length by time, its largest, the time from first launch to last start, and the parts of it with
+    an empty and with a full queue."""
+    started = np.maximum(started, called)  # clocks that disagree must not make a queue negative
+    moment = np.concatenate([called, started])
+    step = np.repeat([1, -1], len(called))
+    order = np.lexsort((step, moment))
+    moment, length = moment[order], np.cumsum(step[order])
+    if not len(moment):
+        return 0, 0.0, 0, 0, 0, 0
+    lasts = np.diff(moment)
+    area = float((lasts * length[:-1].astype(np.float64)).sum())
+    empty, full = lasts[length[:-1] == 0].sum(), lasts[length[:-1] >= FULL_QUEUE].sum()
+    return len(called), area, int(length.max()), int(moment[-1] - moment[0]), int(empty), int(full)
+
+
+# -- all hosts -----------------------------------------------------------------------------------------------------
+
+
+def merge(partials: Sequence[Partial]) -> IdleReport:
+    """The streams of all hosts, those with most idle time first."""
+    streams = [(part.origin.host, stream) for part in partials for stream in part.streams]
+    streams.sort(key=lambda item: -item[1].idle_ps)
+    gaps = [(part.origin.host, gap) for part in partials for gap in part.gaps]
+    gaps.sort(key=lambda item: -item[1].duration_ps)
+    devices = [(part.origin.host, device) for part in partials for device in part.devices]
+    launched = [stream for part in partials for stream in part.launches]
+    return IdleReport(
+        **header([part.origin for part in partials], [*launches.warning(launched), *_not_listed(partials)]),
+        findings=tuple(_findings([device for _, device in devices], [stream for _, stream in streams])),
+        rows=tuple(_stream_row(host, stream) for host, stream in streams),
+        gaps=tuple(_gap_row(host, gap) for host, gap in gaps[:MOST_GAPS]),
+        devices=tuple(_device_row(host, device) for host, device in devices),
+        queues=tuple(_queue_row(host, stream) for host, stream in streams if stream.launched),
+        launches=launches.figures(launched),
+    )
+
+
+def _not_listed(partials: Sequence[Partial]) -> list[str]:
+    left_out = sum(part.left_out for part in partials)
+    few = "1 stream with little idle time is" if left_out == 1 else f"{left_out:,} streams with little idle time are"
+    return [f"{few} not listed: only the figures of devices hold it"] if left_out else []
+
+
+def _stream_row(host: str, stream: StreamIdle) -> dict[str, Cell]:
+    causes = {"host_wait": stream.host_wait_ps, "kernel_wait": stream.kernel_wait_ps, "other": stream.other_ps}
+    return {
+        "host": host,
+        "device": stream.device,
+        "stream": stream.stream,
+        "busy_ms": round_ms(stream.busy_ps),
+        "idle_ms": round_ms(stream.idle_ps),
+        **{f"{cause}_ms": round_ms(ps) for cause, ps in causes.items()},
+        **{f"{cause}_percent": percent(ps, stream.idle_ps) for cause, ps in causes.items()},
+    }
+
+
+def _gap_row(host: str, gap: Gap) -> dict[str, Cell]:
+    return {
+        "host": host,
+        "device": gap.device,
+        "stream": gap.stream,
+        "start_ms": round_ms(gap.start_ps),
+        "duration_ms": round_ms(gap.duration_ps),
+        "cause": gap.cause,
+        "before": gap.before,
+        "after": gap.after,
+    }
+
+
+def _device_row(host: str, device: DeviceIdle) -> dict[str, Cell]:
+    idle = device.span_ps - device.busy_ps
+    return {
+        "host": host,
+        "device": device.device,
+        "span_ms": round_ms(device.span_ps),
+        "busy_ms": round_ms(device.busy_ps),
+        "idle_ms": round_ms(idle),
+        "idle_percent": percent(idle, device.span_ps),
+        "computes": device.computes,
+    }
+
+
+def _queue_row(host: str, stream: StreamIdle) -> dict[str, Cell]:
+    span = stream.queue_span_ps
+    return {
+        "host": host,
+        "device": stream.device,
+        "stream": stream.stream,
+        "launched": stream.launched,
+        "queue_mean": round(stream.queue_area / span, 4) if span else None,
+        "queue_max": stream.queue_max,
+        "empty_percent": percent(stream.empty_ps, span),
+        "full_percent": percent(stream.full_ps, span),
+    }
+
+
+def _in_steps(devices: Sequence[DeviceIdle], span_ps: int) -> Iterable[str]:
+    """The same of the steps alone, where much of the time is no part of any."""
+    steps, busy = (sum(getattr(device, name) for device in devices) for name in ("step_ps", "step_busy_ps"))
+    share, idle = percent(steps, span_ps), percent(steps - busy, steps)
+    if share is not None and idle is not None and share < _ALL_IN_STEPS_PERCENT:
+        yield f"in the steps, which are {share:.1f} % of that time, it is {idle:.1f} %: only that makes steps longer"
+
+
+def _copying(among: Sequence[DeviceIdle], devices: Sequence[DeviceIdle]) -> Iterable[str]:
+    """That some devices do not count, where that is so."""
+    if others := len(devices) - len(among):
+        verb = "copies" if others == 1 else "copy"
+        yield f"{others} more only {verb}, which counts as no use, and as no idle time here"
+
+
+def _findings(devices: Sequence[DeviceIdle], streams: Sequence[StreamIdle]) -> Iterable[str]:
+    among = [device for device in devices if device.computes] or devices
+    span, busy = (sum(getattr(device, name) for device in among) for name in ("span_ps", "busy_ps"))
+    idle = percent(span - busy, span)
+    if idle is None:
+        return
+    noun = "device stands" if len(among) == 1 else f"{len(among)} devices stand"
+    yield f"the {noun} idle for {idle:.1f} % of the time from first to last work"
+    yield from _in_steps(among, span)
+    yield from _copying(among, devices)
+    whole = sum(stream.idle_ps for stream in streams)
+    waits = percent(sum(stream.host_wait_ps for stream in streams), whole)
+    if waits is not None and waits >= _LEAST_SAID_PERCENT:
+        yield f"{waits:.1f} % of the gaps on streams are waits for the host: it had not begun to launch what comes next"

@@ -1,0 +1,306 @@
+"""Where the host waits for a device: which calls, made by which op, from which line of the program.
+
+Counted are the calls that return only when a device is done: waits for a device, a stream or an event, and copies that
+block. Most of them are hidden: `.item()`, `print(loss)` or `if loss > 1` read a value, and the host cannot go on, nor
+launch anything, before the device has got there. Each is listed with the outermost op around it and, where Python
+calls were recorded (`torch.profiler.profile(with_stack=True)`), with the line of the program.
+
+Ops that read a value are listed as well, on a host without devices too, where they cost little: moved to a device, the
+same program waits there.
+
+The time is what the host spends in the call. A wait at the end of a step that the program needs anyway costs nothing by
+itself; one in the middle of it keeps the host from running ahead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.trace.attribution import names_of
+from stepscope.analysis.trace.blocking import BLOCKING_PYTHON, blocking_calls
+from stepscope.analysis.trace.call_sites import call_sites, site_text
+from stepscope.analysis.trace.grouping import enclosing, is_device_work
+from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
+from stepscope.analysis.trace.remedies import CALL_SITES, remedy
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I32, I64, number_pairs
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Prose, Report, Rows, Section, number_text, percent, round_us
+
+K = EventKind
+
+MOST_ROWS = 2000  # kept per host
+_OPS = (K.OP, K.BACKWARD, K.COLLECTIVE_CALL)
+_READS_A_VALUE = re.compile(r"aten::(?:item|_local_scalar_dense|is_nonzero)$")
+_REASONS = (
+    ("reads a value", r"aten::(?:item|_local_scalar_dense|is_nonzero|equal|allclose)$"),
+    ("size depends on data", r"aten::(?:nonzero\w*|masked_select|_?unique\w*|repeat_interleave|bincount|index|where)$"),
+    ("copies and waits", r"aten::(?:to|_to_copy|copy_|_to_cpu|cpu)$"),
+)
+
+FIELDS: tuple[Field, ...] = (
+    Field("call", "text", "the call that waits", "str"),
+    Field("op", "text", "the outermost op around it; unknown if the program itself waits", "str"),
+    Field("reason", "text", "why an op like this waits; `explicit` without an op", "str"),
+    Field("call_site", "text", "the line of the program, as far as Python calls were recorded", "str"),
+    Field("count", "count", "how often", "int"),
+    Field("per_step", "count", "how often in a step, on average; unknown without steps"),
+    Field("total_us", "us", "time in the call"),
+    Field("avg_us", "us", "the same per call"),
+    Field("max_us", "us", "the longest"),
+    Field("step_percent", "percent", "time of those in steps, as a share of the time of all steps"),
+)
+READ_FIELDS: tuple[Field, ...] = (
+    Field("op", "text", "the op that takes a value out of a tensor: `.item()`, `float(x)`, `if x > 1`", "str"),
+    Field("call_site", "text", "the line of the program, as far as Python calls were recorded", "str"),
+    Field("count", "count", "how often", "int"),
+    Field("per_step", "count", "how often in a step, on average; unknown without steps"),
+    Field("waits", "count", "how many of them wait for a device", "int"),
+    Field("total_us", "us", "time in the op"),
+    Field("max_us", "us", "the longest"),
+)
+_NO_READS = "no op that reads a value was recorded"
+_SELDOM = 0.05  # times a step
+_EMPTY = (
+    "no calls that wait for a device: where a GPU took part, record the host with ProfilerOptions(host_tracer_level=2)"
+)
+
+
+@dataclass(frozen=True)
+class SyncRow:
+    """One call, op and line; times in ps, `in_steps` counts those in a step, `in_steps_ps` is the time of these."""
+
+    call: str
+    op: str
+    site: str
+    count: int
+    in_steps: int
+    total_ps: int
+    max_ps: int
+    in_steps_ps: int
+
+
+@dataclass(frozen=True)
+class ReadRow:
+    """One op that reads values, and line; `waits` counts those that wait for a device."""
+
+    op: str
+    site: str
+    count: int
+    in_steps: int
+    waits: int
+    total_ps: int
+    max_ps: int
+
+
+Row = TypeVar("Row", SyncRow, ReadRow)
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one host contributes: `steps` and their time, and whether a device works at all."""
+
+    origin: Origin
+    rows: list[SyncRow]
+    reads: list[ReadRow]
+    left_out: int
+    steps: int
+    steps_ps: int
+    has_device: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyncsReport(Report):
+    """Waits of the host for devices, those that take most time first; see FIELDS."""
+
+    TOOL: ClassVar[str] = "syncs"
+
+    findings: tuple[str, ...]
+    rows: tuple[dict[str, Cell], ...]
+    reads: tuple[dict[str, Cell], ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {"findings": list(self.findings), "rows": list(self.rows), "reads": list(self.reads)}
+
+    def sections(self) -> Sequence[Section]:
+        """What they cost, the calls, and the ops that read values."""
+        return [
+            Prose("Waiting for devices", self.findings),
+            Rows("Calls that wait for a device", FIELDS, self.rows, _EMPTY),
+            Rows("Ops that read a value", READ_FIELDS, self.reads, _NO_READS),
+        ]
+
+    def main_table(self) -> Rows:
+        """The calls."""
+        return Rows("Calls that wait for a device", FIELDS, self.rows, _EMPTY)
+
+
+# -- one host ------------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes."""
+    waits, steps = blocking_calls(trace), steps_of(trace)
+    found, reads = _sync_rows(trace, waits), _read_rows(trace, waits)
+    whole = int((steps.end_ps - steps.start_ps).sum()) if steps.source != "none" else 0
+    return Partial(
+        origin_of(trace), found[:MOST_ROWS], reads[:MOST_ROWS], len(found[MOST_ROWS:]) + len(reads[MOST_ROWS:]),
+        len(steps.number) if whole else 0, whole, bool(is_device_work(trace).any()),
+    )  # fmt: skip
+
+
+def _sync_rows(trace: HostTrace, rows: I64) -> list[SyncRow]:
+    name, op, site = names_of(trace, rows), _outer_ops(trace, rows), call_sites(trace, rows)
+    op = np.where(op >= 0, names_of(trace, np.maximum(op, 0)) if len(trace.events) else -1, -1)
+    group, _ = number_pairs(name, op)
+    group, first = number_pairs(group, site)
+    member = steps_of(trace).label[rows] >= 0
+    in_steps_ps = np.zeros(len(first), np.int64)
+    np.add.at(in_steps_ps, group[member], trace.events.duration_ps[rows[member]])
+    sums = zip(first.tolist(), *_sums(trace, rows, group, len(first)), in_steps_ps.tolist(), strict=True)
+    text = trace.strings
+    found = [SyncRow(text[name[at]], text[op[at]], site_text(text[site[at]]), *figures) for at, *figures in sums]
+    return sorted(found, key=lambda row: (-row.total_ps, row.call, row.op, row.site))
+
+
+def _read_rows(trace: HostTrace, waits: I64) -> list[ReadRow]:
+    names = trace.event_types.name
+    reads = [at for at in range(len(names)) if _READS_A_VALUE.match(trace.strings[names[at]])]
+    is_read = (trace.events.kind == K.OP) & np.isin(trace.events.type, reads)
+    outer = enclosing(trace, is_read)
+    rows = np.flatnonzero(is_read & (outer == np.arange(len(outer))))
+    name, site = names_of(trace, rows), call_sites(trace, rows)
+    group, first = number_pairs(name, site)
+    of_wait = np.unique(outer[waits][outer[waits] >= 0])
+    waiting = np.bincount(group[np.searchsorted(rows, of_wait)], minlength=len(first))
+    count, in_steps, total, high = _sums(trace, rows, group, len(first))
+    text = trace.strings
+    sums = zip(first.tolist(), count, in_steps, waiting.tolist(), total, high, strict=True)
+    found = [ReadRow(text[name[at]], site_text(text[site[at]]), *figures) for at, *figures in sums]
+    return sorted(found, key=lambda row: (-row.count, row.op, row.site))
+
+
+def _sums(trace: HostTrace, rows: I64, group: I32, groups: int) -> tuple[list[int], list[int], list[int], list[int]]:
+    """By group: how many events, how many of them in a step, their time in ps and the longest."""
+    count, total, low, high = (np.zeros(groups, np.int64) for _ in range(4))
+    kernels.ops.add_up(group, trace.events.duration_ps[rows], count, total, low, high)
+    in_steps = np.bincount(group[steps_of(trace).label[rows] >= 0], minlength=groups)
+    return count.tolist(), in_steps.tolist(), total.tolist(), high.tolist()
+
+
+def _outer_ops(trace: HostTrace, rows: I64) -> I64:
+    outer: I64 = enclosing(trace, np.isin(trace.events.kind, _OPS))[rows]
+    return outer
+
+
+# -- all hosts -----------------------------------------------------------------------------------------------------
+
+
+def merge(partials: Sequence[Partial]) -> SyncsReport:
+    """The calls of all hosts; equal ones are added up."""
+    rows = _added_up([row for part in partials for row in part.rows], lambda row: (row.call, row.op, row.site))
+    rows.sort(key=lambda row: (-row.total_ps, row.call, row.op, row.site))
+    reads = _added_up([row for part in partials for row in part.reads], lambda row: (row.op, row.site))
+    reads.sort(key=lambda row: (-row.count, row.op, row.site))
+    steps, steps_ps = sum(part.steps for part in partials), sum(part.steps_ps for part in partials)
+    return SyncsReport(
+        **header([part.origin for part in partials], _warnings(partials, rows)),
+        findings=(*_findings(rows, steps, steps_ps), *_read_findings(reads, steps)),
+        rows=tuple(_cells(row, steps, steps_ps) for row in rows),
+        reads=tuple(_read_cells(row, steps) for row in reads),
+    )
+
+
+def _added_up(rows: Sequence[Row], key_of: Callable[[Row], tuple[str, ...]]) -> list[Row]:
+    """Rows of equal key as one: numbers add up, but for the longest time."""
+    merged: dict[tuple[str, ...], Row] = {}
+    for row in rows:
+        key = key_of(row)
+        merged[key] = _sum(merged[key], row) if key in merged else row
+    return list(merged.values())
+
+
+def _sum(one: Row, other: Row) -> Row:
+    mine, theirs = asdict(one), asdict(other)
+    numbers = {name: value + theirs[name] for name, value in mine.items() if isinstance(value, int)}
+    return replace(one, **(numbers | {"max_ps": max(one.max_ps, other.max_ps)}))
+
+
+def _cells(row: SyncRow, steps: int, steps_ps: int) -> dict[str, Cell]:
+    return {
+        "call": row.call,
+        "op": row.op or None,
+        "reason": _reason(row.op),
+        "call_site": row.site or None,
+        "count": row.count,
+        "per_step": round(row.in_steps / steps, 3) if steps else None,
+        "total_us": round_us(row.total_ps),
+        "avg_us": round_us(row.total_ps / row.count),
+        "max_us": round_us(row.max_ps),
+        "step_percent": percent(row.in_steps_ps, steps_ps),
+    }
+
+
+def _read_cells(row: ReadRow, steps: int) -> dict[str, Cell]:
+    return {
+        "op": row.op,
+        "call_site": row.site or None,
+        "count": row.count,
+        "per_step": round(row.in_steps / steps, 3) if steps else None,
+        "waits": row.waits,
+        "total_us": round_us(row.total_ps),
+        "max_us": round_us(row.max_ps),
+    }
+
+
+def _reason(op: str) -> str:
+    if not op:
+        return "explicit"
+    return next((reason for reason, pattern in _REASONS if re.match(pattern, op)), "inside an op")
+
+
+def _findings(rows: Sequence[SyncRow], steps: int, steps_ps: int) -> list[str]:
+    if not rows:
+        return [_EMPTY]
+    count, in_steps, time, in_steps_ps = (
+        sum(getattr(row, name) for row in rows) for name in ("count", "in_steps", "total_ps", "in_steps_ps")
+    )
+    share = percent(in_steps_ps, steps_ps)
+    cost = f"; in steps {share:.1f} % of their time" if share is not None else ""
+    often = _how_often(count, in_steps, steps)
+    return [f"the host waits for a device {often}, {number_text(time / 1e9)} ms in all{cost}"]
+
+
+def _how_often(count: int, in_steps: int, steps: int) -> str:
+    """In the capture, and in a step where that is not next to nothing."""
+    times = f"{count:,} times" if count != 1 else "once"
+    a_step = in_steps / steps if steps else 0.0
+    return f"{times} in the capture" if a_step < _SELDOM else f"{times}, {a_step:.1f} times a step"
+
+
+def _read_findings(reads: Sequence[ReadRow], steps: int) -> list[str]:
+    if not reads:
+        return []
+    count, in_steps, waits = (sum(getattr(row, name) for row in reads) for name in ("count", "in_steps", "waits"))
+    often = _how_often(count, in_steps, steps)
+    return [f"a value is read out of a tensor {often}; {waits:,} of these wait for a device"]
+
+
+def _warnings(partials: Sequence[Partial], rows: Sequence[SyncRow]) -> list[str]:
+    found = [
+        f"{part.left_out} sorts of calls on {part.origin.host} are not listed" for part in partials if part.left_out
+    ]
+    if not any(part.has_device for part in partials):
+        found.append("no device works in this profile, so there is nothing to wait for")
+    elif rows and not any(row.site or BLOCKING_PYTHON.match(row.call) for row in rows):
+        how = remedy(CALL_SITES, framework_of([part.origin for part in partials]))
+        found.append(f"no Python calls were recorded: {how}")
+    return found

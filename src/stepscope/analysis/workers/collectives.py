@@ -1,0 +1,233 @@
+"""The collective operations of one host: what each was, how long it took, how much data it moved, among whom.
+
+What a collective is about stands with its kernel in newer PyTorch traces, and else with the host calls around the call
+that launched it.  On a host without a device it is the communication library's own record that counts, not the call
+that only hands the work to its thread.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from stepscope.analysis.steps.find_steps import steps_of_events
+from stepscope.analysis.trace.attribution import attribute
+from stepscope.analysis.trace.columns import on_threads
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.kernel_names import brief
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
+
+K = EventKind
+
+_MOST_CLIMB = 32  # calls around a launch
+_MOST_RANKS, _MOST_ELEMENTS = 1 << 31, 1 << 48  # more is garbage
+_LIBRARY_CALL = re.compile(r"\w+:(?!:)")  # `gloo:all_reduce` is the operation, `c10d::allreduce_` hands it over
+_OPERATIONS = (
+    ("all_reduce", "allreduce"), ("all_gather", "allgather"), ("reduce_scatter", "reducescatter"),
+    ("all_to_all", "alltoall"), ("broadcast", "broadcast"), ("send_recv", "sendrecv|send|recv|permute"),
+    ("barrier", "barrier"), ("gather", "gather"), ("scatter", "scatter"), ("reduce", "reduce"),
+)  # fmt: skip
+_BYTES_OF_TYPE = (
+    (1, r"float8|float4|bool|byte|char|int8|e4m3|e5m2"), (2, r"half|bfloat16|bf16|float16|short|int16"),
+    (8, r"double|float64|long|int64"), (4, r"float|int"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Collectives:
+    """The collectives of one host, as columns in order of time.
+
+    Attributes:
+        names, groups: the different operations and process groups; the latter `name|ranks`, empty if unknown.
+        name, group: places in them.
+        step: place of the step that each belongs to among the host's steps, -1 for none.
+        start_ps, duration_ps: from the start of the host's session.
+        bytes: data that a rank contributes or receives, whichever is more; 0 if unknown.
+        size: ranks that take part; 0 if unknown.
+    """
+
+    names: list[str]
+    groups: list[str]
+    name: list[int]
+    group: list[int]
+    step: list[int]
+    start_ps: list[int]
+    duration_ps: list[int]
+    bytes: list[int]
+    size: list[int]
+
+
+def collective_rows(trace: HostTrace) -> I64:
+    """The events that are collectives: those on the devices, else the communication library's records on the host."""
+    device = np.flatnonzero(is_device_work(trace) & (trace.events.kind == K.COLLECTIVE))
+    if len(device) or trace.device_planes():
+        return device
+    threads = on_threads(trace)
+    calls = np.flatnonzero(threads & (trace.events.kind == K.COLLECTIVE_CALL))
+    types = trace.events.type[calls]
+    by_library = [
+        at for at in np.unique(types).tolist() if _LIBRARY_CALL.match(trace.strings[trace.event_types.name[at]])
+    ]
+    return calls[np.isin(types, by_library)] if by_library else calls[~_inside_call(trace, calls)]
+
+
+def _inside_call(trace: HostTrace, calls: I64) -> Mask:
+    parent = forest(trace).parent[calls]
+    inner: Mask = (parent >= 0) & (trace.events.kind[np.maximum(parent, 0)] == K.COLLECTIVE_CALL)
+    return inner
+
+
+def collectives_of(trace: HostTrace) -> Collectives:
+    """The collectives of a host."""
+    rows = collective_rows(trace)
+    rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
+    facts = _Facts(trace, rows)
+    names, name = _numbered([_operation(text) for text in facts.names()])
+    groups, group = _numbered(facts.groups())
+    return Collectives(
+        names, groups, name, group, steps_of_events(trace, rows).tolist(), trace.events.start_ps[rows].tolist(),
+        trace.events.duration_ps[rows].tolist(), facts.bytes([names[at] == "all_gather" for at in name]), facts.sizes(),
+    )  # fmt: skip
+
+
+def _numbered(texts: list[str]) -> tuple[list[str], list[int]]:
+    places: dict[str, int] = {}
+    numbers = [places.setdefault(text, len(places)) for text in texts]
+    return list(places), numbers
+
+
+class _Facts:
+    """What is said of some collectives, by themselves or by the calls around the calls that launched them."""
+
+    def __init__(self, trace: HostTrace, rows: I64) -> None:
+        self._trace = trace
+        self._rows = rows
+        self._chain = _calls_around(trace, rows)
+
+    def _first(self, column: I64, missing: int) -> I64:
+        """The value nearest to each collective."""
+        found = np.full(len(self._rows), missing, np.int64)
+        for events in reversed(self._chain):
+            value = np.where(events >= 0, column[np.maximum(events, 0)], missing)
+            found = np.where(value != missing, value, found)
+        return found
+
+    def _texts(self, names: tuple[str, ...]) -> I64:
+        return self._first(self._trace.stat_strings(names), -1) if self._trace.has_stat(names) else self._none(-1)
+
+    def _ints(self, names: tuple[str, ...], missing: int) -> I64:
+        known = self._trace.has_stat(names)
+        return self._first(self._trace.stat_ints(names, missing), missing) if known else self._none(missing)
+
+    def _none(self, missing: int) -> I64:
+        return np.full(len(self._rows), missing, np.int64)
+
+    def names(self) -> list[str]:
+        """What each collective is called where it is called best: by its facts, by the call around it, by itself."""
+        trace = self._trace
+        own = trace.event_names()[self._rows].astype(np.int64)
+        kind = trace.events.kind
+        for events in reversed(self._chain[1:]):
+            calls = (events >= 0) & (kind[np.maximum(events, 0)] == K.COLLECTIVE_CALL)
+            own = np.where(calls, trace.event_names()[np.maximum(events, 0)], own)
+        stated = self._texts(stat_names.COLLECTIVE_NAME)
+        return [trace.strings[row] for row in np.where(stated > 0, stated, own).tolist()]
+
+    def groups(self) -> list[str]:
+        """Name and ranks of each collective's process group."""
+        parts = (self._texts(stat_names.GROUP_NAME).tolist(), self._texts(stat_names.GROUP_RANKS).tolist())
+        text = self._trace.strings
+        return [
+            f"{text[name]}|{text[ranks]}" if max(name, ranks) > 0 else "" for name, ranks in zip(*parts, strict=True)
+        ]
+
+    def sizes(self) -> list[int]:
+        """Ranks that take part, 0 if unknown."""
+        stated = self._ints(stat_names.GROUP_SIZE, 0)
+        sizes: list[int] = np.where(stated > 0, stated, _world_size(self._trace)).tolist()
+        return sizes
+
+    def bytes(self, gathers: Sequence[bool]) -> list[int]:
+        """Data of each collective, 0 if unknown; `gathers` tells those whose input is one rank's share of it."""
+        most = np.maximum(self._ints(stat_names.COLLECTIVE_IN, -1), self._ints(stat_names.COLLECTIVE_OUT, -1))
+        types = self._texts(stat_names.COLLECTIVE_TYPE)
+        dims, kinds = self._texts(stat_names.INPUT_DIMS), self._texts(stat_names.INPUT_TYPES)
+        text = self._trace.strings
+        return [
+            count * size
+            if 0 <= count < _MOST_ELEMENTS and (size := _type_bytes(text[kind]))
+            else _input_bytes(text[shape], text[of]) * (max(ranks, 1) if gathered else 1)
+            for count, kind, shape, of, ranks, gathered in zip(
+                most.tolist(), types.tolist(), dims.tolist(), kinds.tolist(), self.sizes(), gathers, strict=True
+            )
+        ]
+
+
+def _world_size(trace: HostTrace) -> int:
+    """Ranks of the whole job, 0 if the trace does not tell."""
+    stated = trace.stats_of_plane(0).get(stat_names.WORLD_SIZE[0]) if len(trace.planes) else None
+    return stated if isinstance(stated, int) and 0 < stated <= _MOST_RANKS else 0
+
+
+def _calls_around(trace: HostTrace, rows: I64) -> list[I64]:
+    """The collectives themselves, the calls that launched them, and what encloses these on its thread, level by level:
+    each int64 of shape (n,), -1 where there is nothing more."""
+    found = attribute(trace)
+    at = np.searchsorted(found.rows, rows)
+    known = at < len(found.rows)
+    at = np.minimum(at, max(len(found.rows) - 1, 0))
+    here = np.where(known & (found.rows[at] == rows), found.call[at], rows) if len(found.rows) else rows
+    chain, parent = [rows], forest(trace).parent
+    for _ in range(_MOST_CLIMB):
+        if not (here >= 0).any():
+            break
+        chain.append(here)
+        here = np.where(here >= 0, parent[np.maximum(here, 0)], -1)
+    return chain
+
+
+@lru_cache(maxsize=4096)
+def _operation(text: str) -> str:
+    """The operation that a name speaks of.
+
+    >>> _operation("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
+    'all_reduce'
+    >>> _operation("nccl:_all_gather_base")
+    'all_gather'
+    """
+    letters = re.sub(r"[^a-z]", "", text.lower())
+    return next((name for name, pattern in _OPERATIONS if re.search(pattern, letters)), brief(text))
+
+
+@lru_cache(maxsize=256)
+def _type_bytes(name: str) -> int:
+    """Bytes of a value of an element type, 0 if the type is unknown."""
+    return next((size for size, pattern in _BYTES_OF_TYPE if re.search(pattern, name.lower())), 0)
+
+
+@lru_cache(maxsize=4096)
+def _input_bytes(dims: str, types: str) -> int:
+    """Bytes of the tensors that an op was given, 0 if none is known.
+
+    >>> _input_bytes("[[16,2]]", '["float"]')
+    128
+    """
+    try:
+        shapes, kinds = json.loads(dims), json.loads(types)
+    except (ValueError, RecursionError):
+        return 0
+    if not isinstance(shapes, list) or not isinstance(kinds, list):
+        return 0
+    total = 0
+    for shape, kind in zip(shapes, kinds, strict=False):
+        size = _type_bytes(kind) if isinstance(kind, str) and kind not in ("Scalar", "ScalarList", "TensorList") else 0
+        if size and isinstance(shape, list) and shape and all(isinstance(extent, int) for extent in shape):
+            total += size * math.prod(shape)
+    return total if 0 <= total < _MOST_ELEMENTS else 0

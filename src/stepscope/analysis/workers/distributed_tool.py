@@ -1,0 +1,458 @@
+"""Ranks that train together: how each spends its time on computation and communication, and who waits for whom.
+
+Communication that happens while the same rank computes costs nothing; what is exposed does. A rank that reaches a
+collective early waits inside it for the others, so that the same collective lasts longer there. The shortest of the
+ranks' durations is what moving the data takes (transfer); what a rank needs beyond that is waiting. The rank for which
+a collective is shortest came last, and the others' waiting is put to its account: the rank with the largest account
+holds the others up. This needs no common clock.
+
+The same collective on different ranks is told by its step, its process group, its operation, and its place among those;
+the same step by its number, and by its place among the steps of that number where a program counts from 0 again.
+Steps that the program did not number are laid side by side by the ranks' clocks, as in the overview. Where ranks
+recorded different numbers of collectives, none of these are compared, and that is said.
+
+Bandwidth is that of the bus as NCCL's tests define it: data by transfer time, times 2 (n - 1) / n for an all-reduce
+among n ranks, (n - 1) / n for all-gather, reduce-scatter and all-to-all, 1 for the rest. On a single rank the time
+includes waiting, and the bandwidth is a lower bound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.steps.session_steps import StepsOfHost, align, no_steps_from, stepping, steps_of_host
+from stepscope.analysis.trace.columns import on_threads
+from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.analysis.workers.collectives import Collectives, collective_rows, collectives_of
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Prose, Report, Rows, Section, number_text, percent, round_ms, round_us
+
+K = EventKind
+
+WORTH_NAMING_PERCENT = 3.0  # of the time of the ranks; less waiting is no finding
+_COMPUTES = (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)
+_HOST_COMPUTES = (K.OP, K.BACKWARD)
+_RANK_NUMBER = re.compile(r"[0-9]{1,9}")
+_RANK_IN_NAME = re.compile(r"rank[-_. ]?([0-9]{1,9})", re.IGNORECASE)
+_PARTS = ("compute", "communication", "overlap", "exposed", "other_work", "idle")
+
+_RANK = Field("rank", "number", "the process's rank in its job; unknown if the trace does not tell", "int")
+_HOST = Field("host", "text", "the host, as its file names it", "str")
+_PART_FIELDS: tuple[Field, ...] = (
+    Field("compute_ms", "ms", "time in which the rank computes, whatever else it does; without devices, time in ops"),
+    Field("communication_ms", "ms", "time in which the rank takes part in collectives"),
+    Field("overlap_ms", "ms", "the part of it in which it computes as well"),
+    Field("exposed_ms", "ms", "the part in which it does not: what communication costs"),
+    Field("other_work_ms", "ms", "time with other device work only, such as copies"),
+    Field("idle_ms", "ms", "time without any of these"),
+)
+RANK_FIELDS: tuple[Field, ...] = (
+    _RANK,
+    _HOST,
+    Field("span_ms", "ms", "from the begin of the first work to the end of the last; the parts are of this"),
+    *_PART_FIELDS,
+    Field("overlap_percent", "percent", "overlap as a share of communication"),
+    Field("waiting_ms", "ms", "time in collectives beyond that of the rank that came last; needs several ranks"),
+    Field("waiting_percent", "percent", "the same as a share of the span"),
+    Field("held_up_ms", "ms", "how long the others wait, on average, in collectives to which this rank came last"),
+    Field("last_count", "count", "collectives to which it came last", "int"),
+)
+COLLECTIVE_FIELDS: tuple[Field, ...] = (
+    Field("operation", "text", "what it does: all_reduce, all_gather, ...", "str"),
+    Field("ranks", "count", "ranks that take part; unknown if no trace tells", "int"),
+    Field("group", "text", "the process group's name and ranks, where traces tell them", "str"),
+    Field("bytes", "bytes", "data of one such collective on one rank; unknown if the trace does not tell", "int"),
+    Field("count", "count", "how often it ran, ranks added up", "int"),
+    Field("total_us", "us", "its time, ranks added up"),
+    Field("avg_us", "us", "its time per occurrence and rank"),
+    Field("transfer_us", "us", "mean of the shortest of the ranks' durations; unknown unless ranks were compared"),
+    Field("waiting_us", "us", "mean time beyond that, per occurrence and rank"),
+    Field("bus_gb_per_s", "GB/s", "bus bandwidth over the transfer time, on a single rank over the whole time"),
+    Field("last", "text", "the rank that came last most often", "str"),
+)
+STEP_FIELDS: tuple[Field, ...] = (
+    Field("step", "number", "the step's number", "int"),
+    _RANK,
+    _HOST,
+    Field("duration_ms", "ms", "how long the step takes on this rank"),
+    *_PART_FIELDS,
+    Field("waiting_ms", "ms", "time in the step's collectives beyond that of the rank that came last"),
+)
+
+
+@dataclass(frozen=True)
+class Window:
+    """Where the time between two moments goes; `parts_ps` in the order compute, communication, overlap, exposed,
+    other_work, idle."""
+
+    duration_ps: int
+    parts_ps: list[int]
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one rank contributes; `rank` is -1 if unknown, `whole` the time from first to last work."""
+
+    origin: Origin
+    stepping: StepsOfHost
+    rank: int
+    whole: Window
+    steps: list[Window]
+    collectives: Collectives
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistributedReport(Report):
+    """Ranks, their collectives and their steps; see the FIELDS tables of this module."""
+
+    TOOL: ClassVar[str] = "distributed"
+
+    findings: tuple[str, ...]
+    slowest_rank: str | None
+    rows: tuple[dict[str, Cell], ...]
+    collectives: tuple[dict[str, Cell], ...]
+    steps: tuple[dict[str, Cell], ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {
+            "findings": list(self.findings),
+            "slowest_rank": self.slowest_rank,
+            "rows": list(self.rows),
+            "collectives": list(self.collectives),
+            "steps": list(self.steps),
+        }
+
+    def sections(self) -> Sequence[Section]:
+        """Who holds whom up, the ranks, the collectives, and every step on every rank."""
+        return [
+            Prose("Ranks compared", self.findings),
+            Rows("Ranks", RANK_FIELDS, self.rows, "no rank did any work"),
+            Rows("Collectives", COLLECTIVE_FIELDS, self.collectives, _NO_COLLECTIVES),
+            Rows("Steps by rank", STEP_FIELDS, self.steps, "no steps"),
+        ]
+
+
+_NO_COLLECTIVES = "no collectives: this process trains alone, or what it communicates with is not recorded"
+
+
+# -- one rank ------------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one rank contributes."""
+    compute, communication, anything = _work(trace)
+    steps = steps_of(trace)
+    bounds = (int(anything.start[0]), int(anything.end[-1])) if len(anything.start) else (0, 0)
+    begin, end = np.append(steps.start_ps, bounds[0]), np.append(steps.end_ps, bounds[1])
+    both = compute | communication
+    c, m, cm, w = (part.covered(begin, end) for part in (compute, communication, both, anything))
+    parts = np.stack([c, m, c + m - cm, cm - c, w - cm, end - begin - w], axis=1).tolist()
+    windows = [Window(*row) for row in zip((end - begin).tolist(), parts, strict=True)]
+    return Partial(
+        origin_of(trace), steps_of_host(trace), rank_of(trace), windows[-1], windows[:-1], collectives_of(trace)
+    )
+
+
+def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans]:
+    """When the rank computes, communicates, and does any work."""
+    device, kind, collectives = is_device_work(trace), trace.events.kind, collective_rows(trace)
+    if device.any():
+        computes, all_work = np.flatnonzero(device & np.isin(kind, _COMPUTES)), np.flatnonzero(device)
+    else:
+        threads = on_threads(trace)
+        computes = np.flatnonzero(threads & np.isin(kind, _HOST_COMPUTES))
+        all_work = computes
+    communication = spans_of(trace, collectives)
+    return spans_of(trace, computes), communication, spans_of(trace, all_work) | communication
+
+
+def rank_of(trace: HostTrace) -> int:
+    """The rank that the trace states, else the one that the host's name tells, else -1."""
+    stated = trace.stats_of_plane(0).get(stat_names.RANK[0]) if len(trace.planes) else None
+    number = _RANK_NUMBER.fullmatch(str(stated))
+    if number:
+        return int(number[0])
+    named = _RANK_IN_NAME.search(trace.host)
+    return int(named[1]) if named else -1
+
+
+# -- all ranks -----------------------------------------------------------------------------------------------------
+
+_Step = tuple[int, int]  # equal for the same step of different ranks; ascending in the order of the steps
+_NO_STEP: _Step = (-1, -1)
+
+
+@dataclass
+class _Account:
+    """What the comparison says of one rank; `waiting_ps` by step."""
+
+    waiting_ps: Counter[_Step] = field(default_factory=Counter)
+    held_up_ps: float = 0.0
+    last: int = 0
+
+
+@dataclass
+class _Group:
+    """Collectives of one sort on all ranks: operation, process group, bytes, ranks that take part."""
+
+    count: int = 0
+    total_ps: int = 0
+    compared: int = 0
+    transfer_ps: int = 0
+    waiting_ps: int = 0
+    occurrences: int = 0
+    last: Counter[str] = field(default_factory=Counter)
+
+
+_Key = tuple[str, str, int, int]
+
+
+def merge(partials: Sequence[Partial]) -> DistributedReport:
+    """All ranks side by side."""
+    ordered = sorted(partials, key=lambda part: (part.rank < 0, part.rank))
+    accounts = [_Account() for _ in ordered]
+    groups: dict[_Key, _Group] = {}
+    for part in ordered:
+        _count(part, groups)
+    steps = _same_steps(ordered)
+    uneven = _compare(ordered, steps, accounts, groups)
+    compared = any(group.compared for group in groups.values())
+    slowest, findings = _findings(ordered, accounts, compared)
+    return DistributedReport(
+        **header([part.origin for part in partials], _warnings(ordered, uneven)),
+        findings=tuple(findings),
+        slowest_rank=slowest,
+        rows=tuple(_rank_row(part, account, compared) for part, account in zip(ordered, accounts, strict=True)),
+        collectives=tuple(_collective_rows(groups)),
+        steps=tuple(_step_rows(ordered, steps, accounts, compared)),
+    )
+
+
+def _name(part: Partial) -> str:
+    return f"rank {part.rank}" if part.rank >= 0 else part.origin.host
+
+
+def _same_steps(parts: Sequence[Partial]) -> list[list[_Step]]:
+    """For each rank what its steps are known by; nothing for a rank that has none where others have some."""
+    hosts = [part.stepping for part in parts]
+    taking = stepping(hosts)
+    if not all(host.numbered for host in taking):
+        return _by_clock(hosts)
+    return [_by_number(host) if any(host is each for each in taking) else [] for host in hosts]
+
+
+def _by_number(host: StepsOfHost) -> list[_Step]:
+    """How many steps of its number there are before each step, and its number."""
+    seen: Counter[int] = Counter()
+    steps = []
+    for row in host.rows:
+        steps.append((seen[row.number], row.number))
+        seen[row.number] += 1
+    return steps
+
+
+def _by_clock(hosts: Sequence[StepsOfHost]) -> list[list[_Step]]:
+    """The place of each step among those of all hosts, counted from the first that any has."""
+    aligned = align(hosts)
+    together = dict(zip(aligned.hosts, zip(*aligned.steps, strict=True), strict=False))
+    first = {
+        host.host: next((at for at, row in enumerate(host.rows) if row is together[host.host][0]), 0)
+        for host in hosts
+        if host.host in together
+    }
+    before = max(first.values(), default=0)
+    return [
+        [(0, at - first.get(host.host, 0) + before) for at in range(len(host.rows) * (host.host in aligned.hosts))]
+        for host in hosts
+    ]
+
+
+def _keys(part: Partial) -> list[_Key]:
+    of = part.collectives
+    return [
+        (of.names[name], of.groups[group], size, count)
+        for name, group, size, count in zip(of.name, of.group, of.bytes, of.size, strict=True)
+    ]
+
+
+def _count(part: Partial, groups: dict[_Key, _Group]) -> None:
+    for key, duration in zip(_keys(part), part.collectives.duration_ps, strict=True):
+        group = groups.setdefault(key, _Group())
+        group.count += 1
+        group.total_ps += duration
+
+
+def _compare(
+    parts: Sequence[Partial],
+    steps: Sequence[Sequence[_Step]],
+    accounts: Sequence[_Account],
+    groups: dict[_Key, _Group],
+) -> int:
+    """Lays the same collectives of different ranks side by side; returns how many could not be."""
+    places: dict[tuple[_Step, str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for rank, part in enumerate(parts):
+        of, own = part.collectives, steps[rank]
+        if part.steps and not own:
+            continue
+        for at, (row, name, group) in enumerate(zip(of.step, of.name, of.group, strict=True)):
+            step = own[row] if row >= 0 else _NO_STEP
+            places[step, of.names[name], of.groups[group]][rank].append(at)
+    uneven = 0
+    for (step, _, _), found in places.items():
+        if len(found) < 2:
+            continue
+        if len({len(rows) for rows in found.values()}) > 1:
+            uneven += max(map(len, found.values()))
+            continue
+        for rows in zip(*found.values(), strict=True):
+            _settle(parts, accounts, groups, step, dict(zip(found, rows, strict=True)))
+    return uneven
+
+
+def _settle(
+    parts: Sequence[Partial],
+    accounts: Sequence[_Account],
+    groups: dict[_Key, _Group],
+    step: _Step,
+    rows: dict[int, int],
+) -> None:
+    """One collective: `rows` is its place on each rank that takes part."""
+    durations = {rank: parts[rank].collectives.duration_ps[at] for rank, at in rows.items()}
+    last = min(durations, key=durations.__getitem__)
+    transfer = durations[last]
+    waits = {rank: duration - transfer for rank, duration in durations.items()}
+    for rank, wait in waits.items():
+        accounts[rank].waiting_ps[step] += wait
+    waited = sum(waits.values())
+    accounts[last].held_up_ps += waited / (len(waits) - 1)
+    accounts[last].last += waited > 0  # where all took equally long, nobody came last
+    of, at = parts[last].collectives, rows[last]
+    group = groups[of.names[of.name[at]], of.groups[of.group[at]], of.bytes[at], of.size[at]]
+    group.compared += 1
+    group.occurrences += len(rows)
+    group.transfer_ps += transfer
+    group.waiting_ps += waited
+    group.last[_name(parts[last])] += waited > 0
+
+
+# -- for the report ------------------------------------------------------------------------------------------------
+
+
+def _parts(window: Window) -> dict[str, Cell]:
+    return {f"{name}_ms": round_ms(ps) for name, ps in zip(_PARTS, window.parts_ps, strict=True)}
+
+
+def _rank_row(part: Partial, account: _Account, compared: bool) -> dict[str, Cell]:
+    whole, waiting = part.whole, sum(account.waiting_ps.values())
+    return {
+        "rank": part.rank if part.rank >= 0 else None,
+        "host": part.origin.host,
+        "span_ms": round_ms(whole.duration_ps),
+        **_parts(whole),
+        "overlap_percent": percent(whole.parts_ps[2], whole.parts_ps[1]),
+        "waiting_ms": round_ms(waiting) if compared else None,
+        "waiting_percent": percent(waiting, whole.duration_ps) if compared else None,
+        "held_up_ms": round_ms(account.held_up_ps) if compared else None,
+        "last_count": account.last if compared else None,
+    }
+
+
+def _step_rows(
+    parts: Sequence[Partial], steps: Sequence[Sequence[_Step]], accounts: Sequence[_Account], compared: bool
+) -> list[dict[str, Cell]]:
+    rows = [
+        (key, part, account, step)
+        for part, own, account in zip(parts, steps, accounts, strict=True)
+        for key, step in zip(own, part.steps, strict=False)
+    ]
+    return [
+        {
+            "step": key[1],
+            "rank": part.rank if part.rank >= 0 else None,
+            "host": part.origin.host,
+            "duration_ms": round_ms(step.duration_ps),
+            **_parts(step),
+            "waiting_ms": round_ms(account.waiting_ps[key]) if compared else None,
+        }
+        for key, part, account, step in sorted(rows, key=lambda row: row[0])
+    ]
+
+
+def _collective_rows(groups: dict[_Key, _Group]) -> Iterable[dict[str, Cell]]:
+    for (name, members, size, ranks), group in sorted(groups.items(), key=lambda item: -item[1].total_ps):
+        mean_ps = group.total_ps / group.count
+        transfer = group.transfer_ps / group.compared if group.compared else None
+        yield {
+            "operation": name,
+            "ranks": ranks or None,
+            "group": members.replace("|", " ").strip() or None,
+            "bytes": size or None,
+            "count": group.count,
+            "total_us": round_us(group.total_ps),
+            "avg_us": round_us(mean_ps),
+            "transfer_us": None if transfer is None else round_us(transfer),
+            "waiting_us": round_us(group.waiting_ps / group.occurrences) if group.occurrences else None,
+            "bus_gb_per_s": _bandwidth(name, size, ranks, mean_ps if transfer is None else transfer),
+            "last": max(group.last, key=group.last.__getitem__) if group.last.total() else None,
+        }
+
+
+def _bandwidth(name: str, size: int, ranks: int, time_ps: float) -> float | None:
+    if not size or ranks < 2 or time_ps <= 0:
+        return None
+    share = (ranks - 1) / ranks
+    factor = {"all_reduce": 2 * share, "all_gather": share, "reduce_scatter": share, "all_to_all": share}.get(name, 1.0)
+    return round(size * factor / time_ps * 1e3, 6)
+
+
+def _findings(parts: Sequence[Partial], accounts: Sequence[_Account], compared: bool) -> tuple[str | None, list[str]]:
+    """The rank that holds the others up, if one does, and sentences."""
+    told = [_cost(part) for part in parts if part.whole.parts_ps[1]]
+    if not compared:
+        return None, told
+    worst = max(range(len(parts)), key=lambda rank: accounts[rank].held_up_ps)
+    held_up = accounts[worst].held_up_ps
+    share = percent(held_up, max(part.whole.duration_ps for part in parts)) or 0.0
+    if share < WORTH_NAMING_PERCENT:
+        return None, [f"no rank holds the others up: they wait {share:.1f} % of the time for each other", *told]
+    whole = sum(account.held_up_ps for account in accounts)
+    name = _name(parts[worst])
+    said = (
+        f"{name} holds the others up: it comes last to {accounts[worst].last} collectives, in which each of the "
+        f"others waits {number_text(held_up / 1e9)} ms in all ({share:.1f} % of the time, "
+        f"{100 * held_up / whole:.0f} % of all waiting)"
+    )
+    return name, [said, *told]
+
+
+def _cost(part: Partial) -> str:
+    whole = part.whole
+    exposed = percent(whole.parts_ps[3], whole.duration_ps) or 0.0
+    overlap = percent(whole.parts_ps[2], whole.parts_ps[1]) or 0.0
+    return (
+        f"{_name(part)}: communication that nothing hides takes {exposed:.1f} % of the time; {overlap:.1f} % of all "
+        "communication is hidden"
+    )
+
+
+def _warnings(parts: Sequence[Partial], uneven: int) -> Iterable[str]:
+    hosts = [part.stepping for part in parts]
+    yield from no_steps_from(hosts, stepping(hosts))
+    if uneven:
+        yield f"{uneven} collectives are not on all ranks alike, as if some were not recorded; they are not compared"
+    world = max((size for part in parts for size in part.collectives.size), default=0)
+    if 0 < len(parts) < world:
+        few = "1 rank is" if len(parts) == 1 else f"{len(parts)} ranks are"
+        lost = "cannot be told" if len(parts) == 1 else "is told of these alone"
+        yield f"{few} here of {world} that take part: who waits for whom {lost}"

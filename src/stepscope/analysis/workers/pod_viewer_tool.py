@@ -1,0 +1,313 @@
+"""Every step on every worker, side by side: how long it takes there, where the time goes, and which worker is slowest.
+
+A worker is a host. On a host with several devices each device is a worker as well, and the row named `all` is the host
+as a whole. The row of a device holds what that device does, and what the host does while the device does nothing; the
+step ends there with the device's last work for it.
+
+Workers that train together wait for each other in collective operations, so their steps take equally long whoever is to
+blame. The slowest worker is therefore the one that is busy longest: the step without its time in collectives. Where
+there are none, that is the one whose step takes longest.
+
+Steps of different hosts are the same step if the program numbered them so. Where it did not, they are laid side by side
+by the hosts' clocks. Steps that are not on every host are named and left out.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
+from stepscope.analysis.steps.device_steps import DeviceSteps, device_name, device_steps, working_devices
+from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, finding_of, steps_of_host
+from stepscope.analysis.steps.steps_tool import step_warnings
+from stepscope.analysis.workers.slow_workers import (
+    HostStep,
+    Lateness,
+    WorkerStep,
+    complete_steps,
+    largest,
+    lateness,
+    mismatches,
+    peers,
+    slowest,
+    start_offsets,
+)
+from stepscope.model import HostTrace
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
+
+ALL = "all"
+ALIKE_PERCENT = 3.0  # workers that differ by less take about the same time
+NOTHING_PERCENT = 0.05  # is written as 0.0 %
+
+_STEP = Field("step", "number", "the step's number: the program's own if it gave one, else counted from 0", "int")
+_HOST = Field("host", "text", "the host", "str")
+_DEVICE = Field("device", "text", "the device; `CPU` without one, `all` for the whole of a host with several", "str")
+ROW_FIELDS: tuple[Field, ...] = (
+    _STEP,
+    _HOST,
+    _DEVICE,
+    Field("duration_ms", "ms", "how long the step takes there; the categories that follow add up to it"),
+    *(Field(category, "ms", f"time of the step in which {MEANING[category]}") for category in CATEGORIES),
+    Field("bottleneck", "text", "the category that takes most of the step", "str"),
+    Field("complete", "", "no if the capture's edge cuts the step; such steps are in no statistics", "bool"),
+)
+SLOWEST_FIELDS: tuple[Field, ...] = (
+    _STEP,
+    Field("host", "text", "the host that is busy longest", "str"),
+    Field("device", "text", "its busiest device", "str"),
+    Field("duration_ms", "ms", "how long the step takes on this worker: the host, or the device if there is one host"),
+    Field("busy_ms", "ms", "the same without collectives, in which workers wait for each other"),
+    Field("bottleneck", "text", "the category, but for collectives, that takes most of that", "str"),
+    Field("bottleneck_ms", "ms", "how much"),
+    Field("behind_ms", "ms", "how much longer it is busy than the median of the other workers"),
+    Field("behind_percent", "percent", "the same as a share of the step: what it would gain to be like the others"),
+    Field("extra", "text", "the category in which it spends most more than the median of the others", "str"),
+    Field("extra_ms", "ms", "how much more"),
+)
+WORKER_FIELDS: tuple[Field, ...] = (
+    _HOST,
+    _DEVICE,
+    Field("steps", "count", "complete steps", "int"),
+    Field("mean_ms", "ms", "mean duration of these steps"),
+    Field("min_ms", "ms", "the shortest"),
+    Field("max_ms", "ms", "the longest"),
+    Field("busy_ms", "ms", "mean time of these steps outside collectives"),
+    Field("slowest_count", "count", "steps in which it is the slowest host, or the slowest of all devices", "int"),
+    Field("bottleneck", "text", "the category that takes most of its steps", "str"),
+    Field("start_offset_ms", "ms", "how much later than on the first host the same steps begin, by the clocks; median"),
+)
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one host contributes: its steps, the name of its device if it has one, and the steps of several devices."""
+
+    steps: StepsOfHost
+    device: str
+    devices: list[DeviceSteps]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodViewerReport(Report):
+    """Every step on every worker.
+
+    Attributes:
+        steps_source: "markers", "inferred" or "none"; of several hosts the least certain.
+        rows: one a step, host and device; keys as in ROW_FIELDS.
+        slowest: one a step: the slowest worker; keys as in SLOWEST_FIELDS.
+        workers: one a host and device; keys as in WORKER_FIELDS.
+        findings: what the comparison says, as sentences.
+    """
+
+    TOOL: ClassVar[str] = "pod-viewer"
+
+    steps_source: str
+    rows: tuple[dict[str, Cell], ...]
+    slowest: tuple[dict[str, Cell], ...]
+    workers: tuple[dict[str, Cell], ...]
+    findings: tuple[str, ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {
+            "steps_source": self.steps_source,
+            "findings": list(self.findings),
+            "slowest": list(self.slowest),
+            "workers": list(self.workers),
+            "rows": list(self.rows),
+        }
+
+    def sections(self) -> Sequence[Section]:
+        """What the comparison says, the workers, the slowest of each step, and every step on every worker."""
+        return [
+            Prose("Workers compared", self.findings),
+            Rows("Workers", WORKER_FIELDS, self.workers, _EMPTY),
+            Rows("Slowest worker of each step", SLOWEST_FIELDS, self.slowest, _EMPTY),
+            self.main_table(),
+        ]
+
+    def main_table(self) -> Rows:
+        """Every step on every worker."""
+        return Rows("Steps by worker", ROW_FIELDS, self.rows, _EMPTY)
+
+
+_EMPTY = "no steps: the profile holds no events that take time"
+
+
+# -- one host ----------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes."""
+    working = working_devices(trace)
+    return Partial(
+        steps=steps_of_host(trace),
+        device=device_name(trace, working[0]) if len(working) == 1 else ALL if working else "CPU",
+        devices=device_steps(trace),
+    )
+
+
+# -- all hosts ---------------------------------------------------------------------------------------------------
+
+
+def merge(partials: Sequence[Partial]) -> PodViewerReport:
+    """The steps of all workers side by side."""
+    hosts = [part.steps for part in partials]
+    aligned = align(hosts)
+    of_host = {part.steps.host: part for part in partials}
+    taking = [of_host[host] for host in aligned.hosts]
+    stepping = [part.steps for part in taking]
+    offsets = start_offsets(stepping, aligned)
+    steps = _side_by_side(taking, aligned)
+    return PodViewerReport(
+        hosts=tuple(host.host for host in hosts),
+        warnings=(*step_warnings(hosts, aligned), *mismatches(stepping, aligned, offsets)),
+        partial=any(host.partial for host in hosts),
+        steps_source=finding_of(stepping or hosts).source,
+        rows=tuple(_row(worker) for each in steps for host in each for worker in host.workers()),
+        slowest=tuple(_slowest(each) for each in steps),
+        workers=tuple(_workers(complete_steps(steps), offsets)),
+        findings=tuple(_findings(complete_steps(steps))),
+    )
+
+
+def _side_by_side(taking: Sequence[Partial], aligned: Aligned) -> list[list[HostStep]]:
+    places = [{id(row): place for place, row in enumerate(part.steps.rows)} for part in taking]
+    devices = [_devices_by_place(part) for part in taking]
+    return [
+        [
+            _host_step(part, row, rows[0].number, devices[at].get(places[at][id(row)], ()))
+            for at, (part, row) in enumerate(zip(taking, rows, strict=True))
+        ]
+        for rows in aligned.steps
+    ]
+
+
+def _devices_by_place(part: Partial) -> dict[int, list[tuple[DeviceSteps, int]]]:
+    """For each of a host's steps the devices that take part, and where in their columns."""
+    found: dict[int, list[tuple[DeviceSteps, int]]] = {}
+    for device in part.devices:
+        for at, place in enumerate(device.step):
+            found.setdefault(place, []).append((device, at))
+    return found
+
+
+def _host_step(part: Partial, row: StepRow, number: int, devices: Sequence[tuple[DeviceSteps, int]]) -> HostStep:
+    host = part.steps.host
+    return HostStep(
+        WorkerStep(number, host, part.device, row.duration_ps, row.parts_ps, row.complete),
+        tuple(
+            WorkerStep(number, host, of.device, of.duration_ps[at], of.parts_ps[at], row.complete) for of, at in devices
+        ),
+    )
+
+
+def _row(step: WorkerStep) -> dict[str, Cell]:
+    parts: dict[str, Cell] = {key: round_ms(value) for key, value in zip(CATEGORIES, step.parts_ps, strict=True)}
+    return {
+        "step": step.number,
+        "host": step.host,
+        "device": step.device,
+        "duration_ms": round_ms(step.duration_ps),
+        **parts,
+        "bottleneck": CATEGORIES[largest(step.parts_ps)] if step.duration_ps else None,
+        "complete": step.complete,
+    }
+
+
+def _slowest(hosts: Sequence[HostStep]) -> dict[str, Cell]:
+    compared = peers(hosts)
+    worst, late = slowest(compared), lateness(compared)
+    devices = next(host.devices for host in hosts if host.whole.host == worst.host)
+    most = largest(worst.busy_parts_ps)
+    return {
+        "step": worst.number,
+        "host": worst.host,
+        "device": slowest(devices).device if devices else worst.device,
+        "duration_ms": round_ms(worst.duration_ps),
+        "busy_ms": round_ms(worst.busy_ps),
+        "bottleneck": CATEGORIES[most] if worst.busy_ps else None,
+        "bottleneck_ms": round_ms(worst.busy_parts_ps[most]),
+        **_behind(late),
+    }
+
+
+def _behind(late: Lateness | None) -> dict[str, Cell]:
+    if late is None:
+        return dict.fromkeys(("behind_ms", "behind_percent", "extra", "extra_ms"), None)
+    extra = largest(late.more_ps)
+    has_extra = late.more_ps[extra] > 0
+    return {
+        "behind_ms": round_ms(late.behind_ps),
+        "behind_percent": percent(late.behind_ps, late.step.duration_ps),
+        "extra": CATEGORIES[extra] if has_extra else None,
+        "extra_ms": round_ms(late.more_ps[extra]) if has_extra else None,
+    }
+
+
+def _workers(steps: Sequence[Sequence[HostStep]], offsets: dict[str, int | None]) -> Iterable[dict[str, Cell]]:
+    of_worker: dict[tuple[str, str], list[WorkerStep]] = {}
+    worst: Counter[tuple[str, str]] = Counter()
+    for hosts in steps:
+        for step in (worker for host in hosts for worker in host.workers()):
+            of_worker.setdefault((step.host, step.device), []).append(step)
+        devices = [device for host in hosts for device in host.devices]
+        for step in map(slowest, filter(None, ([host.whole for host in hosts], devices))):
+            worst[step.host, step.device] += 1
+    place = {host: at for at, host in enumerate(offsets)}
+    for (host, device), own in sorted(of_worker.items(), key=lambda item: place[item[0][0]]):
+        yield _worker(own, worst[host, device], offsets[host])
+
+
+def _worker(steps: Sequence[WorkerStep], slowest_count: int, offset: int | None) -> dict[str, Cell]:
+    durations = [step.duration_ps for step in steps]
+    parts = [sum(column) for column in zip(*(step.parts_ps for step in steps), strict=True)]
+    return {
+        "host": steps[0].host,
+        "device": steps[0].device,
+        "steps": len(steps),
+        "mean_ms": round_ms(statistics.fmean(durations)),
+        "min_ms": round_ms(min(durations)),
+        "max_ms": round_ms(max(durations)),
+        "busy_ms": round_ms(statistics.fmean(step.busy_ps for step in steps)),
+        "slowest_count": slowest_count,
+        "bottleneck": CATEGORIES[largest(parts)],
+        "start_offset_ms": None if offset is None else round_ms(offset),
+    }
+
+
+def _findings(steps: Sequence[Sequence[HostStep]]) -> Iterable[str]:
+    """Who is slow, how often, by how much, and at what."""
+    late = [each for each in (lateness(peers(hosts)) for hosts in steps) if each is not None]
+    if not late:
+        if steps:
+            yield "one worker took part, so there is nothing to compare"
+        return
+    if _share(late) < NOTHING_PERCENT:
+        yield "the workers are equally fast"
+        return
+    if _share(late) < ALIKE_PERCENT:
+        yield f"the workers are about equally fast: the slowest is {_share(late):.1f} % of a step behind the others"
+        return
+    (host, device), count = Counter((each.step.host, each.step.device) for each in late).most_common(1)[0]
+    own = [each for each in late if (each.step.host, each.step.device) == (host, device)]
+    behind = statistics.fmean(each.behind_ps for each in own) / 1e9
+    name = host if len(steps[0]) > 1 else f"{device} of {host}"
+    yield (
+        f"{name} is the slowest in {count} of {len(late)} steps; in these it is busy {behind:,.3f} ms longer "
+        f"than the median of the others ({_share(own):.1f} % of the step)"
+    )
+    more = [statistics.fmean(column) for column in zip(*(each.more_ps for each in own), strict=True)]
+    extra = largest(more)
+    if more[extra] > 0:
+        category = CATEGORIES[extra]
+        yield f"there it spends {more[extra] / 1e9:,.3f} ms a step more than they do on {category}: {MEANING[category]}"
+
+
+def _share(late: Sequence[Lateness]) -> float:
+    """Percent of the steps' time by which the slowest worker is behind."""
+    return 100.0 * sum(each.behind_ps for each in late) / max(sum(each.step.duration_ps for each in late), 1)

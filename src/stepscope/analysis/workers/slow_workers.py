@@ -1,0 +1,144 @@
+"""The same step on all workers, and which of them holds the others up.
+
+Workers that train together wait for each other in collective operations, so a step takes equally long on all of them
+whoever is to blame.  What tells them apart is how long they are busy: the step without its time in collectives.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+
+from stepscope.analysis.steps.breakdown import CATEGORIES
+from stepscope.analysis.steps.session_steps import Aligned, StepsOfHost, has_own_numbers
+from stepscope.records import dataclass
+
+_WAITING = CATEGORIES.index("device_collectives")
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True)
+class WorkerStep:
+    """One step on one worker: a device, or a host as a whole.  `parts_ps` is in the order of CATEGORIES."""
+
+    number: int
+    host: str
+    device: str
+    duration_ps: int
+    parts_ps: list[int]
+    complete: bool
+
+    @property
+    def busy_ps(self) -> int:
+        """Time outside collectives."""
+        return self.duration_ps - self.parts_ps[_WAITING]
+
+    @property
+    def busy_parts_ps(self) -> list[int]:
+        """The parts of that: `parts_ps` with nothing for collectives."""
+        return [0 if at == _WAITING else part for at, part in enumerate(self.parts_ps)]
+
+
+@dataclass(frozen=True)
+class HostStep:
+    """One step on one host, and on each of its devices if it has several."""
+
+    whole: WorkerStep
+    devices: tuple[WorkerStep, ...]
+
+    def workers(self) -> Iterator[WorkerStep]:
+        """The host, then its devices."""
+        yield self.whole
+        yield from self.devices
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """The slowest worker of a step, and how much longer it is busy than the median of the others, ps, in all and by
+    category."""
+
+    step: WorkerStep
+    behind_ps: float
+    more_ps: list[float]
+
+
+def peers(hosts: Sequence[HostStep]) -> Sequence[WorkerStep]:
+    """The workers of a step that are compared: the hosts, or the devices if there is but one host."""
+    if len(hosts) == 1 and hosts[0].devices:
+        return hosts[0].devices
+    return [host.whole for host in hosts]
+
+
+def slowest(workers: Sequence[WorkerStep]) -> WorkerStep:
+    """The worker that is busy longest; at least one worker."""
+    return max(workers, key=lambda step: (step.busy_ps, step.duration_ps))
+
+
+def largest(parts: Sequence[float]) -> int:
+    """The place of the largest part; of equal ones the first."""
+    return max(range(len(parts)), key=parts.__getitem__)
+
+
+def lateness(workers: Sequence[WorkerStep]) -> Lateness | None:
+    """How the slowest worker compares with the others, None if there are none."""
+    worst = slowest(workers)
+    others = [step for step in workers if step is not worst]
+    if not others:
+        return None
+    usual = [statistics.median(column) for column in zip(*(step.busy_parts_ps for step in others), strict=True)]
+    more = [part - typical for part, typical in zip(worst.busy_parts_ps, usual, strict=True)]
+    return Lateness(worst, worst.busy_ps - statistics.median(step.busy_ps for step in others), more)
+
+
+def complete_steps(steps: Sequence[Sequence[HostStep]]) -> Sequence[Sequence[HostStep]]:
+    """The steps that are complete on every host; all steps if there are none."""
+    return [hosts for hosts in steps if all(host.whole.complete for host in hosts)] or steps
+
+
+# -- clocks and missing steps ------------------------------------------------------------------------------------
+
+
+def start_offsets(hosts: Sequence[StepsOfHost], aligned: Aligned) -> dict[str, int | None]:
+    """How much later than on the first host the same steps begin on each host, by the hosts' own clocks, ps: the median
+    over the steps, None without clocks.
+
+    Args:
+        hosts: those of `aligned`, in its order.
+    """
+    first = hosts[0].start_unix_ns if hosts else None
+    found: dict[str, int | None] = {}
+    for at, host in enumerate(hosts):
+        found[host.host] = None
+        if len(hosts) > 1 and aligned.steps and first is not None and host.start_unix_ns is not None:
+            later = statistics.median(rows[at].start_ps - rows[0].start_ps for rows in aligned.steps)
+            found[host.host] = (host.start_unix_ns - first) * 1000 + int(later)
+    return found
+
+
+def mismatches(hosts: Sequence[StepsOfHost], aligned: Aligned, offsets: dict[str, int | None]) -> Iterable[str]:
+    """What keeps steps of different hosts from being compared, as sentences."""
+    if len(hosts) < 2 or not aligned.steps:
+        return
+    by_number = all(has_own_numbers(host) for host in hosts)
+    if by_number:
+        yield from _lacking(hosts)
+    elif None in offsets.values():
+        yield "the hosts neither number their steps nor tell the time: steps are matched one by one, from the first"
+    usual = statistics.median([rows[0].duration_ps for rows in aligned.steps])
+    for name, offset in offsets.items():
+        if offset is not None and abs(offset) > usual:  # who waits for others is less than a step away from them
+            yield (
+                f"by its clock {name} begins the same steps {abs(offset) / 1e9:,.3f} ms "
+                f"{'later' if offset > 0 else 'earlier'} than {hosts[0].host}: their clocks differ, or they do not "
+                f"wait for each other; steps are matched by {'number' if by_number else 'clock'}"
+            )
+
+
+def _lacking(hosts: Sequence[StepsOfHost]) -> Iterable[str]:
+    everywhere = {row.number for host in hosts for row in host.rows}
+    for host in hosts:
+        lacking = sorted(everywhere - {row.number for row in host.rows})
+        if lacking:
+            more = f" and {len(lacking) - _MOST_NAMED} more" if len(lacking) > _MOST_NAMED else ""
+            noun = "step" if len(lacking) == 1 else "steps"
+            yield f"{host.host} lacks {noun} {', '.join(map(str, lacking[:_MOST_NAMED]))}{more}"

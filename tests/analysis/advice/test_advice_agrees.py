@@ -1,0 +1,73 @@
+"""What the verdict, the breakdown and the first advice of one profile say goes together, on real ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import stepscope
+from stepscope.analysis.overview.overview_tool import OverviewReport
+from stepscope.analysis.steps.verdict import LEAST_GAIN_PERCENT
+
+CORPUS = (
+    "jax-mi300x-attention", "jax-mi300x-conv", "tf-gpu-multi-worker", "torch-h100-owlv2", "torch-h100-qwen",
+    "torch-mi300-resnet", "torch-multirank", "torch-nccl", "torch-sglang-qwen3", "torch-v100-resnet50-workers0",
+    "torch-v100-resnet50-workers4", "tpu-inference",
+)  # fmt: skip
+SHARE = re.compile(r"([\d.]+) % (?:of|off) [\w' ]*")
+INPUT = ("input_preprocessing", "input_file_read", "input_no_prefetch", "input_python", "input_transfer")
+# The verdicts beside which a reader expects a class of advice.
+_KEPT_WAITING = ("launch_bound", "host_bound")
+VERDICTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(INPUT, ("input_bound",)),
+    **dict.fromkeys(("small_batch", "eager_dispatch", "host_sync", "python_overhead"), _KEPT_WAITING),
+    **dict.fromkeys(("redundant_compute", "memory_churn", "low_precision"), ("compute_bound",)),
+    **dict.fromkeys(("straggler", "communication_bound"), ("communication_bound",)),
+    "recompilation": ("compile_bound",),
+    "checkpoint_stall": ("host_bound",),
+    "none": ("compute_bound", "communication_bound", "host_bound", "launch_bound", "compile_bound"),
+}
+
+
+def contradictions(report: OverviewReport) -> Iterator[str]:
+    """What would make a reader stop and ask which of the two is right."""
+    verdict, first = report.verdict, report.advice[0]
+    small = first.gain_percent is not None and first.gain_percent < LEAST_GAIN_PERCENT
+    mostly_computes = small and not report.context.has_device and verdict.name == "compute_bound"
+    if (
+        verdict.name not in VERDICTS[first.kind]
+        and not mostly_computes
+        and "gains most elsewhere" not in verdict.sentence
+    ):
+        yield f"{verdict.name} beside {first.kind}"
+    if first.kind == "none" and verdict.sentence not in first.evidence:
+        yield "the advice of no cause says something else of the limit"
+    if (first.title == "Nothing stands out") != (first.kind == "none" and verdict.name == "compute_bound"):
+        yield f"{first.title!r} beside {verdict.name}"
+    mean, gap = report.step_time_ms["mean"], report.step_time_ms["between_steps_percent"] or 0.0
+    assert isinstance(mean, float) and isinstance(gap, float)
+    told = SHARE.search(first.evidence) if first.rows and not report.context.has_device else None
+    gain = None if "undisturbed" in first.evidence else first.gain_percent
+    if told and gain is not None and gain > float(told[1]) + 20:
+        yield f"{gain:.1f} % would go, but {told[0]!r}"
+    if abs(report.context.period_ms * (1 - gap / 100) - mean) > 0.1 * mean:
+        yield f"{report.context.period_ms} ms from step to step beside steps of {mean} ms and {gap} % between them"
+
+
+def test_the_corpus_is_all_here(corpus: Path) -> None:
+    assert {folder.name for folder in corpus.iterdir() if folder.is_dir()} == set(CORPUS)
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_verdict_and_advice_of_real_profiles_go_together(corpus: Path, name: str) -> None:
+    assert list(contradictions(stepscope.load(corpus / name).overview())) == []
+
+
+def test_verdict_and_advice_of_known_bottlenecks_go_together(bottleneck_captures: Path) -> None:
+    folders = sorted(folder for case in bottleneck_captures.iterdir() if case.is_dir() for folder in case.iterdir())
+    found = {folder: list(contradictions(stepscope.load(folder).overview())) for folder in folders}
+
+    assert {folder: each for folder, each in found.items() if each} == {}

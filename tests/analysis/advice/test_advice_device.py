@@ -1,0 +1,468 @@
+"""Advice on runs with a device: each rule on a picture that it speaks of, and on one of which it says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from draw import MS, Sort, draw, traces
+from hypothesis import given, settings
+
+from stepscope.analysis.advice import Advice, Context, advise
+from stepscope.analysis.facts.device_facts import device_facts_of
+from stepscope.analysis.overview import overview_tool as overview
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder, Trait
+
+K = EventKind
+
+SORTS = {
+    "a": Sort(K.OP, "aten::linear"),
+    "b": Sort(K.KERNEL, "fusion", stats={"hlo_module": "jit_step"}),
+    "c": Sort(K.KERNEL, "void at::native::elementwise_kernel<direct_copy_kernel_cuda>()"),
+    "d": Sort(K.RUNTIME_CALL, "cudaMalloc"),
+    "e": Sort(K.RUNTIME_CALL, "cudaMemcpyAsync"),
+    "f": Sort(K.KERNEL, "volta_sgemm_128x64_tn"),
+    "g": Sort(K.KERNEL, "ampere_fp16_s16816gemm_fp16", traits=Trait.COMPUTES_16BIT),
+    "p": Sort(K.PYTHON_CALL, "$report.py:7 rank"),
+    "s": Sort(K.SYNC, "cudaStreamSynchronize"),
+    "t": Sort(K.KERNEL, "void cudnn::ops::nchwToNhwcKernel<float>()"),
+    "u": Sort(K.COPY_HOST_TO_DEVICE, "Memcpy HtoD (Pageable -> Device)"),
+    "v": Sort(K.COPY_HOST_TO_DEVICE, "Memcpy HtoD (Pinned -> Device)"),
+    "m": Sort(K.OP, "aten::mm", stats={"Input Dims": "[[64,4],[4,4]]"}),
+    "n": Sort(K.OP, "aten::mm", stats={"Input Dims": "[[8,4],[4,4]]"}),
+    "q": Sort(K.ITERATOR, "Iterator::Root::Prefetch::Map"),
+    "w": Sort(K.OP, "decode:DecodeJpeg"),
+}
+
+
+def context_of(*hosts: HostTrace, framework: str = "", read: Mapping[str, Any] | None = None) -> Context:
+    """What the rules see of a session."""
+    report = overview.merge([overview.partial(host) for host in hosts])
+    return replace(report.context, framework=framework, read=lambda name: (read or {}).get(name))
+
+
+def said(*hosts: HostTrace, framework: str = "", read: Mapping[str, Any] | None = None) -> list[Advice]:
+    """All advice, first things first."""
+    return list(advise(context_of(*hosts, framework=framework, read=read)).items)
+
+
+def two_steps(host: str, stream: str, **more: str) -> HostTrace:
+    """A step of what `host` and `stream` show, twice; further rows by name."""
+    length = max(map(len, (host, stream, *more.values())))
+    rows = [("host main", host), ("gpu0 s", stream), *((name.replace("_", " ", 1), row) for name, row in more.items())]
+    marks = f"host main | M0{'-' * (length - 2)}M1{'-' * (length - 2)}"
+    return draw("\n".join([marks, *(f"{name} | {row:<{length}}{row:<{length}}" for name, row in rows)]), SORTS)
+
+
+def first(*hosts: HostTrace, **more: Any) -> tuple[str, str, float | None]:
+    """Name, class and predicted speed-up of what is said first."""
+    item = said(*hosts, **more)[0]
+    return item.id, item.kind, item.predicted_speedup
+
+
+# -- launching -----------------------------------------------------------------------------------------------------
+
+
+def test_a_device_that_waits_before_each_of_many_kernels_is_bound_by_launches() -> None:
+    trace = two_steps("a" + "-" * 119, "k " * 60)
+
+    assert first(trace) == ("launch.bound", "eager_dispatch", 2.0)
+
+
+def test_kernels_of_compiled_programs_want_larger_batches() -> None:
+    trace = two_steps("a" + "-" * 119, "b " * 60)
+
+    assert first(trace) == ("launch.bound", "small_batch", 2.0)
+
+
+@pytest.mark.parametrize(("gaps", "speaks"), [(21, True), (19, False)])
+def test_launches_count_from_twenty_gaps_a_step(gaps: int, speaks: bool) -> None:
+    row = "k " * gaps + "k" * (120 - 2 * gaps)
+
+    assert (first(two_steps("a" + "-" * 119, row))[0] == "launch.bound") == speaks
+
+
+@pytest.mark.parametrize(("length", "speaks"), [(205, True), (240, False)])
+def test_launches_count_from_a_tenth_of_the_step(length: int, speaks: bool) -> None:
+    row = "k " * 22 + "k" * (length - 44)
+
+    assert (first(two_steps("a" + "-" * (length - 1), row))[0] == "launch.bound") == speaks
+
+
+def test_one_long_gap_is_no_matter_of_launches() -> None:
+    trace = two_steps("a" + "-" * 199, "k " * 25 + " " * 90 + "k" * 60)
+
+    assert "launch.bound" not in [item.id for item in said(trace)]
+
+
+@pytest.mark.parametrize(
+    ("passes", "op", "kind"),
+    [(4, "m", "small_batch"), (3, "m", "eager_dispatch"), (1, "n", "small_batch"), (1, "m", "eager_dispatch")],
+    ids=["micro-batches", "few passes", "tiny batches", "large batches"],
+)
+def test_micro_batches_and_tiny_batches_are_why_launches_bind(passes: int, op: str, kind: str) -> None:
+    one = f"{op}{'-' * 13}B{'-' * 13}  "
+    inner = f"{' ' * 14}{op}{'-' * 11}    "
+    length = len(one) * 4
+    trace = two_steps((one * passes).ljust(length, "a"), "k " * (length // 2), host_main=(inner * passes).ljust(length))
+
+    assert said(trace)[0].kind == kind
+
+
+def test_idle_time_leads_to_the_longest_gaps() -> None:
+    item = said(two_steps("a" + "-" * 119, "k " * 58 + "k   "))[0]
+
+    assert [(place.name, place.start_ms, place.end_ms) for place in item.intervals[:2]] == [
+        ("no device works", 117.0, 120.0),
+        ("no device works", 237.0, 240.0),
+    ]
+
+
+def test_steps_that_no_thread_marks_leave_no_python_between_them() -> None:
+    trace = draw(
+        """
+        host main   | o1        o2        o3
+        gpu0 Steps  | W1--      W2--      W3--
+        gpu0 s      | K1--      K2--      K3--
+        """,
+        SORTS | {"o": Sort(K.OP, "MatMul", "group_id")},
+    )
+
+    assert [item.kind for item in said(trace)] == ["none"]
+
+
+def test_few_kernels_of_a_program_that_takes_long_to_start_want_larger_batches() -> None:
+    trace = two_steps("F--------a", "       bbb")
+
+    assert first(trace) == ("launch.programs", "small_batch", 3.33)
+
+
+def test_a_step_that_waits_for_input_is_not_bound_by_launches() -> None:
+    trace = two_steps("I" + "-" * 99 + "a" + "-" * 99, " " * 100 + "k " * 50)
+
+    assert [item.kind for item in said(trace)] == ["input_preprocessing"]
+
+
+@pytest.mark.parametrize(("length", "advised"), [(61, True), (59, False)])
+def test_threads_of_tf_data_that_compete_with_launches_are_told_to_keep_away(length: int, advised: bool) -> None:
+    trace = two_steps(
+        "a" + "-" * 119, "k " * 60, host_tf_data="q" + "-" * (length - 1), host_tf_data2="w" + "-" * (length - 1)
+    )
+    (item, *_) = said(trace, framework="tensorflow")
+
+    assert item.kind == "eager_dispatch"
+    assert ("TF_GPU_THREAD_MODE=gpu_private" in item.actions[0]) == advised
+
+
+# -- waiting -------------------------------------------------------------------------------------------------------
+
+
+def test_gaps_after_the_host_has_waited_for_the_device_are_the_price_of_waiting() -> None:
+    trace = two_steps("aas-- aas-- aas-- aas-- ", "kkkk  kkkk  kkkk  kkkk  ")
+
+    assert first(trace) == ("device.sync", "host_sync", 1.5)
+
+
+@pytest.mark.parametrize(("length", "speaks"), [(38, True), (42, False)])
+def test_waiting_counts_from_a_twentieth_of_the_step(length: int, speaks: bool) -> None:
+    rest = length - 6
+    trace = two_steps("as as " + "a" + "-" * (rest - 1), "kk kk " + "k" * rest)
+
+    assert (first(trace)[0] == "device.sync") == speaks
+
+
+def test_one_wait_at_the_end_of_a_step_is_usual() -> None:
+    trace = two_steps("aaaaaaaasa", "kkkkkkkkk ")
+
+    assert [item.kind for item in said(trace)] == ["none"]
+
+
+def test_a_call_that_keeps_the_device_idle_once_is_said_with_little_confidence() -> None:
+    trace = draw(
+        "host main | M0--------M1--------\nhost main | e------- aaaaaaaaaaa\ngpu0 s | k       kkkkkkkkkkkk", SORTS
+    )
+    (item, *_) = said(trace)
+
+    assert (item.id, item.confidence) == ("device.sync", 0.3)
+    assert "in cudaMemcpyAsync; that is not in every step" in item.evidence
+
+
+# -- moving data ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("length", "speaks"), [(25, True), (26, False)])
+def test_layout_kernels_count_from_a_twenty_fifth_of_the_step(length: int, speaks: bool) -> None:
+    trace = two_steps("a" * length, "t" + "k" * (length - 1))
+
+    assert [item.id for item in said(trace)] == (["layout.transposes"] if speaks else ["none"])
+
+
+def test_layout_advice_names_the_kernel_and_the_api_of_the_framework() -> None:
+    trace = two_steps("a" * 10, "ttt" + "k" * 7)
+    (item,) = said(trace, framework="pytorch")
+
+    assert (item.kind, item.predicted_speedup) == ("memory_churn", 1.43)
+    assert "nchwToNhwcKernel" in item.evidence and "30.0 %" in item.evidence
+    assert "channels_last" in item.actions[0]
+    assert [(row.tool, row.value_ms) for row in item.rows] == [("kernel-stats", 3.0)]
+    assert [(place.start_ms, place.end_ms) for place in item.intervals] == [(0.0, 1.0)]
+
+
+@pytest.mark.parametrize(("length", "speaks"), [(10, True), (11, False)])
+def test_copies_inside_a_device_count_from_a_tenth_of_the_step(length: int, speaks: bool) -> None:
+    trace = two_steps("a" * length, "c" + "k" * (length - 1))
+
+    assert [item.id for item in said(trace)] == (["memory.device-copies"] if speaks else ["none"])
+
+
+def test_copies_and_layouts_count_once_where_streams_overlap() -> None:
+    trace = two_steps("a" * 10, "cccccccccc", gpu0_other="kkkkkkkkkk")
+
+    assert first(trace) == ("memory.device-copies", "memory_churn", 2.0)  # half of the work, so half of the time
+
+
+@pytest.mark.parametrize(("letter", "ids"), [("u", ["input.pageable"]), ("v", ["none"])])
+def test_copies_from_memory_that_is_not_pinned(letter: str, ids: list[str]) -> None:
+    trace = two_steps("a" * 30, letter + "k" * 29)
+
+    assert [item.id for item in said(trace)] == ids
+
+
+@pytest.mark.parametrize(("length", "speaks"), [(33, True), (34, False)])
+def test_copies_from_pageable_memory_count_from_three_percent(length: int, speaks: bool) -> None:
+    trace = two_steps("a" * length, "u" + "k" * (length - 1))
+
+    assert [item.id for item in said(trace)] == (["input.pageable"] if speaks else ["none"])
+
+
+# -- precision and memory ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stream", "ids"),
+    [("fkkk", ["precision.low"]), ("fkkkk", ["none"]), ("gkkk", ["none"]), ("kkkk", ["none"])],
+    ids=["a quarter", "a fifth", "16 bits", "no products"],
+)
+def test_products_in_32_bits_count_from_a_quarter_of_the_step(stream: str, ids: list[str]) -> None:
+    trace = two_steps("a" * len(stream), stream)
+
+    assert [item.id for item in said(trace)] == ids
+
+
+def test_half_of_the_products_time_is_what_16_bits_gain_at_most() -> None:
+    assert first(two_steps("a" * 10, "ffff" + "k" * 6)) == ("precision.low", "low_precision", 1.25)
+
+
+def memories(used: int, fragmentation: float = 0.0) -> dict[str, Any]:
+    """What memory-profile says of a device of 100 bytes."""
+    peak = {"stack_bytes": 0, "heap_bytes": used, "free_bytes": 100 - used, "fragmentation_percent": fragmentation}
+    return {"memory-profile": {"memories": [{"id": "gpu0", "capacity_bytes": 100, "peak": peak}]}}
+
+
+@pytest.mark.parametrize(
+    ("used", "fragmentation", "ids"),
+    [
+        (95, 0.0, ["memory.nearly-full"]),
+        (94, 0.0, ["none"]),
+        (94, 60.0, ["memory.fragmented"]),
+        (94, 49.0, ["none"]),
+        (60, 90.0, ["none"]),
+    ],
+)
+def test_memory_that_is_nearly_full_or_full_of_holes(used: int, fragmentation: float, ids: list[str]) -> None:
+    trace = two_steps("a" * 10, "k" * 10)
+
+    assert [item.id for item in said(trace, read=memories(used, fragmentation))] == ids
+
+
+@pytest.mark.parametrize(("length", "speaks"), [(33, True), (34, False)])
+def test_calls_that_take_memory_from_the_driver_stop_the_device(length: int, speaks: bool) -> None:
+    trace = two_steps("d" + "a" * (length - 1), " " + "k" * (length - 1))
+
+    assert ("memory.driver-calls" in [item.id for item in said(trace)]) == speaks
+
+
+# -- several workers -----------------------------------------------------------------------------------------------
+
+
+def worker(name: str, stream: str) -> HostTrace:
+    """Two steps of one of several workers."""
+    n = len(stream)
+    text = f"host main | M0{'-' * (n - 2)}M1{'-' * (n - 2)}\nhost main | {'a' * 2 * n}\ngpu0 s | {stream * 2}"
+    return draw(text, SORTS, host=name)
+
+
+def test_collectives_that_no_kernel_hides_bind_by_communication() -> None:
+    assert first(worker("a", "kkkkkkNNNN")) == ("communication.exposed", "communication_bound", 1.67)
+
+
+def test_advice_on_communication_leads_to_the_longest_collective() -> None:
+    (item, *_) = said(worker("a", "kkN-kkkN--"))
+
+    assert [(place.name, place.start_ms, place.end_ms) for place in item.intervals] == [("ncclAllReduce", 7, 10)]
+
+
+def test_many_short_collectives_are_to_be_joined() -> None:
+    builder = TraceBuilder("host")
+    thread = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    stream = builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU, 0), "s", kind=LineKind.STREAM)
+    for step in range(2):
+        thread.event("train", step * 10 * MS, 10 * MS, K.STEP_MARK, {"step_num": step})
+        thread.event("aten::linear", step * 10 * MS, 10 * MS, K.OP)
+        for at in range(20):
+            begin = (step * 20 + at) * MS // 2
+            stream.event("ncclAllReduce", begin, MS // 10, K.COLLECTIVE)
+            stream.event("kernel", begin + MS // 10, 4 * MS // 10, K.KERNEL)
+    (item,) = said(builder.build())
+
+    assert (item.kind, item.title) == ("communication_bound", "Communicate in fewer, larger messages")
+    assert "20.0 %" in item.evidence and "in 20 messages a step" in item.evidence
+
+
+def test_slow_collectives_of_which_few_ranks_are_recorded_may_be_waiting_for_the_others() -> None:
+    row = {"operation": "all_reduce", "ranks": 8, "bytes": 16 << 20, "bus_gb_per_s": 3.454}
+    ranks = {"rows": [{"rank": 0}], "collectives": [{**row, "bus_gb_per_s": None}, row]}
+    (item, *_) = said(worker("a", "kkkkkkNNNN"), read={"distributed": ranks})
+
+    assert "; all_reduce of 16 MiB moves its data at 3.45 GB/s (bus bandwidth)" in item.evidence
+    assert item.tool == "distributed"
+    assert item.actions[0].startswith("record all 8 ranks (1 is here): ")
+
+
+def test_with_all_ranks_recorded_none_is_asked_for() -> None:
+    row = {"operation": "all_reduce", "ranks": 2, "bytes": None, "bus_gb_per_s": None}
+    ranks = {"rows": [{"rank": 0}, {"rank": 1}], "collectives": [row]}
+    hosts = worker("a", "kkkkkkNNNN"), worker("b", "kkkkkkNNNN")
+    (item, *_) = said(*hosts, read={"distributed": ranks})
+
+    assert item.actions == said(*hosts)[0].actions and "bandwidth" not in item.evidence
+
+
+def test_collectives_beside_kernels_cost_nothing() -> None:
+    trace = two_steps("a" * 10, "kkkkkkkkkk", gpu0_comm="NNNNNNNNNN")
+
+    assert [item.kind for item in said(trace)] == ["none"]
+
+
+def test_a_worker_whose_device_works_longer_is_a_straggler() -> None:
+    slow, fast = worker("a", "kkkkkkkkkN"), worker("b", "kkkkkN----")
+
+    assert first(slow, fast)[:2] == ("straggler", "straggler")
+
+
+def test_a_worker_whose_device_works_longer_is_a_straggler_however_long_its_host_takes() -> None:
+    def steps(name: str, mark: str, stream: str) -> HostTrace:
+        marks = "".join(f"M{step}{mark}" for step in range(6))
+        return draw(f"host main | {marks}\nhost main | {'a' * 60}\ngpu0 s | {stream * 6}", SORTS, host=name)
+
+    # The host of the slow device takes less of each step than the other, which says nothing of the device.
+    slow, fast = steps("a", "------- ", "kkkkkkkkkN"), steps("b", "--------", "kkkkkN----")
+
+    assert first(slow, fast)[:2] == ("straggler", "straggler")
+
+
+def test_workers_that_communicate_equally_long_have_no_straggler() -> None:
+    kinds = [item.kind for item in said(worker("a", "kkkkkN----"), worker("b", "kkkkkN----"))]
+
+    assert kinds == ["communication_bound"]
+
+
+# -- others --------------------------------------------------------------------------------------------------------
+
+
+def test_python_on_the_host_is_not_explained_by_communication_on_the_device() -> None:
+    trace = two_steps("aaaaaa    ", "kkkkNN    ")
+
+    assert [item.id for item in said(trace)] == ["python.device-idle", "communication.exposed"]
+
+
+# -- compiling -----------------------------------------------------------------------------------------------------
+
+PJIT = Sort(K.TRACED_FUNCTION, "PjitFunction(move)")
+COMPILES = {
+    "F": Sort(K.TRACED_FUNCTION, "train_step", stats={"tf_function_call": "traced-nonXla", "tracing_count": 3}),
+    "f": Sort(K.TRACED_FUNCTION, "train_step", stats={"tf_function_call": "notTraced-nonXla", "tracing_count": 3}),
+    "X": Sort(K.COMPILE, "CpuCompiler::RunBackend", stats={"name": "jit_move"}),
+    "Y": Sort(K.COMPILE, "CpuCompiler::RunBackend", stats={"name": "a_inference_step_963__XlaMustCompile_true_.2"}),
+    "Z": Sort(K.COMPILE, "entire_frame_compile"),
+    "l": Sort(K.OP, "aten::linear", stats={"Input Dims": "[[8,4]]"}),
+    "m": Sort(K.OP, "aten::linear", stats={"Input Dims": "[[9,4]]"}),
+}
+
+
+@pytest.mark.parametrize(
+    ("first_step", "second_step", "told"),
+    [
+        ("FX--a-----", "FX--a-----", "; train_step 2 times in all"),
+        ("fX--a-----", "fX--a-----", "; jit_move 2 times in all"),
+        ("X---a-----", "Y---a-----", "; jit_move once in all"),
+        ("Z---l-----", "Z---m-----", "; the shapes that aten::linear is given change: [[8,4]], then [[9,4]]"),
+        ("Z---l-----", "Z---l-----", "; a compiled frame 2 times in all"),
+    ],
+    ids=["traced function", "program", "programs", "shapes that change", "equal shapes"],
+)
+def test_recompilation_names_what_is_compiled_and_what_changes(first_step: str, second_step: str, told: str) -> None:
+    trace = draw(f"host main | M0--------M1--------\nhost main | {first_step}{second_step}", COMPILES)
+    (item,) = said(trace)
+
+    assert item.kind == "recompilation"
+    assert item.evidence.endswith(told)
+    assert "; that happens once a step; " in item.evidence
+
+
+TAKES = {
+    "one changes": (["f32[8,4]", "f32[4]"], ["f32[9,4]", "f32[4]"]),
+    "none changes": (["f32[8,4]"], ["f32[8,4]"]),
+    "another number": (["f32[8,4]"], ["f32[8,4]", "f32[4]"]),
+    "one program": (["f32[8,4]"],),
+}
+
+
+@pytest.mark.parametrize(
+    ("takes", "told", "first_action"),
+    [
+        (
+            "one changes",
+            "; the shapes that argument 0 (from 0, trees flattened) of jit_move is given change:"
+            " f32[8,4], then f32[9,4]",
+            "keep shapes",
+        ),
+        (
+            "none changes",
+            ", each time for arguments of the same shapes: a static argument changes, or the function is new",
+            "do not mark as static_argnums",
+        ),
+        ("another number", "", "keep shapes"),
+        ("one program", "", "keep shapes"),
+    ],
+)
+def test_recompilation_names_the_argument_of_a_program_that_changes(takes: str, told: str, first_action: str) -> None:
+    known = Mock(parameters={"jit_move": list(map(tuple, TAKES[takes]))}.get)
+    trace = draw("host main | M0--------M1--------\nhost main | PX--a-----PX--a-----", {**COMPILES, "P": PJIT})
+    trace.derived("programs", lambda _: known)
+    (item,) = said(trace, framework="jax")
+
+    assert item.evidence.endswith(f"; jit_move 2 times in all{told}")
+    assert item.actions[0].startswith(first_action)
+
+
+# -- any trace -----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(traces())
+def test_facts_and_rules_hold_on_any_trace(trace: HostTrace) -> None:
+    found = device_facts_of(trace)
+    if found is not None:
+        assert found.busy_ps + found.idle_ps == found.observed_ps
+        assert 0 <= found.after_sync_ps <= found.idle_ps
+        assert 0 <= found.exposed_collectives_ps <= found.busy_ps
+        assert 0 <= found.exposed_pageable_ps <= found.busy_ps
+        assert found.longest_gap_ps == max([end - start for start, end in found.longest_gaps], default=0)
+    advised = advise(context_of(trace))
+
+    assert advised.warnings == ()
+    assert all((item.predicted_speedup or 1.0) >= 1.0 for item in advised.items)

@@ -1,0 +1,268 @@
+"""What is said first: conflicts between rules, healthy runs, and rules of others as the documentation has them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+from draw import Sort, draw
+from places import ROOT
+
+from stepscope.analysis.advice import CLASSES, Advice, Context, Rule, advise, registry
+from stepscope.analysis.advice.rules import RULES
+from stepscope.analysis.overview import overview_tool as overview
+from stepscope.model import EventKind, HostTrace
+
+K = EventKind
+PAGE = ROOT / "docs" / "advice.md"
+
+SORTS = {
+    "p": Sort(K.PYTHON_CALL, "$report.py:7 rank"),
+    "c": Sort(K.OP, "aten::cat"),
+    "q": Sort(K.ITERATOR, "Iterator::Root::BatchV2"),
+    "z": Sort(K.EAGER_EXECUTE, "EagerExecute"),
+}
+
+
+def context_of(*hosts: HostTrace) -> Context:
+    """What the rules see of a session."""
+    return overview.merge([overview.partial(host) for host in hosts]).context
+
+
+def kinds(*hosts: HostTrace) -> list[str]:
+    """The classes of all advice, first things first."""
+    return [item.kind for item in advise(context_of(*hosts)).items]
+
+
+# -- conflicts -----------------------------------------------------------------------------------------------------
+
+
+def rule_that_says(name: str, kind: str, gain_ms: float, yields_to: tuple[str, ...] = ()) -> Rule:
+    """A rule that always predicts the same gain, of steps of 10 ms."""
+    item = Advice(
+        id=name, kind=kind, title=name, evidence="", predicted_speedup=None, actions=(), tool="steps",
+        step_time_ms=10.0, predicted_step_time_ms=10.0 - gain_ms,
+    )  # fmt: skip
+    return Rule(name, 0.0, lambda context, threshold: item, yields_to=yields_to)
+
+
+CONFLICTS = [(rule, kind) for rule in RULES for kind in rule.yields_to]
+
+
+@pytest.mark.parametrize(("rule", "kind"), CONFLICTS, ids=[f"{rule.id}-{kind}" for rule, kind in CONFLICTS])
+def test_a_rule_yields_to_what_explains_at_least_half_of_its_gain(rule: Rule, kind: str) -> None:
+    context = context_of(draw("host main | M0--------\nhost main | a---------"))
+    yielding = rule_that_says("yielding", "python_overhead", 4.0, rule.yields_to)
+
+    def said(gain_ms: float) -> list[str]:
+        return [item.id for item in advise(context, [yielding, rule_that_says("other", kind, gain_ms)]).items]
+
+    assert said(2.0) == ["other"]
+    assert said(1.9) == ["yielding", "other"]
+
+
+def test_of_two_rules_that_yield_to_each_other_the_larger_gain_stays() -> None:
+    context = context_of(draw("host main | M0--------\nhost main | a---------"))
+    one = rule_that_says("one", "host_sync", 3.0, ("straggler",))
+    other = rule_that_says("other", "straggler", 4.0, ("host_sync",))
+
+    assert [item.id for item in advise(context, [one, other]).items] == ["other"]
+    assert [item.id for item in advise(context, [other, one]).items] == ["other"]
+
+
+TOGETHER: dict[str, tuple[list[str], list[str]]] = {
+    "a step that waits for input is not also too small": (
+        ["M0" + "-" * 38, "I" + "-" * 19 + "F" * 20],
+        ["input_preprocessing"],
+    ),
+    "single ops in a step that is compiled again are a part of that": (
+        ["M0" + "-" * 38, "X" + "-" * 19 + "z" * 20],
+        ["recompilation"],
+    ),
+    "Python between waiting and the first op is not what makes the input late": (
+        ["M0" + "-" * 18, "I" + "-" * 9 + "pp" + "a" * 8],
+        ["input_preprocessing"],
+    ),
+    "copies beside waiting are advice of their own": (
+        ["M0" + "-" * 18, "I" + "-" * 4 + "c" + "-" * 9 + "a" * 5],
+        ["memory_churn", "input_preprocessing"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_what_is_left_of_rules_that_speak_of_the_same_time(name: str) -> None:
+    (marks, thread), expected = TOGETHER[name]
+    second = marks.replace("M0", "M1")
+
+    assert kinds(draw(f"host main | {marks}{second}\nhost main | {thread}{thread}", SORTS)) == expected
+
+
+# -- healthy runs --------------------------------------------------------------------------------------------------
+
+HEALTHY: dict[str, tuple[str, str, str]] = {
+    "computation of the host": (
+        """
+        host main | M0--------M1--------
+        host main | a---------a---------
+        """,
+        "compute-bound: 100.0 % of the step time computes on the host",
+        "make the computation itself cheaper",
+    ),
+    "computation of a device": (
+        """
+        host main | M0--------M1--------
+        host main | L1        L2
+        gpu0 s    | K1--------K2--------
+        """,
+        "compute-bound: 100.0 % of the step time computes on the device",
+        "make the computation itself cheaper",
+    ),
+    "input": (
+        """
+        host main | M0------------------M1------------------
+        host main | Ia------------------Ia-----------------
+        """,
+        "compute-bound: 92.5 % of the step time computes on the host; 5.0 % waits for input",
+        "keep an eye on the input",
+    ),
+    "communication": (
+        """
+        host main | M0--------M1--------
+        host main | a-------G-a-------G-
+        """,
+        "compute-bound: 80.0 % of the step time computes on the host; 20.0 % goes to collectives",
+        "overlap it with more computation",
+    ),
+    "launches": (
+        """
+        host main | M0--------M1--------
+        host main | L1--      L2--
+        gpu0 s    |   K1------  K2------
+        """,
+        "launch-bound: 20.0 % of the step time goes to launching device work",
+        "larger batches",
+    ),
+}
+
+
+@pytest.mark.parametrize("bound", HEALTHY)
+def test_a_healthy_run_is_told_what_bounds_it(bound: str) -> None:
+    picture, evidence, action = HEALTHY[bound]
+    (item,) = advise(context_of(draw(picture))).items
+
+    assert (item.kind, item.predicted_speedup) == ("none", None)
+    assert item.evidence.startswith(evidence)
+    assert action in item.actions[-1]
+
+
+def test_a_profile_without_steps_gets_no_advice() -> None:
+    assert kinds(draw("host main |")) == []
+
+
+# -- every rule ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("framework", ["tensorflow", "jax", "pytorch", "python", ""])
+@pytest.mark.parametrize("host", ["I---a-----", "X---a-----", "V---a-----", "a---p-----", "a---c-----", "a---G-----"])
+def test_actions_are_those_of_the_framework(framework: str, host: str) -> None:
+    foreign = {
+        "tensorflow": r"\b(?:torch|jax|DataLoader|jnp)\b",
+        "jax": r"\b(?:torch|DataLoader|keras|tf\.(?!data))",
+        "pytorch": r"\b(?:jax|jnp|keras|tf)\b",
+        "python": r"\b(?:torch|jax|jnp|grain|DataLoader|keras|tf)\b",
+        "": r"\b(?:torch|DataLoader|keras)\b",
+    }[framework]
+    context = context_of(draw(f"host main | M0--------M1--------\nhost main | {host * 2}", SORTS))
+    items = advise(replace(context, framework=framework)).items
+
+    assert items[0].kind != "none"
+    assert [action for item in items for action in item.actions if re.search(foreign, action)] == []
+    assert all(item.actions and 0 < item.confidence <= 1 for item in items)
+
+
+def test_slow_python_without_a_framework_is_told_in_its_own_words_and_promises_nothing() -> None:
+    context = context_of(draw("host main | M0--------M1--------\nhost main | p-------- p--------", SORTS))
+    first = advise(replace(context, framework="python")).items[0]
+
+    assert (first.id, first.predicted_speedup) == ("python.plain", None)
+    assert "NumPy" in first.actions[0]
+    assert "report.py:7 rank" in first.actions[0]
+
+
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [("         ", "record with ProfilerOptions"), ("p        ", "look at report.py:7 rank")],
+    ids=["not recorded", "recorded"],
+)
+def test_python_calls_are_to_be_recorded_only_where_they_were_not(calls: str, told: str) -> None:
+    context = context_of(draw(f"host main | M0--------\nhost main | {calls}", SORTS))
+    bound = replace(context, verdict="host_bound", besides="")
+
+    assert told in advise(bound, rules=()).items[0].actions[0]
+
+
+def test_every_class_can_be_said_and_leads_into_the_documentation() -> None:
+    folder = Path(registry.__file__).parent
+    source = "\n".join(path.read_text(encoding="utf-8") for path in [*folder.glob("rules/*.py"), folder / "ranking.py"])
+    page = PAGE.read_text(encoding="utf-8")
+
+    assert [kind for kind in CLASSES if f'"{kind}"' not in source] == []
+    assert [kind for kind in CLASSES if f"\n### {kind}\n" not in page] == []
+
+
+def test_the_table_of_rules_in_the_documentation_is_true() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    table = {name: (kinds.split(", "), share) for name, kinds, share in re.findall(_ROW, page)}
+
+    assert set(table) == {rule.id for rule in RULES}
+    assert [rule.id for rule in RULES if float(table[rule.id][1]) != rule.threshold_percent] == []
+    assert [kind for kinds, _ in table.values() for kind in kinds if kind not in CLASSES] == []
+
+
+_ROW = r"(?m)^\| `([\w.-]+)` \| ([\w, ]+) \| ([\d.]+) %"
+
+
+# -- rules of others -----------------------------------------------------------------------------------------------
+
+
+def example() -> str:
+    """The rule in the documentation."""
+    section = PAGE.read_text(encoding="utf-8").partition("## Rules of your own")[2]
+    return re.findall(r"```python\n(.*?)```", section, re.S)[0]
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+SWAPS = {"w": Sort(K.OTHER, "acme.swap")}
+SWAPPING = "host main | M0--------M1--------\nhost main | a---------a---------\nhost main |  w---      w---"
+
+
+@pytest.mark.usefixtures("registered")
+def test_the_rule_in_the_documentation_works_by_call() -> None:
+    exec(compile(example(), str(PAGE), "exec"), {})
+    (item,) = advise(replace(context_of(draw(SWAPPING, SWAPS)), read=lambda tool: OPS.get(tool))).items
+
+    assert (item.id, item.kind, item.predicted_speedup) == ("acme.swap", "memory_churn", 1.25)
+    assert "2.00 ms" in item.evidence
+
+
+OPS: dict[str, dict[str, Any]] = {"op-stats": {"rows": [{"name": "acme.swap", "total_self_us": 4000.0}]}}
+
+
+@pytest.mark.usefixtures("registered")
+def test_the_rule_in_the_documentation_works_by_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "acme_rules.py").write_text(example().replace("register(SWAP)", ""), encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    point = EntryPoint("swap", "acme_rules:SWAP", registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point] if group == registry.GROUP else [])
+    context = replace(context_of(draw(SWAPPING, SWAPS)), read=lambda tool: OPS.get(tool))
+
+    assert [item.id for item in advise(context).items] == ["acme.swap"]

@@ -1,0 +1,541 @@
+"""Two sessions side by side.  Traces are pictures; every expectation is counted in them by hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from draw import draw
+from every_form import SESSIONS, exercise
+
+import stepscope
+from stepscope.analysis.compare.comparable import TOOLS_ASKED, Side
+from stepscope.analysis.compare.compare import CompareReport, compare, difference_of
+from stepscope.analysis.compare.welch import Sample, half_width, quantile, sample_of
+from stepscope.analysis.registry import tool_named
+from stepscope.analysis.steps.profiling_cost import ProfilingCost
+from stepscope.analysis.steps.step_range import only_steps
+from stepscope.cli.main import run
+from stepscope.errors import NotFoundError, UsageError
+from stepscope.formats.xspace.writer import write
+from stepscope.model import HostTrace, TraceBuilder
+
+BEFORE = draw("""
+    host main | M0--------M1--------M2--------
+    host main | I---a-----I---a-----I---a-----
+""")
+AFTER = draw("""
+    host main | M0------M1------M2------
+    host main | I-a--b--I-a--b--I-a--b--
+""")
+LONGER = draw("""
+    host main | M0--------M1--------M2--------M3--------M4--------M5--------
+    host main | I---a-----I---a-----I---a-----I---a-----I---a-----I---a-----
+""")
+WAITS_BETWEEN = draw("""
+    host main | M0----    M1----    M2----
+    host main | a-----I---a-----I---a-----
+""")
+UNEVEN = draw("""
+    host main | M0-------M1----------M2--------
+    host main | a--------a-----------a---------
+""")
+ONE_STEP = draw("""
+    host main | M0--------
+    host main | I---a-----
+""")
+NO_STEPS = draw("""
+    host main | a----b----
+""")
+ON_GPU = draw("""
+    host main | M0--------M1--------M2--------
+    host main | L1        L2        L3
+    gpu0 s    |   k1--      k2--      k3--
+""")
+ON_GPU_IN_TWO = draw("""
+    host main | M0--------M1--------M2--------
+    host main | L1L2      L3L4      L5L6
+    gpu0 s    |   k1k2      k3k4      k5k6
+""")
+
+
+def side(*traces: HostTrace, name: str = "run") -> Side:
+    """What tools say of a session of these hosts."""
+    tools = {part: tool_named(tool) for part, tool in TOOLS_ASKED.items()}
+    answers: dict[str, Any] = {
+        part: tool.merge([tool.partial(trace) for trace in traces]) for part, tool in tools.items()
+    }
+    return Side(run=name, path="logs", **answers)
+
+
+def compared(before: HostTrace, after: HostTrace) -> CompareReport:
+    return compare(side(before, name="old"), side(after, name="new"))
+
+
+def rows(table: tuple[dict[str, Any], ...], *columns: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in columns) for row in table]
+
+
+TIMES = ("before_ms", "after_ms", "difference_ms", "change_percent")
+
+
+# -- what lies between steps -----------------------------------------------------------------------------------------
+
+
+def test_a_step_that_was_left_out_is_no_gap_between_the_others() -> None:
+    whole = draw("host main | M0-- M1-- M2-- M3-- M4--", host="a")
+    without_2 = draw("host main | M0-- M1--      M3-- M4--", host="b")
+
+    assert side(whole).gaps_ms == (1.0, 1.0, 1.0, 1.0, None)
+    assert side(whole, without_2).gaps_ms == (1.0, None, 1.0, None)
+
+
+def test_totals_belong_to_all_steps_that_hosts_recorded() -> None:
+    """Each of the steps takes 3 ms in `a`; one host lacks the first and the other the last."""
+    picture = "host main | {}\nhost main | a--  a--  a--  a--"
+    whole = draw(picture.format("M0-- M1-- M2-- M3--"))
+    early, late = (
+        draw(picture.format(marks), host=marks[:2]) for marks in ("M0-- M1-- M2-- M3--", "M1-- M2-- M3-- M4--")
+    )
+
+    two = side(early, late)
+    [row] = compare(side(whole), two).rows
+    assert two.overview.to_dict()["steps_a_host"] == 4.0  # 3 of them are steps of both
+    assert (row["name"], row["before_ms"], row["after_ms"]) == ("a", 3.0, 6.0)  # of both hosts together
+
+
+def test_steps_of_one_number_that_are_looked_at_alone_leave_no_gap() -> None:
+    twice = draw("host main | M0-- M1-- M2-- M0-- M1-- M2--")
+
+    assert side(twice).gaps_ms == (1.0, 1.0, 1.0, 1.0, 1.0, None)
+    assert side(only_steps(twice, [1, 4])).gaps_ms == (None, None)
+
+
+def test_numbers_may_count_in_tens() -> None:
+    assert side(draw("host main | M10-- M20-- M30--")).gaps_ms == (1.0, 1.0, None)
+
+
+# -- the verdict -----------------------------------------------------------------------------------------------------
+
+
+def test_a_faster_step_says_by_how_much_and_what_fell() -> None:
+    report = compared(BEFORE, AFTER)
+
+    assert report.verdict_text == "20.0 % faster (10.00 -> 8.00 ms, ±0.00): waits for input fell by 2.00 ms"
+    assert report.difference.verdict == "faster"
+    assert report.to_dict()["difference_ms"] == -2.0
+    assert report.to_dict()["speedup"] == 1.25
+    assert report.to_dict()["before"] == {
+        "run": "old", "mean_ms": 10.0, "std_ms": 0.0, "steps": 3, "input_bound_percent": 40.0,
+        "first_advice": report.sides[0]["first_advice"],
+    }  # fmt: skip
+
+
+def test_a_slower_step_says_what_rose() -> None:
+    text = compared(AFTER, BEFORE).verdict_text
+
+    assert text == "25.0 % slower (8.00 -> 10.00 ms, ±0.00): waits for input rose by 2.00 ms"
+
+
+def test_a_step_of_half_the_time_is_twice_as_fast() -> None:
+    half = draw("""
+        host main | M0---M1---M2---
+        host main | a----a----a----
+    """)
+
+    assert compared(BEFORE, half).verdict_text == (
+        "50.0 % faster, 2.00 times as fast (10.00 -> 5.00 ms, ±0.00): waits for input fell by 4.00 ms"
+    )
+
+
+def test_steps_that_scatter_more_than_they_differ_are_within_the_noise() -> None:
+    """9, 12 and 10 ms against 10, 10 and 10: 1/3 ms apart, with a standard error of sqrt(7/3 / 3) = 0.8819 and 2
+    degrees of freedom, for which t is 4.3027."""
+    report = compared(UNEVEN, BEFORE)
+
+    assert report.difference.verdict == "within_noise"
+    assert report.difference.uncertainty_ms == pytest.approx(4.302653 * (7 / 9) ** 0.5, abs=1e-5)
+    assert report.verdict_text == "within the noise: 10.33 -> 10.00 ms (-3.2 %, -0.33 ms ±3.79)"
+
+
+def test_a_profile_against_itself_is_all_zeros_and_within_the_noise() -> None:
+    report = compared(UNEVEN, UNEVEN)
+
+    assert report.difference.verdict == "within_noise"
+    assert (report.difference.ms, report.difference.change_percent, report.difference.speedup) == (0.0, 0.0, 1.0)
+    for table in (report.breakdown, report.rows, report.kernels):
+        assert [row["difference_ms"] for row in table] == [0.0] * len(table)
+    assert {row["status"] for row in report.rows} == {"both"}
+
+
+def test_one_step_tells_no_noise() -> None:
+    report = compared(BEFORE, ONE_STEP)
+
+    assert report.difference.verdict == "unknown"
+    assert report.difference.uncertainty_ms is None
+    assert "noise unknown" in compared(ONE_STEP, AFTER).verdict_text
+    assert compared(ONE_STEP, AFTER).verdict_text.startswith("20.0 % faster (10.00 -> 8.00 ms, noise unknown), which")
+
+
+def test_one_step_against_itself_is_neither_faster_nor_slower() -> None:
+    text = compared(ONE_STEP, ONE_STEP).verdict_text
+
+    assert text.startswith("no difference (10.00 -> 10.00 ms, noise unknown), which may be chance")
+
+
+def test_without_steps_the_verdict_is_unknown_and_the_ops_are_totals() -> None:
+    report = compared(BEFORE, NO_STEPS)
+
+    assert report.verdict_text == "unknown: the session after holds no steps to compare; mark the steps"
+    assert report.difference.ms is None
+    assert report.breakdown == ()
+    assert rows(report.rows, "name", *TIMES) == [
+        ("a", 18.0, 5.0, -13.0, -72.2222),
+        ("IteratorGetNext", 12.0, None, -12.0, None),
+        ("b", None, 5.0, 5.0, None),
+    ]
+    assert any("totals of the captures" in note for note in report.notes)
+
+
+# -- where the time went ---------------------------------------------------------------------------------------------
+
+
+def test_the_parts_of_the_step_add_up_to_its_difference() -> None:
+    report = compared(BEFORE, AFTER)
+
+    assert rows(report.breakdown, "category", *TIMES) == [
+        ("input", 4.0, 2.0, -2.0, -50.0),
+        ("host_compute", 6.0, 6.0, 0.0, 0.0),
+    ]
+
+
+def test_time_between_steps_counts() -> None:
+    """A loop that waits for its input before it begins the step: 6 ms of step and 4 before the next."""
+    report = compared(WAITS_BETWEEN, AFTER)
+
+    assert report.verdict_text == "20.0 % faster (10.00 -> 8.00 ms, ±0.00): time between steps fell by 4.00 ms"
+    assert rows(report.breakdown, "category", *TIMES) == [
+        ("input", 0.0, 2.0, 2.0, None),
+        ("host_compute", 6.0, 6.0, 0.0, 0.0),
+        ("between_steps", 4.0, 0.0, -4.0, -100.0),
+    ]
+
+
+def test_the_spread_is_that_of_the_times_from_step_to_step() -> None:
+    """Steps of 9, 12 and 10 ms in a row, against steps of 6 ms with 4 between them."""
+    assert rows(compared(UNEVEN, WAITS_BETWEEN).spread, "step_time", *TIMES) == [
+        ("mean", 10.333333, 10.0, -0.333333, -3.2258),
+        ("shortest", 9.0, 10.0, 1.0, 11.1111),
+        ("a quarter are shorter than", 9.5, 10.0, 0.5, 5.2632),
+        ("median", 10.0, 10.0, 0.0, 0.0),
+        ("a quarter are longer than", 11.0, 10.0, -1.0, -9.0909),
+        ("one in ten is longer than", 11.6, 10.0, -1.6, -13.7931),
+        ("longest", 12.0, 10.0, -2.0, -16.6667),
+        ("standard deviation", 1.527525, 0.0, -1.527525, -100.0),
+    ]
+    assert compared(BEFORE, NO_STEPS).spread == ()
+
+
+def test_ops_are_per_step_and_the_largest_difference_comes_first() -> None:
+    columns = ("where", "name", "status", *TIMES, "before_calls", "after_calls")
+
+    assert rows(compared(BEFORE, AFTER).rows, *columns) == [
+        ("host", "a", "both", 6.0, 3.0, -3.0, -50.0, 1.0, 1.0),
+        ("host", "b", "added", None, 3.0, 3.0, None, None, 1.0),
+        ("host", "IteratorGetNext", "both", 4.0, 2.0, -2.0, -50.0, 1.0, 1.0),
+    ]
+    assert [row["status"] for row in compared(AFTER, BEFORE).rows if row["name"] == "b"] == ["removed"]
+
+
+def test_a_capture_of_more_steps_is_no_change() -> None:
+    report = compared(BEFORE, LONGER)
+
+    assert [side["steps"] for side in report.sides] == [3, 6]
+    assert [row["difference_ms"] for row in (*report.rows, *report.breakdown)] == [0.0] * 4
+
+
+def test_kernels_are_matched_by_name() -> None:
+    report = compared(ON_GPU, ON_GPU_IN_TWO)
+
+    assert rows(report.kernels, "kernel", "status", *TIMES, "before_calls", "after_calls") == [
+        ("k", "both", 4.0, 4.0, 0.0, 0.0, 1.0, 2.0),
+    ]
+    assert compared(BEFORE, AFTER).kernels == ()
+
+
+def test_memories_are_compared_at_their_peaks() -> None:
+    one, other = side(BEFORE), side(AFTER)
+    peaks = ([("gpu", 300), ("cpu", 5)], [("gpu", 100), ("gpu", 150), ("cpu", None)])
+    one, other = (
+        replace(each, memory=replace(each.memory, memories=tuple(
+            {"id": name, "peak": {"in_use_bytes": full}} for name, full in found
+        )))
+        for each, found in zip((one, other), peaks, strict=True)
+    )  # fmt: skip
+
+    assert rows(compare(one, other).memories, "memory", "before_bytes", "after_bytes", "difference_bytes") == [
+        ("gpu", 300, 250, -50),
+        ("cpu", 5, None, -5),
+    ]
+
+
+# -- whether they can be compared --------------------------------------------------------------------------------------
+
+
+def with_shapes(trace: HostTrace, **shapes: str) -> Side:
+    found = side(trace)
+    listed = tuple({"name": name, "input_shapes": shape} for name, shape in shapes.items())
+    return replace(found, shapes=replace(found.shapes, rows=listed))
+
+
+def test_what_else_differs_is_told() -> None:
+    one = draw("""
+        host main | a----
+    """)
+    other = draw("""
+        host main | M0--------M1--------
+        host main | L1        L2
+        gpu0 s    |   k1--      k2--
+    """)
+    notes = compared(replace(one, framework="jax"), replace(other, framework="pytorch")).notes
+
+    assert notes[:4] == (
+        "another framework: jax before, pytorch after",
+        "another device: CPU before, GPU after",
+        "another number of devices that computed: 0 before, 1 after",
+        "steps are known otherwise: before, no step marks and no repeating sequence were found; the whole capture "
+        "counts as one span; after, 2 step marks such as 'train 0' on thread 'main'",
+    )
+
+
+def test_other_shapes_of_inputs_are_told_and_equal_ones_are_not() -> None:
+    one, other = with_shapes(BEFORE, a="[32, 8]", b="[8]"), with_shapes(AFTER, a="[64, 8]", b="[8]")
+
+    assert compare(one, other).notes == (
+        "both sides are the session run",
+        "1 of the 2 ops that both have take inputs of other shapes, first a: with another batch size or another model, "
+        "a step is not the same work",
+    )
+    assert compare(one, replace(one, run="again")).notes == ()
+    assert compare(one, side(AFTER, name="new")).notes == (
+        "shapes of inputs are not recorded after: nothing tells whether both have the same batch size",
+    )
+
+
+def test_another_cost_of_profiling_is_told() -> None:
+    one, other = with_shapes(BEFORE, a="[8]"), replace(with_shapes(AFTER, a="[8]"), run="new")
+    one, other = (
+        replace(each, overview=replace(each.overview, profiling=ProfilingCost(10.0, inside, 5, 5)))
+        for each, inside in ((one, 10.1), (other, 12.0))
+    )
+
+    assert compare(one, other).notes == ("profiling changed the steps by +1.0 % before and by +20.0 % after",)
+
+
+def test_warnings_tell_which_side_they_are_of() -> None:
+    one, other = side(BEFORE), side(AFTER, name="new")
+    one = replace(one, overview=replace(one.overview, warnings=("cut", "slow disk")))
+    other = replace(other, overview=replace(other.overview, warnings=("slow disk", "no clock")))
+
+    assert compare(one, other).warnings == ("before: cut", "both: slow disk", "after: no clock")
+
+
+# -- the statistics ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("freedom", "tabulated"),
+    [(1, 12.706), (2, 4.303), (5, 2.571), (10, 2.228), (30, 2.042), (100, 1.984), (1e6, 1.960)],
+)
+def test_quantiles_are_those_of_the_tables(freedom: float, tabulated: float) -> None:
+    assert quantile(freedom) == pytest.approx(tabulated, abs=5e-4)
+
+
+def test_the_interval_of_two_samples_of_unlike_spread() -> None:
+    """Means 3 and 6, variances 2.5 and 10: a standard error of sqrt(2.5), and 6.25 / (0.25 / 4 + 4 / 4) = 5.882 degrees
+    of freedom, for which t is 2.4590."""
+    width = half_width(sample_of([1, 2, 3, 4, 5]), sample_of([2, 4, 6, 8, 10]))
+
+    assert width == pytest.approx(3.887742, abs=1e-6)
+    assert width == pytest.approx(2.4590 * 2.5**0.5, abs=1e-3)
+
+
+def test_samples_without_spread_or_of_one_value() -> None:
+    assert half_width(Sample(3, 10.0, 0.0), Sample(3, 8.0, 0.0)) == 0.0
+    assert half_width(Sample(1, 10.0, None), Sample(3, 8.0, 0.0)) is None
+    assert difference_of(sample_of([]), sample_of([1.0])).verdict == "unknown"
+    assert half_width(Sample(3, 1.0, 1e-170), Sample(3, 1.0, 0.0)) == 0.0  # whose square is no number any more
+
+
+# -- files, command and gate ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """Logdirs `before` and `after`, and one that holds both as `both/old` and, newer, `both/new`."""
+    for name, trace in (("before/r", BEFORE), ("after/r", AFTER), ("both/old", BEFORE), ("both/new", AFTER)):
+        logdir, _, session = name.partition("/")
+        folder = tmp_path / logdir / "plugins" / "profile" / session
+        folder.mkdir(parents=True)
+        (folder / "host.xplane.pb").write_bytes(write(replace(trace, framework="tensorflow")))
+    (tmp_path / "one.xplane.pb").write_bytes(write(replace(ONE_STEP, framework="tensorflow")))
+    return tmp_path
+
+
+def test_paths_and_loaded_profiles_are_compared_alike(logs: Path) -> None:
+    report = stepscope.compare(logs / "before", logs / "after")
+    again = stepscope.compare(stepscope.load(logs / "before"), stepscope.load(logs / "after"))
+
+    assert report.verdict_text == "20.0 % faster (10.00 -> 8.00 ms, ±0.00): waits for input fell by 2.00 ms"
+    assert report.to_dict() == again.to_dict()
+    assert {"tool": "compare", "schema_version": 1, "hosts": ["host"], "partial": False}.items() <= (
+        report.to_dict().items()
+    )
+    exercise(report)
+
+
+def test_some_steps_of_both(logs: Path) -> None:
+    report = stepscope.compare(logs / "before", logs / "after", steps="0-1")
+
+    assert [side["steps"] for side in report.sides] == [2, 2]
+    assert report.warnings == ("both: [steps] only steps 0 to 1 of the capture",)
+
+
+def test_the_command_says_the_verdict_first(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", str(logs / "before"), str(logs / "after")]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip()]
+
+    assert lines[:2] == ["Verdict", "20.0 % faster (10.00 -> 8.00 ms, ±0.00): waits for input fell by 2.00 ms"]
+
+
+def test_sessions_of_one_logdir_are_told_by_name(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    both = str(logs / "both")
+    arguments = ["compare", both, both, "--run-before", "old", "--run-after", "new", "--format", "json", "--top", "1"]
+
+    assert run(arguments) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["before"]["run"], answer["after"]["run"], answer["verdict"]) == ("old", "new", "faster")
+    assert len(answer["rows"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "allowed", "status"),
+    [("before", "after", "0", 0), ("after", "before", "30", 0), ("after", "before", "25", 0),
+     ("after", "before", "24", 1), ("after", "after", "0", 0), ("one.xplane.pb", "after", "50", 1)],
+    ids=["faster", "slower-by-less", "slower-by-as-much", "slower-by-more", "the-same", "nothing-tells"],
+)  # fmt: skip
+def test_the_gate(
+    logs: Path, capsys: pytest.CaptureFixture[str], before: str, after: str, allowed: str, status: int
+) -> None:
+    assert run(["compare", str(logs / before), str(logs / after), "--fail-above", allowed]) == status
+
+    told = capsys.readouterr()
+    assert "Breakdown of the mean step" in told.out
+    assert len(told.err.splitlines()) == status
+    if before == "after" and status:
+        assert told.err == (
+            "stepscope: [slower] more than the 24 % of --fail-above: 25.0 % slower (8.00 -> 10.00 ms, ±0.00): waits "
+            "for input rose by 2.00 ms\n"
+        )
+
+
+def test_what_is_within_the_noise_passes_the_gate(tmp_path: Path) -> None:
+    for name, trace in (("before", BEFORE), ("after", UNEVEN)):
+        (tmp_path / f"{name}.xplane.pb").write_bytes(write(replace(trace, framework="tensorflow")))
+    paths = [str(tmp_path / f"{name}.xplane.pb") for name in ("before", "after")]
+
+    assert stepscope.compare(*paths).difference.change_percent == pytest.approx(3.3333)
+    assert run(["compare", *paths, "--fail-above", "1"]) == 0
+
+
+def test_bad_input_is_one_line(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", str(logs / "before")]) == 2
+    capsys.readouterr()
+    assert run(["compare", str(logs / "before"), str(logs / "nowhere")]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    with pytest.raises(NotFoundError):
+        stepscope.compare(logs / "nowhere", logs / "after")
+    with pytest.raises(UsageError, match="no host"):
+        stepscope.compare(logs / "before", logs / "after", host="other")
+
+
+def test_each_of_several_hosts_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, trace in (("old", BEFORE), ("new", AFTER)):
+        folder = tmp_path / name / "plugins" / "profile" / "run"
+        folder.mkdir(parents=True)
+        for host in ("a", "b"):
+            (folder / f"{host}.xplane.pb").write_bytes(write(replace(trace, framework="tensorflow", host=host)))
+    read: list[str] = []
+    profiles = [stepscope.load(tmp_path / name, progress=read.append) for name in ("old", "new")]
+
+    assert stepscope.compare(*profiles).hosts == ("a", "b")
+    assert [text.split()[1] for text in read if text.startswith("reading")] == ["a", "b"] * 2
+
+
+def test_an_empty_trace_is_compared_without_an_error() -> None:
+    empty = TraceBuilder("host").build()
+
+    exercise(compared(empty, empty))
+    assert compared(empty, empty).verdict_text.startswith("unknown: neither session holds steps to compare")
+
+
+# -- real pairs --------------------------------------------------------------------------------------------------------
+
+CAUSES = {
+    "jax_python_report": "time between steps fell",
+    "jax_table_argument": "waits for input fell",
+    "tf_fit_augment": "waits for input fell",
+    "tf_schedule_argument": "compilation fell",
+    "torch_python_dataset": "waits for input fell",
+    "torch_memory_bank": "work on the host fell",
+    "torch_reduce_each_tensor": "collectives fell",
+}
+UNCHANGED = ("jax_dense", "tf_convnet", "torch_transformer")
+
+
+@pytest.mark.parametrize("case", CAUSES)
+def test_a_fix_is_faster_by_about_what_was_measured(
+    case: str, bottleneck_captures: Path, bottleneck_cases: list[dict[str, Any]]
+) -> None:
+    report = stepscope.compare(bottleneck_captures / case / "slow", bottleneck_captures / case / "fixed")
+    measured = next(known["measured_ratio"] for known in bottleneck_cases if known["id"] == case)
+
+    assert report.difference.verdict == "faster"
+    assert report.verdict_text.rpartition(": ")[2].startswith(CAUSES[case])
+    assert report.difference.speedup is not None
+    assert 1 / 1.75 < report.difference.speedup / measured < 1.75  # the measured runs were others, without a profiler
+    parts = sum(row["difference_ms"] for row in report.breakdown)  # type: ignore[misc]
+    assert parts == pytest.approx(report.difference.ms, abs=1e-4)
+    exercise(report)
+
+
+@pytest.mark.parametrize("case", UNCHANGED)
+def test_two_runs_of_one_program_are_within_the_noise(case: str, bottleneck_captures: Path) -> None:
+    report = stepscope.compare(bottleneck_captures / case / "slow", bottleneck_captures / case / "fixed")
+
+    assert report.difference.verdict == "within_noise"
+
+
+def test_workers_for_the_input_help(corpus: Path) -> None:
+    base = "torch-v100-resnet50-workers"
+    report = stepscope.compare(corpus / f"{base}0", corpus / f"{base}4")
+
+    assert report.difference.verdict == "faster"
+    assert report.verdict_text.endswith("waits for input fell by 58.10 ms")
+    assert (report.kernels[0]["status"], len(report.memories)) == ("both", 2)
+    # Marks that follow one another leave no time between them, and what rounding leaves is no time.
+    between = next(row for row in report.breakdown if row["category"] == "between_steps")
+    assert (between["before_ms"], between["change_percent"]) == (0.0, None)
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_every_corpus_session_against_itself_is_all_zeros(session: str, corpus: Path) -> None:
+    report = stepscope.compare(corpus / session, corpus / session)
+
+    assert report.difference.verdict in ("within_noise", "unknown")
+    assert not any(row["difference_ms"] for row in (*report.breakdown, *report.rows, *report.kernels))
+    assert report.notes[0].startswith("both sides are the session")
+    exercise(report)

@@ -1,0 +1,486 @@
+"""What the loop's thread does, what the steps compute, and how input comes to them: pictures and figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from draw import MS, Sort, draw, traces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepscope.analysis.facts.feeding import feed_of
+from stepscope.analysis.facts.loop import loop_of
+from stepscope.analysis.facts.work import is_move, work_of
+from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.trace.spans import Spans, outermost
+from stepscope.model import EventKind, HostTrace, Trait
+
+K = EventKind
+
+
+def spans(*pairs: tuple[int, int]) -> Spans:
+    """The instants that the pairs cover."""
+    return Spans.of(np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64))
+
+
+def pairs(found: Spans) -> list[tuple[int, int]]:
+    """The intervals of a set."""
+    return list(zip(found.start.tolist(), found.end.tolist(), strict=True))
+
+
+# -- sets of instants ----------------------------------------------------------------------------------------------
+
+
+def test_intervals_that_touch_or_overlap_become_one() -> None:
+    assert pairs(spans((5, 7), (0, 2), (2, 3), (6, 9), (4, 4))) == [(0, 3), (5, 9)]
+
+
+def test_both_one_but_not_the_other_and_either() -> None:
+    one, other = spans((0, 10), (20, 30)), spans((5, 22), (25, 26))
+
+    assert pairs(one & other) == [(5, 10), (20, 22), (25, 26)]
+    assert pairs(one - other) == [(0, 5), (22, 25), (26, 30)]
+    assert pairs(one | other) == [(0, 30)]
+
+
+def test_how_much_of_an_interval_is_covered() -> None:
+    found = spans((0, 10), (20, 30)).covered(np.array([5, 12, 0, 25]), np.array([25, 18, 40, 26]))
+
+    assert found.tolist() == [10, 0, 20, 1]
+
+
+@pytest.mark.parametrize("covered", [[(10, 20)], [(10, 12), (18, 20)]], ids=["one interval", "several"])
+def test_what_only_borders_on_a_set_does_not_touch_it(covered: list[tuple[int, int]]) -> None:
+    start, end = np.array([0, 5, 11, 19, 20]), np.array([10, 11, 11, 30, 30])
+
+    assert spans(*covered).touches(start, end).tolist() == [False, True, False, True, False]
+
+
+_points = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=8)
+
+
+@given(_points, _points)
+@settings(deadline=None)
+def test_sets_of_instants_are_sets(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> None:
+    one, other = ({at for low, high in each for at in range(low, high)} for each in (a, b))
+
+    for found, wanted in (
+        (spans(*a) & spans(*b), one & other),
+        (spans(*a) - spans(*b), one - other),
+        (spans(*a) | spans(*b), one | other),
+    ):
+        assert {at for low, high in pairs(found) for at in range(low, high)} == wanted
+        assert found.total == len(wanted)
+    assert spans(*a).covered(np.array([3]), np.array([20])).tolist() == [len(one & set(range(3, 20)))]
+
+
+def test_what_lies_in_something_before_it_is_not_outermost() -> None:
+    assert outermost(np.array([0, 1, 5, 5]), np.array([4, 3, 9, 7])).tolist() == [True, False, True, False]
+
+
+# -- the loop ------------------------------------------------------------------------------------------------------
+
+
+def test_without_marks_the_thread_that_calls_the_programs_is_the_loop() -> None:
+    trace = draw("""
+        host pool |  aaaaa  aaaaa  aaaaa  aaaaa
+        host main | F------F------F------F------
+    """)
+    found = loop_of(trace)
+
+    assert steps_of(trace).line < 0
+    assert found is not None
+    assert [each.name for each in found.programs] == ["train_step"]
+
+
+def activities(trace: HostTrace) -> dict[str, float]:
+    """What the loop does, in ms, all steps together."""
+    loop = loop_of(trace)
+    assert loop is not None
+    assert sum(loop.activity_ps.values()) == loop.observed_ps
+    return {name: time / MS for name, time in loop.activity_ps.items() if time}
+
+
+def test_every_instant_belongs_to_one_activity() -> None:
+    trace = draw("""
+        host main | M0---------M1---------
+        host main |  I--F---    I--F---
+        host main |     a           X-
+    """)
+
+    assert activities(trace) == {"input": 6.0, "compile": 2.0, "program": 6.0, "python": 8.0}
+
+
+def test_a_gap_while_another_thread_computes_is_waiting() -> None:
+    trace = draw("""
+        host main | M0--------
+        host main |  P1
+        host pool |    S1----T
+        host pool |     o---
+    """)
+
+    assert activities(trace) == {"runtime": 2.0, "wait": 4.0, "python": 4.0}
+
+
+def test_a_program_of_xla_runs_on_a_cpu_also_where_none_of_its_ops_is_recorded() -> None:
+    trace = draw(
+        """
+        host main | M0--------
+        host main |  P
+        host pool |   x-----
+        host pool |   o
+        """,
+        {"x": Sort(K.OTHER, "ThunkExecutor::Execute (wait for completion)")},
+    )
+
+    assert activities(trace) == {"runtime": 1.0, "wait": 6.0, "python": 3.0}
+
+
+def test_a_wait_for_input_inside_a_program_is_input() -> None:
+    trace = draw("""
+        host main | M0--------
+        host main | F---------
+        host main |   I---
+    """)
+
+    assert activities(trace) == {"input": 4.0, "program": 6.0}
+
+
+PYTHON = {
+    "n": Sort(K.PYTHON_CALL, "$loader.py:12 next_batch"),
+    "s": Sort(K.PYTHON_CALL, "$utils.py:3 save_weights"),
+    "t": Sort(K.PYTHON_CALL, "$main.py:9 train_batch"),
+    "r": Sort(K.PYTHON_CALL, "$numpy fromfile"),
+    "w": Sort(K.PYTHON_CALL, "$metrics.py:7 rank"),
+    "v": Sort(K.PYTHON_CALL, "$array.py:615 _value"),
+}
+
+
+def test_python_functions_tell_by_their_names_what_they_do() -> None:
+    trace = draw(
+        """
+        host main | M0-------------
+        host main | n---F---s--w---
+        host main | r--
+        """,
+        PYTHON,
+    )
+    loop = loop_of(trace)
+
+    assert activities(trace) == {"input": 4.0, "program": 4.0, "checkpoint": 3.0, "python": 4.0}
+    assert loop is not None
+    assert loop.input_reads_files_percent == 75.0
+    assert [(gap.name, gap.total_ps / MS) for gap in loop.gaps] == [("$metrics.py:7 rank", 4.0)]
+
+
+def test_a_function_that_runs_programs_is_no_input_whatever_its_name() -> None:
+    trace = draw(
+        """
+        host main | M0--------
+        host main | n---------
+        host main |   F-------
+        """,
+        PYTHON,
+    )
+
+    assert activities(trace) == {"program": 8.0, "python": 2.0}
+
+
+def test_a_function_that_trains_a_batch_is_no_input() -> None:
+    assert "input" not in activities(draw("host main | M0----\nhost main | t-----", PYTHON))
+
+
+def test_a_value_that_is_fetched_while_others_compute_is_waiting() -> None:
+    trace = draw(
+        """
+        host main | M0----------
+        host main | P1v-------
+        host pool |   S1----T
+        host pool |    o----
+        """,
+        PYTHON,
+    )
+
+    assert activities(trace)["sync"] == 3.0
+
+
+TORCH = {
+    "d": Sort(K.OP, "aten::detach"),
+    "m": Sort(K.OP, "aten::mm"),
+    "c": Sort(K.OP, "aten::cat"),
+    "f": Sort(K.OP, "aten::item"),
+}
+
+
+def test_a_long_gap_after_a_state_dict_is_a_save() -> None:
+    assert activities(draw("host main | M0-------------\nhost main | m---dddd", TORCH)) == {
+        "op": 4.0,
+        "checkpoint": 11.0,
+    }
+
+
+def test_three_detached_tensors_are_no_state_dict() -> None:
+    assert "checkpoint" not in activities(draw("host main | M0-------------\nhost main | m---ddd", TORCH))
+
+
+SAVE = {
+    "s": Sort(K.EAGER_EXECUTE, "EagerLocalExecute: SaveV2"),
+    "r": Sort(K.EAGER_EXECUTE, "EagerLocalExecute: ReadVariableOp"),
+    "n": Sort(K.EAGER_EXECUTE, "EagerLocalExecute: Norm"),
+}
+
+
+def test_a_save_lasts_from_the_program_before_it_to_the_end_of_the_step() -> None:
+    assert activities(draw("host main | M0------------\nhost main | F---  s--", SAVE)) == {
+        "program": 4.0,
+        "checkpoint": 10.0,
+    }
+
+
+@pytest.mark.parametrize(("letters", "saves"), [("r r r r  ", True), ("r r r    ", False), ("rnrnrnrn ", False)])
+def test_variables_that_are_read_in_a_row_between_long_gaps_are_saved(letters: str, saves: bool) -> None:
+    trace = draw(f"host main | M0----------------\nhost main | F---   {letters}", SAVE)
+
+    assert ("checkpoint" in activities(trace)) == saves
+
+
+def test_memory_given_back_after_an_op_that_moves_data() -> None:
+    loop = loop_of(draw("host main | M0---------\nhost main | c---  m--", TORCH))
+
+    assert loop is not None
+    assert (loop.after_moves_ps / MS, loop.activity_ps["python"] / MS) == (2.0, 4.0)
+
+
+def test_gaps_before_the_first_work_of_a_step() -> None:
+    loop = loop_of(draw("host main | M0------M1------\nhost main |    m-      m-", TORCH))
+
+    assert loop is not None
+    assert loop.before_program_ps / MS == 6.0
+
+
+def test_a_tensor_made_of_python_numbers_is_not_the_first_work() -> None:
+    sorts = TORCH | {"e": Sort(K.OP, "aten::empty"), "t": Sort(K.OP, "aten::lift_fresh")}
+    loop = loop_of(draw("host main | M0--------M1--------\nhost main |  e  t   m- e  t   m-", sorts))
+
+    assert loop is not None
+    assert loop.before_program_ps / MS == 2 * (1 + 2 + 3)
+
+
+@pytest.mark.parametrize(("freed", "given_back"), [(4 * 10**6, 0.0), (16 * 10**6, 3.0)], ids=["4 MB", "16 MB"])
+def test_memory_given_back_where_as_much_is_freed_as_takes_that_long(freed: int, given_back: float) -> None:
+    sorts = TORCH | {"x": Sort(K.DEALLOCATION, "[memory]", stats={"Bytes": freed})}
+    loop = loop_of(draw("host main | M0------\nhost main | mmmmm\nhost main |      x!", sorts))
+
+    assert loop is not None
+    assert loop.activity_ps["python"] / MS == 3.0
+    assert loop.after_moves_ps / MS == given_back
+
+
+def test_an_executor_ends_with_its_last_op() -> None:
+    sorts = {"x": Sort(K.EXECUTOR, "ExecutorState::Process")}
+    picture = """
+        host main | M0----------
+        host main | F---
+        host main | P1
+        host pool |  S1--------T
+        host pool |  x--------
+        host pool |  m-m--
+    """
+
+    # Its thread has nothing to do after 6 ms and only waits for a core; what the loop's thread does then is Python.
+    assert activities(draw(picture, sorts)) == {"program": 4.0, "wait": 2.0, "python": 6.0}
+
+
+@pytest.mark.parametrize(("holds", "input_ms"), [("y---------", 4.0), ("y-----", 1.0), ("x---------", None)])
+def test_a_call_that_waits_for_the_lock_which_the_dataset_holds_waits_for_input(
+    holds: str, input_ms: float | None
+) -> None:
+    sorts = {
+        "c": Sort(K.OTHER, "TFE_Py_ExecuteCancelable"),
+        "e": Sort(K.EAGER_EXECUTE, "EagerExecute"),
+        "y": Sort(K.OP, "PyFunc:PyFunc"),
+        "x": Sort(K.OP, "decode:DecodePng"),
+    }
+    picture = f"""
+        host main         | M0---------
+        host main         | F--------
+        host main         |  c-------
+        host main         |  e---
+        host tf_data_pool | {holds}
+    """
+
+    assert activities(draw(picture, sorts)).get("input") == input_ms
+
+
+def test_the_update_is_what_follows_the_last_backward_pass() -> None:
+    picture = "host main | M0----------M1----------\nhost main | mB--mB--aa  mB--mB--a"
+    loop = loop_of(draw(picture, TORCH))
+
+    assert loop is not None
+    assert (loop.update_ps / MS, loop.update_recorded) == (3.0, 3)
+
+
+def test_without_steps_there_is_no_loop() -> None:
+    assert loop_of(draw("host main | a---")) is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(traces())
+def test_facts_hold_on_any_trace(trace: HostTrace) -> None:
+    loop, work, feed = loop_of(trace), work_of(trace), feed_of(trace)
+
+    if loop is not None:
+        assert sum(loop.activity_ps.values()) == loop.observed_ps
+        assert min(loop.activity_ps.values()) >= 0
+        assert loop.before_program_ps <= loop.activity_ps["python"]
+    assert 0 <= work.moves_ps <= work.self_ps
+    assert 0 <= work.disturbed_ps <= max(work.self_ps, 0)
+    assert feed.file_read_ps >= 0
+
+
+# -- the work ------------------------------------------------------------------------------------------------------
+
+
+def later(trace: HostTrace, by_ps: int) -> HostTrace:
+    """The same on a clock that starts earlier by so much."""
+    events = replace(trace.events, start_ps=trace.events.start_ps + by_ps)
+    return replace(trace, events=events, _derived={})
+
+
+CONVERSIONS = """
+    host main | M0----------------------------
+    host main | c-----------------
+    host b    | B--------------
+    host b    |  c-----------
+"""
+
+
+@pytest.mark.parametrize("by_ms", [0, 100, -3, -100])
+def test_facts_are_the_same_wherever_the_clock_starts(by_ms: int) -> None:
+    work = work_of(later(draw(CONVERSIONS, {"c": Sort(K.OP, "aten::to")}), by_ms * MS))
+    assert (work.casts_ps, work.start_ps) == (30 * MS, 30_000_000)
+
+    loop = loop_of(later(draw("host main | M0------------\nhost main | F---  s--", SAVE), by_ms * MS))
+    assert loop is not None and loop.activity_ps["checkpoint"] == 10 * MS
+
+
+@pytest.mark.parametrize(
+    ("name", "moves"),
+    [
+        ("aten::cat", True),
+        ("aten::add", False),
+        ("model/concat:ConcatV2", True),
+        ("model/add:AddV2", False),
+        ("slice_concatenate_fusion.2", True),
+        ("copy.3", True),
+        ("add_copy_fusion", False),
+        ("dot.1", False),
+    ],
+)
+def test_ops_that_only_move_data(name: str, moves: bool) -> None:
+    assert is_move(name) == moves
+
+
+NETWORK = {
+    "f": Sort(K.OP, "aten::mm", "Sequence number"),
+    "b": Sort(K.OP, "aten::mm"),
+    "B": Sort(K.BACKWARD, "autograd::engine::evaluate_function: MmBackward0", "Sequence number"),
+    "g": Sort(K.OP, "aten::mm"),
+}
+
+
+def test_forward_backward_and_what_has_no_gradient() -> None:
+    work = work_of(
+        draw(
+            """
+            host main | M0-------------------
+            host main | g---- f7-- B7-------
+            host main |            b-------
+            """,
+            NETWORK,
+        )
+    )
+
+    assert (work.forward_ps / MS, work.backward_ps / MS) == (9.0, 8.0)
+    assert work.no_grad_ps is not None
+    assert work.no_grad_ps / MS == 5.0
+    assert work.backward_passes == 1
+
+
+SIZES = "Input Dims"
+GENERATED = {
+    "z": Sort(K.OP, "aten::linear", stats={SIZES: "[[96,64],[256,64],[256]]"}),  # makes samples, learns nothing
+    "w": Sort(K.OP, "aten::linear", "Sequence number", {SIZES: "[[96,64],[256,64],[256]]"}),  # learns
+    "c": Sort(K.OP, "aten::linear", "Sequence number", {SIZES: "[[96,256],[192,256],[192]]"}),  # takes samples of 256
+    "v": Sort(K.OP, "aten::linear", "Sequence number", {SIZES: "[[96,128],[192,128],[192]]"}),  # takes others
+    "k": Sort(K.OP, "aten::linear", stats={SIZES: "[[96,64],[512,64],[512]]"}),  # of sizes that nothing learns
+    "B": NETWORK["B"],
+}
+
+
+@pytest.mark.parametrize(
+    ("ops", "no_grad_ms"),
+    [
+        ("z---- c7-- w8-- B7- B8-", 0.0),  # what makes the samples is trained too, and its samples are used
+        ("z---- v7-- w8-- B7- B8-", 5.0),  # the next product takes something else
+        ("k---- c7-- w8-- B7- B8-", 5.0),  # nothing trains what makes them: it could be kept
+    ],
+)
+def test_samples_for_a_product_that_learns_are_needed(ops: str, no_grad_ms: float) -> None:
+    work = work_of(draw(f"host main | M0{'-' * 22}\nhost main | {ops}", GENERATED))
+
+    assert work.no_grad_ps is not None
+    assert work.no_grad_ps / MS == no_grad_ms
+
+
+def test_what_ops_lose_to_others_is_the_time_beyond_their_best_quarter() -> None:
+    work = work_of(
+        draw("""
+            host main | M0-----M1-----M2-----M3-----M4-----
+            host main | a--    a--    a--    a----- a-----
+        """)
+    )
+
+    assert work.disturbed_ps / MS == (3 + 3 + 3 + 6 + 6) - 5 * 3
+
+
+# -- the input -----------------------------------------------------------------------------------------------------
+
+DATA = {
+    "p": Sort(K.OP, "EagerPyFunc:EagerPyFunc"),
+    "q": Sort(K.OP, "resize:Resize"),
+    "e": Sort(K.OP, "ReadFile:ReadFile"),
+    "k": Sort(K.ITERATOR, "Iterator::Root::Prefetch::TFRecord", traits=Trait.FILE_READ),
+    "h": Sort(K.INPUT_HANDOVER, "PrefetchProduce"),
+    "l": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"),
+    "x": Sort(K.OP, "aten::lift_fresh"),
+    "y": Sort(K.OP, "aten::detach_"),
+}
+
+
+def test_stages_of_tf_data() -> None:
+    feed = feed_of(
+        draw(
+            """
+            host main         | M0--------
+            host main         |  J---
+            host tf_data_pool | p--q-e
+            host tf_data_next | k---- h
+            """,
+            DATA,
+        )
+    )
+
+    assert (feed.has_iterators, feed.has_prefetch, feed.in_parallel) == (True, True, False)
+    assert (feed.ops_ps / MS, feed.python_ps / MS, feed.reading_ps / MS) == (6.0, 3.0, 1.0)
+    assert feed.file_read_ps / MS == 5.0
+    assert feed.threads == 1
+
+
+def test_what_a_dataloader_makes_its_tensors_of() -> None:
+    feed = feed_of(draw("host main | M0--------\nhost main | l------\nhost main |  xyxyx", DATA))
+
+    assert (feed.loader, feed.made_tensors, feed.from_arrays) == ("single", 2, 1)
+    assert feed.loader_ops_ps / MS == 5.0

@@ -1,0 +1,112 @@
+"""Ops by shape and by line: drawn traces, and real ones recomputed from their JSON."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from draw import Sort, draw
+
+import stepscope
+from stepscope.analysis.ops import op_shapes_tool as op_shapes
+from stepscope.model import EventKind, HostTrace
+
+K = EventKind
+
+
+def mm(shape: str) -> Sort:
+    return Sort(K.OP, "aten::mm", "", {"Input Dims": shape, "Input type": '["float","float"]'})
+
+
+SORTS = {
+    "Y": Sort(K.PYTHON_CALL, "net.py(3): forward"),
+    "Z": Sort(K.PYTHON_CALL, "net.py(4): forward"),
+    "Q": mm("[[2,3],[3,4]]"),
+    "O": mm("[[9,9],[9,9]]"),
+    "S": Sort(K.OP, "aten::linear", "", {"Input Dims": "[[2,3]]"}),
+}
+PICTURE = """
+    host main | Y------------Z---
+    host main | S----- O---- Q---
+    host main |  Q---- L2    L3
+    host main |  L1
+    gpu0 s7   |   K1--K2-- K3-----
+"""
+
+
+def report(*traces: HostTrace) -> op_shapes.OpShapesReport:
+    partials = [op_shapes.partial(trace) for trace in traces]
+    for part in partials:
+        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=op_shapes.Partial) == part
+    return op_shapes.merge(partials)
+
+
+def table(rows: Any, *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+TIMES = ("calls", "host_total_us", "host_self_us", "device_total_us", "device_self_us", "percent")
+
+
+def test_rows_that_are_left_out_are_counted_in_both_tables(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(op_shapes, "MOST_ROWS", 2)
+    found = report(draw(PICTURE, SORTS))  # three ops by shape, three by line
+
+    assert (len(found.rows), len(found.call_sites)) == (2, 2)
+    assert found.warnings == ("2 rows of ops with least time are not listed",)
+
+
+def test_ops_of_one_name_are_apart_by_shape():
+    found = report(draw(PICTURE, SORTS))
+
+    assert table(found.rows, "name", "input_shapes", *TIMES) == [
+        ("aten::mm", "[[2,3],[3,4]]", 2, 9000, 9000, 4000 + 7000, 11000, round(100 * 11 / 15, 4)),
+        ("aten::mm", "[[9,9],[9,9]]", 1, 5000, 5000, 4000, 4000, round(100 * 4 / 15, 4)),
+        ("aten::linear", "[[2,3]]", 1, 6000, 1000, 4000, 0, 0),
+    ]
+    assert found.rows[0]["input_types"] == '["float","float"]'
+    assert found.warnings == ()
+
+
+def test_ops_by_line():
+    found = report(draw(PICTURE, SORTS))
+    assert table(found.call_sites, "name", "call_site", "calls", "device_self_us") == [
+        ("aten::mm", "net.py(3): forward", 2, 8000),
+        ("aten::mm", "net.py(4): forward", 1, 7000),
+        ("aten::linear", "net.py(3): forward", 1, 0),
+    ]
+
+
+def test_without_devices_host_time_counts():
+    found = report(draw("host main | a--- b-"))
+    assert table(found.rows, "name", "percent", "avg_device_us") == [
+        ("a", pytest.approx(66.6667), None), ("b", pytest.approx(33.3333), None),
+    ]  # fmt: skip
+    assert found.warnings == (
+        "no shapes were recorded: record with torch.profiler.profile(record_shapes=True)",
+        "no Python calls were recorded: record with torch.profiler.profile(with_stack=True) to see lines",
+    )
+
+
+def test_hosts_add_up():
+    found = report(draw(PICTURE, SORTS, host="a"), draw(PICTURE, SORTS, host="b"))
+    assert table(found.rows, "calls", "device_self_us", "percent")[0] == (4, 22000, round(100 * 11 / 15, 4))
+
+
+def test_calls_and_device_time_of_a_real_trace(corpus: Path) -> None:
+    path = corpus / "torch-h100-qwen/qwen.pt.trace.json.gz"
+    found = stepscope.load(path).report("op-shapes")
+    assert isinstance(found, op_shapes.OpShapesReport)
+
+    plain = json.loads(gzip.decompress(path.read_bytes()), strict=False)["traceEvents"]
+    ops = [event for event in plain if event.get("cat") == "cpu_op"]
+    calls = Counter((event["name"], json.dumps(event["args"]["Input Dims"], separators=(",", ":"))) for event in ops)
+    total: Counter[Any] = Counter()
+    for row in found.rows:
+        total[row["name"], row["input_shapes"]] += int(str(row["calls"]))
+    assert total == calls

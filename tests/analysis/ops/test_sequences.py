@@ -1,0 +1,85 @@
+"""Repeated sequences of kernels, by op and on streams: drawn traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from draw import Sort, draw
+
+import stepscope
+from stepscope.analysis.ops import sequences_tool as sequences
+from stepscope.model import EventKind, HostTrace
+
+SORTS = {
+    "O": Sort(EventKind.OP, "aten::softmax"),
+    "K": Sort(EventKind.KERNEL, "exp", "correlation_id"),
+    "H": Sort(EventKind.KERNEL, "sum", "correlation_id"),
+    "D": Sort(EventKind.KERNEL, "divide", "correlation_id"),
+}
+
+
+def report(*traces: HostTrace) -> sequences.SequencesReport:
+    partials = [sequences.partial(trace) for trace in traces]
+    for part in partials:
+        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=sequences.Partial) == part
+    return sequences.merge(partials)
+
+
+def table(rows: Any, *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+OPS = """
+    host main | O----- O----- O----
+    host main |  L1L2   L3L4   L5
+    gpu0 s    |   K1-H2  K3-H4  K5-
+"""
+
+
+def test_what_an_op_launches_is_a_sequence():
+    found = report(draw(OPS, SORTS))
+    assert table(found.ops, "op", "kernels", "length", "count", "host_us", "device_us", "launches_saved") == [
+        ("aten::softmax", "exp -> sum", 2, 2, 12000, 2 * (3 + 2) * 1000, 2)
+    ]
+    assert found.rows == ()  # twice is not often
+
+
+def test_hosts_add_up():
+    found = report(draw(OPS, SORTS, host="a"), draw(OPS, SORTS, host="b"))
+    assert table(found.ops, "count", "avg_device_us", "percent") == [(4, 5000, round(100 * 10 / 13, 4))]
+
+
+def test_a_call_that_launches_a_graph_stands_for_its_op():
+    found = report(
+        draw("""
+            host main | L1   L2
+            gpu0 s    |  K1H1 K2H2
+        """, SORTS)
+    )  # fmt: skip
+    assert table(found.ops, "op", "kernels", "count") == [("launch", "exp -> sum", 2)]
+
+
+def test_repeated_kernels_on_a_stream():
+    """Three times exp, sum, divide; what is part of that as often is not listed again."""
+    found = report(draw("gpu0 s | KHDaKHDbKHD", SORTS))
+    assert table(found.rows, "kernels", "length", "count", "launches_saved") == [("exp -> sum -> divide", 3, 3, 6)]
+
+
+def test_sequences_do_not_overlap_themselves():
+    found = report(draw("gpu0 s | KKKKKKK", SORTS))
+    assert table(found.rows, "kernels", "count") == [("exp -> exp", 3)]
+
+
+def test_a_sequence_does_not_span_streams():
+    found = report(draw("gpu0 s | K a K\ngpu0 t | HbH\ngpu0 u | K c"), draw("host main | a"))
+    assert found.rows == ()
+
+
+def test_sequences_of_a_real_model(corpus: Path) -> None:
+    found = stepscope.load(corpus / "torch-h100-owlv2").report("sequences")
+    assert isinstance(found, sequences.SequencesReport)
+    softmax = [row for row in found.rows if row["length"] == 8]
+    assert softmax
+    assert all(int(str(row["count"])) >= 3 for row in found.rows)

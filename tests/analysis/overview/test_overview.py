@@ -1,0 +1,410 @@
+"""The overview: figures, environment, verdict, and what it says where there is little to say."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from draw import Sort, draw, traces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stepscope
+from stepscope.analysis.input import tf_data_tool as tf_data
+from stepscope.analysis.overview import overview_tool as overview
+from stepscope.analysis.overview.overview_tool import OverviewReport
+from stepscope.analysis.steps.breakdown import CATEGORIES
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
+
+K = EventKind
+
+
+def report_of(*traces: HostTrace) -> OverviewReport:
+    """The overview of a session of these hosts."""
+    report = overview.merge([overview.partial(trace) for trace in traces])
+    assert isinstance(report, OverviewReport)
+    return report
+
+
+# In each step: 3 or 5 of waiting, 1 of launching, 3 of computing, 2 of copying to the device, 1 of nothing.
+TRAINING = """
+    host main | M5--------M6--------M7----------
+    host main |  I--       I--       I----
+    host main |     L1L2      L3L4        L5L6
+    gpu0 s    |      K1-       K3-         K5-
+    gpu0 s    |         U2        U4          U6
+"""
+
+
+# -- figures -----------------------------------------------------------------------------------------------------
+
+
+def test_step_time_statistics() -> None:
+    report = report_of(draw("host main | M0---M1------M2-----"))
+
+    assert report.step_time_ms == {
+        "mean": 6.666667,
+        "std": 1.527525,  # of 5, 8 and 7, with n - 1
+        "min": 5.0,
+        "max": 8.0,
+        "count": 3,
+        "between_steps_percent": 0.0,
+    }
+
+
+def test_one_step_has_no_spread_and_nothing_between() -> None:
+    report = report_of(draw("host main | M0---"))
+
+    assert (report.step_time_ms["mean"], report.step_time_ms["std"]) == (5.0, None)
+    assert report.step_time_ms["between_steps_percent"] is None
+
+
+def test_the_mean_breakdown_adds_up_to_the_mean_step() -> None:
+    report = report_of(draw(TRAINING))
+
+    assert {key: value for key, value in report.breakdown_ms.items() if value} == {
+        "input": 5.666667,
+        "kernel_launch": 1.0,
+        "device_compute": 3.0,
+        "other": 1.0,
+    }
+    assert report.step_time_ms["mean"] == 10.666667
+
+
+def test_input_percent_and_verdict() -> None:
+    body = report_of(draw(TRAINING)).to_dict()
+
+    assert body["input_bound_percent"] == 53.125  # 17 of 32
+    assert (body["verdict"], body["verdict_threshold_percent"]) == ("input_bound", 20.0)
+    assert body["verdict_text"] == "highly input-bound: 53.1 % of the step time waits for input (threshold 20 %)"
+
+
+def test_placement_and_precision() -> None:
+    body = report_of(draw("host main | a- b-\ngpu0 s | K-- K-- H- U-")).to_dict()
+
+    assert body["op_placement"] == {
+        "host_op_percent": 33.3333,
+        "device_op_percent": 66.6667,
+        "host_eager_percent": None,
+    }
+    assert body["device_compute_precision_percent"] == {"16bit": 25.0, "32bit": 75.0}
+
+
+def test_without_device_compute_there_is_no_precision() -> None:
+    body = report_of(draw("host main | a- b-")).to_dict()
+
+    assert body["device_compute_precision_percent"] == {"16bit": None, "32bit": None}
+
+
+def test_the_ten_largest_ops() -> None:
+    names = "abcdefghijkl"
+    picture = "gpu0 s | " + "".join(name + "-" * at for at, name in enumerate(names))
+    body = report_of(draw(picture)).to_dict()
+
+    assert [op["name"] for op in body["top_ops"]] == list("lkjihgfedc")
+    assert body["top_ops"][0] == {
+        "name": "l",
+        "category": "l",
+        "self_time_ms": 12.0,
+        "self_percent": 15.3846,  # 12 of 78
+        "cumulative_percent": 15.3846,
+        "calls": 1,
+    }
+    assert body["top_ops"][-1]["cumulative_percent"] == 96.1538  # 75 of 78: all but a and b
+
+
+def test_host_ops_are_the_top_ops_where_there_is_no_device() -> None:
+    body = report_of(draw("host main | a--- b-")).to_dict()
+
+    assert [(op["name"], op["self_time_ms"]) for op in body["top_ops"]] == [("a", 4.0), ("b", 2.0)]
+
+
+# -- environment -------------------------------------------------------------------------------------------------
+
+
+def test_devices_that_compute_and_devices_that_only_exist() -> None:
+    trace = draw("""
+        host main | M0--
+        gpu0 s    | K-
+        gpu1 s    | U-
+        gpu2 s    |
+    """)
+
+    assert report_of(trace).environment == {
+        "host_count": 1,
+        "device_type": "GPU",
+        "device_count": 3,
+        "devices_used": 1,
+        "framework": None,
+        "capture_ms": 4.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("stats", "expected"),
+    [
+        ({"compute_cap_major": 7, "compute_cap_minor": 0}, "NVIDIA GPU (Volta, compute capability 7.0)"),
+        ({"compute_cap_major": 7, "compute_cap_minor": 5}, "NVIDIA GPU (Turing, compute capability 7.5)"),
+        ({"compute_cap_major": 8, "compute_cap_minor": 9}, "NVIDIA GPU (Ada Lovelace, compute capability 8.9)"),
+        ({"compute_cap_major": 12, "compute_cap_minor": 0}, "NVIDIA GPU (Blackwell, compute capability 12.0)"),
+        ({"compute_cap_major": 9, "compute_cap_minor": 4, "device_vendor": "AMD"}, "AMD GPU (gfx94x)"),
+        ({"device_type_string": "NVIDIA H100"}, "NVIDIA H100"),
+        ({}, "GPU"),
+    ],
+)
+def test_device_types(stats: dict[str, int | str], expected: str) -> None:
+    builder = TraceBuilder("host")
+    builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU, 0, stats), "s", kind=LineKind.STREAM)
+
+    assert report_of(builder.build()).environment["device_type"] == expected
+
+
+def test_a_host_that_does_not_step_warms_nothing_up() -> None:
+    marks = "host main | " + "".join(f"M{step}--- " for step in range(8))
+    chief = draw(f"{marks}\nhost main | X---", host="chief")
+    worker = draw(f"{marks}\ngpu0 s | {' k--  ' * 8}", host="worker")
+
+    assert any("that is warm-up" in warning for warning in report_of(chief).warnings)
+    assert report_of(chief, worker).warnings == ("no steps from chief",)
+
+
+def test_environment_of_several_hosts() -> None:
+    gpu = "gpu0 s | K-\ngpu1 s | K-"
+    report = report_of(draw("host main | a---------", host="a"), draw(gpu, host="b"), draw(gpu, host="c"))
+
+    assert report.hosts == ("a", "b", "c")
+    keys = ("host_count", "device_type", "device_count", "devices_used")
+    assert [report.environment[key] for key in keys] == [3, "GPU", 4, 4]
+    assert report.environment["capture_ms"] == 10.0
+
+    tpu = draw("tpu0 ops | w-", host="d")
+    assert report_of(draw(gpu, host="b"), tpu, draw(gpu, host="c")).environment["device_type"] == "GPU, TPU"
+
+
+# -- what is missing ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("picture", "missing"),
+    [
+        ("host main | M0---", {"Python calls", "memory allocations"}),
+        ("host main | M0---Y--", {"memory allocations"}),
+        ("host main | a--", {"step marks", "Python calls", "memory allocations"}),
+        ("gpu0 s | K--", {"step marks", "host activity", "Python calls", "memory allocations"}),
+        ("host main | M0---\ngpu0 s |", {"device activity", "Python calls", "memory allocations"}),
+    ],
+)
+def test_what_a_capture_lacks(picture: str, missing: set[str]) -> None:
+    report = report_of(draw(picture))
+
+    assert {item.what for item in report.missing} == missing
+    assert all(item.remedy for item in report.missing)
+
+
+@pytest.mark.parametrize(
+    ("framework", "python", "memory"),
+    [
+        ("pytorch", "with_stack=True", "profile_memory=True"),
+        ("tensorflow", "python_tracer_level=1", "host_tracer_level=2"),
+        ("", "python_tracer_level=1", "PyTorch with profile_memory=True"),
+    ],
+)
+def test_what_a_capture_lacks_is_recorded_with_the_options_of_its_framework(
+    framework: str, python: str, memory: str
+) -> None:
+    report = report_of(replace(draw("host main | M0---"), framework=framework))
+    remedies = {item.what: item.remedy for item in report.missing}
+
+    assert python in remedies["Python calls"]
+    assert memory in remedies["memory allocations"]
+
+
+# -- little, or nothing ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("picture", ["", "host main |", "gpu0 s |", "host main | a!", "gpu0 Steps | W0!"])
+def test_a_profile_in_which_nothing_takes_time(picture: str) -> None:
+    body = report_of(draw(picture)).to_dict()
+
+    assert body["step_time_ms"] == {"mean": None, "std": None, "min": None, "max": None, "count": 0}
+    assert body["verdict"] == "unknown"
+    assert body["input_bound_percent"] is None
+    assert body["steps"] == []
+
+
+def test_steps_shorter_than_can_be_shown_are_judged_all_the_same() -> None:
+    builder = TraceBuilder("host")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    for at in range(3):
+        line.event("train", at * 100, 90, K.STEP_MARK, {"step_num": at})
+        line.event("wait", at * 100, 72, K.INPUT_WAIT)
+    report = report_of(builder.build())  # 90 ps is 0.00000009 ms
+
+    assert report.step_time_ms["mean"] == 0.0
+    assert report.input_bound_percent == 80.0
+    assert report.verdict.name == "input_bound"
+
+
+def test_a_damaged_trace_says_so() -> None:
+    trace = draw("host main | M0---")
+    damaged = replace(trace, partial=True, recorder_messages=("dropped 12 events",), _derived={})
+    report = report_of(damaged)
+
+    assert report.to_dict()["partial"] is True
+    assert report.warnings == ("dropped 12 events",)
+
+
+@given(st.lists(traces(), min_size=1, max_size=3))
+@settings(max_examples=150, deadline=None)
+def test_whatever_was_recorded_the_report_is_plain_and_finite(drawn: list[HostTrace]) -> None:
+    report = report_of(*drawn)
+    body = report.to_dict()
+
+    json.dumps(body, allow_nan=False)
+    assert list(body["breakdown_ms"]) == list(CATEGORIES)
+    assert all(value >= 0 for value in body["breakdown_ms"].values())
+    mean = body["step_time_ms"]["mean"]
+    assert math.fsum(body["breakdown_ms"].values()) == pytest.approx(mean or 0.0, abs=1e-5)
+    assert 0 <= (body["input_bound_percent"] or 0) <= 100
+    assert 0 <= (body["between_steps_percent"] or 0) <= 100
+    assert report.summary_lines()
+    assert [field.name for field in report.main_table().fields] == ["metric", "value", "unit", "text"]
+
+
+# -- faces -------------------------------------------------------------------------------------------------------
+
+
+def test_the_summary_tells_it_in_ten_lines() -> None:
+    lines = list(report_of(draw(TRAINING)).summary_lines())
+
+    assert lines[:4] == [
+        "verdict    highly input-bound: 53.1 % of the step time waits for input (threshold 20 %)",
+        "recorded   unknown framework, 1 host, 1 of 1 devices used, GPU",
+        "step time  10.67 ± 1.15 ms, 10.00 to 12.00 ms, 3 steps (markers)",
+        "goes to    input 53.1 %, device compute 28.1 %, kernel launch 9.4 %, other 9.4 %",
+    ]
+    assert lines[6].startswith("do first   ")
+    assert len(lines) <= 10
+
+
+def test_the_summary_names_the_slow_stage_of_the_input() -> None:
+    trace = draw(
+        "host main | M0------- M1------- M2-------\nhost main | I-------  I-------  I-------\n"
+        "host main |  R------   R------   R------\nhost main |  Q-----    Q-----    Q-----\n"
+        "host main |         a         a         a",
+        {
+            "R": Sort(K.ITERATOR, "Iterator::Root", stats={"id": 1}),
+            "Q": Sort(K.ITERATOR, "Iterator::Root::Map", stats={"id": 2, "parent_id": 1, "name": "MapDataset:3"}),
+        },
+    )
+    asked = []
+
+    def read(tool: str) -> Mapping[str, Any]:
+        asked.append(tool)
+        return tf_data.merge([tf_data.partial(trace)]).to_dict()
+
+    plain = report_of(trace)
+    named = overview.finish(plain, read)
+
+    assert (plain.advice[0].tool, set(asked)) == ("tf-data", {"tf-data"})
+    assert not any("MapDataset:3" in line for line in plain.summary_lines())
+    assert named.summary_lines()[-1].startswith("           - the function of .map() in Map (MapDataset:3) runs on one")
+    healthy = report_of(draw("host main | M0-- M1--\nhost main | a--  a--"))
+    assert overview.finish(healthy, read) is healthy
+
+
+def test_where_no_op_stands_out_the_summary_adds_them_up_by_type() -> None:
+    # 30 casts of 1 ms and 10 products of 2 ms, each an op of its own: the longest takes 4 % of the time.
+    builder = TraceBuilder("h")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
+    for at in range(30):
+        line.event(f"layer_{at}/Cast:Cast", at * 10**9, 10**9, K.OP)
+    for at in range(10):
+        line.event(f"layer_{at}/MatMul:MatMul", (30 + 2 * at) * 10**9, 2 * 10**9, K.OP)
+    report = report_of(builder.build())
+
+    assert [line for line in report.summary_lines() if " call" in line] == [
+        "top types   60.0 %  Cast, 30 calls",
+        "            40.0 %  MatMul, 10 calls",
+    ]
+    assert report.to_dict()["top_op_types"] == [
+        {"category": "Cast", "self_time_ms": 30.0, "self_percent": 60.0, "calls": 30},
+        {"category": "MatMul", "self_time_ms": 20.0, "self_percent": 40.0, "calls": 10},
+    ]
+
+
+def test_types_of_several_hosts_add_up() -> None:
+    alone = report_of(draw(TRAINING, host="a")).top_op_types
+    both = report_of(draw(TRAINING, host="a"), draw(TRAINING, host="b")).top_op_types
+
+    assert [row["calls"] for row in both] == [2 * row["calls"] for row in alone]
+    assert [row["self_percent"] for row in both] == [row["self_percent"] for row in alone]
+
+
+def test_steps_of_the_report_name_their_breakdown() -> None:
+    report = report_of(draw(TRAINING))
+
+    assert [(row["step"], row["duration_ms"], row["input"]) for row in report.step_rows] == [
+        (5, 10.0, 5.0), (6, 10.0, 5.0), (7, 12.0, 7.0),
+    ]  # fmt: skip
+    assert all(sum(row[key] for key in CATEGORIES) == row["duration_ms"] for row in report.step_rows)
+
+
+# -- programs with a known bottleneck ----------------------------------------------------------------------------
+
+# What limits the slow variant, and the category whose share is larger in it than in the fixed one.  The bottlenecks of
+# the other programs of the set look like computation, as far as shares of the step time go.
+BOTTLENECKS = {
+    "tf_fit_augment": ("input_bound", "input"),
+    "tf_file_per_record": ("input_bound", "input"),
+    "tf_serial_decode": ("input_bound", "input"),
+    "tf_schedule_argument": ("compile_bound", "compilation"),
+    "tf_save_every_step": ("host_bound", "other"),
+    "jax_gradient_stats": ("host_bound", "other"),
+    "jax_python_report": ("host_bound", "between"),
+    "torch_python_dataset": ("input_bound", "input"),
+    "torch_reduce_each_tensor": ("communication_bound", "device_collectives"),
+}
+
+
+def captured(folder: Path, name: str, variant: str) -> dict[str, Any]:
+    """The overview of one variant of a program."""
+    return stepscope.load(folder / name / variant).overview().to_dict()  # type: ignore[no-any-return]
+
+
+def share_of(body: dict[str, Any], category: str) -> float:
+    """Percent of the mean step, or of the time from the first step to the last."""
+    if category == "between":
+        return float(body["between_steps_percent"])
+    return 100 * float(body["breakdown_ms"][category]) / float(body["step_time_ms"]["mean"])
+
+
+@pytest.mark.parametrize("name", BOTTLENECKS)
+def test_the_bottleneck_of_a_slow_program_is_its_verdict(bottleneck_captures: Path, name: str) -> None:
+    slow, fixed = (captured(bottleneck_captures, name, variant) for variant in ("slow", "fixed"))
+    verdict, category = BOTTLENECKS[name]
+
+    assert slow["verdict"] == verdict
+    assert slow["step_time_ms"]["count"] == 10
+    assert share_of(slow, category) > 2 * share_of(fixed, category)
+
+
+@pytest.mark.parametrize("name", ["tf_convnet", "jax_dense", "torch_transformer"])
+@pytest.mark.parametrize("variant", ["slow", "fixed"])
+def test_healthy_programs_are_bound_by_their_computation(bottleneck_captures: Path, name: str, variant: str) -> None:
+    body = captured(bottleneck_captures, name, variant)
+
+    assert body["verdict"] == "compute_bound"
+    assert [advice["class"] for advice in body["advice"]] == ["none"]
+
+
+@pytest.mark.parametrize(
+    "name", ["tf_fit_augment", "tf_file_per_record", "tf_schedule_argument", "tf_save_every_step", "jax_gradient_stats"]
+)
+def test_once_it_is_fixed_a_program_is_bound_by_its_computation(bottleneck_captures: Path, name: str) -> None:
+    assert captured(bottleneck_captures, name, "fixed")["verdict"] == "compute_bound"

@@ -1,0 +1,330 @@
+"""Steps that nobody marked: which cycle is found in a sequence, and what is not taken for one."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from draw import MS, Sort, draw
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stepscope
+from stepscope.analysis.overview import overview_tool as overview
+from stepscope.analysis.steps.cycles import Cycle, find_cycle
+from stepscope.analysis.steps.find_steps import HostSteps, steps_of
+from stepscope.model import EventKind, HostTrace
+
+K = EventKind
+
+
+def cycle_in(text: str, start: list[int] | None = None) -> Cycle | None:
+    """The cycle in a sequence of one-letter names; blanks are for the reader.  One event a tick unless `start` says."""
+    names = np.frombuffer(text.replace(" ", "").encode(), np.uint8).astype(np.int32)
+    return find_cycle(names, np.arange(len(names)) if start is None else np.array(start))
+
+
+def steps_in(text: str) -> list[str]:
+    """The sequence cut where steps begin."""
+    found, letters = cycle_in(text), text.replace(" ", "")
+    if found is None:
+        return []
+    bounds = [*found.anchors.tolist(), len(letters)]
+    return [letters[begin:end] for begin, end in itertools.pairwise(bounds)]
+
+
+# -- the sequence ------------------------------------------------------------------------------------------------
+
+
+def test_a_step_begins_with_the_first_name_that_occurs_once_a_step() -> None:
+    assert steps_in("frfrls frfrls frfrls") == ["lsfrfr", "lsfrfr", "ls"]
+
+
+def test_a_clean_cycle_is_certain() -> None:
+    found = cycle_in("abc abc abc abc")
+
+    assert found is not None
+    assert found.anchors.tolist() == [0, 3, 6, 9]
+    assert found.confidence == 1.0
+    assert found.last_is_whole
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [("abcde abcde abcde abcde", True), ("abcde abcde abcde abc", False), ("abcde abcde abcde a", False)],
+)
+def test_a_sequence_may_end_in_the_middle_of_a_step(text: str, whole: bool) -> None:
+    found = cycle_in(text)
+
+    assert found is not None
+    assert (len(found.anchors), found.last_is_whole) == (4, whole)
+
+
+def test_a_sequence_may_begin_in_the_middle_of_a_step() -> None:
+    assert steps_in("de abcde abcde abcde") == ["deabc", "deabc", "deabc", "de"]
+
+
+def test_steps_need_not_be_equal_to_be_alike() -> None:
+    found = cycle_in("abcdefghij abcdefghij abcdefghiij abcdefghj abcdefghij")
+
+    assert found is not None
+    assert len(found.anchors) == 5
+    assert 0.8 < found.confidence < 1.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a",
+        "ab",
+        "abc abc",  # twice proves nothing
+        "abcdefghijklmnop",
+        "a bb ccc dddd eeeee ffffff ggggggg",
+        "azxqpbzfhkqzlwmrtyaeuzcvqnhgb",
+    ],
+)
+def test_what_is_no_cycle(text: str) -> None:
+    assert cycle_in(text) is None
+
+
+def test_one_name_alone_needs_a_rhythm() -> None:
+    regular = cycle_in("aaaaaaaa", start=[0, 10, 20, 31, 40, 50, 60, 70])
+    warming_up = cycle_in("aaaaaaaa", start=[0, 60, 70, 80, 91, 100, 110, 120])
+    irregular = cycle_in("aaaaaaaa", start=[0, 1, 2, 90, 91, 92, 200, 201])
+
+    assert regular is not None
+    assert regular.confidence > 0.9
+    assert warming_up is not None
+    assert 0.7 < warming_up.confidence < 0.9
+    assert irregular is None
+
+
+@pytest.mark.parametrize(
+    ("calls", "steps"),
+    [
+        pytest.param("F--      F-F--F-F-----F-F---", 7, id="at odd times, the first long before"),
+        pytest.param("F-F-F-          F-F-F-          F-", 7, id="with a log every third time"),
+        pytest.param("FFFF                              F", 0, id="without any rhythm"),
+        pytest.param("F-F--------F-F--------", 0, id="too few"),
+    ],
+)
+def test_a_program_that_a_loop_calls_at_odd_times_is_its_step(calls: str, steps: int) -> None:
+    found = steps_of(draw(f"host main | {calls}"))
+
+    assert len(found.start_ps) == steps if steps else found.source == "none"
+
+
+# -- layers are no steps -----------------------------------------------------------------------------------------
+
+
+def test_layers_inside_steps_are_not_taken_for_steps() -> None:
+    assert steps_in("e llll h  e llll h  e llll h  e llll h") == ["ellllh"] * 4
+
+
+@pytest.mark.parametrize("layers", [12, 36, 100])
+def test_many_layers_between_little_else_are_still_layers(layers: int) -> None:
+    layer, head = "abcdefghijklmn", "XYZ"  # 3 of 500 and more events say that the layers are parts of something
+    found = cycle_in((layer * layers + head) * 4)
+
+    assert found is not None
+    assert len(found.anchors) == 4
+
+
+def test_layers_that_run_forward_and_backward_are_not_taken_for_steps() -> None:
+    found = cycle_in(("abcd" * 48 + "L" + "efghij" * 48) * 5)
+
+    assert found is not None
+    assert len(found.anchors) == 5
+    assert found.confidence == 1.0
+
+
+def test_what_happens_now_and_then_does_not_make_larger_steps() -> None:
+    step = "abcdefghijkl"
+    found = cycle_in((step * 10 + "Z") * 4)  # a loop that logs after every tenth step
+
+    assert found is not None
+    assert len(found.anchors) == 40
+
+
+def test_long_captures_are_read_to_their_end() -> None:
+    pattern = np.arange(1_000, dtype=np.int32)
+    names = np.tile(pattern, 450)  # more than the part from which the cycle is learnt
+    found = find_cycle(names, np.arange(len(names)))
+
+    assert found is not None
+    assert np.diff(found.anchors).tolist() == [1_000] * 449
+    assert found.last_is_whole
+
+
+@given(st.text("bcdef", max_size=12), st.integers(3, 9))
+@settings(max_examples=200, deadline=None)
+def test_whatever_repeats_is_found_as_often_as_it_repeats(rest: str, times: int) -> None:
+    found = cycle_in(("a" + rest) * times)
+
+    assert found is not None
+    assert len(found.anchors) == times
+    assert found.confidence == 1.0 or not rest
+
+
+@given(st.lists(st.integers(0, 9), max_size=60))
+@settings(max_examples=300, deadline=None)
+def test_a_cycle_is_never_claimed_without_three_steps_and_some_trust(names: list[int]) -> None:
+    found = find_cycle(np.array(names, np.int32), np.arange(len(names)))
+
+    if found is not None:
+        assert len(found.anchors) >= 3
+        assert 0.6 <= found.confidence <= 1.0
+        assert len(set(np.array(names)[found.anchors].tolist())) == 1
+
+
+# -- what is looked at, in a trace -------------------------------------------------------------------------------
+
+
+def found(trace: HostTrace) -> tuple[str, float | None, list[tuple[float, float, bool]]]:
+    """How steps were found, with which confidence, and their bounds in ms with whether they are complete."""
+    steps: HostSteps = steps_of(trace)
+    bounds = zip((steps.start_ps / MS).tolist(), (steps.end_ps / MS).tolist(), steps.complete.tolist(), strict=True)
+    return steps.source, steps.confidence, list(bounds)
+
+
+def test_steps_from_kernels() -> None:
+    trace = draw("gpu0 s |  a-b--  a-b--  a-b-- a-b--")
+
+    assert found(trace) == ("inferred", 1.0, [(1, 8, True), (8, 15, True), (15, 21, True), (21, 26, True)])
+    assert steps_of(trace).how == (
+        "no step marks found; 4 steps were inferred from the repeating sequence of kernels, each begins with 'a'"
+    )
+    assert steps_of(trace).label.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_steps_of_the_busiest_device() -> None:
+    trace = draw("""
+        gpu0 s | x-  y-         z-
+        gpu1 s | a---- a---- a---- a----
+    """)
+
+    assert [begin for begin, _, _ in found(trace)[2]] == [0, 6, 12, 18]
+
+
+def test_the_last_step_counts_only_if_it_is_as_long_as_the_others() -> None:
+    waits_between = draw("gpu0 s | a-b-        a-b-        a-b-        a-b-")
+    works_on = draw("gpu0 s | a-b- a-b- a-b- a-b- D--------------")
+
+    assert [complete for _, _, complete in found(waits_between)[2]] == [True, True, True, False]
+    assert [complete for _, _, complete in found(works_on)[2]] == [True, True, True, False]
+
+
+def test_layers_of_one_call_are_no_steps() -> None:
+    trace = draw("""
+        host main | A------------------------
+        host main | L1L2L3L4L5L6L7L8L9
+        gpu0 s    |   e1e2a3b4a5b6a7b8h9
+    """)
+    loop = draw("""
+        host main | A------------------------
+        host main | L3L4L5L6L7L8
+        gpu0 s    |   a3b4a5b6a7b8
+    """)
+
+    assert found(trace)[0] == "none"  # an embedding before them, a head after them: layers
+    assert found(loop)[0] == "inferred"  # a loop in a range that the user named: steps
+
+
+def test_runs_of_xla_modules_are_steps_on_a_tpu_but_not_where_they_are_derived_from_kernels() -> None:
+    sorts = {"m": Sort(K.MODULE, "jit_step")}
+    tpu = draw(
+        """
+        tpu0 Modules | m---- m---- m---- m----
+        tpu0 ops     | a-b-b a-bb- ab-b- a-bbb
+        """,
+        sorts,
+    )
+    gpu = draw(
+        """
+        gpu0 Modules | m---------- m----  m----  m----
+        gpu0 s       | a-b-- a-b-- a-b--  a-b--  a-b--
+        """,
+        sorts,
+    )
+
+    assert "sequence of XLA modules" in steps_of(tpu).how
+    assert len(found(tpu)[2]) == 4
+    assert "sequence of kernels" in steps_of(gpu).how
+    assert len(found(gpu)[2]) == 5
+
+
+def test_steps_from_function_calls_hold_what_happens_between_them() -> None:
+    trace = draw("""
+        host main | I-F--- I-F--- I-F--- I-F---
+        host main |    F-     F-     F-     F-
+    """)
+
+    assert found(trace)[0] == "inferred"
+    assert [(begin, end) for begin, end, _ in found(trace)[2]] == [(2, 9), (9, 16), (16, 23), (23, 27)]
+    assert "function calls" in steps_of(trace).how
+
+
+def test_steps_from_input_alone() -> None:
+    waits = draw("host main |  I1- a--- I1- a--- I1- a--- I1- a---")
+    calls = draw("host main |  J-- b--- J-- c--- J-- d--- J-- e---")
+
+    assert "waits for input" in steps_of(waits).how
+    assert "input iterator calls" in steps_of(calls).how
+    assert len(found(waits)[2]) == len(found(calls)[2]) == 4
+
+
+def test_irregular_calls_are_no_steps() -> None:
+    trace = draw("host main | F- F- F-                         F- F-                        F-")
+
+    assert found(trace)[0] == "none"
+
+
+def test_marks_are_believed_rather_than_cycles() -> None:
+    trace = draw("""
+        host main | M0---------- M1----------
+        host main | L1L2L3L4     L5L6L7L8
+        gpu0 s    | a1b2a3b4     a5b6a7b8
+    """)
+
+    assert steps_of(trace).source == "markers"
+
+
+def test_the_overview_states_the_confidence() -> None:
+    report = overview.merge([overview.partial(draw("gpu0 s | a-b-- a-b-- a-b-- a-b--"))])
+
+    assert (report.steps_source, report.confidence) == ("inferred", 1.0)
+    assert report.to_dict()["steps_confidence"] == 1.0
+    assert report.warnings == (
+        "no step marks found; 4 steps were inferred from the repeating sequence of kernels, each begins with 'a' "
+        "(confidence 1.00)",
+    )
+    assert "step marks" in [item.what for item in report.missing]
+
+
+# -- real profiles -----------------------------------------------------------------------------------------------
+
+
+def test_the_layers_of_a_language_model_are_no_steps(corpus: Path) -> None:
+    report = stepscope.load(corpus / "torch-sglang-qwen3").overview()
+
+    assert report.to_dict()["steps_source"] == "none"  # one prefill of 36 equal layers
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "least"),
+    [
+        ("jax-mi300x-conv", "sequence of kernels", 5),
+        ("jax-mi300x-attention", "sequence of kernels", 5),
+        ("tpu-inference", "sequence of XLA modules", 50),
+    ],
+)
+def test_unmarked_profiles_of_the_corpus_have_steps(corpus: Path, name: str, what: str, least: int) -> None:
+    report = stepscope.load(corpus / name).overview().to_dict()
+
+    assert report["steps_source"] == "inferred"
+    assert what in report["steps_how"]
+    assert report["steps_confidence"] > 0.9
+    assert len(report["steps"]) >= least

@@ -1,0 +1,359 @@
+"""Which op a piece of device work belongs to, one rule after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from draw import MS, Sort, draw
+
+import stepscope
+from stepscope.analysis.trace import attribution
+from stepscope.analysis.trace.attribution import Source, attribute, figures, shares
+from stepscope.analysis.trace.hlo import Programs
+from stepscope.analysis.trace.op_names import op_name
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, Stats, StatTag, TraceBuilder
+from stepscope.model.trace import StatValue
+
+K = EventKind
+
+SORTS = {
+    "m": Sort(K.OP, "dense/MatMul:MatMul"),
+    "r": Sort(K.OP, "Relu:Relu", "graph node id"),
+    "O": Sort(K.KERNEL, "gemm", "correlation_id", {"tf_op": "carried/Add:AddV2"}),
+    "Q": Sort(K.KERNEL, "node_kernel", "graph node id"),
+    "Z": Sort(K.RUNTIME_CALL, "cudaLaunchKernel", "graph node id"),
+    "W": Sort(K.KERNEL, "named_node", "graph node id", {"tf_op": "Softmax:Softmax"}),
+}
+
+
+def ops(trace: HostTrace) -> list[tuple[str, str | None, str | None, str]]:
+    """Name, op, op type and source of each piece of device work, in order of time."""
+    found = attribute(trace)
+    table = []
+    for at in np.argsort(trace.events.start_ps[found.rows], kind="stable").tolist():
+        name, sort = found.ops[found.op[at]] if found.op[at] >= 0 else (None, None)
+        table.append((trace.name_of(int(found.rows[at])), name, sort, Source(found.source[at]).name))
+    return table
+
+
+def test_an_op_of_its_own_wins_over_the_op_around_the_call() -> None:
+    trace = draw("host main | m-----\nhost main |  L1\ngpu0 s    |    O1-", SORTS)
+
+    assert ops(trace) == [("gemm", "carried/Add", "AddV2", "OWN")]
+
+
+def test_the_innermost_op_around_the_launching_call() -> None:
+    trace = draw(
+        """
+        host main | Y------------------
+        host main |   m--------    A---
+        host main |     x---         L2
+        host main |      L1
+        gpu0 s    |            K1--    K2
+        gpu0 t    |                       K3
+        """,
+        SORTS,
+    )
+
+    assert ops(trace) == [
+        ("kernel", "x", "x", "CALL"),
+        ("kernel", "forward", "annotation", "AROUND"),
+        ("kernel", None, None, "NONE"),
+    ]
+
+
+def test_a_collective_is_called_by_what_it_does_and_not_by_the_call_around_that_pytorch_writes_to_it() -> None:
+    sorts = {
+        "p": Sort(K.COLLECTIVE_CALL, "record_param_comms"),
+        "N": Sort(K.COLLECTIVE, "ncclDevKernel_Generic", "correlation_id", {"tf_op": "record_param_comms"}),
+    }
+    trace = draw(
+        """
+        host main | p-------   p-----
+        host main |   G---      L2
+        host main |     L1
+        gpu0 s    |         N1-   N2-
+        """,
+        sorts,
+    )
+
+    assert ops(trace) == [
+        ("ncclDevKernel_Generic", "gloo:all_reduce", "collective", "CALL"),
+        ("ncclDevKernel_Generic", "record_param_comms", "collective", "CALL"),
+    ]
+
+
+def test_an_op_that_lies_further_out_is_better_than_a_python_call_nearby() -> None:
+    trace = draw("host main | m------\nhost main |  Y----\nhost main |   L1\ngpu0 s    |       K1", SORTS)
+
+    assert ops(trace) == [("kernel", "dense/MatMul", "MatMul", "CALL")]
+
+
+def test_the_way_leads_on_through_what_caused_the_work_on_another_thread() -> None:
+    trace = draw(
+        """
+        host main | F-----
+        host main |  P7
+        host pool |    C7--
+        host pool |     L1
+        gpu0 s    |        K1
+        """
+    )
+
+    assert ops(trace) == [("kernel", "train_step", "traced function", "AROUND")]
+
+
+def test_a_graph_node_has_the_op_that_recorded_it() -> None:
+    trace = draw(
+        """
+        host main | m---- A-----
+        host main |  Z5    L1
+        gpu0 s    |          Q5-Q5-Q6
+        """,
+        SORTS,
+    )
+
+    assert ops(trace) == [
+        ("node_kernel", "dense/MatMul", "MatMul", "GRAPH"),
+        ("node_kernel", "dense/MatMul", "MatMul", "GRAPH"),
+        ("node_kernel", None, None, "NONE"),
+    ]
+
+
+def test_a_graph_node_has_the_op_that_another_run_of_it_carries() -> None:
+    trace = draw("host main | x\ngpu0 s    | W5-Q5-Q4-", SORTS)
+
+    assert [row[1:] for row in ops(trace)] == [
+        ("Softmax", "Softmax", "OWN"),
+        ("Softmax", "Softmax", "GRAPH"),
+        (None, None, "NONE"),
+    ]
+
+
+def test_a_graph_node_is_found_by_the_node_that_it_was_copied_from() -> None:
+    copied = Sort(K.KERNEL, "copy_of_node", "cuda_graph_node_id", {"cuda_graph_orig_node_id": 5})
+    recorded = Sort(K.RUNTIME_CALL, "cudaGraphAddKernelNode", "cuda_graph_node_id")
+    trace = draw("host main | m----\nhost main |  Z5\ngpu0 s    |      Q9-", SORTS | {"Q": copied, "Z": recorded})
+
+    assert ops(trace) == [("copy_of_node", "dense/MatMul", "MatMul", "GRAPH")]
+
+
+def test_what_is_known_of_a_graph_node_itself_wins_over_the_node_that_it_was_copied_from() -> None:
+    copied = Sort(K.KERNEL, "copy_of_node", "cuda_graph_node_id", {"cuda_graph_orig_node_id": 5})
+    recorded = Sort(K.RUNTIME_CALL, "cudaGraphAddKernelNode", "cuda_graph_node_id")
+    sorts = SORTS | {"Q": copied, "Z": recorded}
+    trace = draw("host main | m----\nhost main |  Z5\ngpu0 s    |      W9-Q9-", sorts)
+
+    assert [row[1:] for row in ops(trace)] == [("Softmax", "Softmax", "OWN"), ("Softmax", "Softmax", "GRAPH")]
+
+
+def test_the_ops_of_a_tpu_are_what_they_are_called() -> None:
+    hlo = "%copy-done.2 = f32[5,8]{1,0} copy-done(f32[5,8]{1,0} %x)"
+    sorts = {"C": Sort(K.DEVICE_OP, hlo), "F": Sort(K.DEVICE_OP, hlo, "", {"tf_op": "jit(f)/jit(main)/add:"})}
+    trace = draw("tpu0 ops | C--F--", sorts)
+
+    assert ops(trace) == [
+        (hlo, "copy-done.2", "copy-done", "OWN"),
+        (hlo, "jit(f)/jit(main)/add", "add", "OWN"),
+    ]
+
+
+# -- XLA instructions ----------------------------------------------------------------------------------------------
+
+
+def field(number: int, content: bytes) -> bytes:
+    """One field of a protobuf message that is text or a message, shorter than 16 KiB."""
+    size = bytes([len(content)]) if len(content) < 128 else bytes([len(content) & 0x7F | 0x80, len(content) >> 7])
+    return bytes([number << 3 | 2]) + size + content
+
+
+def program(ops_of: Mapping[str, tuple[str, str]]) -> bytes:
+    """A serialized program whose instructions were made from these ops: name and type by instruction."""
+    instructions = b""
+    for name, (op, sort) in ops_of.items():
+        metadata = field(1, sort.encode()) + field(2, op.encode())
+        instructions += field(2, field(1, name.encode()) + field(2, b"fusion") + field(7, metadata))
+    return field(1, field(1, b"jit_step") + field(3, field(1, b"main") + instructions))
+
+
+OPS = {
+    "fusion.1": ("jit(step)/dot_general", ""),
+    "fusion.2": ("layer/MatMul_3", "MatMul"),
+    "loop_transpose_fusion": ("x", ""),
+}
+
+
+@pytest.mark.parametrize(
+    ("program_id", "module", "instruction", "op"),
+    [
+        (17, "", "fusion.1", "jit(step)/dot_general:"),
+        (17, "", "fusion.2", "layer/MatMul_3:MatMul"),
+        (17, "", "fusion.3", ""),
+        (-1, "jit_step", "fusion.1", "jit(step)/dot_general:"),
+        (-1, "jit_other", "fusion.1", ""),
+    ],
+)
+def test_a_program_knows_the_ops_of_its_instructions(program_id: int, module: str, instruction: str, op: str) -> None:
+    assert Programs({"jit_step(17)": program(OPS)}).framework_op(program_id, module, instruction) == op
+
+
+@pytest.mark.parametrize("keep", range(0, len(program(OPS)), 7))
+def test_a_cut_program_gives_what_comes_before_the_cut(keep: int) -> None:
+    found = Programs({"p(1)": program(OPS)[:keep]}).framework_op(1, "", "fusion.1")
+
+    assert found in ("", "jit(step)/dot_general:", ":")
+
+
+def test_a_program_of_random_bytes_does_no_harm() -> None:
+    noise = np.random.default_rng(7).integers(0, 256, 20_000, np.uint8).tobytes()
+
+    assert Programs({"p(1)": noise}).framework_op(1, "", "fusion.1") == ""
+
+
+def taking(*shapes: tuple[int, tuple[int, ...]]) -> bytes:
+    """A serialized program whose parameters are of these element types and sizes, each size below 128."""
+    parameters = b"".join(field(1, bytes([2 << 3, element]) + field(3, bytes(sizes))) for element, sizes in shapes)
+    return field(1, field(1, b"jit_step") + field(4, parameters + field(2, b"")))
+
+
+def test_a_program_knows_what_it_takes() -> None:
+    one, other = taking((11, (4, 2)), (4, ())), taking((11, (5, 2)), (99, (1,)))
+
+    found = Programs({"jit_step(9)": other, "jit_step(2)": one, "jit_other(3)": one, "jit_step(5)": program(OPS)})
+
+    assert found.parameters("jit_step") == [("f32[4,2]", "s32[]"), ("f32[5,2]", "?[1]")]
+    assert found.parameters("jit_none") == []
+
+
+def test_sizes_of_a_program_may_stand_one_by_one_and_be_large() -> None:
+    sizes = bytes([3 << 3, 0x84, 0x01]) + bytes([3 << 3, 7])  # 132 and 7
+    noise = bytes([9 << 3 | 1]) + bytes(8) + bytes([9 << 3 | 5]) + bytes(4)
+    shape = field(1, bytes([2 << 3, 16]) + noise + sizes)
+
+    assert Programs({"p(1)": field(1, field(4, shape))}).parameters("p") == [("bf16[132,7]",)]
+
+
+@pytest.mark.parametrize("keep", range(1, len(taking((11, (4, 2))))))
+def test_a_cut_program_tells_of_no_parameter(keep: int) -> None:
+    assert Programs({"p(1)": taking((11, (4, 2)))[:keep]}).parameters("p") == []
+
+
+def test_a_number_that_has_no_end_ends_the_program() -> None:
+    assert Programs({"p(1)": b"\x80" * 11 + b"\x01" + taking((11, (4, 2)))}).parameters("p") == []
+
+
+def with_program(stats: Mapping[str, StatValue]) -> HostTrace:
+    """One kernel with `stats`, and a program 17 for it."""
+    builder = TraceBuilder("host")
+    metadata = builder.plane("/host:metadata", PlaneKind.METADATA, stats={"Hlo Proto": program(OPS)})
+    owner = builder.event_type(metadata, "jit_step(17)")
+    stream = builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU, 0), "stream", kind=LineKind.STREAM)
+    stream.event("kernel", 0, MS, K.KERNEL, stats)
+    trace = builder.build()
+    offsets = np.zeros(len(trace.event_types) + 1, np.int64)
+    offsets[owner + 1 :] = 1
+    of_plane = trace.plane_stats
+    return replace(trace, type_stats=Stats(of_plane.name, of_plane.tag, of_plane.value, offsets))
+
+
+def test_an_instruction_leads_to_the_op_that_it_was_made_from() -> None:
+    stats = {"tf_op": "XlaModule:", "hlo_op": "fusion.2", "hlo_module": "jit_step", "program_id": 17}
+
+    assert ops(with_program(stats)) == [("kernel", "layer/MatMul_3", "MatMul", "OWN")]
+    assert with_program(stats).type_stats.tag.tolist() == [StatTag.BYTES]
+
+
+def test_an_instruction_made_from_an_argument_has_a_type_of_its_own() -> None:
+    stats = {"hlo_op": "loop_transpose_fusion", "program_id": 17}
+
+    assert ops(with_program(stats)) == [("kernel", "x", "loop_transpose_fusion", "OWN")]
+
+
+def test_an_instruction_that_no_program_knows_stands_for_itself() -> None:
+    assert ops(with_program({"hlo_op": "loop_add_fusion.4"})) == [
+        ("kernel", "loop_add_fusion.4", "loop_add_fusion", "OWN")
+    ]
+
+
+# -- what is left --------------------------------------------------------------------------------------------------
+
+
+def test_shares_add_up_and_the_rest_is_named() -> None:
+    trace = draw(
+        """
+        host main | m------   A---
+        host main |   L8        L9
+        gpu0 s    | K1--K8K9O7------
+        """,
+        SORTS,
+    )
+
+    assert figures([shares(trace)]) == {
+        "device_time_us": 16_000.0,
+        "own_percent": 50.0,
+        "graph_percent": 0.0,
+        "call_percent": 12.5,
+        "around_percent": 12.5,
+        "unattributed_percent": 25.0,
+    }
+    assert attribution.warning([shares(trace)]) == [
+        "25.0 % of the device time cannot be attributed to an op; 100 % of that was launched before the recording began"
+    ]
+
+
+def test_work_whose_call_is_missing_in_the_middle_was_not_launched_early() -> None:
+    trace = draw("host main | x------ x--\nhost main |   L5    L9\ngpu0 s    | K1--K5--K7----------K9--")
+
+    assert attribution.warning([shares(trace)]) == [
+        "66.7 % of the device time cannot be attributed to an op; 25 % of that was launched before the recording began"
+    ]
+
+
+def test_nothing_is_said_where_all_is_attributed() -> None:
+    trace = draw("gpu0 s | O1-", SORTS)
+
+    assert attribution.warning([shares(trace)]) == []
+    assert attribution.warning([shares(draw("host main | x--"))]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"),
+    [
+        ("aten::mm", K.OP, ("aten::mm", "mm")),
+        ("aiter::rmsnorm", K.OP, ("aiter::rmsnorm", "rmsnorm")),
+        ("model/MatMul:MatMul", K.OP, ("model/MatMul", "MatMul")),
+        ("jit(f)/dot_general:", K.DEVICE_OP, ("jit(f)/dot_general", "dot_general")),
+        ("loop_add_fusion.4", K.DEVICE_OP, ("loop_add_fusion.4", "loop_add_fusion")),
+        ("Iterator::Root::Map#id=3#", K.ITERATOR, ("Iterator::Root::Map", "Dataset")),
+        ("IteratorGetNextOp::DoCompute", K.INPUT_WAIT, ("IteratorGetNextOp::DoCompute", "input wait")),
+        ("IteratorGetNext:IteratorGetNext", K.INPUT_WAIT, ("IteratorGetNext", "IteratorGetNext")),
+        ("PjitFunction(f)", K.TRACED_FUNCTION, ("PjitFunction(f)", "traced function")),
+        ("MemcpyH2D", K.COPY_HOST_TO_DEVICE, ("MemcpyH2D", "copy host to device")),
+    ],
+)
+def test_names_and_types_of_ops(text: str, kind: EventKind, expected: tuple[str, str]) -> None:
+    assert op_name(text, kind) == expected
+
+
+# Share of device time without an op.  What remains in the two was launched before their recordings began.
+UNATTRIBUTED = {
+    "jax-mi300x-attention": 0, "jax-mi300x-conv": 0, "tf-gpu-multi-worker": 0.2, "torch-h100-owlv2": 0,
+    "torch-h100-qwen": 30.1, "torch-mi300-resnet": 31.8, "torch-multirank": 0, "torch-nccl": 0,
+    "torch-sglang-qwen3": 0, "torch-v100-resnet50-workers0": 0, "torch-v100-resnet50-workers4": 0, "tpu-inference": 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("session", UNATTRIBUTED)
+def test_real_device_work_is_attributed(session: str, corpus: Path) -> None:
+    profile = stepscope.load(corpus / session)
+    parts = [shares(profile.trace(host)) for host in profile.hosts]
+    found = figures(parts)
+
+    assert found["unattributed_percent"] == pytest.approx(UNATTRIBUTED[session], abs=0.06)
+    assert sum(value or 0 for key, value in found.items() if key != "device_time_us") == pytest.approx(100, abs=1e-3)
+    if UNATTRIBUTED[session] > 1:
+        assert "; 100 % of that was launched before the recording began" in attribution.warning(parts)[0]

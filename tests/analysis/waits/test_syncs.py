@@ -1,0 +1,201 @@
+"""Waits of the host for a device, with op and line: drawn traces and real ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+import torch_programs
+from draw import Sort, draw
+
+import stepscope
+from stepscope.analysis.trace.call_sites import site_text
+from stepscope.analysis.waits import syncs_tool as syncs
+from stepscope.model import EventKind, HostTrace
+
+if TYPE_CHECKING:
+    from framework_captures import FrameworkCapture
+
+K = EventKind
+SORTS = {
+    "Y": Sort(K.PYTHON_CALL, "train.py(12): step"),
+    "Z": Sort(K.PYTHON_CALL, "/opt/lib/python3.11/site-packages/torch/_tensor.py(30): backward"),
+    "Q": Sort(K.OP, "aten::item"),
+    "O": Sort(K.OP, "aten::_local_scalar_dense"),
+    "S": Sort(K.SYNC, "cudaStreamSynchronize"),
+    "C": Sort(K.RUNTIME_CALL, "cudaMemcpy"),
+    "X": Sort(K.RUNTIME_CALL, "cudaMemcpyAsync"),
+}
+
+
+def report(*traces: HostTrace) -> syncs.SyncsReport:
+    partials = [syncs.partial(trace) for trace in traces]
+    for part in partials:
+        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=syncs.Partial) == part
+    return syncs.merge(partials)
+
+
+def table(found: syncs.SyncsReport, *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in names) for row in found.rows]
+
+
+PICTURE = """
+    host main | M0----------- M1-----------
+    host main | Y------------ Y------------
+    host main |  Q------        Q------
+    host main |   O-----         O-----
+    host main |   X S---    S    X S---  C
+    gpu0 s7   |  k----          k-----
+"""
+
+
+def test_a_wait_is_told_by_call_op_and_line():
+    found = report(draw(PICTURE, SORTS))
+
+    line = "train.py(12): step"
+    assert table(found, "call", "op", "reason", "call_site", "count", "per_step", "total_us", "max_us") == [
+        ("cudaStreamSynchronize", "aten::item", "reads a value", line, 2, 1, 8000, 4000),
+        ("cudaMemcpy", None, "explicit", line, 1, 0.5, 1000, 1000),
+        ("cudaStreamSynchronize", None, "explicit", line, 1, 0.5, 1000, 1000),
+    ]
+    assert found.findings == (
+        "the host waits for a device 4 times, 2.0 times a step, 10.00 ms in all; in steps 38.5 % of their time",
+        "a value is read out of a tensor 2 times, 1.0 times a step; 2 of these wait for a device",
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "blocks"),
+    [
+        ("cudaMemcpy", True),
+        ("cudaMemcpy2D", True),
+        ("cuMemcpyDtoH_v2", True),
+        ("hipMemcpyWithStream", True),
+        ("cudaMemcpyAsync", False),
+        ("cudaMemcpyPeerAsync", False),
+        ("cuMemcpyDtoHAsync_v2", False),
+        ("hipMemcpyAsync", False),
+        ("cudaLaunchKernel", False),
+    ],
+)
+def test_copies_that_return_only_when_they_are_done(call: str, blocks: bool):
+    trace = draw("host main | M0----\nhost main | C---", {"C": Sort(K.RUNTIME_CALL, call)})
+    assert table(report(trace), "call", "count") == [(call, 1)] * blocks
+
+
+def test_a_wait_outside_of_the_steps_has_no_rate_in_a_step():
+    found = report(draw("host main | M0---M1---   X S-\ngpu0 s7   | k---k---   k-", SORTS))
+
+    assert found.findings[0].startswith("the host waits for a device once in the capture, ")
+
+
+def test_ops_that_read_a_value_count_once_however_many_ops_they_are():
+    found = report(draw(PICTURE, SORTS), draw(PICTURE, SORTS, host="other"))
+
+    assert found.reads == (
+        {
+            "op": "aten::item", "call_site": "train.py(12): step", "count": 4, "per_step": 1, "waits": 4,
+            "total_us": 28_000, "max_us": 7000,
+        },
+    )  # fmt: skip
+    assert found.findings[-1] == (
+        "a value is read out of a tensor 4 times, 1.0 times a step; 4 of these wait for a device"
+    )
+
+
+def test_reading_a_value_on_a_host_without_devices_waits_for_nothing():
+    found = report(draw("host main | M0---- M1----\nhost main | O-  O-  O-", SORTS))
+
+    assert [(row["op"], row["call_site"], row["count"], row["waits"]) for row in found.reads] == [
+        ("aten::_local_scalar_dense", None, 3, 0)
+    ]
+
+
+def test_every_item_of_a_loop_is_counted_at_its_line(torch_epoch_capture: FrameworkCapture) -> None:
+    report = stepscope.load(torch_epoch_capture.logdir).report("syncs").to_dict()
+
+    by_function = {str(row["call_site"]).rpartition(" ")[2]: row for row in report["reads"]}
+    assert by_function["read_twice"]["op"] == "aten::item"
+    assert by_function["read_twice"]["count"] == 2 * torch_programs.EPOCH
+    assert "torch_programs.py(" in by_function["read_twice"]["call_site"]
+
+
+def test_frames_of_libraries_are_no_call_sites():
+    found = report(
+        draw("""
+            host main | Y-----
+            host main |  Z---
+            host main |   S
+            gpu0 s    | k--
+        """, SORTS)
+    )  # fmt: skip
+    assert table(found, "call_site") == [("train.py(12): step",)]
+
+
+def test_hosts_add_up():
+    found = report(draw(PICTURE, SORTS, host="a"), draw(PICTURE, SORTS, host="b"))
+    assert table(found, "count", "per_step", "step_percent")[0] == (4, 1, pytest.approx(100 * 16 / 52, abs=1e-3))
+
+
+def test_without_a_device_there_is_nothing_to_wait_for():
+    found = report(draw("host main | a--"))
+    assert found.rows == ()
+    assert found.findings[0].startswith("no calls that wait for a device: where a GPU took part, record")
+    assert found.warnings == ("no device works in this profile, so there is nothing to wait for",)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("train.py(12): step", "train.py(12): step"),
+        ("$train.py:12 step", "train.py:12 step"),
+        ("/x/site-packages/torch/a.py(1): f;model.py(7): forward;main.py(3): <module>;", "model.py(7): forward"),
+        ("torch/a.py(1): f;", "torch/a.py(1): f"),
+        ("", ""),
+    ],
+)
+def test_of_a_stack_the_first_line_of_the_program_is_shown(text, shown):
+    assert site_text(text) == shown
+
+
+def test_waits_of_a_real_job(corpus: Path) -> None:
+    found = stepscope.load(corpus / "torch-h100-owlv2").report("syncs")
+    assert isinstance(found, syncs.SyncsReport)
+    assert sum(int(str(row["count"])) for row in found.rows) > 0
+    assert any(row["call_site"] for row in found.rows)
+
+
+JAX = {
+    "Y": Sort(K.PYTHON_CALL, "$train.py:12 loop"),
+    "B": Sort(K.PYTHON_CALL, "$api.py:3105 block_until_ready"),
+    "S": Sort(K.SYNC, "hipEventSynchronize"),
+}
+
+
+def test_a_wait_of_jax_is_a_python_call_unless_the_runtime_recorded_its_own():
+    found = report(
+        draw("""
+            host main | Y-------------------
+            host main |  L1 B---   L2 B-----
+            host main |                S--
+            gpu0 s    |   K1----    K2----
+        """, JAX)
+    )  # fmt: skip
+
+    assert table(found, "call", "call_site", "count", "total_us") == [
+        ("$api.py:3105 block_until_ready", "train.py:12 loop", 1, 4000),
+        ("hipEventSynchronize", "train.py:12 loop", 1, 3000),
+    ]
+
+
+def test_on_a_host_alone_nobody_waits_for_a_device():
+    found = report(
+        draw("""
+            host main | Y-----------
+            host main |  a-- B---
+        """, JAX)
+    )  # fmt: skip
+
+    assert found.rows == ()

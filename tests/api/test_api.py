@@ -1,0 +1,176 @@
+"""`stepscope.load`: what it finds, what it keeps, what it lets go."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepscope
+from stepscope import api
+from stepscope.analysis.registry import TOOLS
+from stepscope.analysis.trace.grouping import forest, restore_forest
+from stepscope.errors import NotFoundError, UnreadableError, UsageError
+from stepscope.formats.xspace.writer import write
+from stepscope.model import EventKind, PlaneKind, TraceBuilder
+from stepscope.report.export import to_json
+
+
+def trace_file(path: Path, host: str = "h") -> Path:
+    """One step of 10 us that computes for 6."""
+    builder = TraceBuilder(host)
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
+    line.event("train", 0, 10_000_000, EventKind.STEP_MARK, {"step_num": 7})
+    line.event("a/MatMul:MatMul", 2_000_000, 6_000_000, EventKind.OP)
+    path.write_bytes(write(builder.build()))
+    return path
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Path:
+    folder = tmp_path / "plugins" / "profile" / "run1"
+    folder.mkdir(parents=True)
+    for host in ("a", "b"):
+        trace_file(folder / f"{host}.xplane.pb", host)
+    return tmp_path
+
+
+def test_a_loaded_profile_has_a_method_for_every_tool(session: Path) -> None:
+    profile = stepscope.load(session)
+    assert (profile.run, profile.hosts) == ("run1", ("a", "b"))
+    assert {tool.method for tool in TOOLS} <= set(dir(profile))
+    for tool in TOOLS:
+        assert getattr(profile, tool.method)().to_dict()["tool"] == tool.name
+    with pytest.raises(AttributeError, match="tools: overview, steps"):
+        profile.nonsense()
+    with pytest.raises(UsageError, match="tools: overview, steps"):
+        profile.report("nonsense")
+
+
+def test_a_damaged_file_may_have_a_name_that_is_no_text(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    file = trace_file(folder / "h.xplane.pb")
+    file.write_bytes(file.read_bytes()[:-1])
+    report = stepscope.load(folder).overview()
+    [warning] = [each for each in report.warnings if "[truncated]" in each]
+    assert f"{tmp_path}/caf?/h.xplane.pb" in warning
+    assert json.loads(to_json(report))["warnings"] == list(report.warnings)
+
+
+def test_loading_reads_nothing_until_it_is_asked(session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stepscope.formats.base.Format.read", None)
+    assert stepscope.load(session).hosts == ("a", "b")
+
+
+def test_one_host_can_be_picked(session: Path) -> None:
+    assert stepscope.load(session, host="b").overview().hosts == ("b",)
+    with pytest.raises(UsageError, match="the hosts are: a, b"):
+        stepscope.load(session, host="c")
+
+
+def test_progress_is_told_for_each_host(session: Path) -> None:
+    told: list[str] = []
+    stepscope.load(session, progress=told.append).overview()
+    assert [text.split()[:2] for text in told] == [
+        ["reading", "a"], ["analysing", "a"], ["reading", "b"], ["analysing", "b"],
+    ]  # fmt: skip
+
+
+def test_a_session_without_a_readable_host_is_an_error_that_names_them(session: Path) -> None:
+    for file in session.rglob("*.pb"):
+        file.write_bytes(b"")
+    with pytest.raises(UnreadableError, match=r"none of the 2 hosts can be read.*a\.xplane\.pb.*b\.xplane\.pb"):
+        stepscope.load(session).overview()
+
+
+def test_a_host_whose_file_is_gone_by_now_is_left_out_and_named(session: Path) -> None:
+    profile = stepscope.load(session)
+    next(session.rglob("b.xplane.pb")).unlink()
+    report = profile.overview()
+
+    assert (report.hosts, report.partial) == (("a",), True)
+    assert any("b.xplane.pb: there is no such file" in warning for warning in report.warnings)
+
+
+def test_a_host_whose_file_is_gone_stops_no_comparison(session: Path) -> None:
+    profile = stepscope.load(session)
+    next(session.rglob("b.xplane.pb")).unlink()
+
+    report = stepscope.compare(profile, profile)
+
+    assert any("b.xplane.pb: there is no such file" in warning for warning in report.warnings)
+
+
+def test_nothing_there_is_an_error_with_a_hint(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError):
+        stepscope.load(tmp_path)
+
+
+def test_derived_columns_of_large_traces_come_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "WORTH_KEEPING", 1)
+    path = trace_file(tmp_path / "h.xplane.pb")
+    first = stepscope.load(path)
+    first.steps()
+    computed = forest(first.trace())
+    monkeypatch.setattr("stepscope.kernels.nesting.parents", None)  # computing anew would fail
+    restored = forest(stepscope.load(path).trace())
+    np.testing.assert_array_equal(restored.parent, computed.parent)
+    np.testing.assert_array_equal(restored.cause, computed.cause)
+    np.testing.assert_array_equal(restored.extent_ps, computed.extent_ps)
+
+
+def test_a_file_that_is_replaced_while_it_is_read_gets_no_columns_of_another(tmp_path: Path) -> None:
+    trace = stepscope.load(trace_file(tmp_path / "h.xplane.pb")).trace()
+    restore_forest(trace, {"parent": np.full(7, 6, np.int32), "cause": np.full(7, -1, np.int32)})
+    assert forest(trace).parent.tolist() == [-1, 0]
+
+
+def test_public_names_are_explicit_sorted_and_there() -> None:
+    assert list(stepscope.__all__) == sorted(stepscope.__all__)
+    for name in stepscope.__all__:
+        assert getattr(stepscope, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        stepscope.nonsense  # noqa: B018
+
+
+def test_who_lists_the_names_sees_those_that_are_meant_for_him() -> None:
+    assert [name for name in dir(stepscope) if not name.startswith("__")] == list(stepscope.__all__)
+
+
+@pytest.mark.parametrize("path", [["a.xplane.pb"], None, b"logs", 7], ids=["list", "None", "bytes", "number"])
+def test_what_is_no_path_is_told(path: Any) -> None:
+    with pytest.raises(UsageError, match="is no path; give one file or folder"):
+        stepscope.load(path)
+
+
+def test_steps_may_be_one_number(session: Path) -> None:
+    profile = stepscope.load(session)
+    assert profile.steps(steps=7).to_dict() == profile.steps(steps="7").to_dict()
+    wrong: Any = (0, 1)
+    with pytest.raises(UsageError, match="is no range of steps; write FIRST-LAST"):
+        profile.steps(steps=wrong)
+
+
+def test_the_module_runs_as_a_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "stepscope", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"stepscope {stepscope.__version__}\n"
+
+
+def test_every_tool_is_a_method_that_explains_itself(tmp_path: Path) -> None:
+    profile = stepscope.load(trace_file(tmp_path / "h.xplane.pb"))
+    for tool in TOOLS:
+        method = getattr(profile, tool.method)
+        assert method.__name__ == tool.method
+        assert method.__doc__.lower().startswith(tool.summary.lower())
+    assert list(inspect.signature(profile.steps).parameters) == ["host", "steps"]
+    assert [row["step"] for row in profile.steps(host="h", steps="7").rows] == [7]
+    with pytest.raises(AttributeError, match="no 'stps'; tools: overview, steps"):
+        profile.stps()

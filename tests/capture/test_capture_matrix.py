@@ -1,0 +1,111 @@
+"""Every way to capture, with every framework: real loops, each captured step against the loop's own clock.
+
+One process per framework runs them all, see `matrix_programs`.  docs/capture.md shows the same table; a test holds the
+two together.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import matrix_programs
+import oracle
+import pytest
+from places import ROOT
+from program_runs import profiles_below, run_command, step_marks
+
+DOCS = ROOT / "docs" / "capture.md"
+FRAMEWORKS = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch", "python": "plain Python"}
+CELLS = [(way, framework) for framework in FRAMEWORKS for way in matrix_programs.WAYS]
+
+Said = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module", params=FRAMEWORKS)
+def framework(request) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def program(framework, tmp_path_factory) -> tuple[Path, Said]:
+    """The logdir of one framework's program, and what its own clock said."""
+    for needed in {"tensorflow": ["tensorflow", "keras"], "jax": ["jax", "keras"], "torch": ["torch", "keras"]}.get(
+        framework, []
+    ):
+        if importlib.util.find_spec(needed) is None:
+            pytest.skip(f"{needed} is not installed, so there is nothing of it to capture")
+    folder = tmp_path_factory.mktemp(framework)
+    words = ["-m", "stepscope", "run", "--logdir", "run", "--steps", "4", "--skip", "3", "-q", matrix_programs.__file__]
+    done = run_command([*words, framework, str(folder)], folder, {"KERAS_BACKEND": framework})
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder, json.loads(done.stdout.splitlines()[-1])
+
+
+def captured(folder: Path, way: str) -> list[Path]:
+    """The profiles of one way.  The signal's go where `stepscope run` was told to write: first its own, then those."""
+    if way in ("run", "signal"):
+        paths = profiles_below(folder / "run")
+        return paths[:1] if way == "run" else paths[1:]
+    return profiles_below(folder / way.replace("/", " "))
+
+
+@pytest.mark.parametrize("way", matrix_programs.WAYS)
+def test_each_captured_step_is_as_long_as_the_loop_says(program, framework, way):
+    folder, said = program
+    paths = captured(folder, way)
+    found = {number: ms for path in paths for number, ms in step_marks(path).items()}
+    expected = said[way]
+
+    assert len(paths) == (2 if way == "schedule" else 1)
+    if expected["numbers"] is not None:
+        assert list(found) == expected["numbers"]
+        own = expected["ms"]
+    elif "first" in expected:  # the steps after the signal, whatever their numbers
+        assert len(found) == 4
+        own = expected["ms"][expected["first"] :][:4]
+    else:  # those that the window holds, without a gap
+        assert list(found) == list(range(min(found), max(found) + 1))
+        assert found
+        own = [expected["ms"][number] for number in found]
+        if framework == "torch":  # it also keeps the parts of the steps that the window's ends cut
+            own = [(0.0, most) if i in (0, len(own) - 1) else (least, most) for i, (least, most) in enumerate(own)]
+    assert len(found) == len(own)
+    assert [
+        ms for ms, (least, most) in zip(found.values(), own, strict=True) if not least * 0.99 <= ms <= most * 1.01
+    ] == []
+
+
+def test_xprof_opens_the_profile(program, framework):
+    if importlib.util.find_spec("xprof") is None:
+        pytest.skip("xprof is not installed, so it cannot be asked")
+    folder, said = program
+
+    overview = oracle.overview(captured(folder, "start/stop"))
+
+    # Of more than five steps XProf leaves out the first and the last.  Without ops of a framework it shows none.
+    assert len(overview.steps) == (len(said["start/stop"]["ms"]) - 2 if framework in ("tensorflow", "jax") else 0)
+
+
+def test_the_table_in_the_docs_names_a_test_for_each_cell_and_no_other():
+    rows = [line.strip("| \n").split("|") for line in DOCS.read_text().splitlines() if line.startswith("| ")]
+    table = {row[0].strip().strip("`"): [cell.strip() for cell in row[1:]] for row in rows}
+    heads = table["way"]
+
+    assert heads == list(FRAMEWORKS.values())
+    for way, test in {way: f"[{{}}-{way}]" for way in matrix_programs.WAYS}.items():
+        assert [re.sub(r"[`✓ ]", "", cell) for cell in table[way]] == [
+            test.format(framework).replace(" ", "") for framework in FRAMEWORKS
+        ]
+
+
+@pytest.mark.parametrize(("way", "framework_name"), CELLS)
+def test_every_cell_is_among_the_tests(request, way, framework_name):
+    names = {item.name for item in request.session.items}
+    if not any(name.startswith("test_each_captured_step") for name in names):
+        pytest.skip("the tests of the cells were not collected")
+
+    assert f"test_each_captured_step_is_as_long_as_the_loop_says[{framework_name}-{way}]" in names

@@ -1,0 +1,266 @@
+"""Imports go one way.  The table below is the rule; the rest of this file holds the code against it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from imports import PACKAGE, Import, imports_of, modules
+
+from stepscope.analysis.registry import TOOLS
+
+# A room, and the rooms that its modules may import from besides their own.  "stepscope" is the public API in
+# `stepscope/__init__.py`.
+ALLOWED: dict[str, set[str]] = {
+    "records": set(),
+    "errors": set(),
+    "kernels": set(),
+    "model": {"errors", "kernels"},
+    "formats": {"errors", "model", "kernels"},
+    "report": {"errors"},
+    "analysis": {"errors", "model", "kernels", "report"},
+    "cache": {"errors"},
+    "capture": {"errors", "model", "formats"},
+    "autostart": {"capture"},
+    "client": {"capture"},
+    "server": {"capture"},
+    "keras": {"capture"},
+    "lightning": {"capture"},
+    "huggingface": {"capture"},
+    "shelf": {"model"},
+    "api": {"errors", "model", "formats", "report", "analysis", "cache", "shelf"},
+    "stepscope": {"errors", "capture", "api"},
+    "export": {"errors", "model", "kernels", "formats", "analysis"},
+    "demo": {"errors", "capture"},
+    "doctor": {"errors", "formats", "report", "analysis", "cache", "api"},
+    "web": {
+        "errors",
+        "model",
+        "kernels",
+        "formats",
+        "report",
+        "analysis",
+        "cache",
+        "capture",
+        "shelf",
+        "api",
+        "export",
+    },
+    "cli": {
+        "errors",
+        "export",
+        "web",
+        "doctor",
+        "kernels",
+        "model",
+        "formats",
+        "report",
+        "analysis",
+        "cache",
+        "capture",
+        "demo",
+        "api",
+        "stepscope",
+    },
+    "__main__": {"cli"},
+}
+
+# A room that every other may import from: `dataclass`, quicker to import.
+COMMON = {"records"}
+
+# A wing of `analysis/`, and the wings that its modules may import from besides their own.  The registry belongs to
+# none: it names tools by text, and they are imported on first use.
+WINGS: dict[str, set[str]] = {
+    "trace": set(),
+    "steps": {"trace"},
+    "ops": {"trace", "steps"},
+    "input": {"trace", "steps"},
+    "resources": {"trace", "steps"},
+    "workers": {"trace", "steps"},
+    "waits": {"trace", "steps", "ops"},
+    "timeline": {"trace", "steps", "resources"},
+    "facts": {"trace", "steps"},
+    "advice": {"trace", "steps", "facts"},
+    "overview": {"trace", "steps", "ops", "facts", "advice"},
+    "compare": {"steps", "ops", "resources", "overview"},
+}
+
+# A third-party package that only some rooms may know, because it is heavy or because it belongs to one side.
+CONFINED: dict[str, set[str]] = {
+    "numba": {"kernels"},
+    "fsspec": {"formats"},
+    "google": {"capture"},
+    "grpc": {"capture"},
+    "typer": {"cli"},
+    "rich": {"cli", "report"},
+    "werkzeug": {"web"},
+    "waitress": {"web"},
+    "tensorboard": {"web"},
+    "tensorflow": {"capture", "demo"},
+    "keras": {"capture", "demo"},
+    "jax": {"capture", "demo"},
+    "torch": {"capture", "demo"},
+}
+
+# A constant, a group of entry points, and what is started as a program with `-m`.
+NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.autostart"}
+
+# Whoever imports `stepscope` pays for none of these.
+HEAVY = {"numba", "numpy", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}
+HEAVY |= {"tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
+
+
+def room_of(target: str) -> str:
+    """The room of a dotted name of ours: its second part if that is a room, else the public API."""
+    parts = target.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in ALLOWED else "stepscope"
+
+
+def wing_of(module: str) -> str:
+    """The wing of a dotted name in `analysis/`; empty for the registry and for other rooms."""
+    parts = module.split(".")
+    return parts[2] if parts[1:2] == ["analysis"] and len(parts) > 2 and parts[2] in WINGS else ""
+
+
+def faults(package: Path) -> list[str]:
+    """Every import that the tables forbid, as `module:line imports target`."""
+    return [
+        f"{found.module}:{found.line} imports {found.target}"
+        for module, path in modules(package)
+        for found in imports_of(module, path)
+        if not is_allowed(found)
+    ]
+
+
+def is_allowed(found: Import) -> bool:
+    """True if the tables have nothing against an import."""
+    room, top = room_of(found.module), found.target.partition(".")[0]
+    if top != "stepscope":
+        return room in CONFINED.get(top, {room})
+    if found.target in NAMED_ONLY:
+        return True
+    return room_of(found.target) in ALLOWED[room] | COMMON | {room} and is_allowed_between_wings(found)
+
+
+def is_allowed_between_wings(found: Import) -> bool:
+    """True unless both ends lie in wings and the arrow between these is not in the table."""
+    wing, target = wing_of(found.module), wing_of(found.target)
+    return not wing or not target or target in WINGS[wing] | {wing}
+
+
+def test_every_import_goes_in_an_allowed_direction():
+    assert faults(PACKAGE) == []
+
+
+def test_every_dataclass_is_one_that_is_quick_to_import():
+    late = ["stepscope.records", "stepscope.capture.remote.addresses"]  # the latter has an order, which ours cannot
+
+    slow = {
+        module
+        for module, path in modules(PACKAGE)
+        for found in imports_of(module, path)
+        if found.target == "dataclasses.dataclass" and module not in late
+    }
+
+    assert slow == set()
+
+
+def test_every_module_lies_in_a_room_of_the_table():
+    rooms = {path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__"}
+    rooms |= {path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.rglob("*.py"))}
+
+    assert rooms <= set(ALLOWED)
+
+
+@pytest.mark.parametrize("table", [ALLOWED, WINGS], ids=["rooms", "wings"])
+def test_the_table_has_no_circle(table):
+    done: set[str] = set()
+    while ready := {room for room, below in table.items() if room not in done and below <= done}:
+        done |= ready
+
+    assert done == set(table)
+
+
+def test_every_module_of_the_analysis_lies_in_a_wing_of_the_table():
+    folder = PACKAGE / "analysis"
+
+    assert {path.name for path in folder.iterdir() if any(path.glob("*.py"))} == set(WINGS)
+    assert {path.name for path in folder.glob("*.py")} == {"__init__.py", "registry.py"}
+
+
+def test_every_allowed_arrow_between_wings_is_used():
+    """An arrow that nobody needs is taken out of the table, so that it cannot come back unseen."""
+    used: dict[str, set[str]] = {wing: set() for wing in WINGS}
+    for module, path in modules(PACKAGE):
+        for found in imports_of(module, path) if wing_of(module) else ():
+            used[wing_of(module)] |= {wing_of(found.target)} - {"", wing_of(module)}
+
+    assert used == WINGS
+
+
+def test_a_tool_is_told_from_a_helper_by_its_name():
+    tools = {tool.module.rpartition(".")[2] for tool in TOOLS}
+
+    assert {path.stem for path in (PACKAGE / "analysis").rglob("*_tool.py")} == tools
+
+
+BAD_IMPORTS = [
+    ("analysis/steps.py", "from stepscope.formats import base", "analysis.steps:1", "stepscope.formats.base"),
+    ("analysis/steps.py", "import stepscope.cli.main", "analysis.steps:1", "stepscope.cli.main"),
+    ("analysis/steps.py", "from ..formats.base import F", "analysis.steps:1", "stepscope.formats.base.F"),
+    ("analysis/steps.py", "from .. import cli", "analysis.steps:1", "stepscope.cli"),
+    ("analysis/__init__.py", "from ..api import load", "analysis:1", "stepscope.api.load"),
+    ("analysis/steps.py", "from stepscope import load", "analysis.steps:1", "stepscope.load"),
+    ("model/trace.py", "def f():\n    from stepscope import formats", "model.trace:2", "stepscope.formats"),
+    ("kernels/stats.py", "from stepscope.model import Stats", "kernels.stats:1", "stepscope.model.Stats"),
+    ("errors.py", "if TYPE_CHECKING:\n    import stepscope.model", "errors:2", "stepscope.model"),
+    ("cache.py", "load('stepscope.analysis.steps.steps_tool:run')", "cache:1", "stepscope.analysis.steps.steps_tool"),
+    ("formats/kineto.py", "from numba import njit", "formats.kineto:1", "numba.njit"),
+    ("analysis/steps.py", "import jax.numpy as jnp", "analysis.steps:1", "jax.numpy"),
+    (
+        "analysis/trace/spans.py",
+        "from stepscope.analysis.steps import verdict",
+        "analysis.trace.spans:1",
+        "stepscope.analysis.steps.verdict",
+    ),
+    ("analysis/steps.py", "importlib.import_module('fsspec.core')", "analysis.steps:1", "fsspec.core"),
+    ("analysis/steps.py", "import_module('stepscope.api')", "analysis.steps:1", "stepscope.api"),
+]
+
+GOOD_IMPORTS = [
+    ("analysis/overview/a.py", "from stepscope.model import HostTrace\nfrom ..steps import x\nimport numpy as np"),
+    ("analysis/steps.py", '"""Like stepscope.formats, in a sentence."""'),
+    ("cli/main.py", "from stepscope import load, __version__\nimport typer"),
+    ("cache.py", "from stepscope import __version__"),
+    ("kernels/wire/lines.py", "from numba import njit"),
+    ("formats/store/remote.py", "import_module('fsspec.core')\nimport_module(name)"),
+]
+
+
+def package_with(folder: Path, name: str, text: str) -> Path:
+    """A package `stepscope` with one module."""
+    module = folder / "stepscope" / name
+    module.parent.mkdir(parents=True, exist_ok=True)
+    module.write_text(text)
+    return folder / "stepscope"
+
+
+@pytest.mark.parametrize(("name", "text", "place", "target"), BAD_IMPORTS)
+def test_the_check_finds_a_forbidden_import(tmp_path, name, text, place, target):
+    assert faults(package_with(tmp_path, name, text)) == [f"stepscope.{place} imports {target}"]
+
+
+@pytest.mark.parametrize(("name", "text"), GOOD_IMPORTS)
+def test_the_check_lets_an_allowed_import_pass(tmp_path, name, text):
+    assert faults(package_with(tmp_path, name, text)) == []
+
+
+def test_importing_stepscope_loads_nothing_heavy():
+    script = "import sys; before = set(sys.modules); import stepscope; print(*set(sys.modules) - before)"
+
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+
+    assert "stepscope" in loaded
+    assert {name.partition(".")[0] for name in loaded} & HEAVY == set()

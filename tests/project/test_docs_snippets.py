@@ -1,0 +1,194 @@
+"""What the documentation tells people to type runs: every command and every snippet of Python, on a tiny profile."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from places import ROOT
+from program_runs import run_command
+
+from stepscope.cli.commands import app
+from stepscope.cli.main import run
+from stepscope.formats.xspace.writer import write
+from stepscope.model import EventKind, PlaneKind, TraceBuilder
+
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+RUNS = ("2026_01_01_00_00_00", "2026_01_02_00_00_00")
+
+# What readers put their own names for.
+LOGDIR = re.compile(r"/path/to/logdir|(?<![\w-])(?:PATH|LOGDIR|BEFORE|AFTER)\b")
+WORKERS = re.compile(r"worker-0:6009(?:,worker-1:6009)?")
+
+# Commands that serve until somebody ends them, or need a job that runs; their words are checked, and not run.
+WAITING = ("open", "capture")
+
+# What the snippets take for granted: something to train.
+STAND_INS = """
+import itertools, threading, time
+from types import SimpleNamespace
+import stepscope
+def train_step(batch=None): sum(range(9999))
+def train(): [train_step() for _ in range(3)]
+def wait_until_it_is_slow(): time.sleep(0.3)
+logdir, batches, data, args = "logs", iter(range(100)), None, None
+model = SimpleNamespace(fit=lambda data, callbacks: None)
+lightning = SimpleNamespace(Trainer=lambda callbacks: None)
+transformers = SimpleNamespace(Trainer=lambda model, args, callbacks: None)
+"""
+# A job that trains all the time, for those who capture it.
+JOB = """
+def job():
+    for i in itertools.count():
+        with stepscope.step(i):
+            train_step()
+threading.Thread(target=job, daemon=True).start()
+"""
+
+
+# The profiles that the snippets of a page leave.
+RECORDED = {"README.md": 1, "docs/getting-started.md": 1, "docs/capture.md": 4, "docs/capture-remote.md": 3}
+
+
+def profile() -> bytes:
+    """Steps of 10 ms: 4 ms wait for input and 5 ms compute."""
+    ms = 10**9
+    builder = TraceBuilder("worker", start_unix_ns=10**18)
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
+    for step in range(10):
+        begin = step * 10 * ms
+        line.event("train", begin, 10 * ms, EventKind.STEP_MARK, {"step_num": step, "_r": 1})
+        line.event("IteratorGetNext:IteratorGetNext", begin, 4 * ms, EventKind.INPUT_WAIT)
+        line.event("aten::cat", begin + 4 * ms, 5 * ms, EventKind.OP)
+    return write(builder.build())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with two sessions in `logs` and a script to train with."""
+    for name in RUNS:
+        session = tmp_path / "logs" / "plugins" / "profile" / name
+        session.mkdir(parents=True)
+        (session / "worker.xplane.pb").write_bytes(profile())
+    (tmp_path / "package").mkdir()
+    for script in ("train.py", "package/train.py"):
+        (tmp_path / script).write_text(
+            "import stepscope\nfor i in range(20):\n    with stepscope.step(i):\n        sum(range(9999))\n"
+        )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def commands(page: str) -> list[str]:
+    """The lines that call `stepscope`, without prompts and comments."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    lines = re.findall(r"^    (?:\$ )?(stepscope \w.*)", text, re.MULTILINE)
+    return [re.split(r"\s+#|\s{2,}", line)[0] for line in lines]
+
+
+def snippets(page: str) -> list[str]:
+    """The blocks that are marked as Python."""
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+EVERY_COMMAND = sorted({command for page in PAGES for command in commands(page)})
+
+
+def words_of(command: str) -> list[str]:
+    sessions = iter(RUNS)
+    line = re.sub(r"\bRUN\b", lambda _: next(sessions), LOGDIR.sub("logs", command))
+    line = re.sub(r"\bworkers[04]\b", "logs", line).replace("HOST:PORT", "localhost:6009").replace("FILE", "out.file")
+    return shlex.split(line.partition(" > ")[0])[1:]
+
+
+def test_the_pages_hold_commands_and_snippets():
+    assert len(EVERY_COMMAND) > 30
+    assert sum(len(snippets(page)) for page in PAGES) > 8
+
+
+@pytest.mark.parametrize("command", [line for line in EVERY_COMMAND if line.split()[1] not in ("run", *WAITING)])
+def test_a_command_of_the_pages_succeeds(command, folder, capsys):
+    status = run(words_of(command))
+
+    told = capsys.readouterr()
+    assert (status, "stepscope: [" in told.err) == (0, False), told.err
+    assert told.out or (folder / "out.file").exists() or "trace.perfetto" in told.err
+
+
+@pytest.mark.parametrize("command", [line for line in EVERY_COMMAND if line.split()[1] in WAITING])
+def test_a_command_that_waits_is_spelled_as_the_command_line_reads_it(command):
+    name, *words = words_of(command)
+
+    typer.main.get_command(app).commands[name].make_context(name, words)
+
+
+@pytest.mark.parametrize("command", [line for line in EVERY_COMMAND if line.split()[1] == "run"])
+def test_a_command_that_runs_a_script_leaves_its_profile(command, folder):
+    done = run_command(["-m", "stepscope", *words_of(command)], folder)
+
+    assert done.returncode == 0, done.stderr
+    assert "10 steps captured" in done.stderr
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if snippets(page)])
+def test_the_python_of_a_page_runs_and_records_what_it_says(page, folder):
+    if "profiler.keras" in "".join(snippets(page)):
+        pytest.importorskip("keras", reason="the page shows the callback for Keras")
+    with socket.create_server(("localhost", 0)) as free:
+        port = free.getsockname()[1]
+    program = STAND_INS + (JOB if page == "docs/capture-remote.md" else "") + "\n".join(snippets(page))
+    program = LOGDIR.sub("logs", WORKERS.sub("localhost:6009", program)).replace("6009", str(port))
+
+    done = run_command(["-c", program.replace("duration_ms=None", "duration_ms=300")], folder)
+
+    assert done.returncode == 0, done.stderr
+    assert len(list(folder.rglob("*.xplane.pb"))) - len(RUNS) == RECORDED.get(page, 0)
+
+
+def test_the_script_for_continuous_integration_runs(folder):
+    script = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs/compare.md").read_text(), re.DOTALL | re.MULTILINE)[0]
+    (folder / "logs").rename(folder / "baseline")
+    tolerant = script.replace("--steps 30", "--steps 10").replace("--fail-above 10", "--fail-above 1e9")
+    shell = f'stepscope() {{ "$PYTHON" -m stepscope "$@"; }}\n{tolerant}'
+
+    done = subprocess.run(
+        ["bash", "-c", shell], env=os.environ | {"PYTHON": sys.executable}, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "To keep in mind" in done.stdout
+    assert (folder / "comparison.html").read_text().startswith("<!doctype html>")
+
+
+def example(page: str, command: str) -> list[str]:
+    """The lines that a page shows below a command, to the blank line or the `...` that ends them."""
+    text = (ROOT / page).read_text(encoding="utf-8").partition(f"    $ {command}\n")[2]
+    shown = re.split(r"^    \.\.\.$|^(?=\S)", text, maxsplit=1, flags=re.MULTILINE)[0]
+    return [line[4:] for line in shown.splitlines() if line.strip()]
+
+
+def output(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    assert run(words) == 0
+    return [line for line in capsys.readouterr().out.splitlines() if line.strip()]
+
+
+def test_the_readme_shows_what_a_summary_says(bottleneck_captures, capsys):
+    shown = example("README.md", "stepscope summary logs")
+
+    assert output(capsys, "summary", str(bottleneck_captures / "tf_fit_augment" / "slow")) == shown
+
+
+def test_the_page_on_comparing_shows_what_a_comparison_says(corpus, capsys):
+    shown = example("docs/compare.md", "stepscope compare workers0 workers4 --top 6")
+    sides = [str(corpus / f"torch-v100-resnet50-workers{number}") for number in (0, 4)]
+
+    said = output(capsys, "compare", *sides, "--top", "6")[: len(shown)]
+
+    assert [line.replace("torch-v100-resnet50-", "") for line in said] == shown

@@ -13,6 +13,7 @@ import {
   type Sessions,
   toolAddress,
 } from "./api";
+import { setCategoryRules } from "./design/colours";
 import { go, route, withParams } from "./router";
 
 export const config = signal<Config | null>(null);
@@ -103,6 +104,7 @@ export async function start(): Promise<void> {
       getJson<Config>("api/config"),
       getJson<Sessions>("api/sessions"),
     ]);
+    setCategoryRules(config.value.category_rules);
     startError.value = null;
   } catch (error) {
     startError.value = asApiError(error);

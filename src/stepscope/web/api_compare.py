@@ -9,7 +9,6 @@ from stepscope.analysis.compare.compare import CompareReport, compare
 from stepscope.report.export import table_to_arrow
 from stepscope.web.answers import ARROW, Answer, Refused, binary_answer
 from stepscope.web.api_tools import page_of, table_of
-from stepscope.web.routes import Route
 from stepscope.web.site import Site
 
 
@@ -41,8 +40,3 @@ def _side(site: Site, session: str, host: str | None, steps: str | None) -> Side
 
 
 _COMPARE = "/api/sessions/<session>/compare"
-
-ROUTES = (
-    Route(_COMPARE, comparison_json),
-    Route(f"{_COMPARE}/tables/<int:number>.arrow", comparison_arrow),
-)

@@ -194,7 +194,7 @@ _EMPTY = (
 
 @dataclass(frozen=True)
 class _Graph:
-    """The events that may be on a path, in the order of the trace; see `kernels.critical.walk`."""
+    """The events that may be on a path, in the order of the trace; see `kernels.critical.Path`."""
 
     rows: I64
     start: I64
@@ -215,15 +215,16 @@ def partial(trace: HostTrace) -> Partial:
     steps, graph = steps_of(trace), _graph(trace)
     time, delay, *aside = (np.zeros(len(graph.rows), np.int64) for _ in range(4))
     counts = steps.complete if steps.complete.any() else ~steps.complete
-    sorts = np.array([Part.DEVICE_WAIT, Part.KERNEL_GAP, Part.LAUNCH_DELAY, Part.OTHER], np.int64)
+    path = kernels.critical.Path(
+        graph.start, graph.end, graph.parent, graph.cause, graph.line, graph.line_begin, graph.line_end, graph.part,
+        graph.host_lines, graph.done, graph.done_end,
+        (Part.DEVICE_WAIT, Part.KERNEL_GAP, Part.LAUNCH_DELAY, Part.OTHER), LONG_DELAY_PS,
+    )  # fmt: skip
     main, found = _main_line(steps, graph), []
     for at in range(len(steps.number)):
         out = np.zeros(len(Part), np.int64)
-        kernels.critical.walk(
-            np.array([steps.start_ps[at], steps.end_ps[at]], np.int64), main, graph.start, graph.end, graph.parent,
-            graph.cause, graph.line, graph.line_begin, graph.line_end, graph.part, graph.host_lines, graph.done,
-            graph.done_end, sorts, LONG_DELAY_PS, out, *((time, delay) if counts[at] else aside),
-        )  # fmt: skip
+        begin, end = int(steps.start_ps[at]), int(steps.end_ps[at])
+        path.walk(begin, end, main, out, *((time, delay) if counts[at] else aside))
         found.append(PathStep(int(steps.number[at]), bool(steps.complete[at]), out.tolist()))
     rows = _on_path(trace, graph, time, delay)
     left_out = max(len(rows) - MOST_ROWS, 0)

@@ -45,12 +45,15 @@ check:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python scripts/gen_types.py --check
 	$(BIN)/python scripts/frontend.py check
 
 format:
 	@$(call setup,lint)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/python scripts/gen_types.py
+	$(BIN)/python scripts/frontend.py format
 
 docs:
 	@$(call setup,docs)

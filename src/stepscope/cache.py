@@ -251,7 +251,8 @@ def _code_version() -> tuple[object, ...]:
     """Changes with the release and, in a checkout that is worked on, with the code that derives things."""
     folder = Path(__file__).parent
     release = getattr(sys.modules[__package__ or folder.name], "__version__", "")
-    stamps = [_stamp_of_sources(folder / room) for room in ("model", "kernels", "formats", "analysis", "report")]
+    rooms = ("model", "kernels", "vocabulary", "formats", "analysis", "report")
+    stamps = [_stamp_of_sources(folder / room) for room in rooms]
     return CACHE_VERSION, release, tuple(stamps)
 
 

@@ -311,7 +311,9 @@ def test_two_processes_write_one_entry_and_a_reader_sees_only_whole_ones(folder:
         for value in "12"
     ]
     seen = set()
+    deadline = time.monotonic() + 120
     while any(writer.poll() is None for writer in writers):
+        assert time.monotonic() < deadline, "the writers are stuck"
         data = cache.get_bytes(KEY, "overview")
         columns = cache.get_columns(KEY, "events")
         assert data is not None

@@ -284,6 +284,20 @@ def test_the_set_up_script_runs_under_an_old_python(name):
     ast.parse((ROOT / "scripts" / name).read_text(), feature_version=(3, 6))
 
 
+def test_no_line_of_the_page_is_beyond_120():
+    # The formatter breaks code at 120 columns, but neither texts nor comments.
+    folder = ROOT / "frontend"
+    sources = [*(folder / "src").rglob("*"), *(folder / "tests").rglob("*")]
+    long = [
+        f"{path.relative_to(folder)}:{number}"
+        for path in sources
+        if path.suffix in {".ts", ".tsx", ".css"}
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) > 120
+    ]
+    assert sources and not long
+
+
 # -- make and CI -------------------------------------------------------------------------------------------------
 
 

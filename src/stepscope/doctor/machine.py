@@ -16,7 +16,7 @@ from dataclasses import field
 from pathlib import Path
 
 from stepscope.cache import Cache
-from stepscope.doctor.report import Check, DoctorReport, worst_first
+from stepscope.doctor.report import Check, DoctorReport, make_report
 from stepscope.records import dataclass
 
 FRAMEWORKS = {
@@ -71,7 +71,7 @@ def examine_machine(machine: Machine | None = None) -> DoctorReport:
         _cache(),
         *writable(Path.cwd()),
     ]
-    return worst_first(checks)
+    return make_report(checks)
 
 
 # -- frameworks -------------------------------------------------------------------------------------------------------

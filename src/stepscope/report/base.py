@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepscope.errors import UsageError
 from stepscope.records import dataclass
-from stepscope.report.sections import TABLE_ROWS, Prose, Rows, Section, flat
+from stepscope.report import forms
+from stepscope.report.fields import Field, flat
+from stepscope.report.sections import Prose, Rows, Section, for_screens
 
 if TYPE_CHECKING:
     import pandas
@@ -46,15 +48,18 @@ class Report(ABC):
 
     @abstractmethod
     def sections(self) -> Sequence[Section]:
-        """What to show, in order."""
+        """All sections that a report of this tool has, in order, whatever was found: their ids never change.
+
+        Tables are whole, with all their columns and the names as they are in the trace.
+        """
 
     def shown(self) -> Sequence[Section]:
-        """The sections for the eye: without figures of which none is known, further tables of such, and prose without a
-        sentence; a table without rows tells why.
+        """The sections for the eye: wide tables in parts; without figures of which none is known, further tables of
+        such, and prose without a sentence; a table without rows tells why.
 
         A list that a condition emptied says so, not how to record what would be in it.
         """
-        parts = self.sections()
+        parts = [part for section in self.sections() for part in for_screens(section)]
         main = next((section for section in parts if isinstance(section, Rows)), None)
         sections = [section for section in parts if section is main or section.tell]
         if not self.unmatched:
@@ -108,8 +113,13 @@ class Report(ABC):
         return self.MAIN_LIST if any(field.name == self.MAIN_LIST for field in fields(self)) else None
 
     def main_table(self) -> Rows:
-        """The table that CSV, Parquet, Arrow and pandas get."""
-        return next(section for section in self.sections() if isinstance(section, Rows))
+        """The table that CSV, Parquet, Arrow and pandas get: that of the main list, else the first."""
+        tables = [section for section in self.sections() if isinstance(section, Rows)]
+        return next((table for table in tables if table.id == self.MAIN_LIST), tables[0])
+
+    def section(self, id: str) -> Section:  # noqa: A002 - as the sections call it
+        """The section with an id.  Raises KeyError if there is none."""
+        return {section.id: section for section in self.sections()}[id]
 
     def why_empty(self) -> str | None:
         """Why there is nothing to show, one sentence that names what would record it; None if there is something."""
@@ -151,19 +161,15 @@ class Report(ABC):
 
     def __str__(self) -> str:
         """The report as a terminal shows it, with the first rows of its tables."""
-        from stepscope.report.terminal import plain
-
-        return plain(self)
+        text: str = forms.make("text", self)
+        return text
 
     def __rich__(self) -> Any:
-        from stepscope.report.terminal import view
-
-        return view(self)
+        return forms.make("terminal", self)
 
     def _repr_html_(self) -> str:
-        from stepscope.report.html import fragment
-
-        return fragment(self, TABLE_ROWS)
+        text: str = forms.make("html", self)
+        return text
 
 
 def finite(value: Any) -> Any:
@@ -181,18 +187,22 @@ def finite(value: Any) -> Any:
 
 
 def arrow_of(table: Rows, metadata: dict[str, str] | None = None) -> pyarrow.Table:
-    """A table as Arrow, with units and meanings in the fields' metadata."""
+    """A table as Arrow, with its id in the metadata, and units, roles and meanings in that of the fields."""
     import pyarrow as pa
 
     types = {"float": pa.float64(), "int": pa.int64(), "str": pa.string(), "bool": pa.bool_()}
     types["ints"] = pa.list_(pa.int64())
     schema = pa.schema(
-        [pa.field(f.name, types[f.kind], metadata={"unit": f.unit, "meaning": f.doc}) for f in table.fields],
-        metadata=metadata,
+        [pa.field(f.name, types[f.kind], metadata=_metadata(f)) for f in table.fields],
+        metadata={"id": table.id, **(metadata or {})},
     )
     columns = [[row[field.name] for row in table.rows] for field in table.fields]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _metadata(field: Field) -> dict[str, str]:
+    return {"unit": field.unit, "role": field.role.value, "label": field.label, "meaning": field.doc}
 
 
 def _require_column(columns: Sequence[str], column: str) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from stepscope.errors import OutputError
 from stepscope.report.base import Report, arrow_of
-from stepscope.report.sections import Rows, flat
+from stepscope.report.fields import flat
+from stepscope.report.sections import Rows
 
 if TYPE_CHECKING:
     import pyarrow

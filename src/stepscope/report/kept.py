@@ -13,12 +13,13 @@ from typing import Any, NoReturn
 
 from stepscope.records import dataclass
 from stepscope.report.base import Report
-from stepscope.report.sections import Field, Figures, Prose, Rows, Section
+from stepscope.report.fields import Field, Role
+from stepscope.report.sections import Figures, Part, Prose, Rows, Section, for_screens
 
 MAX_ROWS = 50_000
 """Reports with more rows are not kept: making them anew takes little beside showing them."""
 
-_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Field, Figures, Prose, Rows)}
+_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Field, Figures, Part, Prose, Rows)}
 _ROWS = "rows"  # the name that most tools give to their main list
 _KIND = "!kind"  # the key that tells a section from a row
 
@@ -51,7 +52,7 @@ class KeptReport(Report):
         return self.json
 
     def sections(self) -> Sequence[Section]:
-        """What to show, in order."""
+        """What to show, in order; wide tables in the parts that fit a screen."""
         return tuple(map(_restored, json.loads(self.parts)))
 
     def main_table(self) -> Rows:
@@ -78,7 +79,7 @@ class KeptReport(Report):
 
 def pack(report: Report) -> bytes | None:
     """A report as bytes; None for one that is too long to be worth it."""
-    parts = report.sections()
+    parts = [part for section in report.sections() for part in for_screens(section)]
     if sum(len(part.rows) for part in parts if isinstance(part, Rows)) > MAX_ROWS:
         return None
     shown = {
@@ -96,7 +97,7 @@ def pack(report: Report) -> bytes | None:
 
 def _without_known_rows(report: Report) -> Rows:
     """The main table; without its rows where the JSON text has them."""
-    table = report.main_table()
+    table = replace(report.main_table(), brief=None)
     is_known = report.body().get(_ROWS) == list(table.rows)
     return replace(table, rows=()) if is_known else table
 
@@ -135,5 +136,6 @@ def _restored(value: Any) -> Any:
         return tuple(map(_restored, value))
     if isinstance(value, dict) and _KIND in value:
         kind = _KINDS[value[_KIND]]
-        return kind(**{name: _restored(held) for name, held in value.items() if name != _KIND})
+        held = {name: _restored(each) for name, each in value.items() if name != _KIND}
+        return kind(**held | {"role": Role(held["role"])}) if kind is Field else kind(**held)
     return value

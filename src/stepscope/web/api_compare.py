@@ -17,9 +17,9 @@ def comparison_json(site: Site, request: Request, session: str) -> Answer:
     return page_of(_comparison(site, request, session))
 
 
-def comparison_arrow(site: Site, request: Request, session: str, number: int) -> Answer:
-    """One of its tables, by its place among the sections, as an Arrow IPC stream."""
-    return binary_answer(table_to_arrow(table_of(_comparison(site, request, session), number)), ARROW)
+def comparison_arrow(site: Site, request: Request, session: str, section: str) -> Answer:
+    """One of its tables, by the id of its section, as an Arrow IPC stream."""
+    return binary_answer(table_to_arrow(table_of(_comparison(site, request, session), section)), ARROW)
 
 
 def _comparison(site: Site, request: Request, session: str) -> CompareReport:
@@ -37,6 +37,3 @@ def _side(site: Site, session: str, host: str | None, steps: str | None) -> Side
     return side_of(
         opened.profile.run, opened.profile.path, lambda tool: opened.report(tool, host or None, steps or None)
     )
-
-
-_COMPARE = "/api/sessions/<session>/compare"

@@ -18,5 +18,5 @@ ROUTES = (
     Route(f"{_TIMELINE}/search", "stepscope.web.timeline:get_search"),
     Route(f"{_TIMELINE}/selection", "stepscope.web.timeline:get_selection"),
     Route(_COMPARE, "stepscope.web.api_compare:comparison_json"),
-    Route(f"{_COMPARE}/tables/<int:number>.arrow", "stepscope.web.api_compare:comparison_arrow"),
+    Route(f"{_COMPARE}/tables/<section>.arrow", "stepscope.web.api_compare:comparison_arrow"),
 )

@@ -15,14 +15,14 @@ from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import F64, I64
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, round_ms
+from stepscope.report import Cell, Field, Role, round_ms
 
 _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
 _MOST_BLOCKS = 1e9  # on a multiprocessor; more is garbage
 
 FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host whose device it is", "str"),
-    Field("device", "text", "the device", "str"),
+    Field("host", "text", "the host whose device it is", "str", role=Role.HOST),
+    Field("device", "text", "the device", "str", role=Role.PLACE),
     Field("window_ms", "ms", "from the begin of the first step to the end of the last"),
     Field("utilization_percent", "percent", "time with at least one kernel, collectives included, copies not"),
     Field(

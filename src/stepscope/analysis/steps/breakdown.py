@@ -31,6 +31,9 @@ CATEGORIES: tuple[str, ...] = (
     "device_compute",
     "other",
 )
+LABELS = {"device_collectives": "Collectives"}
+"""Short headings of categories whose names are long."""
+
 MEANING: dict[str, str] = {
     "compilation": "the host traces or compiles a program and no device works",
     "output": "data is copied from a device to the host and the device computes nothing else",

@@ -82,11 +82,11 @@ class Tracer(Protocol):
     """True if `stop` and `discard` may only be called on the thread that called `start`."""
 
     @staticmethod
-    def in_use() -> bool:
+    def is_in_use() -> bool:
         """True if the program is known to compute with the tracer's framework, which importing does not prove."""
 
     @staticmethod
-    def listening() -> bool:
+    def is_listening() -> bool:
         """True if a capture that somebody else started would take annotations."""
 
     def start(self, options: ProfilerOptions) -> None:

@@ -90,7 +90,7 @@ class Calls:
         return result
 
 
-def size_or_nothing(measure: Callable[[], int]) -> int:
+def measure_size(measure: Callable[[], int]) -> int:
     """A size that is asked of a framework's insides, which may have changed; 0 then."""
     try:
         return measure()

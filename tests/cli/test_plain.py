@@ -177,7 +177,7 @@ def test_a_host_that_could_not_be_read_is_looked_for_again(path: str, capsys) ->
 
 # -- what is imported --------------------------------------------------------------------------------------------------
 
-LIBRARIES = {"numba", "numpy", "pyarrow", "msgspec", "typer", "click", "pydantic", "rich", "logging", "platformdirs"}
+LIBRARIES = {"numpy", "pyarrow", "msgspec", "typer", "click", "pydantic", "rich", "logging", "platformdirs"}
 LIBRARIES |= {"fsspec", "google", "grpc", "yaml", "werkzeug", "concurrent"}
 
 
@@ -202,7 +202,7 @@ def test_the_version_needs_no_library() -> None:
 def test_a_first_overview_imports_what_reads_and_computes_and_nothing_else(path: str) -> None:
     modules = imported_by("overview", path, "--format", "json")
 
-    assert libraries(modules) - {"numba", "logging", "concurrent", "yaml"} == {"numpy", "msgspec"}
+    assert libraries(modules) - {"logging", "concurrent", "yaml"} == {"numpy", "msgspec"}
     tools = {module.rpartition(".")[2] for module in modules if module.endswith("_tool")}
     assert tools == {"overview_tool", "steps_tool"}
 

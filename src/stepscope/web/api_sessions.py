@@ -10,6 +10,7 @@ from werkzeug import Request
 from stepscope import __version__
 from stepscope.analysis.registry import TOOLS
 from stepscope.formats.session import HostFile
+from stepscope.vocabulary.categories import CATEGORY_RULES
 from stepscope.web.answers import Answer, json_answer, told
 from stepscope.web.catalogue import Listed
 from stepscope.web.opened import FIRST_TOOL, OpenSession
@@ -32,6 +33,7 @@ def config(site: Site, request: Request) -> Answer:
             "embedded": site.options.embedded,
             "capture": site.captures.is_available,
             "tools": tools,
+            "category_rules": [rule._asdict() for rule in CATEGORY_RULES],
         }
     )
 

@@ -17,6 +17,7 @@ ROUTES = (
     Route(f"{_TIMELINE}/arrows", "stepscope.web.timeline:get_arrows"),
     Route(f"{_TIMELINE}/search", "stepscope.web.timeline:get_search"),
     Route(f"{_TIMELINE}/selection", "stepscope.web.timeline:get_selection"),
+    Route("/api/comparable", "stepscope.web.api_compare:comparable_json"),
     Route(_COMPARE, "stepscope.web.api_compare:comparison_json"),
     Route(f"{_COMPARE}/tables/<section>.arrow", "stepscope.web.api_compare:comparison_arrow"),
 )

@@ -13,7 +13,7 @@ did last, since traces seldom tell which event it waited for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,7 +29,20 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, Kind
 from stepscope.model.arrays import I64, U8, number_pairs
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Prose, Report, Role, Row, Rows, Section, percent, round_ms
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Prose,
+    Report,
+    Role,
+    Row,
+    Rows,
+    Section,
+    fields_named,
+    percent,
+    round_ms,
+)
 from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
@@ -149,7 +162,8 @@ class Partial:
 
 @dataclass(frozen=True, kw_only=True)
 class CriticalPathReport(Report):
-    """The critical paths of the steps; see the FIELDS tables of this module."""
+    """The critical paths of the steps; see the FIELDS tables of this module.  `whole_steps` are those that the means
+    are of: the complete ones, all if none is."""
 
     TOOL: ClassVar[str] = "critical-path"
 
@@ -157,6 +171,7 @@ class CriticalPathReport(Report):
     parts: tuple[dict[str, Cell], ...]
     rows: tuple[dict[str, Cell], ...]
     steps: tuple[dict[str, Cell], ...]
+    whole_steps: tuple[dict[str, Cell], ...]
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
@@ -183,6 +198,26 @@ def _briefly(row: Row) -> Row:
 
 _EMPTY = (
     "no work in any step: record with ProfilerOptions(host_tracer_level=2) and, on a GPU or TPU, device_tracer_level=1"
+)
+
+
+def _parts_with_samples(report: CriticalPathReport) -> Iterator[dict[str, Any]]:
+    """The parts of the path, each with its time in every step that the means are of."""
+    for row in report.parts:
+        yield {**row, "samples": [step[f"{row['part']}_ms"] for step in report.whole_steps]}
+
+
+COMPARABLES = (
+    Comparable(
+        id="critical_path",
+        title="Critical path",
+        keys=fields_named(PART_FIELDS, "part"),
+        measure=Field("ms", "ms", "time of the part on the critical path of a step"),
+        rows=_parts_with_samples,
+        samples="samples",
+        carried=fields_named(PART_FIELDS, "meaning"),
+        empty="neither side has a critical path",
+    ),
 )
 
 
@@ -300,8 +335,8 @@ def merge(partials: Sequence[Partial]) -> CriticalPathReport:
     own = [part for part in partials if any(part.stepping is host for host in taking)]
     telling = [part for part in own if part.has_complete] or own
     steps = [(part.origin.host, step) for part in own for step in part.steps]
-    whole = [step for _, step in steps if step.complete] or [step for _, step in steps]
-    sums = [sum(column) for column in zip(*(step.parts_ps for step in whole), strict=True)] or [0] * len(Part)
+    whole = [(host, step) for host, step in steps if step.complete] or steps
+    sums = [sum(column) for column in zip(*(step.parts_ps for _, step in whole), strict=True)] or [0] * len(Part)
     parts = tuple(_part_row(part, sums, len(whole)) for part in sorted(_PARTS, key=lambda part: -sums[part]))
     return CriticalPathReport(
         **header([part.origin for part in partials], [*no_steps_from(hosts, taking), *_not_listed(telling)]),
@@ -309,6 +344,7 @@ def merge(partials: Sequence[Partial]) -> CriticalPathReport:
         parts=parts if whole else (),
         rows=tuple(_path_row(row, len(whole), sum(sums)) for row in _added_up(telling)),
         steps=tuple(_step_row(host, step) for host, step in sorted(steps, key=lambda item: item[1].number)),
+        whole_steps=tuple(_step_row(host, step) for host, step in whole),
     )
 
 

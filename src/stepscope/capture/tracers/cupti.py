@@ -1,7 +1,7 @@
 """What runs on NVIDIA GPUs, whichever library launched it, through the package `cupti-python`.
 
 CUPTI serves one profiler at a time, and TensorFlow, JAX and PyTorch use it themselves; so this tracer is for programs
-that compute with another CUDA library, such as CuPy or Numba, and is only used where no framework's profiler is.
+that compute with another CUDA library, such as CuPy, and is only used where no framework's profiler is.
 """
 
 from __future__ import annotations

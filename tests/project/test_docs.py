@@ -8,11 +8,11 @@ import sys
 from dataclasses import fields
 from html.parser import HTMLParser
 
-import gen_types
 import pytest
 from places import ROOT
 
 import gen_docs
+import gen_types
 from stepscope import ProfilerOptions
 
 DOCS = ROOT / "docs"

@@ -16,10 +16,8 @@ from dataclasses import field
 from pathlib import Path
 
 from stepscope.cache import Cache
-from stepscope.doctor.report import Check
-from stepscope.doctor.report import DoctorReport
+from stepscope.doctor.report import Check, DoctorReport, make_report
 from stepscope.records import dataclass
-from stepscope.doctor.report import make_report
 
 FRAMEWORKS = {
     "tensorflow": ("tensorflow", "tensorflow-cpu"),

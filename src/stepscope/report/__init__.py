@@ -2,7 +2,7 @@
 
 from stepscope.report import forms
 from stepscope.report.base import Report
-from stepscope.report.fields import Cell, Field, Role
+from stepscope.report.fields import Cell, Field, Role, amount
 from stepscope.report.looks import clean, number_text, shortened, size_text
 from stepscope.report.sections import (
     Figures,
@@ -19,7 +19,7 @@ from stepscope.report.sections import (
 
 __all__ = [
     "Cell", "Field", "Figures", "Part", "Prose", "Report", "Role", "Row", "Rows", "Section",
-    "clean", "number_text", "percent", "round_6", "round_ms", "round_us", "shortened",
+    "amount", "clean", "number_text", "percent", "round_6", "round_ms", "round_us", "shortened",
     "size_text",
 ]  # fmt: skip
 

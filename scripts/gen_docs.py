@@ -27,7 +27,7 @@ from stepscope.model import (
     TraceBuilder,
     Trait,
 )
-from stepscope.report import Prose, Section
+from stepscope.report import Comparable, Prose, Section
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 NOTICE = "<!-- Made by scripts/gen_docs.py; change the declarations and run `make docs`. -->"
@@ -110,9 +110,32 @@ def _tool(tool: Tool, trace: HostTrace) -> list[str]:
         "",
         inspect.cleandoc(module.__doc__ or ""),
         *sections,
+        *_comparables(tool),
         "",
         "In JSON, `hosts`, `warnings` and `partial` stand beside these; see [Concepts](../concepts.md).",
     ]
+
+
+def _comparables(tool: Tool) -> list[str]:
+    """What `stepscope compare` compares of the tool."""
+    if not tool.comparables:
+        return []
+    command = f"`stepscope compare BEFORE AFTER --tool {tool.name}` compares, with rows matched by their keys:"
+    rows = [
+        (f"`{each.id}`", ", ".join(f"`{key.name}`" for key in each.keys), _measure(each)) for each in tool.comparables
+    ]
+    return [
+        "",
+        "## Compared between two sessions",
+        "",
+        command,
+        "",
+        *markdown_table(("table", "keys", "compared"), rows),
+    ]
+
+
+def _measure(comparable: Comparable) -> str:
+    return f"{comparable.measure.doc}{', per step' if comparable.is_total else ''}"
 
 
 def _section(section: Section) -> list[str]:

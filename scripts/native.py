@@ -19,7 +19,7 @@ import sysconfig
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 ROOT = Path(__file__).resolve().parent.parent
 ZIG_PACKAGE = "ziglang>=0.13"
@@ -27,7 +27,7 @@ OLDEST_ABI = (3, 11)
 
 # Code for memoryviews is the same in every module; Cython puts it into one that the others share.
 _SHARED = "stepscope.kernels._views"
-_SOURCES = {".pyx", ".pxd", ".h"}
+_INCLUDED = {".pxd", ".h"}
 
 _ALWAYS = {"language_level": "3", "cdivision": "True", "freethreading_compatible": "True"}
 _DIRECTIVES: Dict[str, Dict[str, str]] = {
@@ -90,35 +90,52 @@ def modules(root: Path = ROOT) -> List[Module]:
     return [*found, Module(_SHARED, None, shared)] if found else []
 
 
-def sources_stamp(root: Path = ROOT) -> str:
-    """Changes with everything that the modules are made of; empty if there are no sources."""
-    paths = [path for path in sorted(kernels(root).rglob("*")) if path.suffix in _SOURCES]
+def stamp_of(module: Module, root: Path = ROOT) -> str:
+    """Changes with everything that a module is made of: its source, what any source may include, and this file."""
+    shared = [path for path in sorted(kernels(root).rglob("*")) if path.suffix in _INCLUDED]
     digest = hashlib.sha256(Path(__file__).read_bytes())
-    for path in paths:
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode())
-        digest.update(content)
-    return digest.hexdigest() if paths else ""
+    for path in [*shared, *([module.source] if module.source else [])]:
+        digest.update(path.relative_to(root).as_posix().encode() + b"\n")
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:20]
 
 
 def is_outdated(root: Path = ROOT) -> bool:
-    """True if the sources changed since they were last compiled for any Python."""
-    wanted = sources_stamp(root)
-    return bool(wanted) and _read_stamp(root)[:1] != [wanted]
+    """True if sources changed since they were last compiled, for whichever Python."""
+    built = {name: stamp for name, stamp, _ in _stamps(root)}
+    return any(built.get(module.name) != stamp_of(module, root) for module in modules(root))
 
 
 def is_built(root: Path = ROOT, mode: str = "fast") -> bool:
     """True if the modules are there for this Python, and made of the present sources."""
-    stamp = [sources_stamp(root), suffix(), sysconfig.get_platform(), mode]
-    return _read_stamp(root) == stamp and all(module.target.is_file() for module in modules(root))
+    return not _outdated(root, mode)
+
+
+def _outdated(root: Path, mode: str) -> List[Module]:
+    """The modules that have to be compiled."""
+    built = set(_stamps(root))
+    return [
+        module
+        for module in modules(root)
+        if (module.name, stamp_of(module, root), _kind(mode)) not in built or not module.target.is_file()
+    ]
+
+
+def _kind(mode: str) -> str:
+    """What else tells one build from another: which Pythons on which machines can load it, and how it was compiled."""
+    return f"{mode}:{sysconfig.get_platform()}:{suffix()}"
 
 
 def _stamp_file(root: Path) -> Path:
     return kernels(root) / ".native-stamp"
 
 
-def _read_stamp(root: Path) -> List[str]:
-    return _stamp_file(root).read_text().split() if _stamp_file(root).is_file() else []
+def _stamps(root: Path) -> List[Tuple[str, str, str]]:
+    """Name, stamp and kind of each module that was built."""
+    if not _stamp_file(root).is_file():
+        return []
+    lines = [line.split(" ") for line in _stamp_file(root).read_text().splitlines()]
+    return [(line[0], line[1], line[2]) for line in lines if len(line) == 3]
 
 
 # -- the compiler -------------------------------------------------------------------------------------------------
@@ -189,20 +206,20 @@ def require_compiler() -> List[str]:
 
 
 def build(root: Path = ROOT, mode: str = "fast") -> bool:
-    """Compiles the modules if their sources changed.  Returns False if there was nothing to do.  Raises NativeError."""
-    if is_built(root, mode):
-        return False
-    wanted = modules(root)
-    if not wanted:
+    """Compiles the modules whose sources changed.  Returns False if there was nothing to do.  Raises NativeError."""
+    if not modules(root):
         raise NativeError(f"there are no sources in {kernels(root)}.")
+    wanted = _outdated(root, mode)
+    if not wanted:
+        return False
     compiler = require_compiler()
     say("compiling {} modules with {}".format(len(wanted), "zig" if "ziglang" in compiler else compiler[0]))
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         drafts = list(pool.map(lambda module: _make(module, root, mode, compiler, Path(folder)), wanted))
         for module, draft in zip(wanted, drafts):
             _put(draft, module.target)
-    stamp = [sources_stamp(root), suffix(), sysconfig.get_platform(), mode]
-    _stamp_file(root).write_text("\n".join(stamp) + "\n")
+    lines = [" ".join((module.name, stamp_of(module, root), _kind(mode))) for module in modules(root)]
+    _stamp_file(root).write_text("\n".join(lines) + "\n")
     return True
 
 
@@ -211,7 +228,7 @@ def build_copy(folder: Path, mode: str, root: Path = ROOT) -> None:
     package = folder / "src" / "stepscope"
     built = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", ".native-stamp")
     if package.is_dir():  # modules of an earlier copy stay, so that only changed sources are compiled again
-        for old in [path for path in package.rglob("*") if path.suffix in (_SOURCES | {".py"})]:
+        for old in [path for path in package.rglob("*") if path.suffix in (_INCLUDED | {".py", ".pyx", ".pyi"})]:
             old.unlink()
     shutil.copytree(str(root / "src" / "stepscope"), str(package), ignore=built, dirs_exist_ok=True)
     build(folder, mode)

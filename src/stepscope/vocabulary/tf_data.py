@@ -64,9 +64,9 @@ def plain_name(name: str) -> str:
     return _OPENED.sub("", name)
 
 
-def count_parts(long_name: str) -> int:
-    """How many parts a long name has."""
-    return long_name.count("::") + 1
+def parts(long_name: str) -> list[str]:
+    """The parts of a long name, the outermost first."""
+    return long_name.split("::")
 
 
 def last_part(long_name: str) -> str:

@@ -95,7 +95,7 @@ function bar(row: Row, index: number, measure: string, by: "shape" | "line"): Ra
     note: by === "shape" ? shapesText(String(row.input_shapes ?? "")) : shortPath(String(row.call_site ?? "")),
     ms: Number(row[measure]) / 1e3,
     percent: measure === "device_self_us" && typeof row.percent === "number" ? row.percent : null,
-    colour: CATEGORY_COLOUR[categoryOf(name.replace(/^aten::/, ""), measure === "device_self_us" ? "device" : "host")],
+    colour: CATEGORY_COLOUR[categoryOf(name, measure === "device_self_us" ? "device" : "host")],
     href: findInTimeline(name),
   };
 }

@@ -170,7 +170,8 @@ class OverviewReport(Report):
     """The overview of a session; see the FIELDS tables of this module for the meaning of its parts.
 
     `steps_a_host` is how many steps a host recorded, mean over those that step: those that another host lacks, and
-    those that the edge cuts, are in the totals of ops all the same.
+    those that the edge cuts, are in the totals of ops all the same.  `outside_steps_percent` says how much of the time
+    of ops on `host` and `device` ran before the first step or after the last.
     """
 
     TOOL: ClassVar[str] = "overview"
@@ -181,6 +182,7 @@ class OverviewReport(Report):
     steps_how: str
     confidence: float | None
     steps_a_host: float
+    outside_steps_percent: dict[str, float | None]
     breakdown_ms: dict[str, float]
     input_bound_percent: float | None
     verdict: Verdict
@@ -421,6 +423,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         steps_how=found.how,
         confidence=found.confidence,
         steps_a_host=sum(len(host.rows) for host in session.taking) / max(len(session.taking), 1),
+        outside_steps_percent=session.outside_steps_percent,
         breakdown_ms=mean_breakdown(session.counted),
         input_bound_percent=round(session.shares["input"], 4) if session.shares else None,
         verdict=agree(limit, otherwise, kind, gain, session.has_device),

@@ -73,7 +73,7 @@ _ACTIONS: dict[str, Actions] = {
         ),
         "python": (
             "do the work once, before training, and keep arrays",
-            "or work on whole arrays with NumPy instead of loops over numbers, or compile the loop with numba.njit",
+            "or work on whole arrays with NumPy instead of loops over numbers, or compile the loop",
             "or spread it over processes (multiprocessing)",
         ),
     },

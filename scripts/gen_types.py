@@ -13,7 +13,6 @@ from enum import StrEnum
 from pathlib import Path
 
 from gen_docs import small_trace
-
 from stepscope.analysis.registry import TOOLS
 from stepscope.report import Field, Figures, Prose, Report, Role, Section
 

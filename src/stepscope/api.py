@@ -18,6 +18,7 @@ from stepscope.errors import InputError, Problem, StepscopeError, UnreadableErro
 from stepscope.formats import progress as reading
 from stepscope.formats import store
 from stepscope.formats.session import HostFile, Session, find_session, find_sessions, pick_host
+from stepscope.meanwhile import importing
 from stepscope.report.kept import pack, unpack
 from stepscope.shelf import TraceShelf
 
@@ -387,7 +388,8 @@ class LoadedProfile:
                 return msgspec.msgpack.decode(kept, type=tool.partial_type)
             except (msgspec.DecodeError, msgspec.ValidationError):
                 pass  # written by something else; computed anew below
-        trace = self._trace_within_steps(file) if within_steps else self.trace(file.host)
+        with importing(tool.module):
+            trace = self._trace_within_steps(file) if within_steps else self.trace(file.host)
         self._progress(f"analysing {file.host} ({len(trace.events):,} events)")
         partial = tool.partial(trace)
         self._cache.put_bytes(key, name, msgspec.msgpack.encode(partial))

@@ -23,9 +23,7 @@ from hypothesis import strategies as st
 from stepscope import api
 from stepscope.errors import UnreadableError
 from stepscope.formats.base import require_format
-from stepscope.formats.kineto import classify
-from stepscope.formats.kineto import document
-from stepscope.formats.kineto import text
+from stepscope.formats.kineto import classify, document, text
 from stepscope.formats.kineto.reader import read
 from stepscope.formats.kineto.scanning import PartScanner
 from stepscope.formats.store import local

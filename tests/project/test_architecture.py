@@ -85,7 +85,7 @@ WINGS: dict[str, set[str]] = {
     "waits": {"trace", "steps", "ops"},
     "timeline": {"trace", "steps", "resources"},
     "facts": {"trace", "steps"},
-    "advice": {"trace", "steps", "facts"},
+    "advice": {"trace", "steps", "facts", "ops", "input", "resources", "workers", "waits"},
     "overview": {"trace", "steps", "ops", "facts", "advice"},
     "compare": {"steps", "overview"},
 }

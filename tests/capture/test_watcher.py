@@ -204,7 +204,9 @@ def test_a_request_captures_the_next_steps(watch, fake_session, monkeypatch):
     steps(watcher, *[OPTIMIZER] * 12)
 
     assert fake_session.said().startswith("start mark-")
+    first, last = map(int, re.findall(r"\d+", watcher.outcome))
     assert watcher.outcome.startswith("captured steps ")
+    assert last - first == 9
 
 
 def test_a_second_request_ends_the_capture_with_the_step(watch, fake_session):

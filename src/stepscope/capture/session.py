@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stepscope.capture import files, ranges, report, tracers
+from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.program_end import ProgramEnd
 from stepscope.capture.running import Capture
@@ -46,6 +47,7 @@ class Session:
 
     # -- what the program calls --------------------------------------------------------------------------------------
 
+    @keep_as_python
     def start(self, logdir: LogDir, options: object = None) -> Capture | None:
         """Starts a capture; `stop` writes it to LOGDIR/plugins/profile/RUN/HOST.xplane.pb.
 
@@ -70,6 +72,7 @@ class Session:
         """True while a capture of this process records."""
         return self.state.recording is not None
 
+    @keep_as_python
     def stop(self, save: bool = True, wait: bool = True) -> Path | None:
         """Ends the capture and writes it.
 

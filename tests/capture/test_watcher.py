@@ -164,7 +164,7 @@ def test_a_window_of_a_program_with_a_framework_holds_what_was_asked_for(watch, 
     monkeypatch.setitem(sys.modules, "jax", object())
     watcher = watch()
     watcher.watch_from_here(at_once=False)
-    watcher._on_main(watcher._open_window)  # its patience is over
+    watcher._run_on_main(watcher._open_window)  # its patience is over
     watcher.finish()
 
     assert fake_session.said() == "start save"
@@ -284,7 +284,7 @@ def launcher(tmp_path, fake_session):
 
 
 def test_a_launcher_gets_no_time_window(launcher, fake_session):
-    launcher._open_window_of_no_launcher()
+    launcher._open_window_unless_launcher()
 
     assert fake_session.said() == ""
 

@@ -81,7 +81,7 @@ class Profile:
         if capture is None:
             return
         if capture.ended_early:
-            self.path = session.path_of(capture, wait=True)
+            self.path = session.wait_for_path(capture, wait=True)
         else:
             self.path = session.SESSION.end(capture, strict=capture.options.strict and error is None)
         self.url = capture.url

@@ -93,7 +93,7 @@ class Session:
         path = None if capture is None else self.end(capture, save=save, wait=wait, strict=capture.options.strict)
         ended_early = self.state.acknowledge()  # it may have reached a limit this very moment
         if ended_early is not None:
-            return path_of(ended_early, wait)
+            return wait_for_path(ended_early, wait)
         if capture is None:
             report.report(self._nothing_to_stop(), "stopping the capture")
         return path
@@ -249,7 +249,7 @@ class Session:
             self._finish(capture, save=True)
 
     def _finish_in_background(self, capture: Capture) -> StepscopeError | None:
-        taken = _take(capture, save=True) if capture.on_one_thread else None
+        taken = _take(capture, save=True) if capture.is_bound_to_thread else None
         try:
             threading.Thread(target=self._finish, args=(capture, True, taken), name="stepscope-export").start()
         except RuntimeError:  # no thread can be had: at the program's end, or at the system's limit
@@ -281,7 +281,7 @@ class Session:
         return failure
 
 
-def path_of(capture: Capture, wait: bool) -> Path | None:
+def wait_for_path(capture: Capture, wait: bool) -> Path | None:
     """The profile of a capture that has ended; None if it is not there, or not yet.
 
     Args:

@@ -1,32 +1,35 @@
 """Loading a profile and asking it questions: `stepscope.load`.
 
-This is where finding, reading, caching and analysing come together; everything that shows results starts here.
+This is where finding, reading, caching and analysing come together; everything that shows results starts here.  What
+only some questions need is imported when they are asked: a result that is in the cache needs neither numpy nor a tool.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from stepscope.analysis.registry import TOOLS, Tool, tool_named
-from stepscope.analysis.steps.step_range import StepRange, choose, only_steps
-from stepscope.analysis.trace.grouping import forest_columns, restore_forest
 from stepscope.cache import Cache, cache_key
 from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError
 from stepscope.formats import progress as reading
 from stepscope.formats import store
 from stepscope.formats.session import HostFile, Session, find_session, find_sessions, pick_host
+from stepscope.meanwhile import importing
+from stepscope.records import dataclass
+from stepscope.report.kept import pack, unpack
 from stepscope.shelf import TraceShelf
 
 if TYPE_CHECKING:
+    from stepscope.analysis.advice.reading import Read
     from stepscope.analysis.advice.whatif import WhatIfReport
-    from stepscope.analysis.compare.comparable import Side
-    from stepscope.analysis.compare.compare import CompareReport
+    from stepscope.analysis.compare.compare_report import CompareReport
+    from stepscope.analysis.compare.sides import Side
     from stepscope.analysis.overview.advice_tool import AdviceReport
+    from stepscope.analysis.steps.step_range import StepRange
     from stepscope.model import HostTrace
     from stepscope.report import Report
 
@@ -87,6 +90,7 @@ def compare(
     *,
     host: str | None = None,
     steps: StepRange | str | int | None = None,
+    tools: Sequence[str] | None = None,
 ) -> CompareReport:
     """Whether a change helped: the step time of two sessions, where the time went, and whether it is more than noise.
 
@@ -94,25 +98,31 @@ def compare(
         before, after: what `load` takes, or what it gave.
         host: the host to look at on both sides; all of each session if None.
         steps: the steps to look at on both sides, such as `3-9`; the whole captures if None.
+        tools: the tools whose reports are compared; breakdown, ops, kernels, memories and spread of steps if None.
 
     Raises:
         NotFoundError, AccessError, InputError: one of them is not there or cannot be read.
-        UsageError: one of them has no such host or no such steps.
+        UsageError: one of them has no such host or no such steps, or a tool cannot be compared.
     """
-    from stepscope.analysis.compare.compare import compare as lay_side_by_side
+    from stepscope.analysis.compare.compare import choose_tools
+    from stepscope.analysis.compare.compare import compare as compare_sides
 
+    names = choose_tools(tools)
     one = before if isinstance(before, LoadedProfile) else load(before)
     other = after if isinstance(after, LoadedProfile) else load(after, shelf=one.shelf)
-    return lay_side_by_side(_side(one, host, steps), _side(other, host, steps))
+    return compare_sides(_side(one, host, steps, names), _side(other, host, steps, names), tools)
 
 
-def _side(profile: LoadedProfile, host: str | None, steps: StepRange | str | int | None) -> Side:
-    """What a comparison asks of a session."""
-    from stepscope.analysis.compare.comparable import TOOLS_ASKED, side_of
+def _side(profile: LoadedProfile, host: str | None, steps: StepRange | str | int | None, tools: Sequence[str]) -> Side:
+    """A session with the reports that a comparison needs."""
+    from stepscope.analysis.compare.sides import side_of
 
-    if steps is None:
-        profile.prepare(TOOLS_ASKED.values(), host)
-    return side_of(profile.run, profile.path, lambda tool: profile.report(tool, host, steps))
+    def ask(names: Sequence[str], within_steps: bool) -> dict[str, Report]:
+        if steps is None:
+            profile.prepare(names, host, within_steps)
+        return {name: profile.report(name, host, "all" if within_steps else steps) for name in names}
+
+    return side_of(profile.run, profile.path, ask, tools)
 
 
 class LoadedProfile:
@@ -203,24 +213,30 @@ class LoadedProfile:
         self._bytes_read[file.host] = file.size or 0
         self._events_read[file.host] = len(trace.events)
         if len(trace.events) >= WORTH_KEEPING:
-            kept = self._cache.get_columns(_key(file), _FOREST)
-            if kept is not None:
-                restore_forest(trace, kept)
+            self._restore_forest(trace, file)
         return trace
+
+    def _restore_forest(self, trace: HostTrace, file: HostFile) -> None:
+        from stepscope.analysis.trace.grouping import restore_forest
+
+        kept = self._cache.get_columns(_key(file), _FOREST)
+        if kept is not None:
+            restore_forest(trace, kept)
 
     def analyse(self, tool_name: str, host: str) -> Any:
         """What one host contributes to a tool, kept in the cache for a later report.  Raises UsageError, InputError."""
         return self._partial(tool_named(tool_name), pick_host(self._session, host))
 
-    def prepare(self, tool_names: Iterable[str], host: str | None = None) -> None:
+    def prepare(self, tool_names: Iterable[str], host: str | None = None, within_steps: bool = False) -> None:
         """Lets several tools analyse each of several hosts in turn, so that each file is decoded once, not once a tool.
-        A host that cannot be read is left to the reports, which name it.  Raises UsageError."""
+        A host that cannot be read is left to the reports, which name it.  `within_steps` is for reports on all steps.
+        Raises UsageError."""
         tools = [tool_named(name) for name in tool_names]
         files = self._files if host is None else (pick_host(self._session, host),)
         for file in files if len(files) > 1 else ():
             with suppress(InputError):
                 for tool in tools:
-                    self._partial(tool, file)
+                    self._partial(tool, file, within_steps)
 
     def report(self, tool_name: str, host: str | None = None, steps: StepRange | str | int | None = None) -> Report:
         """What a tool says.  A host that cannot be read is left out and named, unless it is the only one.
@@ -228,23 +244,57 @@ class LoadedProfile:
         Args:
             tool_name: a tool of the registry.
             host: one of `hosts`; all of them if None.
-            steps: the steps to look at, such as `3-9` or 7; the whole capture if None.
+            steps: the steps to look at, such as `3-9`, 7 or `all`; the whole capture if None.
 
         Raises:
             UsageError: there is no such tool or host, or there are no such steps.
             InputError: no host can be read.
         """
+        return self._report(tool_named(tool_name), host, steps)[0]
+
+    def shown(self, tool_name: str) -> Report:
+        """What a tool says of all hosts, to be shown: in every form, but not filtered, sorted or computed with.
+
+        It comes from the cache if it was asked for before; then nothing is imported that makes or merges it.  Raises as
+        `report` does.
+        """
         tool = tool_named(tool_name)
-        wanted = None if steps is None else StepRange.of(steps)
+        key, name = self._session_key(), f"{tool.name}.shown"
+        content = self._cache.get_bytes(key, name)
+        kept = None if content is None else unpack(content)
+        if kept is not None:
+            return kept
+        report, unreadable = self._report(tool, None, None)
+        packed = None if unreadable or key is None else pack(report)
+        if packed is not None:
+            self._cache.put_bytes(key, name, packed)
+        return report
+
+    def _session_key(self) -> str | None:
+        """The cache's key for what is derived from all hosts that are looked at."""
+        identities = [store.identity(file.path) for file in self._files]
+        told = [(file.host, file.path) for file in self._files], self._session.problems  # in warnings
+        return cache_key(identities, "session", *told)
+
+    def _report(
+        self, tool: Tool, host: str | None, steps: StepRange | str | int | None
+    ) -> tuple[Report, list[Problem]]:
+        """A report, and what is wrong with the hosts that it leaves out."""
+        wanted = None if steps is None else _range_of(steps)
         files = self._files if host is None else (pick_host(self._session, host),)
         if wanted is None:
             partials, problems = self._of_hosts(files, lambda file: self._partial(tool, file))
+        elif wanted.is_all:
+            partials, problems = self._of_hosts(files, lambda file: self._partial(tool, file, within_steps=True))
+            problems.append(Problem(_OF_STEPS, "only the steps, without what ran before the first and after the last"))
         else:
             partials, problems = self._of_steps(files, tool, wanted)
         lost = any(problem.code != _OF_STEPS for problem in problems)
-        problems = [*(p for p in self._session.problems if p.code not in _QUIET_PROBLEMS), *problems]
-        report = tool.finish(tool.merge(partials), self._reader(host, wanted))
-        return _with_problems(report, problems, lost)
+        told = [*(p for p in self._session.problems if p.code not in _QUIET_PROBLEMS), *problems]
+        reader = _Reader(self, host, wanted)
+        report = tool.finish(tool.merge(partials), reader)
+        report = replace(report, warnings=(*report.warnings, *reader.failures)) if reader.failures else report
+        return _with_problems(report, told, lost), problems
 
     def _of_hosts(self, files: Sequence[HostFile], ask: Callable[[HostFile], Any]) -> tuple[list[Any], list[Problem]]:
         """What `ask` answers for each host, and what is wrong with the hosts that cannot be read."""
@@ -274,6 +324,8 @@ class LoadedProfile:
 
     def _of_steps(self, files: Sequence[HostFile], tool: Tool, wanted: StepRange) -> tuple[list[Any], list[Problem]]:
         """What the hosts contribute to a tool, seen through some steps.  Not cached: there are too many ranges."""
+        from stepscope.analysis.steps.step_range import choose
+
         parts, problems = self._of_hosts(files, lambda file: self._partial(tool_named("steps"), file))
         rows = choose(parts, wanted)
         problems.append(Problem(_OF_STEPS, f"only {wanted} of the capture"))
@@ -284,6 +336,8 @@ class LoadedProfile:
         return [tool.partial(self._trace_of_steps(file, rows[file.host])) for file in taking], problems
 
     def _trace_of_steps(self, file: HostFile, rows: tuple[int, ...]) -> HostTrace:
+        from stepscope.analysis.steps.step_range import only_steps
+
         key = store.identity(file.path), file.host, rows
         return self.shelf.get(key, lambda: only_steps(self.trace(file.host), rows))
 
@@ -300,39 +354,53 @@ class LoadedProfile:
         from stepscope.analysis.advice.whatif import what_if
 
         advice = cast("AdviceReport", self.report("advice"))
-        context = replace(advice.context, read=self._read)
-        return what_if(context, remove, scale, advice.hosts, advice.warnings)
+        reader = _Reader(self)
+        context = replace(advice.context, read=cast("Read", reader))
+        found = what_if(context, remove, scale, advice.hosts, advice.warnings)
+        return replace(found, warnings=(*found.warnings, *reader.failures))
 
-    def _reader(self, host: str | None, steps: StepRange | None) -> Callable[[str], Mapping[str, Any] | None]:
-        """Gives a tool the results of others for the same hosts and steps; None where one cannot answer."""
-        return lambda tool_name: self._read(tool_name, host, steps)
+    def compare(
+        self,
+        after: LoadedProfile | str | os.PathLike[str],
+        *,
+        host: str | None = None,
+        steps: StepRange | str | int | None = None,
+        tools: Sequence[str] | None = None,
+    ) -> CompareReport:
+        """How another profile differs from this one, which is the one before; see `stepscope.api.compare`."""
+        return compare(self, after, host=host, steps=steps, tools=tools)
 
-    def _read(
-        self, tool_name: str, host: str | None = None, steps: StepRange | None = None
-    ) -> Mapping[str, Any] | None:
-        try:
-            return self.report(tool_name, host, steps).to_dict()
-        except StepscopeError:
-            return None
-
-    def _partial(self, tool: Tool, file: HostFile) -> Any:
-        """What one host contributes, from the cache if it is there."""
+    def _partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any:
+        """What one host contributes, from the cache if it is there; on request of its steps alone."""
         import msgspec
 
-        key, name = _key(file), f"{tool.partial_of or tool.name}.partial"
+        key, part = _key(file), "steps" if within_steps else "partial"
+        name = f"{tool.partial_of or tool.name}.{part}"
         kept = self._cache.get_bytes(key, name)
         if kept is not None:
             try:
                 return msgspec.msgpack.decode(kept, type=tool.partial_type)
             except (msgspec.DecodeError, msgspec.ValidationError):
                 pass  # written by something else; computed anew below
-        trace = self.trace(file.host)
+        with importing(tool.module):
+            trace = self._trace_within_steps(file) if within_steps else self.trace(file.host)
         self._progress(f"analysing {file.host} ({len(trace.events):,} events)")
         partial = tool.partial(trace)
         self._cache.put_bytes(key, name, msgspec.msgpack.encode(partial))
-        if len(trace.events) >= WORTH_KEEPING and self._cache.get_columns(key, _FOREST, only=()) is None:
-            self._cache.put_columns(key, _FOREST, forest_columns(trace))
+        is_new = not within_steps and len(trace.events) >= WORTH_KEEPING
+        if is_new and self._cache.get_columns(key, _FOREST, only=()) is None:
+            self._keep_forest(trace, key)
         return partial
+
+    def _trace_within_steps(self, file: HostFile) -> HostTrace:
+        """A host's trace without what ran before its first step and after its last; all of it without steps."""
+        rows = tuple(range(len(self._partial(tool_named("steps"), file).rows)))
+        return self._trace_of_steps(file, rows) if rows else self.trace(file.host)
+
+    def _keep_forest(self, trace: HostTrace, key: str | None) -> None:
+        from stepscope.analysis.trace.grouping import forest_columns
+
+        self._cache.put_columns(key, _FOREST, forest_columns(trace))
 
 
 def _method_of(tool: Tool) -> Callable[..., Report]:
@@ -348,10 +416,18 @@ for _tool in TOOLS:
     setattr(LoadedProfile, _tool.method, _method_of(_tool))
 
 
+def _range_of(steps: StepRange | str | int) -> StepRange:
+    from stepscope.analysis.steps.step_range import StepRange
+
+    return StepRange.of(steps)
+
+
 def _read_trace(file: HostFile) -> HostTrace:
     """Reads a host's file, and imports what decodes it while the disk or the network is at work."""
     if file.format.takes_pieces and (file.size or 0) >= _WORTH_PIECES_BYTES:
         return file.format.read(reading.told(store.read_pieces(file.path)), file.path, file.host)
+    from concurrent.futures import ThreadPoolExecutor
+
     fetch: Callable[[str], bytes | memoryview] = store.read_buffer if file.format.lets_go else store.read_bytes
     with ThreadPoolExecutor(1) as background:
         content = background.submit(fetch, file.path)
@@ -359,6 +435,28 @@ def _read_trace(file: HostFile) -> HostTrace:
         data = [content.result()]
     del content
     return file.format.read(_handed_over(data) if file.format.lets_go else data[0], file.path, file.host)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Gives a tool the reports of others for the same hosts and steps.
+
+    Attributes:
+        failures: of each tool that could not be read, a sentence with the reason.
+    """
+
+    profile: LoadedProfile
+    host: str | None = None
+    steps: StepRange | None = None
+    failures: list[str] = field(default_factory=list)
+
+    def __call__(self, tool: str) -> Report | None:
+        """The report of a tool; None where it fails."""
+        try:
+            return self.profile.report(tool, self.host, self.steps)
+        except StepscopeError as error:
+            self.failures.append(f"what {tool} knows is missing here: {error}")
+            return None
 
 
 def _handed_over(data: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:

@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,18 @@ from werkzeug.test import Client
 
 import stepscope
 from stepscope import api
-from stepscope.analysis.compare import compare as comparison
-from stepscope.analysis.compare.comparable import Side, side_of
+from stepscope.analysis.compare.compare import DEFAULT_TOOLS, comparable_tools, compare
+from stepscope.analysis.compare.sides import Side, side_of
 from stepscope.analysis.registry import TOOLS
 from stepscope.export import SUFFIXES, pieces
 from stepscope.formats.session import HostFile
 from stepscope.formats.xspace import writer
-from stepscope.report import Field, Rows
+from stepscope.report import (
+    Field,
+    Report,
+    Role,
+    Rows,
+)
 from stepscope.report.export import to_csv, to_json
 from stepscope.web import api_tools, static, warming
 from stepscope.web import opened as opened_module
@@ -226,9 +231,9 @@ def test_the_newest_session_is_loaded_before_somebody_asks(logdir):
     site.close()
 
 
-def test_getting_ready_goes_the_way_of_a_real_profile(caplog):
+def test_what_cannot_be_imported_beforehand_is_logged(caplog):
     caplog.set_level(logging.WARNING)
-    warming.warm_up("overview", {"kineto"})
+    warming.warm_up("overview")
 
     assert caplog.text == ""
     warming.warm_up("no such tool")
@@ -327,13 +332,13 @@ def test_numbers_are_those_of_the_command_line(client, logdir, tool):
     tables = [section for section in report.sections() if isinstance(section, Rows)]
     shown = [section for section in answer["sections"] if section["kind"] == "table"]
     for table, section in zip(tables, shown, strict=True):
-        assert section["row_count"] == len(table.rows)
+        assert (section["id"], section["row_count"]) == (table.id, len(table.rows))
         if section["key"] is not None:
             assert [row.keys() >= set(section["columns"]) for row in answer["report"][section["key"]]] == [True] * len(
                 table.rows
             )
         for field, told in zip(table.fields, section["fields"], strict=True):
-            assert told == {"name": field.name, "unit": field.unit, "doc": field.doc, "kind": field.kind}
+            assert told == {key: getattr(field, key) for key in ("name", "label", "unit", "doc", "kind", "role")}
             assert section["columns"][field.name] == [row[field.name] for row in table.rows]
 
 
@@ -342,15 +347,10 @@ def test_tables_say_under_which_key_the_json_has_them(client):
 
     def keys(tool: str) -> dict[str, str | None]:
         sections = client.get(f"/api/sessions/{session}/tools/{tool}").json["sections"]
-        return {section["title"]: section["key"] for section in sections if section["kind"] == "table"}
+        return {section["id"]: section["key"] for section in sections if section["kind"] == "table"}
 
-    assert keys("idle") == {
-        "Idle time of streams by cause": "rows",
-        "Longest gaps, at most 50": "gaps",
-        "Idle time of devices": "devices",
-        "Queues": "queues",
-    }
-    assert keys("overview") == {"Breakdown of the mean step": None, "Top 10 ops": "top_ops"}
+    assert keys("idle") == {name: name for name in ("rows", "gaps", "devices", "queues")}
+    assert keys("overview") == {"breakdown": None, "top_ops": "top_ops"}
 
 
 def test_exports_are_those_of_the_command_line(client, logdir):
@@ -370,21 +370,38 @@ def test_exports_are_those_of_the_command_line(client, logdir):
 def test_a_comparison_is_that_of_the_command_line(client, logdir):
     two, drawn = (session_id(client, run) for run in ("two", "drawn"))
     answer = client.get(f"/api/sessions/{drawn}/compare?with={two}&with_host=other&with_steps=1-2&steps=0-1").json
-    report = comparison(
+    report = compare(
         side_of_steps(stepscope.load(logdir, run="two"), "other", "1-2"),
         side_of_steps(stepscope.load(logdir, run="drawn"), None, "0-1"),
     )
 
     assert answer["report"] == json.loads(to_json(report))
-    tables = [at for at, section in enumerate(answer["sections"]) if section["title"] == "Ops"]
-    stream = client.get(f"/api/sessions/{drawn}/compare/tables/{tables[0]}.arrow?with={two}")
+    stream = client.get(f"/api/sessions/{drawn}/compare/tables/rows.arrow?with={two}")
     whole = client.get(f"/api/sessions/{drawn}/compare?with={two}").json["report"]
     assert pa.ipc.open_stream(stream.data).read_all().num_rows == len(whole["rows"]) > 0
 
 
 def side_of_steps(profile: api.LoadedProfile, host: str | None, steps: str) -> Side:
-    """What a comparison asks of a session, for some hosts and steps of it."""
-    return side_of(profile.run, profile.path, lambda tool: profile.report(tool, host, steps))
+    """A session with the reports that a comparison needs, for some hosts and steps of it."""
+
+    def ask(names: Sequence[str], within_steps: bool) -> dict[str, Report]:
+        return {name: profile.report(name, host, "all" if within_steps else steps) for name in names}
+
+    return side_of(profile.run, profile.path, ask, DEFAULT_TOOLS)
+
+
+def test_a_comparison_is_of_the_tools_that_were_asked_for(client, logdir):
+    two, drawn = (session_id(client, run) for run in ("two", "drawn"))
+    answer = client.get(f"/api/sessions/{drawn}/compare?with={two}&tool=advice&tool=idle").json
+
+    report = stepscope.compare(
+        stepscope.load(logdir, run="two"), stepscope.load(logdir, run="drawn"), tools=["advice", "idle"]
+    )
+    assert answer["report"] == json.loads(to_json(report))
+    assert [table["id"] for table in answer["report"]["tables"]] == ["advice", "idle"]
+    assert client.get("/api/comparable").json["tools"] == [tool.name for tool in comparable_tools()]
+    refused = client.get(f"/api/sessions/{drawn}/compare?with={two}&tool=zork")
+    assert (refused.status_code, "zork" in refused.json["error"]) == (400, True)
 
 
 @pytest.mark.parametrize("form", ["perfetto", "chrome"])
@@ -439,12 +456,12 @@ WRONG = [
     ("/api/sessions/{id}/tools/steps?host=nothing", 404, "there is no host 'nothing'"),
     ("/api/sessions/{id}/tools/steps?steps=9-1", 400, "'9-1' is no range of steps"),
     ("/api/sessions/{id}/tools/steps?steps=77", 400, "there is no step 77"),
-    ("/api/sessions/{id}/tools/steps/tables/9.arrow", 404, "section 9 is no table"),
+    ("/api/sessions/{id}/tools/steps/tables/nothing.arrow", 404, "there is no table 'nothing'"),
     ("/api/sessions/{id}/tools/steps.exe", 404, "there is no tool 'steps.exe'"),
-    ("/api/sessions/{id}/compare", 400, "this needs a session to compare with"),
+    ("/api/sessions/{id}/compare", 400, "no session to compare with"),
     ("/api/sessions/{id}/compare?with=nothing", 404, "there is no session 'nothing'"),
     ("/api/sessions/{id}/compare?with={id}&host=nothing", 404, "there is no host 'nothing'"),
-    ("/api/sessions/{id}/compare/tables/99.arrow?with={id}", 404, "section 99 is no table"),
+    ("/api/sessions/{id}/compare/tables/nothing.arrow?with={id}", 404, "there is no table 'nothing'"),
     ("/api/nothing", 404, "there is no file 'api/nothing'"),
     ("/api/capture/9", 404, "there is no capture '9'"),
 ]
@@ -653,9 +670,11 @@ def test_sessions_that_nobody_looks_at_any_more_are_let_go(tmp_path, monkeypatch
 
 
 def test_a_table_of_any_section_becomes_arrow():
-    fields = (Field("a", "ms", "one"), Field("b", "text", "two", "str"), Field("c", "", "three", "ints"))
-    table = Rows("T", fields, ({"a": 1.5, "b": None, "c": [1, 2]}, {"a": None, "b": "x", "c": None}))
+    fields = (Field("a", "ms", "one"), Field("b", "text", "two", "str", Role.NAME), Field("c", "", "three", "ints"))
+    table = Rows("t", "T", fields, ({"a": 1.5, "b": None, "c": [1, 2]}, {"a": None, "b": "x", "c": None}))
     read = pa.ipc.open_stream(io.BytesIO(api_tools.table_to_arrow(table))).read_all()
 
     assert read.to_pylist() == list(table.rows)
-    assert read.schema.field("a").metadata == {b"unit": b"ms", b"meaning": b"one"}
+    assert read.schema.metadata == {b"id": b"t"}
+    described = {b"unit": b"ms", b"role": b"duration", b"label": b"A", b"meaning": b"one"}
+    assert read.schema.field("a").metadata == described

@@ -21,7 +21,7 @@ _UNABLE = 3  # the exit status of a Python that lacks a module
 _NICE = 5  # a third of the CPU time of a training thread: the training goes first, and the profile is still made
 _LOOK_S = 0.2
 _DROPPED = ("STEPSCOPE_", "PYTHON")
-_ONE_THREAD = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 _PROGRAM = f"""
 import os, sys
 if hasattr(os, "nice"):

@@ -23,7 +23,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,6 +31,7 @@ from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact
 from stepscope.errors import CaptureError, InputError
 from stepscope.formats.store import is_remote, plain
+from stepscope.records import dataclass
 
 PARTIAL = "xplane.pb.partial"
 _CHOOSE = "choose a logdir that can be written"

@@ -50,7 +50,7 @@ def convert(trace: Path, host: str, open_steps: Sequence[str] = ()) -> None:
     Raises:
         UnreadableError: the trace holds no events.
     """
-    from stepscope.formats.kineto import read
+    from stepscope.formats.kineto.reader import read
     from stepscope.formats.xspace.writer import write
 
     unfinished = trace.with_name("converting")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from numbers import Real
 from typing import Any
 
 from stepscope.capture.report import warn
+from stepscope.records import dataclass
 
 RANGES: dict[str, tuple[float, float]] = {
     "host_tracer_level": (0, 3),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 
 from stepscope.capture.report import warn
 from stepscope.errors import UsageError
+from stepscope.records import dataclass
 
 
 class Action(Enum):

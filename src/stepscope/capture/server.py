@@ -15,11 +15,11 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stepscope.capture import report
 from stepscope.errors import CaptureError
+from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from stepscope.capture.remote.front import Front

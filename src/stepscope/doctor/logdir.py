@@ -13,7 +13,6 @@ from stepscope.errors import InputError, Problem, StepscopeError
 from stepscope.formats.session import Session, find_sessions
 from stepscope.report import Cell
 
-_FLUSHED = "spool"  # the format that a capture writes while it runs
 MOST_SESSIONS = 20  # are examined, newest first
 
 
@@ -113,7 +112,7 @@ def _find_empty_pages(session: Session, progress: Callable[[str], None] | None) 
 
 def _is_left_behind(session: Session) -> bool:
     """True if there are only the flushed files of captures that did not end."""
-    return all(file.format.name == _FLUSHED for file in session.files)
+    return all(file.format.unfinished_ending for file in session.files)
 
 
 def _split_reason(missing: str) -> tuple[str, str]:

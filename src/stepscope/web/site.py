@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from stepscope.cache import Cache
 from stepscope.formats import store
+from stepscope.records import dataclass
 from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Refused
 from stepscope.web.capturing import Captures, logdir_of
@@ -115,15 +116,14 @@ class Site:
         self._warming.start()
 
     def _warm_up(self) -> None:
-        newest = self.catalogue.sessions()[:1]
-        warm_up(FIRST_TOOL, {file.format.name for listed in newest for file in listed.session.files})
-        for listed in newest:
+        for listed in self.catalogue.sessions()[:1]:
             if self._is_closed:
                 return
             if self.options.opens_newest and not self._opened and not store.is_remote(listed.session.path):
                 with suppress(Refused):  # it was deleted in this moment
                     self.opened(listed.id).wait(_PATIENCE_SECONDS)
-        warm_up(FIRST_TOOL)
+        if not self._is_closed:
+            warm_up(FIRST_TOOL)
 
     def close(self) -> None:
         """Ends what goes on in the background.

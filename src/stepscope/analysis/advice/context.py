@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from stepscope.analysis.advice.items import Interval
+from stepscope.analysis.advice.reading import Read, read_nothing
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.facts.work import WorkFacts
 from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import name_has
+from stepscope.vocabulary.traits import OpTrait
 
 MS = 10**9  # picoseconds
 _MOST_PLACES = 3
@@ -39,7 +42,7 @@ class Context:
         has_device: an accelerator took part.
         top_ops: the overview's list.
         python_recorded: a host recorded its calls of Python functions.
-        read: gives another tool's merged result as in JSON, None where that is not to be had.
+        read: gives another tool's report, None where that is not to be had.
     """
 
     hosts: Sequence[HostFacts]
@@ -49,13 +52,16 @@ class Context:
     verdict_text: str
     has_device: bool
     framework: str
-    eager_percent: float | None
-    compute_16bit_percent: float | None
     between_percent: float | None
     top_ops: Sequence[Mapping[str, Any]] = ()
     besides: str = ""
     python_recorded: bool = False
-    read: Callable[[str], Mapping[str, Any] | None] = field(default=lambda _: None)
+    read: Read = read_nothing
+
+    def largest_op(self, trait: OpTrait) -> str | None:
+        """The name of the largest of the overview's ops that has a trait; None if none of these has."""
+        named = ((str(op.get("name", "")), str(op.get("category", ""))) for op in self.top_ops)
+        return next((name for name, kind in named if name_has(name, trait) or name_has(f":{kind}", trait)), None)
 
     @cached_property
     def pace(self) -> HostFacts | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.ops.top_ops import OpTable, add_tables
@@ -13,6 +12,7 @@ from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.profiling_cost import ProfilingCost
 from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, between_shares
 from stepscope.analysis.trace.environment import EnvironmentOfHost
+from stepscope.records import dataclass
 from stepscope.report import Cell, percent, round_ms
 
 TOP_OPS = 10  # listed
@@ -44,6 +44,8 @@ class SessionFigures:
         shares, between: percent of the step time by category, and of the time from the first step to the last that lies
             between steps; `gap` is the sum of the latter, None where nothing lies between steps.
         steady_shares: the former without the steps of a warm-up.
+        outside_steps_percent: of the self time of ops on `host` and `device`, what ran before the first step or after
+            the last; unknown without ops.
     """
 
     hosts: Sequence[StepsOfHost]
@@ -55,6 +57,7 @@ class SessionFigures:
     steady: Sequence[StepRow]
     shares: dict[str, float]
     steady_shares: dict[str, float]
+    outside_steps_percent: dict[str, float | None]
     between: dict[str, float]
     gap: float | None
     has_device: bool
@@ -87,6 +90,10 @@ class SessionFigures:
             steady=counted[first:],
             shares=_shares(counted),
             steady_shares=_shares(counted[first:]),
+            outside_steps_percent={
+                "host": percent(on_host.outside_self_ps, on_host.total_self_ps),
+                "device": percent(on_device.outside_self_ps, on_device.total_self_ps),
+            },
             between=between,
             gap=round(sum(between.values()), 4) if between else None,
             has_device=has_device,

@@ -7,8 +7,6 @@ An instant in which nothing known happens counts as "other".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope import kernels
@@ -18,6 +16,7 @@ from stepscope.analysis.trace.columns import on_threads
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Kind, Trait
 from stepscope.model.arrays import I32, I64, U8, Mask, run_rows
+from stepscope.records import dataclass
 
 K = EventKind
 
@@ -32,6 +31,9 @@ CATEGORIES: tuple[str, ...] = (
     "device_compute",
     "other",
 )
+LABELS = {"device_collectives": "Collectives"}
+"""Short headings of categories whose names are long."""
+
 MEANING: dict[str, str] = {
     "compilation": "the host traces or compiles a program and no device works",
     "output": "data is copied from a device to the host and the device computes nothing else",
@@ -251,9 +253,8 @@ def _exclusive(group: I32, rank: U8, start: I64, end: I64, n_groups: int) -> I64
     merged = (np.empty(n, np.int32), np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64))
     slot = np.full(totals.shape, -1)
     count = kernels.intervals.merge_runs(group[order], rank[order], start[order], end[order], slot, *merged)
-    g, r, s, e = (column[:count] for column in merged)
-    time, is_end = np.concatenate([s, e]), np.repeat([False, True], count)
-    g, r = np.concatenate([g, g]), np.concatenate([r, r])
+    time, is_end = np.concatenate([merged[2][:count], merged[3][:count]]), np.repeat([False, True], count)
+    g, r = np.tile(merged[0][:count], 2), np.tile(merged[1][:count], 2)
     order = np.lexsort((~is_end, time, g))
     open_count = np.zeros(len(Rank), np.int64)
     kernels.intervals.highest_rank_time(g[order], r[order], time[order], is_end[order], open_count, totals)

@@ -13,8 +13,7 @@ did last, since traces seldom tell which event it waited for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,11 +25,25 @@ from stepscope.analysis.trace.attribution import names_of
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import on_threads
 from stepscope.analysis.trace.grouping import enclosing, forest, is_device_work
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, Kind
 from stepscope.model.arrays import I64, U8, number_pairs
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
+from stepscope.records import dataclass
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Prose,
+    Report,
+    Role,
+    Row,
+    Rows,
+    Section,
+    fields_named,
+    percent,
+    round_ms,
+)
+from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
 
@@ -90,22 +103,22 @@ _NO_PATH = (
 _PARTS = tuple(MEANING)
 _OF_KERNELS = (Part.DEVICE_COMPUTE.name.lower(), Part.DEVICE_COMMUNICATION.name.lower())
 PART_FIELDS: tuple[Field, ...] = (
-    Field("part", "text", "what the step waits for", "str"),
+    Field("part", "text", "what the step waits for", "str", role=Role.TERM),
     Field("ms", "ms", "time on the path, mean per step"),
     Field("percent", "percent", "the same as a share of the step"),
-    Field("meaning", "text", "when a moment counts so", "str"),
+    Field("meaning", "text", "when a moment counts so", "str", role=Role.MEANING),
 )
 ROW_FIELDS: tuple[Field, ...] = (
-    Field("name", "text", "the kernel, op or call", "str"),
-    Field("part", "text", "what its time on the path counts as", "str"),
+    Field("name", "text", "the kernel, op or call", "str", role=Role.NAME),
+    Field("part", "text", "what its time on the path counts as", "str", role=Role.TERM),
     Field("count", "count", "how often it is on the path", "int"),
     Field("ms", "ms", "its time on the path, mean per step"),
     Field("percent", "percent", "the same as a share of the step"),
     Field("delay_ms", "ms", "gaps and launch delays on the path right before it, mean per step"),
 )
 STEP_FIELDS: tuple[Field, ...] = (
-    Field("step", "number", "the step's number", "int"),
-    Field("host", "text", "the host", "str"),
+    Field("step", "number", "the step's number", "int", role=Role.STEP),
+    Field("host", "text", "the host", "str", role=Role.HOST),
     Field("duration_ms", "ms", "how long the step takes; the parts that follow add up to it"),
     *(Field(f"{part.name.lower()}_ms", "ms", f"time on the path while {meaning}") for part, meaning in MEANING.items()),
 )
@@ -149,7 +162,8 @@ class Partial:
 
 @dataclass(frozen=True, kw_only=True)
 class CriticalPathReport(Report):
-    """The critical paths of the steps; see the FIELDS tables of this module."""
+    """The critical paths of the steps; see the FIELDS tables of this module.  `whole_steps` are those that the means
+    are of: the complete ones, all if none is."""
 
     TOOL: ClassVar[str] = "critical-path"
 
@@ -157,6 +171,7 @@ class CriticalPathReport(Report):
     parts: tuple[dict[str, Cell], ...]
     rows: tuple[dict[str, Cell], ...]
     steps: tuple[dict[str, Cell], ...]
+    whole_steps: tuple[dict[str, Cell], ...]
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
@@ -169,23 +184,40 @@ class CriticalPathReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """Parts, what is on the path, and every step."""
-        shown = tuple(
-            row | {"name": brief(str(row["name"]))} if row["part"] in _OF_KERNELS else row for row in self.rows
-        )
         return [
-            Prose("Critical path", self.findings),
-            Rows("What steps wait for", PART_FIELDS, self.parts, _EMPTY),
-            Rows("On the path", ROW_FIELDS, shown, _EMPTY),
-            Rows("Paths by step", STEP_FIELDS, self.steps, _EMPTY),
+            Prose("findings", "Critical path", self.findings),
+            Rows("parts", "What steps wait for", PART_FIELDS, self.parts, _EMPTY),
+            Rows("rows", "On the path", ROW_FIELDS, self.rows, _EMPTY, brief=_briefly),
+            Rows("steps", "Paths by step", STEP_FIELDS, self.steps, _EMPTY),
         ]
 
-    def main_table(self) -> Rows:
-        """What is on the path."""
-        return Rows("On the path", ROW_FIELDS, self.rows, _EMPTY)
+
+def _briefly(row: Row) -> Row:
+    return row | {"name": brief(str(row["name"]))} if row["part"] in _OF_KERNELS else row
 
 
 _EMPTY = (
     "no work in any step: record with ProfilerOptions(host_tracer_level=2) and, on a GPU or TPU, device_tracer_level=1"
+)
+
+
+def _parts_with_samples(report: CriticalPathReport) -> Iterator[dict[str, Any]]:
+    """The parts of the path, each with its time in every step that the means are of."""
+    for row in report.parts:
+        yield {**row, "samples": [step[f"{row['part']}_ms"] for step in report.whole_steps]}
+
+
+COMPARABLES = (
+    Comparable(
+        id="critical_path",
+        title="Critical path",
+        keys=fields_named(PART_FIELDS, "part"),
+        measure=Field("ms", "ms", "time of the part on the critical path of a step"),
+        rows=_parts_with_samples,
+        samples="samples",
+        carried=fields_named(PART_FIELDS, "meaning"),
+        empty="neither side has a critical path",
+    ),
 )
 
 
@@ -194,7 +226,7 @@ _EMPTY = (
 
 @dataclass(frozen=True)
 class _Graph:
-    """The events that may be on a path, in the order of the trace; see `kernels.critical.walk`."""
+    """The events that may be on a path, in the order of the trace; see `kernels.critical.Path`."""
 
     rows: I64
     start: I64
@@ -215,15 +247,16 @@ def partial(trace: HostTrace) -> Partial:
     steps, graph = steps_of(trace), _graph(trace)
     time, delay, *aside = (np.zeros(len(graph.rows), np.int64) for _ in range(4))
     counts = steps.complete if steps.complete.any() else ~steps.complete
-    sorts = np.array([Part.DEVICE_WAIT, Part.KERNEL_GAP, Part.LAUNCH_DELAY, Part.OTHER], np.int64)
+    path = kernels.critical.Path(
+        graph.start, graph.end, graph.parent, graph.cause, graph.line, graph.line_begin, graph.line_end, graph.part,
+        graph.host_lines, graph.done, graph.done_end,
+        (Part.DEVICE_WAIT, Part.KERNEL_GAP, Part.LAUNCH_DELAY, Part.OTHER), LONG_DELAY_PS,
+    )  # fmt: skip
     main, found = _main_line(steps, graph), []
     for at in range(len(steps.number)):
         out = np.zeros(len(Part), np.int64)
-        kernels.critical.walk(
-            np.array([steps.start_ps[at], steps.end_ps[at]], np.int64), main, graph.start, graph.end, graph.parent,
-            graph.cause, graph.line, graph.line_begin, graph.line_end, graph.part, graph.host_lines, graph.done,
-            graph.done_end, sorts, LONG_DELAY_PS, out, *((time, delay) if counts[at] else aside),
-        )  # fmt: skip
+        begin, end = int(steps.start_ps[at]), int(steps.end_ps[at])
+        path.walk(begin, end, main, out, *((time, delay) if counts[at] else aside))
         found.append(PathStep(int(steps.number[at]), bool(steps.complete[at]), out.tolist()))
     rows = _on_path(trace, graph, time, delay)
     left_out = max(len(rows) - MOST_ROWS, 0)
@@ -302,8 +335,8 @@ def merge(partials: Sequence[Partial]) -> CriticalPathReport:
     own = [part for part in partials if any(part.stepping is host for host in taking)]
     telling = [part for part in own if part.has_complete] or own
     steps = [(part.origin.host, step) for part in own for step in part.steps]
-    whole = [step for _, step in steps if step.complete] or [step for _, step in steps]
-    sums = [sum(column) for column in zip(*(step.parts_ps for step in whole), strict=True)] or [0] * len(Part)
+    whole = [(host, step) for host, step in steps if step.complete] or steps
+    sums = [sum(column) for column in zip(*(step.parts_ps for _, step in whole), strict=True)] or [0] * len(Part)
     parts = tuple(_part_row(part, sums, len(whole)) for part in sorted(_PARTS, key=lambda part: -sums[part]))
     return CriticalPathReport(
         **header([part.origin for part in partials], [*no_steps_from(hosts, taking), *_not_listed(telling)]),
@@ -311,6 +344,7 @@ def merge(partials: Sequence[Partial]) -> CriticalPathReport:
         parts=parts if whole else (),
         rows=tuple(_path_row(row, len(whole), sum(sums)) for row in _added_up(telling)),
         steps=tuple(_step_row(host, step) for host, step in sorted(steps, key=lambda item: item[1].number)),
+        whole_steps=tuple(_step_row(host, step) for host, step in whole),
     )
 
 

@@ -11,12 +11,12 @@ import json
 import os
 import shutil
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope.capture.files import resolve_logdir
 from stepscope.capture.report import Wall
 from stepscope.formats.store import is_remote
+from stepscope.records import dataclass
 
 _FILE = "captured"
 _NOBODY = "1"  # no file that the launcher could read

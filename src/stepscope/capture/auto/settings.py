@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from stepscope.capture.files import resolve_logdir
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.report import warn
+from stepscope.records import dataclass
 
 LOGDIR, CHILD = "STEPSCOPE_LOGDIR", "STEPSCOPE_CHILD"
 

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from stepscope.capture.remote.monitor import watch
 from stepscope.capture.remote.xspace import has_events
 from stepscope.capture.tracers.base import Collected
 from stepscope.errors import CaptureError
+from stepscope.records import dataclass
 
 MAX_MESSAGE_BYTES = 2**31 - 2**16
 """protobuf writes no message of 2 GiB or more; the rest is for the other fields of the message."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from stepscope.capture.remote.outcome import RETRIED, Cause, Failure, OnProgress
 from stepscope.capture.remote.xspace import has_events
 from stepscope.capture.tracers.base import Artifact
 from stepscope.errors import CaptureError
+from stepscope.records import dataclass
 
 _PATIENCE_SECONDS = 120.0  # at least, for collecting, converting and sending
 _END_SECONDS = 5.0  # for a server to accept the request to end

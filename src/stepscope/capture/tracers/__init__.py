@@ -21,12 +21,12 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.report import warn
 from stepscope.capture.tracers.base import Probe, Tracer
 from stepscope.errors import CaptureError
+from stepscope.records import dataclass
 
 ENVIRONMENT = "STEPSCOPE_TRACER"
 

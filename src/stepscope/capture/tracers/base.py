@@ -9,10 +9,11 @@ capture has as many as its options ask for.  To add one, write a module with suc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
+
+from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from stepscope.capture.options import ProfilerOptions

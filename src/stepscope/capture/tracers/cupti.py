@@ -1,7 +1,7 @@
 """Records what any library runs on NVIDIA GPUs, with the package `cupti-python`.
 
 CUPTI serves one profiler at a time, and TensorFlow, JAX and PyTorch use it themselves.  So this tracer is used only
-without a framework's profiler: for programs that compute with another CUDA library, such as CuPy or Numba.
+without a framework's profiler: for programs that compute with another CUDA library, such as CuPy.
 """
 
 from __future__ import annotations

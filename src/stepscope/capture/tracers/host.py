@@ -13,12 +13,13 @@ import threading
 import time
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import TracebackType
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock, Metadata
 from stepscope.formats.spool.layout import Chunk, StatValue
+from stepscope.records import dataclass
 
 PLANE = "/host:CPU"
 _BYTES_OF_EVENT = 160  # a tuple, two numbers, its share of the names

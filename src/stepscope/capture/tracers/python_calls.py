@@ -13,7 +13,7 @@ import threading
 import time
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -23,6 +23,7 @@ from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.errors import CaptureError
 from stepscope.formats.spool.layout import Chunk
+from stepscope.records import dataclass
 
 PLANE = "/host:python-tracer"
 _BYTES_OF_CALL = 130

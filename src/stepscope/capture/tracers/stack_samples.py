@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType, FrameType
 
 from stepscope.capture.options import ProfilerOptions
@@ -19,6 +19,7 @@ from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.python_calls import name_codes
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, THREAD_PREFIX, Ticker
 from stepscope.formats.spool.layout import Chunk
+from stepscope.records import dataclass
 
 PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
 _MOST_FRAMES = 128

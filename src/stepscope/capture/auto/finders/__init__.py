@@ -10,9 +10,11 @@ import importlib
 import itertools
 import threading
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import ModuleType
 from typing import Protocol
+
+from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,256 @@
+/** The card on top of a page that shows how the session differs from another one, as the server computed it. */
+import { ApiError, type Section, type TableSection, type ToolAnswer, useResource } from "../../api";
+import { BETWEEN_PART, CATEGORY_PARTS } from "../../charts/steps";
+import { decimal } from "../../format";
+import { otherName, stopComparing } from "../../frame/ComparePicker";
+import { linkTo } from "../../router";
+import type { ToolName } from "../../sections";
+import { compareAddress, other, otherId, otherSteps, sessionId, sessionInfo, shortRun, steps } from "../../session";
+import type { TableData } from "../../table/model";
+import { useRows } from "../../table/rows";
+import { Table } from "../../table/Table";
+import { tools } from "../../tools";
+import { Card, Failed, Loading, sentence } from "../../ui/basics";
+import { hint } from "../../ui/hint";
+import { StackedBars } from "../shared/Bars";
+import { counterName, shapesText, shortKernel, shortPath } from "../shared/names";
+import type { ComparedTable, CompareReport } from "../shared/reports";
+
+export function Comparison({ tool }: { tool: string }) {
+  const comparable = useResource<{ readonly tools: readonly string[] }>("api/comparable");
+  const names = comparable.state === "ready" ? comparable.data.tools : null;
+  const able = names?.includes(tool) ?? true;
+  return (
+    <Card
+      title={`Compared with ${otherName()}`}
+      note={able ? "which is before; the open session is after" : ""}
+      class="comparison table-card"
+      actions={<Actions />}
+    >
+      {comparable.state === "failed" && <Failed error={comparable.error} />}
+      {names && (able ? <Differences tool={tool} /> : <Elsewhere names={names} />)}
+    </Card>
+  );
+}
+
+function Differences({ tool }: { tool: string }) {
+  const found = useResource<ToolAnswer<ToolName, CompareReport>>(compareAddress(tool));
+  const failed = other.value?.error ?? unreadable() ?? (found.state === "failed" ? found.error : null);
+  if (failed) return <Failed error={failed} />;
+  if (found.state !== "ready") return <Loading what={`Reading ${otherName()}`} />;
+  const { report, sections } = found.data;
+  return (
+    <>
+      <Verdict report={report} />
+      {report.breakdown && <TwoBars rows={report.breakdown} />}
+      {report.tables.map((about, at) => (
+        <Difference
+          key={about.id}
+          tool={tool}
+          id={at ? `compare-${at + 1}` : "compare"}
+          about={about}
+          section={tableOf(sections, about.id)}
+          isAlone={report.tables.length === 1}
+        />
+      ))}
+    </>
+  );
+}
+
+function tableOf(sections: readonly Section[], id: string): TableSection | null {
+  return sections.find((each): each is TableSection => each.kind === "table" && each.id === id) ?? null;
+}
+
+/** Why the other session cannot be read, if it cannot. */
+function unreadable(): ApiError | null {
+  const state = other.value?.state;
+  if (state?.state !== "failed") return null;
+  return new ApiError(
+    state.error?.error ?? "the session to compare with cannot be read",
+    state.error?.hint ?? "",
+    [],
+    409,
+  );
+}
+
+function Actions() {
+  const back = {
+    session: otherId.value,
+    steps: otherSteps.value,
+    with: sessionId.value,
+    withSteps: steps.value,
+    host: null,
+  };
+  return (
+    <>
+      <a class="button quiet" href={linkTo(currentTool(), back)}>
+        Swap
+      </a>
+      <button type="button" class="button quiet" onClick={stopComparing}>
+        Stop comparing
+      </button>
+    </>
+  );
+}
+
+function currentTool(): string {
+  return window.location.hash.replace(/^#\/|\?.*$/g, "");
+}
+
+function Elsewhere({ names }: { names: readonly string[] }) {
+  const able = tools.value.filter((tool) => names.includes(tool.name));
+  return (
+    <p class="muted">
+      This page shows the open session alone. Compared are:{" "}
+      {able.map((tool, index) => (
+        <span key={tool.name}>
+          {index > 0 && ", "}
+          <a href={linkTo(tool.name)}>{tool.heading}</a>
+        </span>
+      ))}
+    </p>
+  );
+}
+
+const TONES = { faster: "better", slower: "worse", within_noise: "muted", unknown: "muted" };
+
+/** The sentence of `stepscope compare`, and what speaks against comparing the two at all. */
+function Verdict({ report }: { report: CompareReport }) {
+  const [head, rest] = cut(report.verdict_text.replace(" -> ", " → "));
+  const width = report.uncertainty_ms === null ? "" : ` ± ${report.uncertainty_ms}`;
+  const value = report.difference_ms === null ? "" : `${report.difference_ms}${width} ms`;
+  const keep = [...report.notes, ...report.warnings.filter((text) => text.startsWith("before: "))];
+  return (
+    <>
+      <p class="compare-line">
+        <strong
+          class={TONES[report.verdict]}
+          tabIndex={0}
+          {...hint(
+            "Change of the mean step time",
+            "from the start of a step to the start of the next, after less before; ± is half of the 95 % interval of " +
+              "the difference (Welch), and what is no larger than that is within the noise",
+            value,
+          )}
+        >
+          {sentence(head)}
+        </strong>
+        {rest}
+      </p>
+      {keep.length > 0 && (
+        <ul class="compare-notes" aria-label="To keep in mind">
+          {keep.map((text) => (
+            <li key={text}>{sentence(text)}</li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+/** `20.6 % faster (178 → 141 ms, ±26.6): ...` as its first words and the others. */
+function cut(text: string): [string, string] {
+  const at = text.search(/[:(]/);
+  if (at < 0) return [text, ""];
+  const end = text[at] === "(" ? at - 1 : at;
+  return [text.slice(0, end), text.slice(end)];
+}
+
+const TEXTS = {
+  counter: counterName,
+  kernel: shortKernel,
+  call_site: shortPath,
+  input_shapes: shapesText,
+  kernels: (text: string) => text.split(CHAIN).map(shortKernel).join(CHAIN),
+};
+/** Between the kernels of a sequence. */
+const CHAIN = " -> ";
+
+interface DifferenceProps {
+  tool: string;
+  id: string;
+  about: ComparedTable;
+  section: TableSection | null;
+  /** Its heading would repeat that of the page. */
+  isAlone: boolean;
+}
+
+function Difference({ tool, id, about, section, isAlone }: DifferenceProps) {
+  const rows = useRows(section, (suffix) => compareAddress(tool, suffix));
+  const { before_steps: before, after_steps: after } = about;
+  if (!section) return null;
+  return (
+    <>
+      {!isAlone && <h3 class="compare-title">{about.title}</h3>}
+      {about.sentences.map((line) => (
+        <p class="compare-said" key={line}>
+          {sentence(line)}.
+        </p>
+      ))}
+      {before !== null && after !== null && (
+        <p class="muted compare-note">
+          {`Per step: totals over ${howMany(before)} steps before and ${howMany(after)} after`}
+        </p>
+      )}
+      {rows.state === "loading" && <Loading what={`Fetching ${section.row_count.toLocaleString("en-US")} rows`} />}
+      {rows.state === "failed" && <Failed error={rows.error} />}
+      {rows.state === "ready" && <Sides id={id} section={section} data={rows.data} />}
+    </>
+  );
+}
+
+/** A number of steps, which as a mean over hosts need not be whole. */
+const howMany = (steps: number) => decimal(steps, Number.isInteger(steps) ? 0 : 1);
+
+/** After the numbers: that only one side has a row is seen from its unknown value. */
+const LAST = ["type", "status"];
+
+/** The columns with a value; explanations are shown on hover alone. */
+function columnsOf({ fields, columns }: TableData): string[] {
+  const names = fields
+    .filter((field) => field.role !== "meaning" && columns[field.name]?.some((value) => value !== null))
+    .map((field) => field.name);
+  return [...names.filter((name) => !LAST.includes(name)), ...names.filter((name) => LAST.includes(name))];
+}
+
+const TONE_OF: Readonly<Record<string, "good" | "bad">> = { better: "good", worse: "bad" };
+
+function Sides({ id, section, data }: { id: string; section: TableSection; data: TableData }) {
+  const few = data.rowCount <= 12;
+  const changes = new Set(data.fields.filter((field) => field.role === "change").map((field) => field.name));
+  const verdicts = data.columns.verdict ?? [];
+  return (
+    <Table
+      id={id}
+      title={`${section.title}, compared with ${otherName()}`}
+      data={data}
+      texts={TEXTS}
+      columns={columnsOf(data)}
+      plain={few}
+      height={few ? "all" : "short"}
+      tone={(row, field) =>
+        changes.has(field) && data.columns[field]?.[row] !== null ? (TONE_OF[String(verdicts[row])] ?? null) : null
+      }
+      empty={section.empty ?? ""}
+    />
+  );
+}
+
+function TwoBars({ rows }: { rows: NonNullable<CompareReport["breakdown"]> }) {
+  const parts = [...CATEGORY_PARTS, BETWEEN_PART].map((part) => ({
+    ...part,
+    doc: String(rows.find((row) => row.category === part.key)?.meaning ?? ""),
+  }));
+  const side = (name: "before_ms" | "after_ms") =>
+    Object.fromEntries(rows.map((row) => [row.category, row[name] ?? 0]));
+  return (
+    <StackedBars
+      label="The mean step of both"
+      parts={parts}
+      rows={[
+        { key: "before", label: "Before", note: otherName(), parts: side("before_ms") },
+        { key: "after", label: "After", note: shortRun(sessionInfo.value?.run ?? ""), parts: side("after_ms") },
+      ]}
+    />
+  );
+}

@@ -153,23 +153,24 @@ def walk(first, limit, previous, into, source, after_start, start, end, node_out
 
 
 @compiled
-def stretches(first, last, start, extent, parent, works, shortest, from_out, to_out, event_out):  # type: ignore[no-untyped-def]
+def stretches(first, last, since, around, start, extent, parent, works, shortest, from_out, to_out, event_out):  # type: ignore[no-untyped-def]
     """The stretches of a line in which no event that works lasts, cut wherever another event starts or ends.
 
     Args:
         first, last: the rows of the line's events, sorted by start, at one start the longer first.
+        since: ps, where the first stretch may start; around: the innermost event around that time, -1 where none is.
         start, extent: int64 of shape (events,), ps; parent: int32 of shape (events,), row or -1.
         works: bool of shape (events,), in place: what lies inside an event that works works as well.
         shortest: ps; shorter stretches are left out.
-        from_out, to_out, event_out: int64 of shape (2 * (last - first),), receive the bounds of each stretch and the
-            innermost event around it, -1 where none is.
+        from_out, to_out, event_out: int64 of shape (2 * (last - first) + depth,), receive the bounds of each stretch
+            and the innermost event around it, -1 where none is; depth is how many events are around `since`.
 
     Returns:
         how many there are.
     """
     count = 0
-    inner = np.int64(-1)
-    moment = start[first]
+    inner = np.int64(around)
+    moment = np.int64(since)
     for event in range(first, last):
         above = np.int64(parent[event])
         if above >= 0 and works[above]:

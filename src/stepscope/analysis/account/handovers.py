@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope.analysis.account.graph import EdgeKind, Edges
 from stepscope.analysis.account.nodes import NodeFinder
-from stepscope.analysis.account.threads import SHORTEST_WAIT_PS, Quiet, Threads
+from stepscope.analysis.account.threads import Quiet, Threads
 from stepscope.analysis.trace.columns import on_threads
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans
@@ -17,14 +17,14 @@ from stepscope.model.arrays import I32, I64, Mask
 
 K = EventKind
 
-_MOSTLY = 0.5  # of a wait: less than this of it with others at work is no wait for them
+_MOSTLY = 0.5  # of a wait in a call: less than this of it with others at work is no wait for them
+_NEARLY_ALL = 0.9  # the same of a wait in Python, which more often than not works itself
 _MEETS_INPUT = (K.INPUT_WAIT, K.ITERATOR, K.INPUT_HANDOVER, K.INPUT_CALLBACK)
 # What a thread may be in when it waits for other threads; in Python of its own it works, as far as anyone can tell.
 _MAY_WAIT = (
     K.INPUT_WAIT, K.FUNCTION_RUN, K.EAGER_EXECUTE, K.TRACED_FUNCTION, K.OTHER, K.COLLECTIVE_CALL, K.ITERATOR,
     K.EXECUTOR,
 )  # fmt: skip
-_MOST_STEPS_BACK = 16
 # What is left of a wait after the last thing that others did is the way back: at most a tenth of it, or 50 us.
 _MOST_LEFT, _ALWAYS_LEFT_PS = 0.1, 50_000_000
 
@@ -80,8 +80,9 @@ def _moments_of_handover(trace: HostTrace, cause: I64, start: I64) -> I64:
         here = long[events.line[cause[long]] == line]
         rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
         starts = events.start_ps[rows]
-        bounds = np.unique(np.concatenate([starts, starts + events.duration_ps[rows]]))
-        at[here] = np.maximum(at[here], bounds[np.searchsorted(bounds, ends[here], side="right") - 1])
+        last = np.searchsorted(starts, ends[here], side="right") - 1
+        over = starts[last] + events.duration_ps[rows][last]
+        at[here] = np.maximum(at[here], np.where(over <= ends[here], over, starts[last]))
     return at
 
 
@@ -175,58 +176,63 @@ def _group(
     Threads that prepare input meet each other and the waits for input; the others meet among themselves.
     """
     kind = trace.events.kind[np.maximum(quiet.event, 0)]
-    at_input = np.isin(kind, _MEETS_INPUT) & (quiet.event >= 0)
+    inside = quiet.event >= 0
+    at_input = inside & np.isin(kind, _MEETS_INPUT)
     mine = threads.serves_input[quiet.line] | at_input if serves_input else ~threads.serves_input[quiet.line] & ~at_input
-    may = np.isin(kind, _MAY_WAIT) | (quiet.event < 0)
-    # The main thread's own Python is no wait, unless the thread is one that runs the backward pass for it.
-    helpers = _backward_lines(trace, threads)
-    on_main = quiet.line == threads.main
-    in_python = on_main & ~((quiet.event >= 0) & np.isin(kind, _MAY_WAIT))
-    rows = np.flatnonzero(mine & ~known & np.where(in_python, len(helpers) > 0, may))
-    lines = [line for line in threads.lines if threads.serves_input[line] == serves_input or (serves_input and line == threads.main)]
+    rows = np.flatnonzero(mine & ~known)
+    lines = [line for line in threads.lines if threads.serves_input[line] == serves_input]
+    if serves_input and threads.main >= 0:
+        lines.append(threads.main)
+    idle = ~inside[rows] & (quiet.line[rows] != threads.main)
+    in_calls = inside[rows] & np.isin(kind[rows], _MAY_WAIT)
+    in_python = ~idle & ~in_calls
     found = [
-        _meet(trace, threads, quiet, part, sources)
-        for part, sources in ((rows[in_python[rows]], helpers), (rows[~in_python[rows]], lines))
+        _meet(trace, threads, quiet, rows[idle], lines, 0.0),
+        _meet(trace, threads, quiet, rows[in_calls], lines, _MOSTLY),
+        _meet(trace, threads, quiet, rows[in_python], lines, _NEARLY_ALL),
     ]
+    helpers = _backward_lines(trace, threads)
+    if helpers and not serves_input:
+        rest = rows[in_python & ~np.isin(rows, found[2][0])]
+        found.append(_meet(trace, threads, quiet, rest, helpers, _MOSTLY))
     return tuple(np.concatenate(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
 
 
 def _backward_lines(trace: HostTrace, threads: Threads) -> list[int]:
+    """Threads that run the backward pass for the main one, which waits for them in a call that nobody records."""
     lines = np.unique(trace.events.line[trace.events.kind == K.BACKWARD]).tolist()
     return [line for line in lines if line != threads.main]
 
 
-def _meet(trace: HostTrace, threads: Threads, quiet: Quiet, rows: I64, lines: list[int]) -> tuple[I64, I64, I64]:
-    """Those of the stretches that others fill, and the last thing that another thread ended or started before."""
+def _meet(
+    trace: HostTrace, threads: Threads, quiet: Quiet, rows: I64, lines: list[int], least: float
+) -> tuple[I64, I64, I64]:
+    """Those of the stretches of which others fill at least a share, and what another thread did last before their end:
+    rows of the stretches, lines and times."""
     none = np.empty(0, np.int64)
     if not len(rows) or not lines:
         return none, none, none
     start, end = quiet.start_ps[rows], quiet.end_ps[rows]
-    filled = _union(threads, lines).covered(start, end) >= _MOSTLY * (end - start)
-    moment, line = _moments(threads, lines)
-    at = np.searchsorted(moment, end, side="right") - 1
-    for _ in range(_MOST_STEPS_BACK):
-        own = (at >= 0) & (line[at] == quiet.line[rows])
-        if not own.any():
-            break
-        at[own] -= 1
-    good = filled & (at >= 0) & (line[at] != quiet.line[rows]) & (moment[at] > start)
-    good &= end - moment[at] <= np.maximum(_MOST_LEFT * (end - start), _ALWAYS_LEFT_PS)
-    return rows[good], line[at[good]], moment[at[good]]
+    filled = _union(threads, lines).covered(start, end) >= least * (end - start)
+    best, line = np.full(len(rows), np.iinfo(np.int64).min), np.full(len(rows), -1, np.int64)
+    for other in lines:
+        at = _last_moments(trace, other, end)
+        better = (at > best) & (quiet.line[rows] != other)
+        best[better], line[better] = at[better], other
+    good = filled & (line >= 0) & (best > start)
+    good &= end - best <= np.maximum(_MOST_LEFT * (end - start), _ALWAYS_LEFT_PS)
+    return rows[good], line[good], best[good]
+
+
+def _last_moments(trace: HostTrace, line: int, limit: I64) -> I64:
+    """The last time at which an event of a line started or ended, up to each of some times: int64 of shape (n,)."""
+    rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+    start = trace.events.start_ps[rows]
+    at = np.searchsorted(start, limit, side="right") - 1
+    end = start[at] + trace.events.duration_ps[rows][at]
+    return np.where(at < 0, np.iinfo(np.int64).min, np.where(end <= limit, end, start[at]))
 
 
 def _union(threads: Threads, lines: list[int]) -> Spans:
     spans = [threads.working[line] for line in lines]
     return Spans.of(np.concatenate([each.start for each in spans]), np.concatenate([each.end for each in spans]))
-
-
-def _moments(threads: Threads, lines: list[int]) -> tuple[I64, I64]:
-    """When threads stop or start to work, in order of time."""
-    spans = [threads.working[line] for line in lines]
-    moment = np.concatenate([each for spans_of in spans for each in (spans_of.start, spans_of.end)])
-    line = np.concatenate([np.full(2 * len(each.start), at) for at, each in zip(lines, spans, strict=True)])
-    order = np.argsort(moment, kind="stable")
-    return moment[order], line[order]
-
-
-_ = SHORTEST_WAIT_PS

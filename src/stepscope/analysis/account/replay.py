@@ -42,18 +42,20 @@ def replay(graph: Graph, own_ps: I64 | None = None, cut: Mask | None = None) -> 
     return Replay(start, end, np.diff(end[graph.bounds]))
 
 
-def replay_error_percent(graph: Graph, replayed: Replay) -> float | None:
-    """How far the replayed median step is from the recorded one, in percent of that; None without steps."""
-    recorded = graph.recorded_step_ps
+def replay_error_percent(graph: Graph, replayed: Replay, steps: I64) -> float | None:
+    """How far the replayed median step is from the recorded one, in percent of that, over some steps; None without."""
+    recorded = graph.recorded_step_ps[steps]
     if not len(recorded) or np.median(recorded) <= 0:
         return None
     median = float(np.median(recorded))
-    return abs(float(np.median(replayed.step_ps)) - median) / median * 100.0
+    return abs(float(np.median(replayed.step_ps[steps])) - median) / median * 100.0
 
 
-def step_errors_percent(graph: Graph, replayed: Replay) -> list[float]:
+def step_errors_percent(graph: Graph, replayed: Replay, steps: I64) -> list[float]:
     """How far each replayed step is from the recorded one, in percent of that, with its sign."""
-    recorded = graph.recorded_step_ps
-    kept = recorded > 0
-    found: list[float] = ((replayed.step_ps - recorded)[kept] / recorded[kept] * 100.0).tolist()
-    return found
+    recorded = graph.recorded_step_ps[steps]
+    return [
+        100.0 * (again - once) / once
+        for again, once in zip(replayed.step_ps[steps].tolist(), recorded.tolist(), strict=True)
+        if once > 0
+    ]

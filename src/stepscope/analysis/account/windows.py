@@ -76,8 +76,10 @@ class StepBounds:
             return [starts, done]
         order = np.argsort(queues.start_ps, kind="stable")
         at = np.searchsorted(queues.start_ps[order], self.time_ps[:-1])
+        found = np.append(order, -1)[at]
+        late = np.where(found >= 0, np.append(queues.start_ps, 0)[found] - self.time_ps[:-1], 0)
         starts = Edges.of(
-            np.append(first_work + np.append(order, -1 - first_work)[at], -1), bound, 0, EdgeKind.BOUND, False, True
+            np.where(found >= 0, first_work + found, -1), bound[:-1], -late, EdgeKind.BOUND, False, after_start=True
         )
         last = [_work_ending(queues, line, int(self.time_ps[-1])) for line in np.unique(queues.line).tolist()]
         work = np.array([first_work + each for each in last if each >= 0], np.int64)

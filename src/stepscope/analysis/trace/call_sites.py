@@ -38,11 +38,12 @@ def site_text(text: str) -> str:
     'train.py(12): step'
     """
     frames = [frame.strip() for frame in text.split(_STACK_END) if frame.strip()]
-    own = (frame for frame in frames if _is_users(frame))
+    own = (frame for frame in frames if is_users_frame(frame))
     return next(own, frames[0] if frames else "").lstrip("$")
 
 
-def _is_users(frame: str) -> bool:
+def is_users_frame(frame: str) -> bool:
+    """Whether a recorded Python call is of the user's program: of a file, and of no library."""
     return _FRAME.match(frame) is not None and _LIBRARY.match(frame) is None
 
 
@@ -50,7 +51,7 @@ def _frames_around(trace: HostTrace, rows: I64) -> I64:
     python = np.flatnonzero(trace.events.kind == EventKind.PYTHON_CALL)
     level = np.zeros(len(trace.event_types), np.uint8)
     for kind in np.unique(trace.events.type[python]).tolist():
-        level[kind] = _is_users(trace.strings[trace.event_types.name[kind]])
+        level[kind] = is_users_frame(trace.strings[trace.event_types.name[kind]])
     here = level[trace.events.type]
     here[trace.events.kind != EventKind.PYTHON_CALL] = 0
     levels = np.zeros(256, np.uint8)

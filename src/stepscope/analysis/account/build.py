@@ -13,10 +13,9 @@ from stepscope.analysis.account.nodes import NodeFinder, Nodes, cut_line
 from stepscope.analysis.account.queues import Queues, cross_queue_sources, queues_of
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.account.windows import StepBounds, bounds_of
-from stepscope.analysis.trace.grouping import is_device_work
-from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.steps.find_steps import HostSteps, steps_of
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64
+from stepscope.model.arrays import I32, I64, Mask
 
 E = EdgeKind
 
@@ -34,7 +33,7 @@ def build_graph(trace: HostTrace) -> Graph | None:
     zero = trace.span_ps()[0]
     queues, threads = queues_of(trace, zero), threads_of(trace, steps)
     bounds = bounds_of(trace, steps)
-    contacts = contacts_of(trace, threads, queues, bounds, zero)
+    contacts = contacts_of(trace, threads, queues, bounds)
     host = _host_nodes(contacts, threads.lines)
     nodes = _with_work(host, queues, bounds)
     finder = NodeFinder(host)
@@ -46,16 +45,22 @@ def build_graph(trace: HostTrace) -> Graph | None:
             *bounds.edges(finder, queues, len(host), len(host) + len(queues)),
         ]
     )
-    return _graph(nodes, edges, _pauses(host, contacts, queues, bounds, zero), bounds, queues, zero)
+    step = np.concatenate(
+        [
+            bounds.step_of(host.line, host.start_ps),
+            _steps_of_work(steps, queues, bounds),
+            np.arange(len(bounds.time_ps)) - 1,
+        ]
+    )
+    return _graph(
+        nodes, step.astype(np.int32), edges, _pauses(host, contacts, threads.main, queues, bounds, zero), bounds, zero
+    )
 
 
 def _host_nodes(contacts: Contacts, lines: list[int]) -> Nodes:
-    found = [cut_line(line, *contacts.of_line(line)) for line in lines]
-    line, start, end = (
-        [np.concatenate(column) for column in zip(*found, strict=True)] if found else [np.empty(0, np.int64)] * 3
-    )
-    order = np.argsort(line, kind="stable")
-    line, start, end = line[order].astype(np.int32), start[order], end[order]
+    found = [cut_line(each, *contacts.of_line(each)) for each in sorted(lines)]
+    line = np.concatenate([each[0] for each in found] or [np.empty(0, np.int32)])
+    start, end = (np.concatenate([each[at] for each in found] or [np.empty(0, np.int64)]) for at in (1, 2))
     nodes = Nodes(line, start, end, np.zeros(len(line), np.uint8), np.full(len(line), -1, np.int32))
     at = NodeFinder(nodes).starting_at(contacts.call_line, contacts.call_start_ps)
     nodes.kind[at[at >= 0]] = NodeKind.CALL
@@ -104,26 +109,28 @@ class _Pauses:
     unexplained_ps: I64
 
 
-def _pauses(host: Nodes, contacts: Contacts, queues: Queues, bounds: StepBounds, zero_ps: int) -> _Pauses:
+def _pauses(host: Nodes, contacts: Contacts, main: int, queues: Queues, bounds: StepBounds, zero_ps: int) -> _Pauses:
     """What runs before each node, and the least pause after it."""
     first = np.diff(host.line, prepend=-2) != 0
     before = np.where(first, -1, np.arange(len(host)) - 1)
     gap = host.start_ps - np.where(first, zero_ps, host.end_ps[before])
     # A thread whose next start nothing explains starts after as long a time as recorded.
-    unknown = contacts.is_unexplained(host.line, host.start_ps) | (first & (host.line == contacts.main))
+    unknown = contacts.starts_unexplained(host.line, host.start_ps) | (first & (host.line == main))
     unexplained = np.where(unknown, np.maximum(gap, 0), 0)
     count = len(bounds.time_ps)
     chain = np.append(-1, len(host) + len(queues) + np.arange(count - 1))
     none = np.zeros(count, np.int64)
     return _Pauses(
         np.concatenate([host.end_ps - host.start_ps, queues.own_ps, none]),
-        np.concatenate([before, np.where(queues.previous >= 0, queues.previous + len(host), -1), chain]).astype(np.int32),
+        np.concatenate([before, np.where(queues.previous >= 0, queues.previous + len(host), -1), chain]).astype(
+            np.int32
+        ),
         np.concatenate([unexplained, queues.pause_ps, none]),
         np.concatenate([np.where(first, 0, unexplained), queues.unexplained_ps, none]),
     )
 
 
-def _graph(nodes: Nodes, edges: Edges, pauses: _Pauses, bounds: StepBounds, queues: Queues, zero_ps: int) -> Graph:
+def _graph(nodes: Nodes, step: I32, edges: Edges, pauses: _Pauses, bounds: StepBounds, zero_ps: int) -> Graph:
     sound = _holds(nodes, edges)
     lost = len(edges) - int(sound.sum())
     edges = edges.take(np.flatnonzero(sound))
@@ -139,14 +146,21 @@ def _graph(nodes: Nodes, edges: Edges, pauses: _Pauses, bounds: StepBounds, queu
         into = np.searchsorted(edges.target, np.arange(len(nodes) + 1))
     count = len(bounds.time_ps)
     return Graph(
-        nodes.line, nodes.event, nodes.kind, nodes.start_ps, nodes.end_ps, pauses.own_ps, pauses.previous,
+        nodes.line, step, nodes.event, nodes.kind, nodes.start_ps, nodes.end_ps, pauses.own_ps, pauses.previous,
         pauses.pause_ps, pauses.unexplained_ps, into, edges, order,
         (len(nodes) - count + np.arange(count)).astype(np.int32), bounds.steps, lost + int(bad.sum()), zero_ps,
     )  # fmt: skip
 
 
-def _holds(nodes: Nodes, edges: Edges) -> np.ndarray:
+def _steps_of_work(steps: HostSteps, queues: Queues, bounds: StepBounds) -> I64:
+    """The step that each piece of device work is for, else the one during which it starts."""
+    label = steps.label[queues.event].astype(np.int64)
+    return np.where((label >= 0) & (label < len(bounds.steps)), label, bounds.step_at(queues.start_ps))
+
+
+def _holds(nodes: Nodes, edges: Edges) -> Mask:
     """Edges whose source was ready when the target started, as recorded; others would turn the record around."""
     source = np.where(edges.after_start, nodes.start_ps[edges.source], nodes.end_ps[edges.source])
     ready = source + np.minimum(edges.lag_ps, 0)
-    return ready <= nodes.start_ps[edges.target]
+    sound: Mask = ready <= nodes.start_ps[edges.target]
+    return sound

@@ -7,10 +7,12 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.names import is_input_function
-from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, kinds_of
+from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, around, kinds_of
+from stepscope.analysis.account.threads import main_line
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import named, of_kinds
-from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.grouping import enclosing, forest
 from stepscope.model import EventKind, HostTrace, Kind
 from stepscope.model.arrays import I64, U8, Mask
 
@@ -107,40 +109,38 @@ def _table(known: dict[EventKind, Cause], other: Cause) -> U8:
 def _of_threads(trace: HostTrace, graph: Graph, pieces: Pieces, rows: I64) -> U8:
     event = pieces.event[rows]
     cause = _innermost_cause(trace, event)
-    cause[event < 0] = Cause.PYTHON
+    main = main_line(trace, steps_of(trace))
+    cause[event < 0] = np.where(graph.line[pieces.node[rows[event < 0]]] == main, Cause.PYTHON, Cause.LAUNCH)
     dispatches = _dispatches(trace, graph)
     if dispatches is not None:
-        ops = (cause == Cause.HOST_COMPUTE) & (event >= 0)
-        cause[ops] = np.where(_outermost_is(trace, event[ops], dispatches), Cause.LAUNCH, Cause.HOST_COMPUTE)
-    waits = np.zeros(len(trace.events), np.bool_)
-    waits[blocking_calls(trace)] = True
-    cause[_any_around(trace, event, waits)] = Cause.SYNC
-    for kind, told in _AROUND.items():
-        cause[_any_around(trace, event, of_kinds(trace.events.kind, (kind,)))] = told
-    cause[_any_around(trace, event, _input_functions(trace)) & (cause == Cause.PYTHON)] = Cause.INPUT
-    return cause
+        ops = np.flatnonzero((cause == Cause.HOST_COMPUTE) & (event >= 0))
+        outer = enclosing(trace, of_kinds(trace.events.kind, (K.OP, K.BACKWARD)))[event[ops]]
+        cause[ops[dispatches[np.where(outer >= 0, outer, event[ops])]]] = Cause.LAUNCH
+    return np.where(told := _told_around(trace, event, cause), told, cause)
 
 
 def _innermost_cause(trace: HostTrace, event: I64) -> U8:
     """By the innermost event that says something."""
-    says = np.zeros(256, np.bool_)
-    says[list(_OF_HOST)] = True
-    at, parent = event.copy(), forest(trace).parent
-    while (silent := (at >= 0) & ~says[trace.events.kind[np.maximum(at, 0)]]).any():
-        at[silent] = parent[at[silent]]
+    says = np.zeros(256, np.uint8)
+    says[list(_OF_HOST)] = 1
+    at = around(trace, event, says[trace.events.kind], 1)
     return np.where(at >= 0, _table(_OF_HOST, Cause.PYTHON)[kinds_of(trace, at)], Cause.PYTHON).astype(np.uint8)
 
 
-def _any_around(trace: HostTrace, event: I64, counts: Mask) -> Mask:
-    """Which events are, or lie in, one that counts: bool of shape (n,)."""
-    found = np.zeros(len(event), np.bool_)
-    if not counts.any():
-        return found
-    at, parent = event.copy(), forest(trace).parent
-    while (going := np.flatnonzero(at >= 0)).size:
-        found[going] |= counts[at[going]]
-        at[going] = np.where(found[going], -1, parent[at[going]])
-    return found
+def _told_around(trace: HostTrace, event: I64, cause: U8) -> U8:
+    """What events around say of everything inside; 0 where none says anything."""
+    level = np.zeros(256, np.uint8)
+    level[list(_AROUND)] = 1 + np.arange(1, len(_AROUND) + 1)
+    levels = level[trace.events.kind]
+    levels[blocking_calls(trace)] = 1
+    found = around(trace, event, levels, len(_AROUND) + 1)
+    by_level = np.array([Cause.UNKNOWN, Cause.SYNC, *_AROUND.values()], np.uint8)
+    told = np.where(found >= 0, by_level[levels[found]], Cause.UNKNOWN)
+    functions = _input_functions(trace)
+    if functions.any():
+        makes_input = (around(trace, event, functions.view(np.uint8), 1) >= 0) & (cause == Cause.PYTHON)
+        told[makes_input & (told == Cause.UNKNOWN)] = Cause.INPUT
+    return told.astype(np.uint8)
 
 
 def _dispatches(trace: HostTrace, graph: Graph) -> Mask | None:
@@ -153,20 +153,6 @@ def _dispatches(trace: HostTrace, graph: Graph) -> Mask | None:
     count[calls[calls >= 0]] = 1
     kernels.nesting.add_to_ancestors(count, forest(trace).parent)
     found: Mask = count > 0
-    return found
-
-
-def _outermost_is(trace: HostTrace, event: I64, counts: Mask) -> Mask:
-    """Whether the outermost op around each event counts: bool of shape (n,)."""
-    parent, kind = forest(trace).parent, trace.events.kind
-    ops = np.zeros(256, np.bool_)
-    ops[[K.OP, K.BACKWARD]] = True
-    at, outer = event.copy(), event.copy()
-    while (going := np.flatnonzero(at >= 0)).size:
-        is_op = ops[kind[at[going]]]
-        outer[going[is_op]] = at[going[is_op]]
-        at[going] = parent[at[going]]
-    found: Mask = counts[outer]
     return found
 
 

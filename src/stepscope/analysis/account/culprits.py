@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from stepscope import kernels
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.names import place_of
 from stepscope.analysis.account.nodes import distinct
-from stepscope.analysis.account.pieces import Pieces
+from stepscope.analysis.account.pieces import Pieces, around
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.call_sites import is_users_frame
 from stepscope.analysis.trace.columns import named, of_kinds
@@ -80,22 +82,23 @@ class Finder:
         """The Python call furthest in that holds most of the time: an event of it, how many calls, and time; -1 without
         one."""
         users = self._trace.derived("frames of the user", _users_frames)
-        best = (-1, 0, 0)
-        total = int(self._length[rows].sum())
-        pieces, frames, depths = _around_each(self._trace, self._host[rows], users)
-        if not len(pieces):
-            return best
+        event, length = self._host[rows], self._length[rows]
+        if not len(users) or not (event >= 0).any():
+            return -1, 0, 0
+        held = np.zeros(len(self._trace.events), np.int64)
+        np.add.at(held, event[event >= 0], length[event >= 0])
+        kernels.nesting.add_to_ancestors(held, forest(self._trace).parent)
+        frames = users[held[users] > 0]
+        depth, inside_itself = _depths(self._trace, frames, users)
         kinds, kind = _numbered(self._trace.events.type[frames].astype(np.int64))
-        first = np.append(True, np.diff(np.sort(pieces * len(kinds) + kind)) != 0)
-        pair = np.sort(pieces * len(kinds) + kind)[first]  # a function that calls itself counts once
-        ps = np.bincount(pair % len(kinds), weights=self._length[rows][pair // len(kinds)], minlength=len(kinds))
-        depth = np.full(len(kinds), np.iinfo(np.int64).max)
-        np.minimum.at(depth, kind, depths)
-        holds = np.flatnonzero(ps >= _MOST_OF * total)
+        ps, deep = np.zeros(len(kinds), np.int64), np.full(len(kinds), np.iinfo(np.int64).max)
+        np.add.at(ps, kind[~inside_itself], held[frames[~inside_itself]])
+        np.minimum.at(deep, kind, depth)
+        holds = np.flatnonzero(ps >= _MOST_OF * int(length.sum()))
         if not len(holds):
-            return best
-        chosen = int(holds[np.argmax(depth[holds])])
-        calls = distinct(frames[kind == chosen])
+            return -1, 0, 0
+        chosen = int(holds[np.argmax(deep[holds])])
+        calls = frames[(kind == chosen) & ~inside_itself]
         return int(calls[0]), len(calls), int(ps[chosen])
 
     def _longest_op(self, rows: I64) -> tuple[str | None, I64]:
@@ -108,7 +111,9 @@ class Finder:
         best = int(np.argmax(total))
         text = _op_texts(self._trace)
         found = rows[known & (names == best)]
-        return text[best - len(self._trace.strings)] if best >= len(self._trace.strings) else self._trace.strings[best], found
+        return text[best - len(self._trace.strings)] if best >= len(self._trace.strings) else self._trace.strings[
+            best
+        ], found
 
     def _ops_of_work(self, rows: I64) -> I64:
         """A number for the op of each piece of device work: beyond those of strings."""
@@ -122,12 +127,10 @@ class Finder:
 
     def _ops_of_threads(self, rows: I64) -> I64:
         """The string row of the innermost op around each piece of a thread, -1 without one."""
-        at, parent = self._event[rows].copy(), forest(self._trace).parent
-        is_op = np.zeros(256, np.bool_)
-        is_op[list(_OPS)] = True
-        while (going := (at >= 0) & ~is_op[self._trace.events.kind[np.maximum(at, 0)]]).any():
-            at[going] = parent[at[going]]
-        return np.where(at >= 0, self._trace.event_names()[np.maximum(at, 0)], -1).astype(np.int64)
+        is_op = np.zeros(256, np.uint8)
+        is_op[list(_OPS)] = 1
+        at = around(self._trace, self._event[rows], is_op[self._trace.events.kind], 1)
+        return np.where(at >= 0, self._trace.event_names()[at], -1).astype(np.int64)
 
     def _names(self, rows: I64) -> np.ndarray:
         return np.array([self._trace.name_of(event) for event in self._event[rows].tolist()], object)
@@ -142,14 +145,16 @@ class Finder:
     def _layer(self, rows: I64) -> str | None:
         """The module that most of the time of the pieces is in."""
         modules = self._trace.derived("frames of modules", _module_frames)
-        pieces, frames, depths = _around_each(self._trace, self._host[rows], modules)
-        if not len(pieces):
+        if not len(modules):
             return None
-        order = np.lexsort((-depths, pieces))
-        first = np.append(True, np.diff(pieces[order]) != 0)
-        innermost = order[first]
-        name = self._trace.event_names()[frames[innermost]]
-        total = np.bincount(name, weights=self._length[rows][pieces[innermost]])
+        level = np.zeros(len(self._trace.events), np.uint8)
+        level[modules] = 1
+        found = around(self._trace, self._host[rows], level, 1)
+        inside = found >= 0
+        if not inside.any():
+            return None
+        name = self._trace.event_names()[found[inside]]
+        total = np.bincount(name, weights=self._length[rows][inside])
         return self._trace.strings[int(np.argmax(total))].removeprefix(_LAYER)
 
 
@@ -163,35 +168,29 @@ def _op_texts(trace: HostTrace) -> list[str]:
     return [brief(name) if kind != "graph launch" else name for name, kind in attribute(trace).ops]
 
 
-def _users_frames(trace: HostTrace) -> Mask:
+def _users_frames(trace: HostTrace) -> I64:
     return _python_calls(trace, is_users_frame)
 
 
-def _module_frames(trace: HostTrace) -> Mask:
+def _module_frames(trace: HostTrace) -> I64:
     return _python_calls(trace, lambda name: name.startswith(_LAYER))
 
 
-def _python_calls(trace: HostTrace, test: object) -> Mask:
-    found = np.zeros(len(trace.events), np.bool_)
+def _python_calls(trace: HostTrace, test: Callable[[str], object]) -> I64:
+    """Recorded Python calls whose name passes a test: rows of events."""
     python = np.flatnonzero(of_kinds(trace.events.kind, (K.PYTHON_CALL,)))
-    if len(python):
-        found[python] = named(trace, trace.events.type[python], test)  # type: ignore[arg-type]
-    return found
+    return python[named(trace, trace.events.type[python], test)] if len(python) else python
 
 
-def _around_each(trace: HostTrace, events: I64, counts: Mask) -> tuple[I64, I64, I64]:
-    """All events that count around each of some events: places, events, and how many count around each of those."""
-    at, parent = events.copy(), forest(trace).parent
-    place, found, level = [], [], []
-    seen = np.zeros(len(events), np.int64)
+def _depths(trace: HostTrace, frames: I64, users: I64) -> tuple[I64, Mask]:
+    """How many of the user's frames are around each of some, and whether one of the same function is."""
+    is_users = np.zeros(len(trace.events), np.bool_)
+    is_users[users] = True
+    parent, kind = forest(trace).parent, trace.events.type
+    at, depth, again = parent[frames].astype(np.int64), np.zeros(len(frames), np.int64), np.zeros(len(frames), np.bool_)
     while (going := np.flatnonzero(at >= 0)).size:
-        hit = going[counts[at[going]]]
-        place.append(hit)
-        found.append(at[hit])
-        level.append(seen[hit].copy())
-        seen[hit] += 1
-        at[going] = parent[at[going]]
-    if not place:
-        return (np.empty(0, np.int64),) * 3
-    places, rows = np.concatenate(place), np.concatenate(found)
-    return places, rows, seen[places] - 1 - np.concatenate(level)
+        here = at[going]
+        depth[going] += is_users[here]
+        again[going] |= kind[here] == kind[frames[going]]
+        at[going] = parent[here]
+    return depth, again

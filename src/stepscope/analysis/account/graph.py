@@ -94,6 +94,7 @@ class Graph:
 
     Attributes:
         line: int32 of shape (nodes,), row of the trace's lines; NO_LINE for the bounds.
+        step: int32 of shape (nodes,), the step that the node is for, -1 for none.
         event: int32 of shape (nodes,), the event that the node is; -1 for a segment, which may hold many.
         kind: uint8 of shape (nodes,), see NodeKind.
         start_ps, end_ps: int64 of shape (nodes,), as recorded; no replay reads them.
@@ -111,6 +112,7 @@ class Graph:
     """
 
     line: I32
+    step: I32
     event: I32
     kind: U8
     start_ps: I64

@@ -138,7 +138,13 @@ def inferred_meetings(trace: HostTrace, threads: Threads, stated: Meetings) -> t
     """
     quiet = threads.quiet
     known = _explained_by(quiet, stated)
-    found = [_group(trace, threads, quiet, known, serves) for serves in (False, True)]
+    serving = [line for line in threads.lines if threads.serves_input[line] or line == threads.main]
+    pools = np.unique(stated.target_line[threads.serves_input[stated.source_line]]).tolist()
+    working = [line for line in threads.lines if not threads.serves_input[line]]
+    found = [
+        _group(trace, threads, quiet, known, serves, lines)
+        for serves, lines in ((False, working), (True, sorted({*serving, *pools})))
+    ]
     chosen = np.concatenate([each[0] for each in found])
     source_line = np.concatenate([each[1] for each in found]).astype(np.int32)
     source_ps = np.concatenate([each[2] for each in found])
@@ -147,7 +153,9 @@ def inferred_meetings(trace: HostTrace, threads: Threads, stated: Meetings) -> t
     joins = Meetings(source_line, source_ps, target.line, target.end_ps, lag, EdgeKind.JOIN, True)
     waits = known.copy()
     waits[chosen] = True
-    lone = ~waits & (quiet.event < 0) & (quiet.line != threads.main)
+    # The engine of the backward pass goes from op to op by itself; other threads that have nothing to do are idle.
+    busy = np.isin(quiet.line, [threads.main, *_backward_lines(trace, threads)])
+    lone = ~waits & (quiet.event < 0) & ~busy
     return quiet.take(waits | lone), joins, quiet.take(lone)
 
 
@@ -169,20 +177,20 @@ def _explained_by(quiet: Quiet, stated: Meetings) -> Mask:
 
 
 def _group(
-    trace: HostTrace, threads: Threads, quiet: Quiet, known: Mask, serves_input: bool
+    trace: HostTrace, threads: Threads, quiet: Quiet, known: Mask, serves_input: bool, lines: list[int]
 ) -> tuple[I64, I64, I64]:
     """Stretches of threads, and the line and time of what another thread did right before they ended.
 
-    Threads that prepare input meet each other and the waits for input; the others meet among themselves.
+    Threads that prepare input meet each other, the pools that they hand work to, and the waits for input; the others
+    meet among themselves.
     """
     kind = trace.events.kind[np.maximum(quiet.event, 0)]
     inside = quiet.event >= 0
     at_input = inside & np.isin(kind, _MEETS_INPUT)
-    mine = threads.serves_input[quiet.line] | at_input if serves_input else ~threads.serves_input[quiet.line] & ~at_input
+    mine = (
+        threads.serves_input[quiet.line] | at_input if serves_input else ~threads.serves_input[quiet.line] & ~at_input
+    )
     rows = np.flatnonzero(mine & ~known)
-    lines = [line for line in threads.lines if threads.serves_input[line] == serves_input]
-    if serves_input and threads.main >= 0:
-        lines.append(threads.main)
     idle = ~inside[rows] & (quiet.line[rows] != threads.main)
     in_calls = inside[rows] & np.isin(kind[rows], _MAY_WAIT)
     in_python = ~idle & ~in_calls

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from stepscope.model.arrays import I32, I64, NDArray, U8
+from stepscope.model.arrays import I32, I64, U8
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class Nodes:
 def distinct(values: I64) -> I64:
     """Different values in ascending order; `np.unique` hashes times, which takes a hundred times as long as sorting."""
     ordered = np.sort(values, kind="stable")
-    return ordered[np.append(True, np.diff(ordered) != 0)[: len(ordered)]]
+    different: I64 = ordered[np.append(True, np.diff(ordered) != 0)[: len(ordered)]]
+    return different
 
 
 class NodeFinder:

@@ -117,3 +117,18 @@ def kinds_of(trace: HostTrace, events: I64) -> U8:
     """The kinds of some events; of -1 that of an event of no kind."""
     found: U8 = np.where(events >= 0, trace.events.kind[np.maximum(events, 0)], 0).astype(np.uint8)
     return found
+
+
+def around(trace: HostTrace, events: I64, level: U8, top: int) -> I64:
+    """The event of the highest level around each of some events, itself counted; among equals the nearest.
+
+    Args:
+        level: uint8 of shape (all events,), 0 for those that do not count; top: the highest level there is.
+
+    Returns:
+        int64 of shape (n,), -1 where none counts.
+    """
+    found, nothing = np.empty(len(events), np.int64), np.full(len(trace.events), -1, np.int32)
+    levels = np.arange(256).astype(np.uint8)
+    kernels.ops.climb(events, forest(trace).parent, nothing, level, levels, top, found)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -107,8 +108,7 @@ def _reached(line: I32, end: I64) -> I64:
 
 
 def _runs(line: I32) -> list[tuple[int, int]]:
-    edges = np.flatnonzero(np.diff(line, prepend=-2, append=-2)).tolist()
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(np.flatnonzero(np.diff(line, prepend=-2, append=-2)).tolist()))
 
 
 def _latencies(trace: HostTrace, call: I64, start: I64, free: I64) -> tuple[I64, Mask]:

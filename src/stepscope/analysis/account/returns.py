@@ -61,9 +61,7 @@ def waits_of(trace: HostTrace, queues: Queues) -> Waits:
     np.maximum.at(done_ps, pair_call, queues.end_ps[pair_work])
     explained = done_ps > own_end
     lag = _return_lags(names, explained, end - done_ps)
-    return Waits(
-        call, trace.events.line[call], own_end, end, explained, pair_call, pair_work, lag[pair_call], ~done
-    )
+    return Waits(call, trace.events.line[call], own_end, end, explained, pair_call, pair_work, lag[pair_call], ~done)
 
 
 def _outer_waits(trace: HostTrace) -> I64:

@@ -72,8 +72,7 @@ class Threads:
 
 def threads_of(trace: HostTrace, steps: HostSteps) -> Threads:
     """The threads of a host, and where they may wait."""
-    lines = [line for line in trace.lines_of(LineKind.THREAD).tolist() if _has_time(trace, line)]
-    main = main_line(trace, steps, lines)
+    lines, main = recorded_threads(trace), main_line(trace, steps)
     serves = np.zeros(len(trace.lines), np.bool_)
     serves[np.unique(trace.events.line[of_kinds(trace.events.kind, _SERVES_INPUT)])] = True
     if main >= 0:
@@ -87,8 +86,15 @@ def threads_of(trace: HostTrace, steps: HostSteps) -> Threads:
     return Threads(lines, main, serves, quiet, working)
 
 
-def main_line(trace: HostTrace, steps: HostSteps, lines: list[int]) -> int:
-    """The thread of the step marks; without one that which launches most device work, else has most events."""
+def recorded_threads(trace: HostTrace) -> list[int]:
+    """The lines of the threads that something lasting is recorded on."""
+    return [line for line in trace.lines_of(LineKind.THREAD).tolist() if _has_time(trace, line)]
+
+
+def main_line(trace: HostTrace, steps: HostSteps) -> int:
+    """The thread of the step marks; without one that which launches most device work, else has most events; -1 without
+    threads."""
+    lines = recorded_threads(trace)
     if steps.line >= 0 or not lines:
         return steps.line
     cause = forest(trace).cause[np.flatnonzero(is_device_work(trace))]

@@ -44,6 +44,25 @@ class StepBounds:
     last_bound: I64
     last_ps: I64
 
+    def step_at(self, time_ps: I64) -> I64:
+        """The step that lasts at each of some times: int64 of shape (n,), -1 for none."""
+        at = np.searchsorted(self.time_ps, time_ps, side="right") - 1
+        return np.where(at < len(self.steps), at, -1)
+
+    def step_of(self, line: I32, time_ps: I64) -> I64:
+        """The step that a thread is at: on that of the marks they tell, which may be ahead of the devices."""
+        found = self.step_at(time_ps)
+        if self.mark_line < 0:
+            return found
+        at = np.searchsorted(self.mark_ps, time_ps, side="right") - 1
+        return np.where(line == self.mark_line, np.where(at < len(self.steps), at, -1), found)
+
+    def cuts(self) -> list[tuple[I32, I64]]:
+        """Where threads are cut, so that a node ends or starts there."""
+        known = [(self.mark_line, self.mark_ps), (self.host_line, self.time_ps)]
+        marks = [(np.full(len(time), line, np.int32), time) for line, time in known if line >= 0]
+        return [*marks, (self.last_line, self.last_ps)]
+
     def edges(self, finder: NodeFinder, queues: Queues, first_work: int, first_bound: int) -> list[Edges]:
         """What the bounds wait for: the thread of the marks, and the work of the steps before."""
         target = first_bound + np.arange(len(self.time_ps))

@@ -68,14 +68,19 @@ def _by_event(trace: HostTrace, graph: Graph, pieces: Pieces) -> Pieces:
 
 
 def _of_line(trace: HostTrace, line: int, pieces: Pieces, rows: I64) -> Pieces:
-    start, end = pieces.start_ps[rows], pieces.end_ps[rows]
+    place, begin, stop, event = cut_by_events(trace, line, pieces.start_ps[rows], pieces.end_ps[rows])
+    return Pieces(begin, stop, pieces.node[rows[place]], pieces.edge[rows[place]], event)
+
+
+def cut_by_events(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I64, I64, I64, I64]:
+    """Stretches of a thread, in order of time, cut wherever the innermost event changes: for each part the place of its
+    stretch, start, end and event, -1 for none."""
     low, high, event = innermost_events(trace, line, int(start[0]), int(end[-1]))
     first = np.searchsorted(high, start, side="right")
     last = np.searchsorted(low, end, side="left")
     count = np.maximum(last - first, 0)
-    at, piece = run_rows(first, count), np.repeat(np.arange(len(rows)), count)
-    begin, stop = np.maximum(low[at], start[piece]), np.minimum(high[at], end[piece])
-    return Pieces(begin, stop, pieces.node[rows[piece]], pieces.edge[rows[piece]], event[at])
+    at, place = run_rows(first, count), np.repeat(np.arange(len(start)), count)
+    return place, np.maximum(low[at], start[place]), np.minimum(high[at], end[place]), event[at]
 
 
 def innermost_events(trace: HostTrace, line: int, begin_ps: int, end_ps: int) -> tuple[I64, I64, I64]:

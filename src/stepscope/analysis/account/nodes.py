@@ -76,6 +76,8 @@ class NodeFinder:
 def cut_line(line: int, cuts: I64, gap_start: I64, gap_end: I64) -> tuple[I32, I64, I64]:
     """The nodes between the cuts of a line, without those in gaps: line, start and end of each.
 
+    A gap at the end of the line is followed by a node without length, so that there is something that waits.
+
     Args:
         cuts: times in ps, in any order; the bounds of gaps need not be among them.
         gap_start, gap_end: stretches that the thread only waits in, in order of time; they do not overlap.
@@ -85,4 +87,6 @@ def cut_line(line: int, cuts: I64, gap_start: I64, gap_end: I64) -> tuple[I32, I
     at = np.searchsorted(gap_start, start, side="right") - 1
     waits = (at >= 0) & (start < np.append(gap_end, 0)[at])
     start, end = start[~waits], end[~waits]
+    if len(gap_end) and gap_end[-1] == times[-1]:  # the return from a wait that is the last thing known of the thread
+        start, end = np.append(start, gap_end[-1]), np.append(end, gap_end[-1])
     return np.full(len(start), line, np.int32), start, end

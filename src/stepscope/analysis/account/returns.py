@@ -55,10 +55,10 @@ def waits_of(trace: HostTrace, queues: Queues) -> Waits:
     start = trace.events.start_ps[call]
     end = start + trace.events.duration_ps[call]
     names = trace.event_names()[call]
-    own_end = start + np.minimum(_least_each(trace, names), end - start)
     pair_call, pair_work, done = _pairs(trace, queues, call, start, end)
     done_ps = np.full(len(call), np.iinfo(np.int64).min)
     np.maximum.at(done_ps, pair_call, queues.end_ps[pair_work])
+    own_end = start + np.minimum(_own_parts(trace, call, names, end - np.maximum(done_ps, start)), end - start)
     explained = done_ps > own_end
     lag = _return_lags(names, explained, end - done_ps)
     return Waits(call, trace.events.line[call], own_end, end, explained, pair_call, pair_work, lag[pair_call], ~done)
@@ -80,16 +80,26 @@ def _blocking_copies(trace: HostTrace, queues: Queues) -> I64:
     return np.unique(call[queues.end_ps[copies] <= end])
 
 
-def _least_each(trace: HostTrace, names: I32) -> I64:
-    """The shortest call of each call's name in the trace: int64 of shape (n,), ps."""
+def _own_parts(trace: HostTrace, call: I64, names: I32, alone: I64) -> I64:
+    """What each call takes by itself: the shortest call of its name that waited for nothing; int64 of shape (n,), ps.
+
+    Args:
+        alone: int64 of shape (n,), the time of each call in which no work was left that it could wait for.  It is all
+            that is known of a name whose calls always wait.
+    """
     different, which = np.unique(names, return_inverse=True)
-    all_names = trace.event_names()
-    least = np.array([_least(trace, all_names, name) for name in different.tolist()], np.int64)
-    return least[which] if len(different) else np.empty(0, np.int64)
-
-
-def _least(trace: HostTrace, all_names: I32, name: int) -> int:
-    return int(trace.events.duration_ps[all_names == name].min())
+    same = np.isin(trace.event_names(), different)
+    same[call] = False
+    others = np.flatnonzero(same)
+    least = np.full(len(different), np.iinfo(np.int64).max)
+    np.minimum.at(least, which, alone)
+    if len(others):
+        at = np.searchsorted(different, trace.event_names()[others])
+        unblocked = np.full(len(different), np.iinfo(np.int64).max)
+        np.minimum.at(unblocked, at, trace.events.duration_ps[others])
+        least = np.minimum(least, unblocked)
+    own: I64 = least[which]
+    return own
 
 
 def _pairs(trace: HostTrace, queues: Queues, call: I64, start: I64, end: I64) -> tuple[I64, I64, Mask]:

@@ -133,9 +133,9 @@ def walk(first, limit, previous, into, source, after_start, start, end, node_out
             here = start[other] if after_start[edge] else end[other]
             if best < 0 or here > ready:
                 best = other
-                best_edge = edge
+                best_edge = np.int64(edge)
                 ready = here
-        ready = max(min(ready, moment), limit)
+        ready = np.int64(max(min(ready, moment), limit))
         if ready < moment:
             node_out[count] = node
             edge_out[count] = best_edge

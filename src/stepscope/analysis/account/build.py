@@ -36,7 +36,7 @@ def build_graph(trace: HostTrace) -> Graph | None:
     contacts = contacts_of(trace, threads, queues, bounds)
     host = _host_nodes(contacts, threads.lines)
     nodes = _with_work(host, queues, bounds)
-    finder = NodeFinder(host)
+    finder = NodeFinder(host.line, host.start_ps, host.end_ps)
     edges = Edges.joined(
         [
             *_launch_edges(trace, finder, queues, len(host)),
@@ -62,7 +62,7 @@ def _host_nodes(contacts: Contacts, lines: list[int]) -> Nodes:
     line = np.concatenate([each[0] for each in found] or [np.empty(0, np.int32)])
     start, end = (np.concatenate([each[at] for each in found] or [np.empty(0, np.int64)]) for at in (1, 2))
     nodes = Nodes(line, start, end, np.zeros(len(line), np.uint8), np.full(len(line), -1, np.int32))
-    at = NodeFinder(nodes).starting_at(contacts.call_line, contacts.call_start_ps)
+    at = NodeFinder(line, start, end).starting_at(contacts.call_line, contacts.call_start_ps)
     nodes.kind[at[at >= 0]] = NodeKind.CALL
     nodes.event[at[at >= 0]] = contacts.call[at >= 0]
     return nodes

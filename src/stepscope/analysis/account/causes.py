@@ -31,10 +31,9 @@ class Cause(Kind):
     DEVICE_GAP = 6
     COPY = 7
     COMMUNICATION = 8
-    STRAGGLER = 9
-    COMPILE = 10
-    SYNC = 11
-    CHECKPOINT = 12
+    COMPILE = 9
+    SYNC = 10
+    CHECKPOINT = 11
 
 
 MEANING: dict[Cause, str] = {
@@ -47,7 +46,6 @@ MEANING: dict[Cause, str] = {
     Cause.DEVICE_GAP: "a device goes from one piece of work to the next",
     Cause.COPY: "data is copied from, to or within a device",
     Cause.COMMUNICATION: "workers exchange data, and nothing overlaps it",
-    Cause.STRAGGLER: "the step waits for a slower worker",
     Cause.COMPILE: "a program is traced or compiled",
     Cause.SYNC: "the host is in a call that waits for a device, for longer than the device works",
     Cause.CHECKPOINT: "state is saved or restored",
@@ -72,7 +70,7 @@ _AROUND: dict[EventKind, Cause] = {
 }  # fmt: skip
 _OF_EDGE: dict[EdgeKind, Cause] = {
     E.LAUNCH: Cause.LAUNCH, E.QUEUE: Cause.DEVICE_GAP, E.RETURN: Cause.SYNC, E.HANDOVER: Cause.LAUNCH,
-    E.JOIN: Cause.LAUNCH, E.INPUT: Cause.INPUT, E.BOUND: Cause.UNKNOWN,
+    E.JOIN: Cause.LAUNCH, E.BOUND: Cause.UNKNOWN,
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope.analysis.account.graph import Edges
 from stepscope.analysis.account.handovers import Meetings, handovers, inferred_meetings
-from stepscope.analysis.account.nodes import NodeFinder
+from stepscope.analysis.account.nodes import NodeFinder, distinct, is_among, numbers_in
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.account.returns import Waits, waits_of
 from stepscope.analysis.account.threads import Quiet, Threads
@@ -23,8 +23,8 @@ class Contacts:
 
     Attributes:
         call, call_line, call_start_ps: calls that become nodes of their own.
-        cut_line, cut_ps: where threads are cut.
-        gap_line, gap_start_ps, gap_end_ps: where they only wait.
+        cut_line, cut_ps: where threads are cut, sorted by line.
+        gap_line, gap_start_ps, gap_end_ps: where they only wait, sorted by line.
         lone: gaps whose end nothing explains.
         waits, meetings: what threads wait for.
     """
@@ -43,7 +43,8 @@ class Contacts:
 
     def of_line(self, line: int) -> tuple[I64, I64, I64]:
         """The cuts of a line, and the starts and ends of its gaps."""
-        cut, gap = self.cut_line == line, self.gap_line == line
+        cut = slice(*np.searchsorted(self.cut_line, (line, line + 1)))
+        gap = slice(*np.searchsorted(self.gap_line, (line, line + 1)))
         start, end = self.gap_start_ps[gap], self.gap_end_ps[gap]
         order = np.argsort(start, kind="stable")
         return self.cut_ps[cut], start[order], end[order]
@@ -55,9 +56,9 @@ class Contacts:
     def starts_unexplained(self, line: I32, start_ps: I64) -> Mask:
         """Which nodes start after a gap whose end nothing explains: bool of shape (nodes,)."""
         found = np.zeros(len(line), np.bool_)
-        for each in np.unique(self.lone.line).tolist():
+        for each in numbers_in(self.lone.line):
             here = np.flatnonzero(line == each)
-            found[here] = np.isin(start_ps[here], self.lone.end_ps[self.lone.line == each])
+            found[here] = is_among(start_ps[here], self.lone.end_ps[self.lone.line == each])
         return found
 
 
@@ -66,8 +67,8 @@ def contacts_of(trace: HostTrace, threads: Threads, queues: Queues, bounds: Step
     waits = waits_of(trace, queues)
     stated = handovers(trace, threads)
     quiet, meetings, lone = inferred_meetings(trace, threads, stated)
-    launching = np.unique(queues.call[queues.call >= 0])
-    call = np.union1d(launching, waits.call)
+    launching = distinct(queues.call[queues.call >= 0])
+    call = distinct(np.concatenate([launching, waits.call]))
     start = trace.events.start_ps[call]
     line = trace.events.line[call]
     cuts = _Marks.joined(
@@ -82,15 +83,18 @@ def contacts_of(trace: HostTrace, threads: Threads, queues: Queues, bounds: Step
         ]
     )
     known = waits.is_explained
+    gap_line = np.concatenate([waits.line[known], quiet.line])
+    gaps = np.argsort(gap_line, kind="stable")
+    order = np.argsort(cuts.line, kind="stable")
     return Contacts(
         call=call,
         call_line=line,
         call_start_ps=start,
-        cut_line=cuts.line,
-        cut_ps=cuts.time_ps,
-        gap_line=np.concatenate([waits.line[known], quiet.line]),
-        gap_start_ps=np.concatenate([waits.own_end_ps[known], quiet.start_ps]),
-        gap_end_ps=np.concatenate([waits.end_ps[known], quiet.end_ps]),
+        cut_line=cuts.line[order],
+        cut_ps=cuts.time_ps[order],
+        gap_line=gap_line[gaps],
+        gap_start_ps=np.concatenate([waits.own_end_ps[known], quiet.start_ps])[gaps],
+        gap_end_ps=np.concatenate([waits.end_ps[known], quiet.end_ps])[gaps],
         lone=lone,
         waits=waits,
         meetings=(stated, meetings),

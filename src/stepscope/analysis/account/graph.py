@@ -35,8 +35,7 @@ class EdgeKind(Kind):
     RETURN = 2  # a thread waits until a device is done
     HANDOVER = 3  # a thread starts on work that another one handed to it
     JOIN = 4  # a thread goes on once others are done
-    INPUT = 5  # a producer and a consumer of input meet
-    BOUND = 6  # a step ends with what is done last
+    BOUND = 5  # a step ends with what is done last
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepscope.analysis.account.graph import EdgeKind, Edges
-from stepscope.analysis.account.nodes import NodeFinder
+from stepscope.analysis.account.nodes import NodeFinder, is_among, numbers_in
 from stepscope.analysis.account.threads import Quiet, Threads
-from stepscope.analysis.trace.columns import on_threads
+from stepscope.analysis.trace.columns import of_kinds, on_threads
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace
@@ -76,7 +76,7 @@ def _moments_of_handover(trace: HostTrace, cause: I64, start: I64) -> I64:
     ends = np.minimum(events.start_ps[cause] + events.duration_ps[cause], start)
     at = events.start_ps[cause].copy()
     long = np.flatnonzero(events.duration_ps[cause] > 0)
-    for line in np.unique(events.line[cause[long]]).tolist():
+    for line in numbers_in(events.line[cause[long]]):
         here = long[events.line[cause[long]] == line]
         rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
         starts = events.start_ps[rows]
@@ -102,16 +102,16 @@ def _stated_lags(trace: HostTrace, threads: Threads, rows: I64, cause: I64, at: 
 
 def _ends_quiet(quiet: Quiet, line: I32, start: I64) -> Mask:
     found = np.zeros(len(line), np.bool_)
-    for each in np.unique(quiet.line).tolist():
+    for each in numbers_in(quiet.line):
         here = line == each
-        found[here] = np.isin(start[here], quiet.end_ps[quiet.line == each])
+        found[here] = is_among(start[here], quiet.end_ps[quiet.line == each])
     return found
 
 
 def _was_waiting(threads: Threads, line: I32, start: I64, since: I64) -> Mask:
     """Whether a thread had nothing to do from a time to the start of what came then: bool of shape (n,)."""
     found = np.zeros(len(line), np.bool_)
-    for each in np.unique(line).tolist():
+    for each in numbers_in(line):
         here = np.flatnonzero(line == each)
         ends = threads.working[each].end
         at = np.searchsorted(ends, start[here], side="right") - 1
@@ -122,7 +122,7 @@ def _was_waiting(threads: Threads, line: I32, start: I64, since: I64) -> Mask:
 def _usual_lags(group: I64, lag: I64, telling: Mask) -> I64:
     """The median lag of each group over those that tell it; over all where none does."""
     out = np.zeros(len(group), np.int64)
-    for each in np.unique(group).tolist():
+    for each in numbers_in(group):
         here = group == each
         some = here & telling
         out[here] = int(np.median(lag[some if some.any() else here]))
@@ -139,7 +139,7 @@ def inferred_meetings(trace: HostTrace, threads: Threads, stated: Meetings) -> t
     quiet = threads.quiet
     known = _explained_by(quiet, stated)
     serving = [line for line in threads.lines if threads.serves_input[line] or line == threads.main]
-    pools = np.unique(stated.target_line[threads.serves_input[stated.source_line]]).tolist()
+    pools = numbers_in(stated.target_line[threads.serves_input[stated.source_line]])
     working = [line for line in threads.lines if not threads.serves_input[line]]
     found = [
         _group(trace, threads, quiet, known, serves, lines)
@@ -162,7 +162,7 @@ def inferred_meetings(trace: HostTrace, threads: Threads, stated: Meetings) -> t
 def _explained_by(quiet: Quiet, stated: Meetings) -> Mask:
     """Stretches that end with work which was handed over while they lasted: bool of shape (n,)."""
     found = np.zeros(len(quiet), np.bool_)
-    for each in np.unique(quiet.line).tolist():
+    for each in numbers_in(quiet.line):
         here = np.flatnonzero(quiet.line == each)
         mine = np.flatnonzero(stated.target_line == each)
         if not len(mine):
@@ -186,13 +186,13 @@ def _group(
     """
     kind = trace.events.kind[np.maximum(quiet.event, 0)]
     inside = quiet.event >= 0
-    at_input = inside & np.isin(kind, _MEETS_INPUT)
+    at_input = inside & of_kinds(kind, _MEETS_INPUT)
     mine = (
         threads.serves_input[quiet.line] | at_input if serves_input else ~threads.serves_input[quiet.line] & ~at_input
     )
     rows = np.flatnonzero(mine & ~known)
     idle = ~inside[rows] & (quiet.line[rows] != threads.main)
-    in_calls = inside[rows] & np.isin(kind[rows], _MAY_WAIT)
+    in_calls = inside[rows] & of_kinds(kind[rows], _MAY_WAIT)
     in_python = ~idle & ~in_calls
     found = [
         _meet(trace, threads, quiet, rows[idle], lines, 0.0),
@@ -201,14 +201,14 @@ def _group(
     ]
     helpers = _backward_lines(trace, threads)
     if helpers and not serves_input:
-        rest = rows[in_python & ~np.isin(rows, found[2][0])]
+        rest = rows[in_python & ~is_among(rows, found[2][0])]
         found.append(_meet(trace, threads, quiet, rest, helpers, _MOSTLY))
     return tuple(np.concatenate(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
 
 
 def _backward_lines(trace: HostTrace, threads: Threads) -> list[int]:
     """Threads that run the backward pass for the main one, which waits for them in a call that nobody records."""
-    lines = np.unique(trace.events.line[trace.events.kind == K.BACKWARD]).tolist()
+    lines = numbers_in(trace.events.line[of_kinds(trace.events.kind, (K.BACKWARD,))])
     return [line for line in lines if line != threads.main]
 
 

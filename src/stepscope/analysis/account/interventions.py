@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
+from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.trace.columns import on_threads
 from stepscope.analysis.trace.grouping import enclosing, forest, is_device_work
@@ -102,7 +103,7 @@ def own_time_of(trace: HostTrace, graph: Graph, rows: I64) -> I64:
     host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
     outer = rows[on_threads(trace)[rows]]
     outer = outer[enclosing(trace, chosen)[outer] == outer]
-    for line in np.unique(trace.events.line[outer]).tolist():
+    for line in numbers_in(trace.events.line[outer]):
         events, nodes = outer[trace.events.line[outer] == line], host[graph.line[host] == line]
         start = trace.events.start_ps[events]
         spans = Spans.of(start, start + forest(trace).extent_ps[events])
@@ -132,7 +133,7 @@ def _longest_queue(graph: Graph) -> I64:
     """The time of the busiest queue in each step: no step is shorter."""
     work = np.flatnonzero((graph.kind == NodeKind.WORK) & (graph.step >= 0))
     longest = np.zeros(len(graph.steps), np.int64)
-    for line in np.unique(graph.line[work]).tolist():
+    for line in numbers_in(graph.line[work]):
         here = work[graph.line[work] == line]
         sums = np.bincount(graph.step[here], weights=graph.own_ps[here], minlength=len(graph.steps))
         longest = np.maximum(longest, sums[: len(graph.steps)].astype(np.int64))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.model.arrays import I32, I64, U8
+from stepscope.model.arrays import I32, I64, U8, Mask
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,34 @@ def distinct(values: I64) -> I64:
     return different
 
 
-class NodeFinder:
-    """Finds nodes by line and time."""
+def is_among(values: I64, wanted: I64) -> Mask:
+    """Which values are among some others: bool of the shape of `values`."""
+    if not len(wanted):
+        return np.zeros(len(values), np.bool_)
+    ordered = np.sort(wanted, kind="stable")
+    found: Mask = ordered[np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)] == values
+    return found
 
-    def __init__(self, nodes: Nodes) -> None:
-        self._nodes = nodes
-        self._starts = distinct(nodes.start_ps)
-        self._ends = distinct(nodes.end_ps)
-        line = nodes.line.astype(np.int64)
-        self._start_keys = line * (len(self._starts) + 1) + np.searchsorted(self._starts, nodes.start_ps)
-        self._end_keys = line * (len(self._ends) + 1) + np.searchsorted(self._ends, nodes.end_ps)
+
+def numbers_in(column: NDArray[np.integer]) -> list[int]:
+    """The different small numbers in a column, such as rows of lines or strings, ascending; none is negative."""
+    found: list[int] = np.flatnonzero(np.bincount(column)).tolist()
+    return found
+
+
+class NodeFinder:
+    """Finds nodes by line and time.
+
+    Args:
+        line, start_ps, end_ps: columns of nodes, sorted by line and time; those of one line do not overlap.
+    """
+
+    def __init__(self, line: I32, start_ps: I64, end_ps: I64) -> None:
+        self._line, self._start_ps = line, start_ps
+        self._starts, self._ends = distinct(start_ps), distinct(end_ps)
+        wide = line.astype(np.int64)
+        self._start_keys = wide * (len(self._starts) + 1) + np.searchsorted(self._starts, start_ps)
+        self._end_keys = wide * (len(self._ends) + 1) + np.searchsorted(self._ends, end_ps)
 
     def ending_by(self, line: NDArray[np.integer], time_ps: I64) -> I64:
         """The last node of a line that has ended at a time: int64 of shape (n,), -1 where none has."""
@@ -58,19 +76,19 @@ class NodeFinder:
         """The first node of a line that starts at a time or later: int64 of shape (n,), -1 where none does."""
         rank = np.searchsorted(self._starts, time_ps)
         at = np.searchsorted(self._start_keys, line.astype(np.int64) * (len(self._starts) + 1) + rank)
-        return self._on_line(np.where(at < len(self._nodes), at, -1), line)
+        return self._on_line(np.where(at < len(self._line), at, -1), line)
 
     def starting_at(self, line: NDArray[np.integer], time_ps: I64) -> I64:
         """The node of a line that starts at a time: int64 of shape (n,), -1 where none does."""
         found = self.starting_from(line, time_ps)
-        if not len(self._nodes):
+        if not len(self._line):
             return found
-        return np.where((found >= 0) & (self._nodes.start_ps[found] == time_ps), found, -1)
+        return np.where((found >= 0) & (self._start_ps[found] == time_ps), found, -1)
 
     def _on_line(self, at: I64, line: NDArray[np.integer]) -> I64:
-        if not len(self._nodes):
+        if not len(self._line):
             return np.full(len(at), -1)
-        return np.where((at >= 0) & (self._nodes.line[at] == line), at, -1)
+        return np.where((at >= 0) & (self._line[at] == line), at, -1)
 
 
 def cut_line(line: int, cuts: I64, gap_start: I64, gap_end: I64) -> tuple[I32, I64, I64]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepscope.analysis.account.graph import Graph, NodeKind
+from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.pieces import cut_by_events
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.steps.find_steps import steps_of
@@ -40,7 +41,7 @@ def _parts(trace: HostTrace, graph: Graph) -> _Parts:
     work = np.flatnonzero(graph.kind == NodeKind.WORK)
     found = [_Parts(work, graph.event[work].astype(np.int64), graph.own_ps[work])]
     host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
-    for line in np.unique(graph.line[host]).tolist():
+    for line in numbers_in(graph.line[host]):
         nodes = host[graph.line[host] == line]
         place, start, end, event = cut_by_events(trace, line, graph.start_ps[nodes], graph.end_ps[nodes])
         found.append(_Parts(nodes[place], event, end - start))

@@ -8,6 +8,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.graph import Graph, NodeKind
+from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, U8, run_rows
@@ -60,7 +61,7 @@ def _by_event(trace: HostTrace, graph: Graph, pieces: Pieces) -> Pieces:
     kept = np.flatnonzero(~on_thread)
     parts = [Pieces(*(column[kept] for column in vars(pieces).values()))]
     line = graph.line[pieces.node]
-    for each in np.unique(line[on_thread]).tolist():
+    for each in numbers_in(line[on_thread]):
         rows = np.flatnonzero(on_thread & (line == each))
         parts.append(_of_line(trace, each, pieces, rows[np.argsort(pieces.start_ps[rows])]))
     columns = zip(*(vars(part).values() for part in parts), strict=True)

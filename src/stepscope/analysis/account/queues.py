@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, Mask
@@ -91,7 +92,7 @@ def _on_host_clock(trace: HostTrace, rows: I64, call: I64) -> tuple[I64, int]:
     start, shifted = trace.events.start_ps[rows].copy(), 0
     plane = trace.lines.plane[trace.events.line[rows]]
     early = np.where(call >= 0, trace.events.start_ps[call] - start, 0)
-    for device in np.unique(plane[early > 0]).tolist():
+    for device in numbers_in(plane[early > 0]):
         here = plane == device
         by = int(early[here].max())
         start[here] += by
@@ -125,7 +126,7 @@ def _latencies(trace: HostTrace, call: I64, start: I64, free: I64) -> tuple[I64,
     ends = begins + trace.events.duration_ps[call[known]]
     names = trace.event_names()[call[known]]
     waiting = free[known] < ends  # the queue was free, so that the launch is what the work waited for
-    for name in np.unique(names).tolist():
+    for name in numbers_in(names):
         here = names == name
         delays = start[known[here]] - begins[here], start[known[here]] - ends[here]
         idle = waiting[here] if waiting[here].any() else np.ones(int(here.sum()), np.bool_)

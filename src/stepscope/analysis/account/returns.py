@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepscope.analysis.account.graph import EdgeKind, Edges
-from stepscope.analysis.account.nodes import NodeFinder
+from stepscope.analysis.account.nodes import NodeFinder, distinct, numbers_in
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.trace.blocking import blocking_calls
+from stepscope.analysis.trace.columns import of_kinds
 from stepscope.analysis.trace.grouping import enclosing
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Mask
@@ -51,7 +52,7 @@ class Waits:
 
 def waits_of(trace: HostTrace, queues: Queues) -> Waits:
     """The calls of a host that wait for devices."""
-    call = np.union1d(_outer_waits(trace), _blocking_copies(trace, queues))
+    call = distinct(np.concatenate([_outer_waits(trace), _blocking_copies(trace, queues)]))
     start = trace.events.start_ps[call]
     end = start + trace.events.duration_ps[call]
     names = trace.event_names()[call]
@@ -74,10 +75,10 @@ def _outer_waits(trace: HostTrace) -> I64:
 def _blocking_copies(trace: HostTrace, queues: Queues) -> I64:
     """Calls that start a copy and return after its end: memory that is not pinned makes them wait, whatever their
     name."""
-    copies = np.flatnonzero((queues.call >= 0) & np.isin(trace.events.kind[queues.event], _COPIES))
+    copies = np.flatnonzero((queues.call >= 0) & of_kinds(trace.events.kind[queues.event], _COPIES))
     call = queues.call[copies]
     end = trace.events.start_ps[call] + trace.events.duration_ps[call]
-    return np.unique(call[queues.end_ps[copies] <= end])
+    return distinct(call[queues.end_ps[copies] <= end])
 
 
 def _own_parts(trace: HostTrace, call: I64, names: I32, alone: I64) -> I64:
@@ -87,8 +88,11 @@ def _own_parts(trace: HostTrace, call: I64, names: I32, alone: I64) -> I64:
         alone: int64 of shape (n,), the time of each call in which no work was left that it could wait for.  It is all
             that is known of a name whose calls always wait.
     """
-    different, which = np.unique(names, return_inverse=True)
-    same = np.isin(trace.event_names(), different)
+    different = np.array(numbers_in(names), np.int64)
+    which = np.searchsorted(different, names)
+    wanted = np.zeros(len(trace.strings), np.bool_)
+    wanted[different] = True
+    same = wanted[trace.event_names()]
     same[call] = False
     others = np.flatnonzero(same)
     least = np.full(len(different), np.iinfo(np.int64).max)
@@ -107,7 +111,7 @@ def _pairs(trace: HostTrace, queues: Queues, call: I64, start: I64, end: I64) ->
     call had started that work itself."""
     launched = np.where(queues.call >= 0, trace.events.start_ps[queues.call], queues.start_ps)
     pairs_call, pairs_work = [], []
-    for line in np.unique(queues.line).tolist():
+    for line in numbers_in(queues.line):
         first = int(np.searchsorted(queues.line, line))
         last = int(np.searchsorted(queues.line, line, side="right"))
         before = np.searchsorted(np.maximum.accumulate(launched[first:last]), start, side="right") - 1
@@ -126,7 +130,7 @@ def _pairs(trace: HostTrace, queues: Queues, call: I64, start: I64, end: I64) ->
 def _return_lags(names: I32, explained: Mask, took: I64) -> I64:
     """From the end of the work to the return of each call: the median over the calls of its name that waited."""
     lag = np.zeros(len(names), np.int64)
-    for name in np.unique(names[explained]).tolist():
+    for name in numbers_in(names[explained]):
         here = names == name
         lag[here] = int(np.median(took[here & explained]))
     return lag

@@ -32,7 +32,6 @@ SENTENCE_OF: dict[str, str] = {
     "device_gap": "gaps between device work",
     "copy": "copies",
     "communication": "exposed communication",
-    "straggler": "waiting for a straggler",
     "compile": "compiling",
     "sync": "waiting for a device that is done",
     "checkpoint": "saving or restoring state",

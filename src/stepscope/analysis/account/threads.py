@@ -74,7 +74,7 @@ def threads_of(trace: HostTrace, steps: HostSteps) -> Threads:
     """The threads of a host, and where they may wait."""
     lines, main = recorded_threads(trace), main_line(trace, steps)
     serves = np.zeros(len(trace.lines), np.bool_)
-    serves[np.unique(trace.events.line[of_kinds(trace.events.kind, _SERVES_INPUT)])] = True
+    serves[trace.events.line[of_kinds(trace.events.kind, _SERVES_INPUT)]] = True
     if main >= 0:
         serves[main] = False
     works = _works(trace)

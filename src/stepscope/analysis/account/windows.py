@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepscope.analysis.account.graph import EdgeKind, Edges
-from stepscope.analysis.account.nodes import NodeFinder
+from stepscope.analysis.account.nodes import NodeFinder, is_among, numbers_in
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.steps.find_steps import HostSteps
 from stepscope.analysis.trace.columns import on_threads
@@ -70,12 +70,9 @@ class StepBounds:
             return self._of_first_work(finder, queues, first_work, first_bound)
         line = np.full(len(self.time_ps), self.mark_line)
         starts, ends = finder.starting_at(line, self.mark_ps), finder.ending_by(line, self.mark_ps)
-        own = np.isin(self.last_line, queues.line)
-        work = [
-            _work_ending(queues, line, time) for line, time in zip(self.last_line[own], self.last_ps[own], strict=True)
-        ]
-        done = np.where(own, -1, finder.ending_by(self.last_line, self.last_ps))
-        done[own] = [first_work + each if each >= 0 else -1 for each in work]
+        done = finder.ending_by(self.last_line, self.last_ps)
+        work = NodeFinder(queues.line, queues.start_ps, queues.end_ps).ending_by(self.last_line, self.last_ps)
+        done = np.where(work >= 0, first_work + work, done)
         return [
             Edges.of(starts, target, 0, EdgeKind.BOUND, False, after_start=True),
             Edges.of(np.where(starts < 0, ends, -1), target, 0, EdgeKind.BOUND, False),
@@ -100,16 +97,13 @@ class StepBounds:
         starts = Edges.of(
             np.where(found >= 0, first_work + found, -1), bound[:-1], -late, EdgeKind.BOUND, False, after_start=True
         )
-        last = [_work_ending(queues, line, int(self.time_ps[-1])) for line in np.unique(queues.line).tolist()]
-        work = np.array([first_work + each for each in last if each >= 0], np.int64)
+        lines = np.array(numbers_in(queues.line), np.int32)
+        last = NodeFinder(queues.line, queues.start_ps, queues.end_ps).ending_by(
+            lines, np.full(len(lines), self.time_ps[-1])
+        )
+        work = first_work + last[last >= 0]
         ends = Edges.of(work, np.full(len(work), bound[-1]), 0, EdgeKind.BOUND, False)
         return [starts, ends]
-
-
-def _work_ending(queues: Queues, line: int, time_ps: int) -> int:
-    first, last = np.searchsorted(queues.line, line), np.searchsorted(queues.line, line, side="right")
-    at = int(np.searchsorted(queues.end_ps[first:last], time_ps, side="right")) - 1
-    return int(first) + at if at >= 0 else -1
 
 
 def bounds_of(trace: HostTrace, steps: HostSteps) -> StepBounds:
@@ -129,9 +123,8 @@ def bounds_of(trace: HostTrace, steps: HostSteps) -> StepBounds:
 
 def _starting_thread(trace: HostTrace, time: I64) -> int:
     """The thread that has an event starting at each of some times but the last; -1 without one."""
-    rows = np.flatnonzero(np.isin(trace.events.start_ps, time[:-1]) & on_threads(trace))
-    lines, counts = np.unique(trace.events.line[rows], return_counts=True)
-    whole = lines[counts >= len(time) - 1]
+    rows = np.flatnonzero(is_among(trace.events.start_ps, time[:-1]) & on_threads(trace))
+    whole = np.flatnonzero(np.bincount(trace.events.line[rows]) >= len(time) - 1)
     return int(whole[0]) if len(whole) else -1
 
 
@@ -160,7 +153,8 @@ def _last_work(trace: HostTrace, steps: HostSteps, count: int) -> tuple[I32, I64
     rows, label = np.append(rows, steps.backlog), np.append(label, np.zeros(len(steps.backlog), np.int64))
     if not len(rows):
         return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64)
-    lines, place = np.unique(trace.events.line[rows], return_inverse=True)
+    lines = np.array(numbers_in(trace.events.line[rows]), np.int64)
+    place = np.searchsorted(lines, trace.events.line[rows])
     last = np.full((len(lines), count), np.iinfo(np.int64).min)
     end = trace.events.start_ps[rows] + forest(trace).extent_ps[rows]
     np.maximum.at(last, (place, label), end)

@@ -135,13 +135,13 @@ def _graph(nodes: Nodes, step: I32, edges: Edges, pauses: _Pauses, bounds: StepB
     edges = edges.take(np.flatnonzero(sound))
     edges = edges.take(np.argsort(edges.target, kind="stable"))
     into = np.searchsorted(edges.target, np.arange(len(nodes) + 1))
-    order, bad = np.empty(len(nodes), np.int32), np.zeros(len(edges), np.bool_)
+    order, bad = np.empty(len(nodes), np.int32), np.zeros(len(edges), np.uint8)
     kernels.replay.sort(
         pauses.previous, into, edges.source, np.zeros(len(nodes), np.uint8), np.empty(len(nodes) + 1, np.int32), order,
         bad,
     )  # fmt: skip
     if bad.any():
-        edges = edges.take(~bad)
+        edges = edges.take(bad == 0)
         into = np.searchsorted(edges.target, np.arange(len(nodes) + 1))
     count = len(bounds.time_ps)
     return Graph(

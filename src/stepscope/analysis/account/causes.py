@@ -6,15 +6,16 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
-from stepscope.analysis.account.names import is_input_function
 from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, around, kinds_of
 from stepscope.analysis.account.threads import main_line
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import named, of_kinds
+from stepscope.analysis.trace.columns import of_kinds
 from stepscope.analysis.trace.grouping import enclosing, forest
 from stepscope.model import EventKind, HostTrace, Kind
 from stepscope.model.arrays import I64, U8, Mask
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CallTrait
 
 K, E = EventKind, EdgeKind
 
@@ -159,5 +160,5 @@ def _input_functions(trace: HostTrace) -> Mask:
     found = np.zeros(len(trace.events), np.bool_)
     python = np.flatnonzero(of_kinds(trace.events.kind, (K.PYTHON_CALL,)))
     if len(python):
-        found[python] = named(trace, trace.events.type[python], is_input_function)
+        found[python] = has_trait(trace, trace.events.type[python], CallTrait.MAKES_INPUT)
     return found

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.graph import Graph, NodeKind
-from stepscope.analysis.account.names import place_of
-from stepscope.analysis.account.nodes import distinct
+from stepscope.analysis.account.nodes import distinct, numbers_in
 from stepscope.analysis.account.pieces import Pieces, around
 from stepscope.analysis.trace.attribution import attribute
-from stepscope.analysis.trace.columns import named, of_kinds
+from stepscope.analysis.trace.columns import of_kinds
 from stepscope.analysis.trace.grouping import forest
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
-from stepscope.vocabulary.python import is_of_user
+from stepscope.vocabulary.kernel_names import brief
+from stepscope.vocabulary.lookup import has_trait, type_names
+from stepscope.vocabulary.python import place_of
+from stepscope.vocabulary.torch import MODULE_PREFIX
+from stepscope.vocabulary.traits import CodeTrait
 
 K = EventKind
 
 _MOST_OF = 0.5  # of a cause's time: a frame further in that holds as much is where to look
 _OPS = (K.OP, K.BACKWARD, K.INPUT_WAIT, K.ITERATOR, K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.COLLECTIVE_CALL, K.CHECKPOINT)
-_LAYER = "nn.Module: "
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ class Finder:
             return None
         name = self._trace.event_names()[found[inside]]
         total = np.bincount(name, weights=self._length[rows][inside])
-        return self._trace.strings[int(np.argmax(total))].removeprefix(_LAYER)
+        return self._trace.strings[int(np.argmax(total))].removeprefix(MODULE_PREFIX)
 
 
 def _numbered(values: I64) -> tuple[I64, I64]:
@@ -169,17 +168,20 @@ def _op_texts(trace: HostTrace) -> list[str]:
 
 
 def _users_frames(trace: HostTrace) -> I64:
-    return _python_calls(trace, is_of_user)
+    """Recorded Python calls of the user's program: rows of events."""
+    python = np.flatnonzero(of_kinds(trace.events.kind, (K.PYTHON_CALL,)))
+    return python[has_trait(trace, trace.events.type[python], CodeTrait.OF_USER)] if len(python) else python
 
 
 def _module_frames(trace: HostTrace) -> I64:
-    return _python_calls(trace, lambda name: name.startswith(_LAYER))
-
-
-def _python_calls(trace: HostTrace, test: Callable[[str], object]) -> I64:
-    """Recorded Python calls whose name passes a test: rows of events."""
+    """Recorded calls of modules: rows of events."""
     python = np.flatnonzero(of_kinds(trace.events.kind, (K.PYTHON_CALL,)))
-    return python[named(trace, trace.events.type[python], test)] if len(python) else python
+    if not len(python):
+        return python
+    types = np.array(numbers_in(trace.events.type[python]), np.int64)
+    is_module = np.zeros(len(trace.event_types), np.bool_)
+    is_module[types] = [name.startswith(MODULE_PREFIX) for name in type_names(trace, types)]
+    return python[is_module[trace.events.type[python]]]
 
 
 def _depths(trace: HostTrace, frames: I64, users: I64) -> tuple[I64, Mask]:

@@ -43,8 +43,8 @@ def pieces_of_step(trace: HostTrace, graph: Graph, step: int) -> Pieces:
     node, edge = np.empty(room, np.int32), np.empty(room, np.int32)
     start, end = np.empty(room, np.int64), np.empty(room, np.int64)
     count = kernels.replay.walk(
-        last, limit, graph.previous, graph.into, graph.edges.source, graph.edges.after_start, graph.start_ps,
-        graph.end_ps, node, edge, start, end,
+        last, limit, graph.previous, graph.into, graph.edges.source, graph.edges.after_start.view(np.uint8),
+        graph.start_ps, graph.end_ps, node, edge, start, end,
     )  # fmt: skip
     node, edge, start, end = node[:count].copy(), edge[:count].copy(), start[:count].copy(), end[:count].copy()
     missed = int(graph.end_ps[last]) - limit - int((end - start).sum())
@@ -98,7 +98,7 @@ def innermost_events(trace: HostTrace, line: int, begin_ps: int, end_ps: int) ->
         above, depth = int(links.parent[above]), depth + 1
     room = 2 * max(last - first, 0) + depth
     low, high, event = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    works = np.zeros(len(events), np.bool_)
+    works = np.zeros(len(events), np.uint8)
     count = kernels.replay.stretches(
         first, max(last, first), begin_ps, around, events.start_ps, links.extent_ps, links.parent, works, 1, low, high,
         event,

@@ -36,7 +36,7 @@ def replay(graph: Graph, own_ps: I64 | None = None, cut: Mask | None = None) -> 
     start, end = np.zeros(count, np.int64), np.zeros(count, np.int64)
     kernels.replay.replay(
         graph.order, graph.previous, graph.pause_ps, graph.own_ps if own_ps is None else own_ps, graph.into,
-        edges.source, lag, edges.after_start, start, end,
+        edges.source, lag, edges.after_start.view(np.uint8), start, end,
     )  # fmt: skip
     return Replay(start, end, np.diff(end[graph.bounds]))
 

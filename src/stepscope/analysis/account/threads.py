@@ -128,7 +128,8 @@ def _quiet_of_line(trace: HostTrace, line: int, works: Mask, since_ps: int | Non
     links, room = forest(trace), 2 * (end - begin)
     start, stop, event = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
     count = kernels.replay.stretches(
-        begin, end, int(trace.events.start_ps[begin]), -1, trace.events.start_ps, links.extent_ps, links.parent, works,
+        begin, end, int(trace.events.start_ps[begin]), -1, trace.events.start_ps, links.extent_ps, links.parent,
+        works.view(np.uint8),
         SHORTEST_WAIT_PS, start, stop, event,
     )  # fmt: skip
     start, stop, event = start[:count].copy(), stop[:count].copy(), event[:count].copy()

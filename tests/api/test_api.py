@@ -100,6 +100,22 @@ def test_a_host_whose_file_is_gone_by_now_is_left_out_and_named(session: Path) -
     assert any("b.xplane.pb: there is no such file" in warning for warning in report.warnings)
 
 
+def test_a_tool_that_another_cannot_read_is_named_in_its_warnings(
+    session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(partials: Any) -> None:
+        raise UnreadableError("its stages are torn", host="a")
+
+    monkeypatch.setattr("stepscope.analysis.input.tf_data_tool.merge", fails)
+    monkeypatch.setattr(
+        "stepscope.analysis.overview.advice_tool.finish",
+        lambda report, read: report if read("tf-data") is None else None,
+    )
+    report = stepscope.load(session).advice()
+
+    assert report.warnings[-1] == "what tf-data knows is missing here: [unreadable] host a: its stages are torn"
+
+
 def test_a_host_whose_file_is_gone_stops_no_comparison(session: Path) -> None:
     profile = stepscope.load(session)
     next(session.rglob("b.xplane.pb")).unlink()

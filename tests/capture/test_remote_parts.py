@@ -167,7 +167,7 @@ def test_a_worker_list_takes_the_place_of_the_service_address(monkeypatch, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("duration_ms", "level", "message"), [(0, 1, "duration_ms=0"), (100, 3, "level=3 is no level")]
+    ("duration_ms", "level", "message"), [(0, 1, "duration_ms=0"), (100, 3, "level=3 is not a monitoring level")]
 )
 def test_a_monitor_call_that_makes_no_sense(duration_ms, level, message):
     with pytest.raises(UsageError, match=message):

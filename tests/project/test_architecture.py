@@ -31,7 +31,8 @@ ALLOWED: dict[str, set[str]] = {
     "lightning": {"capture"},
     "huggingface": {"capture"},
     "shelf": {"model"},
-    "api": {"errors", "model", "formats", "report", "analysis", "cache", "shelf"},
+    "meanwhile": set(),
+    "api": {"errors", "model", "formats", "report", "analysis", "cache", "meanwhile", "shelf"},
     "stepscope": {"errors", "capture", "api"},
     "export": {"errors", "model", "kernels", "formats", "analysis"},
     "demo": {"errors", "capture"},
@@ -84,7 +85,7 @@ WINGS: dict[str, set[str]] = {
     "waits": {"trace", "steps", "ops"},
     "timeline": {"trace", "steps", "resources"},
     "facts": {"trace", "steps"},
-    "advice": {"trace", "steps", "facts"},
+    "advice": {"trace", "steps", "facts", "ops", "input", "resources", "workers", "waits"},
     "overview": {"trace", "steps", "ops", "facts", "advice"},
     "compare": {"steps", "overview"},
 }

@@ -231,9 +231,9 @@ def test_the_newest_session_is_loaded_before_somebody_asks(logdir):
     site.close()
 
 
-def test_getting_ready_goes_the_way_of_a_real_profile(caplog):
+def test_what_cannot_be_imported_beforehand_is_logged(caplog):
     caplog.set_level(logging.WARNING)
-    warming.warm_up("overview", {"kineto"})
+    warming.warm_up("overview")
 
     assert caplog.text == ""
     warming.warm_up("no such tool")

@@ -13,7 +13,6 @@ from stepscope.report import Report
 from stepscope.report.export import table_to_arrow
 from stepscope.web.answers import ARROW, Answer, Refused, binary_answer, json_answer
 from stepscope.web.api_tools import page_of, table_of
-from stepscope.web.routes import Route
 from stepscope.web.site import Site
 
 
@@ -56,11 +55,3 @@ def _side(site: Site, session: str, host: str | None, steps: str | None, tools: 
 
 _ALL_STEPS = "all"
 """The steps of a session without what ran before and after them."""
-
-_COMPARE = "/api/sessions/<session>/compare"
-
-ROUTES = (
-    Route("/api/comparable", comparable_json),
-    Route(_COMPARE, comparison_json),
-    Route(f"{_COMPARE}/tables/<section>.arrow", comparison_arrow),
-)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -304,9 +303,9 @@ def test_the_summary_names_the_slow_stage_of_the_input() -> None:
     )
     asked = []
 
-    def read(tool: str) -> Mapping[str, Any]:
+    def read(tool: str) -> object:
         asked.append(tool)
-        return tf_data.merge([tf_data.partial(trace)]).to_dict()
+        return tf_data.merge([tf_data.partial(trace)])
 
     plain = report_of(trace)
     named = overview.finish(plain, read)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from stepscope.analysis.advice import Advice, Context, advise
+from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.facts.host_facts import facts_of
 from stepscope.analysis.ops.top_ops import device_ops, host_ops
 from stepscope.analysis.overview.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown, statistics_of
@@ -438,14 +439,14 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     )
 
 
-def finish(report: OverviewReport, read: Callable[[str], Mapping[str, Any] | None]) -> OverviewReport:
+def finish(report: OverviewReport, read: Read) -> OverviewReport:
     """The report with the slow stage of the input by its name, where the first advice is about one.
 
     Only the tool that knows the stages is asked; the others are for the advice at length.
     """
     if not report.advice or report.advice[0].tool != _KNOWS_STAGES:
         return report
-    asked = replace(report.context, read=lambda tool: read(tool) if tool == _KNOWS_STAGES else None)
+    asked = replace(report.context, read=cast(Read, lambda tool: read(tool) if tool == _KNOWS_STAGES else None))
     return replace(report, advice=advise(asked).items)
 
 

@@ -374,7 +374,7 @@ def test_what_is_advised_of_two_sessions_is_compared(page, page_server, corpus, 
         saved: dict[str, float] = {}
         for advice in said(capsys, "advice", page_server.logdir / name)["advice"]:
             if advice["predicted_step_time_ms"] is not None:
-                kind = advice["class"]
+                kind = advice["class"].replace("_", " ").capitalize()
                 saved[kind] = max(saved.get(kind, 0), advice["step_time_ms"] - advice["predicted_step_time_ms"])
         shown = {row["class"]: float(row[f"{side}_ms"]) for row in rows if row[f"{side}_ms"]}
         assert shown == pytest.approx({kind: ms for kind, ms in saved.items() if ms})

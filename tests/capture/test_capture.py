@@ -72,8 +72,8 @@ class FakeTracer:
     error = None
     heeds = False
 
-    in_use = staticmethod(lambda: False)
-    listening = classmethod(lambda cls: cls.heeds)
+    is_in_use = staticmethod(lambda: False)
+    is_listening = classmethod(lambda cls: cls.heeds)
 
     def start(self, options):
         self.on_start()

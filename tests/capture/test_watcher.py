@@ -164,7 +164,7 @@ def test_a_window_of_a_program_with_a_framework_holds_what_was_asked_for(watch, 
     monkeypatch.setitem(sys.modules, "jax", object())
     watcher = watch()
     watcher.watch_from_here(at_once=False)
-    watcher._on_main(watcher._open_window)  # its patience is over
+    watcher._run_on_main(watcher._open_window)  # its patience is over
     watcher.finish()
 
     assert fake_session.said() == "start save"
@@ -204,7 +204,9 @@ def test_a_request_captures_the_next_steps(watch, fake_session, monkeypatch):
     steps(watcher, *[OPTIMIZER] * 12)
 
     assert fake_session.said().startswith("start mark-")
+    first, last = map(int, re.findall(r"\d+", watcher.outcome))
     assert watcher.outcome.startswith("captured steps ")
+    assert last - first == 9
 
 
 def test_a_second_request_ends_the_capture_with_the_step(watch, fake_session):
@@ -274,7 +276,7 @@ def test_a_forked_child_captures_its_own_steps_and_is_never_ended(watch, fake_se
 @pytest.fixture
 def launcher(tmp_path, fake_session):
     """The watcher of a program one of whose processes has captured steps."""
-    ledger = Ledger.for_program(str(tmp_path))
+    ledger = Ledger.create(str(tmp_path))
     Ledger.from_text(ledger.to_text()).add("3 steps captured", tmp_path / "rank0.xplane.pb")
     made = Watcher(Settings(str(tmp_path), seconds=60, patience=60), ledger=ledger)
     yield made
@@ -282,7 +284,7 @@ def launcher(tmp_path, fake_session):
 
 
 def test_a_launcher_gets_no_time_window(launcher, fake_session):
-    launcher._open_window_of_no_launcher()
+    launcher._open_window_unless_launcher()
 
     assert fake_session.said() == ""
 
@@ -304,7 +306,7 @@ def test_a_launcher_that_is_asked_for_a_time_window_keeps_it(launcher, fake_sess
 
 
 def test_a_line_that_was_cut_short_counts_for_nothing(tmp_path):
-    ledger = Ledger.for_program(str(tmp_path))
+    ledger = Ledger.create(str(tmp_path))
     ledger.add("3 steps captured")
     (file,) = ledger.folder.iterdir()
     with file.open("a") as lines:
@@ -315,7 +317,7 @@ def test_a_line_that_was_cut_short_counts_for_nothing(tmp_path):
 
 
 def test_processes_of_a_program_write_down_what_they_captured(tmp_path):
-    ledger = Ledger.for_program(str(tmp_path))
+    ledger = Ledger.create(str(tmp_path))
     child = Ledger.from_text(ledger.to_text())
 
     child.add("1 step captured", tmp_path / "é.xplane.pb")
@@ -327,7 +329,7 @@ def test_processes_of_a_program_write_down_what_they_captured(tmp_path):
 
 
 def test_nothing_is_written_down_for_a_logdir_on_another_machine():
-    ledger = Ledger.for_program("gs://bucket/logs")
+    ledger = Ledger.create("gs://bucket/logs")
     ledger.add("1 step captured")
 
     assert (ledger.entries(), Ledger.from_text(ledger.to_text())) == ([], Ledger())

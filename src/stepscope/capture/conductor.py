@@ -61,7 +61,7 @@ class Conductor:
         self._began_ns = 0  # of a step that is not recorded
 
     @property
-    def running(self) -> bool:
+    def is_capturing(self) -> bool:
         """True while a capture of this loop runs."""
         return self._capture is not None
 
@@ -87,7 +87,7 @@ class Conductor:
         self._open = True
         with report.Wall("following the schedule", self._options.strict):
             self._change_phase(self._ask_schedule())
-            if self.running and self.marks:
+            if self.is_capturing and self.marks:
                 self._mark = ranges.Trace("train", step_num=self.number, _r=1)
                 self._mark.__enter__()
         if self.marks and not session.is_running():

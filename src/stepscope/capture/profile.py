@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from stepscope.capture import session
+from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.conductor import Conductor, Saved
 from stepscope.capture.report import warn
 from stepscope.capture.running import Capture
@@ -80,7 +81,7 @@ class Profile:
         if capture is None:
             return
         if capture.ended_early:
-            self.path = session.path_of(capture, wait=True)
+            self.path = session.wait_for_path(capture, wait=True)
         else:
             self.path = session.SESSION.end(capture, strict=capture.options.strict and error is None)
         self.url = capture.url
@@ -92,6 +93,7 @@ class Profile:
             return self._conductor.paths
         return (self.path,) if self.path else ()
 
+    @keep_as_python
     def step(self) -> None:
         """A step of the scheduled loop has ended, and the next one starts."""
         if not self._conductor:
@@ -113,15 +115,18 @@ class Profiler:
         self._logdir = logdir
         self._options = options
 
+    @keep_as_python
     def start(self) -> None:
         """As `stepscope.start`."""
         session.start(self._logdir, self._options)
 
+    @keep_as_python
     def stop(self, save: bool = True) -> Path | None:
         """As `stepscope.stop`."""
         return session.stop(save)
 
 
+@keep_as_python
 def warmup() -> None:
     """Starts and stops the tracer once, so that the first capture does not pay for setting it up."""
     with tempfile.TemporaryDirectory(prefix="stepscope-", ignore_cleanup_errors=True) as folder:

@@ -16,6 +16,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from stepscope.capture import cost, tracers
+from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Metadata, Span
 from stepscope.capture.wrapping import wrap_with_range
@@ -143,6 +144,7 @@ class Step(Trace):
         return self
 
 
+@keep_as_python
 def step(number: int) -> Step:
     """Marks step `number`, which starts now.
 
@@ -173,6 +175,7 @@ def end_open_step() -> None:
         _open.step = None
 
 
+@keep_as_python
 def annotate(name: str) -> Span:
     """Names what happens in a `with` block: like `Trace` without metadata, and cheapest while nothing records.
 

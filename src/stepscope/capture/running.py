@@ -163,7 +163,7 @@ class Capture:
 
     def _enforce_limits(self, *limits: tuple[float, float, str, str]) -> None:
         for used, limit, name, unit in limits:
-            if used >= limit and self.on_one_thread:
+            if used >= limit and self.is_bound_to_thread:
                 if not self._warned_of_limit:
                     self._warned_of_limit = True
                     report.warn(
@@ -201,7 +201,7 @@ class Capture:
     # -- end ---------------------------------------------------------------------------------------------------------
 
     @property
-    def on_one_thread(self) -> bool:
+    def is_bound_to_thread(self) -> bool:
         """Whether the framework's profiler has to be stopped on the thread that started it."""
         return self._tracer is not None and self._tracer.one_thread
 
@@ -214,7 +214,7 @@ class Capture:
 
     def refuse_other_thread(self) -> None:
         """Raises CaptureError if the framework's profiler cannot be stopped on the calling thread."""
-        if self.on_one_thread and self._thread != threading.get_ident():
+        if self.is_bound_to_thread and self._thread != threading.get_ident():
             raise CaptureError(
                 f"the {self.name} profiler has to be stopped on the thread that started it",
                 code="wrong-thread",

@@ -17,7 +17,7 @@ from stepscope.analysis.advice.ranking import advise
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section, fields_named
+from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section
 
 Partial = overview.Partial
 
@@ -106,7 +106,7 @@ COMPARABLES = (
     Comparable(
         id="advice",
         title="Predicted gains",
-        keys=fields_named(FIELDS, "class"),
+        keys=(Field("class", "text", "the class of the advice", "str", role=Role.TERM),),
         measure=Field(
             "saved_ms", "ms", "how much shorter a step becomes, as the advice predicts; the largest of a class"
         ),

@@ -46,7 +46,7 @@ class Armed:
     """
 
     def __init__(self, settings: Settings, show_line: Callable[[str], object], parent: Ledger | None = None) -> None:
-        self.ledger = parent or Ledger.for_program(settings.logdir)
+        self.ledger = parent or Ledger.create(settings.logdir)
         self.watcher = Watcher(settings, self._ask_main, show_line, self.ledger, is_child=parent is not None)
         self._is_child = parent is not None
         self.pid = os.getpid()
@@ -62,7 +62,7 @@ class Armed:
         self.takes_signal = self._take_signal()
         atexit.register(self._remove_ledger)
         atexit.register(self.watcher.finish)
-        hard_end.listen(self.watcher.before_hard_end)
+        hard_end.listen(self.watcher.save_before_hard_end)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget_parent)
 
@@ -71,7 +71,7 @@ class Armed:
         atexit.unregister(self.watcher.finish)
         atexit.unregister(self._remove_ledger)
         self._remove_ledger()
-        hard_end.forget(self.watcher.before_hard_end)
+        hard_end.forget(self.watcher.save_before_hard_end)
         self.watcher.active = False
         while self._undo:
             self._undo.pop()()

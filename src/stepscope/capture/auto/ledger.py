@@ -46,7 +46,7 @@ class Ledger:
     folder: Path | None = None
 
     @classmethod
-    def for_program(cls, logdir: str) -> Ledger:
+    def create(cls, logdir: str) -> Ledger:
         """A ledger for a program whose profiles go to `logdir`.  No file is made yet."""
         place = resolve_logdir(logdir)
         if is_remote(place):

@@ -168,13 +168,13 @@ class Watcher:
         self._cancel_timer()
         self._run_exclusively(self._finish)
 
-    def before_hard_end(self, how: str) -> None:
+    def save_before_hard_end(self, how: str) -> None:
         """The program ends without Python's own end: files that are being written are waited for, with a limit."""
         if session.SESSION.can_end_at_once():
             self._settings = self._settings.keep_running()
             self._cancel_timer()
             self._run_exclusively(self._finish_running)
-        session.SESSION.program_end.before_hard_end(how)
+        session.SESSION.program_end.save_before_hard_end(how)
         self._conductor.wait(_REPORT_PATIENCE_S)
 
     def remove_window(self) -> None:
@@ -236,7 +236,7 @@ class Watcher:
             self._timer = None
 
     def _end_program_if_wanted(self) -> None:
-        if not (self._settings.stop_after and self._has_captured and not self._conductor.running):
+        if not (self._settings.stop_after and self._has_captured and not self._conductor.is_capturing):
             return
         self.active = False
         if threading.current_thread() is threading.main_thread():
@@ -271,7 +271,7 @@ class Watcher:
         self._conductor.end()
         if not self._is_planned():  # it has just been saved
             return
-        if self._conductor.number > self._last and not self._conductor.running:
+        if self._conductor.number > self._last and not self._conductor.is_capturing:
             self._report_failed_plan()
         elif another_follows:
             self._conductor.begin()
@@ -345,7 +345,7 @@ class Watcher:
         return not self._is_child and bool(self._ledger.profiles())
 
     def _open_window(self) -> None:
-        if self._conductor.running or self._window is not None or session.is_running():
+        if self._conductor.is_capturing or self._window is not None or session.is_running():
             return
         if "torch" in sys.modules and threading.current_thread() is not threading.main_thread():
             return  # PyTorch's profiler would see only this thread
@@ -387,7 +387,7 @@ class Watcher:
     def _toggle(self) -> None:
         if self._window is not None:
             self._close_window()
-        elif self._conductor.running:
+        elif self._conductor.is_capturing:
             self._last = self._conductor.number  # the step that runs is the last one
         elif session.is_running():
             self._show_line("the program is capturing by itself; nothing was changed")

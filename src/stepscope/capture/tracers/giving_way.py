@@ -46,16 +46,18 @@ class Possession:
             return
 
         @functools.wraps(original)
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def end_and_call(*args: Any, **kwargs: Any) -> Any:
             if self._give_way():
                 then(*args, **kwargs)
             return original(*args, **kwargs)
 
         def undo() -> None:
-            if getattr(home, name) is called:  # otherwise it has been wrapped once more; our wrapper then does nothing
+            if (
+                getattr(home, name) is end_and_call
+            ):  # otherwise it has been wrapped once more; our wrapper then does nothing
                 setattr(home, name, original)
 
-        setattr(home, name, called)
+        setattr(home, name, end_and_call)
         self._undo.append(undo)
 
     def end(self) -> None:

@@ -18,6 +18,15 @@ ELSEWHERE = ("browser", "web")  # the page's tests draw what they show
 
 # The test on private profiles -> the tests of the same claim; one of another file with the path of that.
 SIBLINGS: dict[str, dict[str, str]] = {
+    "analysis/account/test_replay.py": {
+        "test_the_replay_of_a_real_profile_is_within_a_tenth_of_it": (
+            "test_starts_of_device_work_and_lengths_of_waits_change_nothing "
+            "test_a_device_that_the_host_keeps_ahead_of_gives_the_step_its_length"
+        ),
+        "test_the_replay_of_recorded_programs_is_right_on_average": (
+            "test_a_thread_that_is_handed_work_starts_when_it_is_handed_and_the_other_waits_for_it"
+        ),
+    },
     "analysis/advice/test_advice.py": {
         "test_the_first_advice_is_the_bottleneck_and_once_fixed_there_is_none": (
             "test_what_a_rule_says_of_a_picture test_the_first_advice_on_a_fresh_slow_map_is_its_python_function "

@@ -39,7 +39,7 @@ export interface Reports {
         profiling_cost_percent: number | null;
       };
     };
-    account: {
+    step_account: {
       kind: "table";
       fields: {
         cause: string | null;

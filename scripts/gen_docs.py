@@ -31,6 +31,7 @@ from stepscope.report import Comparable, Prose, Section
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 NOTICE = "<!-- Made by scripts/gen_docs.py; change the declarations and run `make docs`. -->"
+NAVIGATION = "mkdocs.yml"
 KINDS: tuple[type[Enum], ...] = (PlaneKind, LineKind, EventKind, Trait, StatTag)
 
 Pages = dict[str, str]  # path below docs/ -> text
@@ -60,7 +61,14 @@ def tool_pages() -> Pages:
     return {f"tools/{tool.name}.md": "\n".join(_tool(tool, trace)) + "\n" for tool in TOOLS}
 
 
-MAKERS: tuple[Callable[[], Pages], ...] = (table_pages, tool_pages)
+def navigation() -> Pages:
+    """`mkdocs.yml` with the pages of the tools in the order of the registry."""
+    text = (DOCS.parent / NAVIGATION).read_text("utf-8")
+    listed = "".join(f"      - {tool.name}: tools/{tool.name}.md\n" for tool in TOOLS)
+    return {f"../{NAVIGATION}": re.sub(r"(?m)(?<=^  - Tools:\n)(?:      - .*\n)+", lambda _: listed, text)}
+
+
+MAKERS: tuple[Callable[[], Pages], ...] = (table_pages, tool_pages, navigation)
 
 
 def pages() -> Pages:
@@ -182,7 +190,7 @@ def main() -> int:
     for name in outdated:
         (DOCS / name).parent.mkdir(parents=True, exist_ok=True)
         (DOCS / name).write_text(wanted[name], encoding="utf-8")
-        print(f"wrote docs/{name}")
+        print(f"wrote {(DOCS / name).resolve().relative_to(DOCS.parent)}")
     return 0
 
 

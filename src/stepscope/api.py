@@ -6,10 +6,12 @@ only some questions need is imported when they are asked: a result that is in th
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from stepscope.analysis.registry import TOOLS, Tool, tool_named
@@ -19,10 +21,12 @@ from stepscope.formats import progress as reading
 from stepscope.formats import store
 from stepscope.formats.session import HostFile, Session, find_session, find_sessions, pick_host
 from stepscope.meanwhile import importing
+from stepscope.records import dataclass
 from stepscope.report.kept import pack, unpack
 from stepscope.shelf import TraceShelf
 
 if TYPE_CHECKING:
+    from stepscope.analysis.advice.reading import Read
     from stepscope.analysis.advice.whatif import WhatIfReport
     from stepscope.analysis.compare.compare_report import CompareReport
     from stepscope.analysis.compare.sides import Side
@@ -289,7 +293,9 @@ class LoadedProfile:
             partials, problems = self._of_steps(files, tool, wanted)
         lost = any(problem.code != _OF_STEPS for problem in problems)
         told = [*(p for p in self._session.problems if p.code not in _QUIET_PROBLEMS), *problems]
-        report = tool.finish(tool.merge(partials), self._reader(host, wanted))
+        reader = _Reader(self, host, wanted)
+        report = tool.finish(tool.merge(partials), reader)
+        report = replace(report, warnings=(*report.warnings, *reader.failures)) if reader.failures else report
         return _with_problems(report, told, lost), problems
 
     def _of_hosts(self, files: Sequence[HostFile], ask: Callable[[HostFile], Any]) -> tuple[list[Any], list[Problem]]:
@@ -350,8 +356,10 @@ class LoadedProfile:
         from stepscope.analysis.advice.whatif import what_if
 
         advice = cast("AdviceReport", self.report("advice"))
-        context = replace(advice.context, read=self._read)
-        return what_if(context, remove, scale, advice.hosts, advice.warnings)
+        reader = _Reader(self)
+        context = replace(advice.context, read=cast("Read", reader))
+        found = what_if(context, remove, scale, advice.hosts, advice.warnings)
+        return replace(found, warnings=(*found.warnings, *reader.failures))
 
     def compare(
         self,
@@ -364,18 +372,6 @@ class LoadedProfile:
         """How another profile differs from this one, which is the one before; see `stepscope.api.compare`."""
         return compare(self, after, host=host, steps=steps, tools=tools)
 
-    def _reader(self, host: str | None, steps: StepRange | None) -> Callable[[str], Mapping[str, Any] | None]:
-        """Gives a tool the results of others for the same hosts and steps; None where one cannot answer."""
-        return lambda tool_name: self._read(tool_name, host, steps)
-
-    def _read(
-        self, tool_name: str, host: str | None = None, steps: StepRange | None = None
-    ) -> Mapping[str, Any] | None:
-        try:
-            return self.report(tool_name, host, steps).to_dict()
-        except StepscopeError:
-            return None
-
     def _partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any:
         """What one host contributes, from the cache if it is there; on request of its steps alone."""
         import msgspec
@@ -385,7 +381,7 @@ class LoadedProfile:
         kept = self._cache.get_bytes(key, name)
         if kept is not None:
             try:
-                return msgspec.msgpack.decode(kept, type=tool.partial_type)
+                return _decode_partial(tool, kept)
             except (msgspec.DecodeError, msgspec.ValidationError):
                 pass  # written by something else; computed anew below
         with importing(tool.module):
@@ -407,6 +403,25 @@ class LoadedProfile:
         from stepscope.analysis.trace.grouping import forest_columns
 
         self._cache.put_columns(key, _FOREST, forest_columns(trace))
+
+
+def _decode_partial(tool: Tool, kept: bytes) -> Any:
+    """A partial from its bytes.  Raises DecodeError, ValidationError."""
+    with _MAKING_DECODERS:
+        decoder = _decoder_of(tool)
+    return decoder.decode(kept)
+
+
+_MAKING_DECODERS = threading.Lock()
+"""Held while a decoder is made: msgspec crashes if two threads look at the fields of one dataclass for the first time
+at once, as when the page opens two sessions."""
+
+
+@functools.cache
+def _decoder_of(tool: Tool) -> Any:
+    import msgspec
+
+    return msgspec.msgpack.Decoder(tool.partial_type)
 
 
 def _method_of(tool: Tool) -> Callable[..., Report]:
@@ -441,6 +456,28 @@ def _read_trace(file: HostFile) -> HostTrace:
         data = [content.result()]
     del content
     return file.format.read(_handed_over(data) if file.format.lets_go else data[0], file.path, file.host)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Gives a tool the reports of others for the same hosts and steps.
+
+    Attributes:
+        failures: of each tool that could not be read, a sentence with the reason.
+    """
+
+    profile: LoadedProfile
+    host: str | None = None
+    steps: StepRange | None = None
+    failures: list[str] = field(default_factory=list)
+
+    def __call__(self, tool: str) -> Report | None:
+        """The report of a tool; None where it fails."""
+        try:
+            return self.profile.report(tool, self.host, self.steps)
+        except StepscopeError as error:
+            self.failures.append(f"what {tool} knows is missing here: {error}")
+            return None
 
 
 def _handed_over(data: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:

@@ -45,7 +45,7 @@ NAMES: dict[tuple[str, str], str] = {
 # What stands in names of frameworks, compilers, libraries and runtimes, and in no other text.
 _OF_A_FRAMEWORK = re.compile(
     r"::|\bjit_|\bpmap_|inference_|autograd|Eager\w*Execute|EagerLocal|Pjit|TFE_|Thunk|Xla[A-Z]|HloPass|FunctionRun"
-    r"|VariableOp|DataLoaderIter|ProfilerStep|tf_data|nn\.Module: |nccl|rccl|[mM]emcpy|Cijk_|gemm"
+    r"|VariableOp|DataLoaderIter|ProfilerStep|tf_data(?:$|_private)|nn\.Module: |nccl|rccl|[mM]emcpy|Cijk_|gemm"
     r"|\b(?:cuda|hip|cu)[A-Z][a-z]+[A-Z]|\.py(?:\\?\(|:)"
 )
 

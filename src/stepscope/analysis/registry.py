@@ -6,7 +6,7 @@ Adding a tool is one module and one line in `TOOLS`.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stepscope.errors import UsageError
@@ -61,11 +61,11 @@ class Tool:
         report: Report = self._get("merge")(partials)
         return report
 
-    def finish(self, report: Report, read: Callable[[str], Mapping[str, Any] | None]) -> Report:
+    def finish(self, report: Report, read: Callable[[str], Report | None]) -> Report:
         """The report with what the results of other tools add.  Few modules have a function of this name.
 
         Args:
-            read: gives another tool's result as in JSON, None where it is not to be had.
+            read: gives another tool's report, None where it is not to be had.
         """
         finish = getattr(importlib.import_module(self.module), "finish", None)
         finished: Report = finish(report, read) if finish else report

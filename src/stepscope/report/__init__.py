@@ -3,7 +3,7 @@
 from stepscope.report import forms
 from stepscope.report.base import Report
 from stepscope.report.comparable import Comparable
-from stepscope.report.fields import Cell, Field, Role, fields_named
+from stepscope.report.fields import Cell, Field, Role, amount, fields_named
 from stepscope.report.looks import clean, number_text, shortened, size_text
 from stepscope.report.sections import (
     Figures,
@@ -20,7 +20,7 @@ from stepscope.report.sections import (
 
 __all__ = [
     "Cell", "Comparable", "Field", "Figures", "Part", "Prose", "Report", "Role", "Row", "Rows", "Section",
-    "clean", "fields_named", "number_text", "percent", "round_6", "round_ms", "round_us", "shortened",
+    "amount", "clean", "fields_named", "number_text", "percent", "round_6", "round_ms", "round_us", "shortened",
     "size_text",
 ]  # fmt: skip
 

@@ -104,6 +104,19 @@ def fields_named(fields: Iterable[Field], *names: str) -> tuple[Field, ...]:
     return tuple(by_name[name] for name in names)
 
 
+def amount(value: Cell) -> float:
+    """A number of a row as something to add up: nothing where it is unknown.  Raises TypeError for what is no number.
+
+    >>> amount(1.5), amount(None)
+    (1.5, 0.0)
+    """
+    if value is None:
+        return 0.0
+    if isinstance(value, int | float):
+        return value
+    raise TypeError(f"{value!r} is no number")
+
+
 def flat(value: Cell) -> str | int | float:
     """A value as one field of a sheet: nothing for unknown, and sizes of several dimensions with an x between.
 

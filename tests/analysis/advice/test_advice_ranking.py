@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 from draw import Sort, draw
@@ -253,7 +253,7 @@ def test_the_rule_in_the_documentation_works_by_call() -> None:
     assert "2.00 ms" in item.evidence
 
 
-OPS: dict[str, dict[str, Any]] = {"op-stats": {"rows": [{"name": "acme.swap", "total_self_us": 4000.0}]}}
+OPS = {"op-stats": SimpleNamespace(rows=[{"name": "acme.swap", "total_self_us": 4000.0}])}
 
 
 @pytest.mark.usefixtures("registered")

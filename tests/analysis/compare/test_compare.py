@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -618,6 +618,34 @@ def test_workers_for_the_input_help(corpus: Path) -> None:
     # Marks that follow one another leave no time between them, and what rounding leaves is no time.
     between = next(row for row in report.table("breakdown").rows if row["category"] == "between_steps")
     assert (between["before_ms"], between["change_percent"]) == (0.0, None)
+
+
+# Of each table all that it compares of a report, in ms, and whether that is a total of the capture.
+WHOLES: dict[str, tuple[str, bool, Callable[[dict[str, Any]], float]]] = {
+    "input-pipeline": ("input_ops", True, lambda report: sum(row["self_ms"] for row in report["rows"])),
+    "critical-path": ("critical_path", False, lambda report: sum(row["ms"] for row in report["parts"])),
+    "syncs": ("syncs", True, lambda report: sum(row["total_us"] for row in report["rows"]) / 1e3),
+    "pod-viewer": ("workers", False, lambda report: sum(row["mean_ms"] for row in report["workers"])),
+    "idle": ("idle", True, lambda report: sum(row["idle_ms"] for row in report["rows"])),
+    "op-shapes": (
+        "op_shapes",
+        True,
+        lambda report: sum(row["device_self_us"] + row["host_self_us"] for row in report["rows"]) / 1e3,
+    ),
+    "sequences": ("sequences", True, lambda report: sum(row["device_us"] for row in report["rows"]) / 1e3),
+}
+
+
+@pytest.mark.parametrize("tool", WHOLES)
+def test_a_table_compares_all_of_a_report(tool: str, corpus: Path) -> None:
+    key, is_total, whole = WHOLES[tool]
+    sides = [stepscope.load(corpus / f"torch-v100-resnet50-workers{number}") for number in (0, 4)]
+    table = stepscope.compare(*sides, tools=[tool]).table(key)
+
+    assert table.steps == ((6.0, 6.0) if is_total else None)
+    for column, profile in zip(("before_ms", "after_ms"), sides, strict=True):
+        expected = whole(profile.report(tool).to_dict()) / (6 if is_total else 1)
+        assert sum(row[column] or 0 for row in table.rows) == pytest.approx(expected, rel=1e-4)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("session", SESSIONS)

@@ -189,7 +189,7 @@ function Difference({ tool, id, about, section, isAlone }: DifferenceProps) {
       ))}
       {before !== null && after !== null && (
         <p class="muted compare-note">
-          Per step: totals over {howMany(before)} steps before and {howMany(after)} after
+          {`Per step: totals over ${howMany(before)} steps before and ${howMany(after)} after`}
         </p>
       )}
       {rows.state === "loading" && <Loading what={`Fetching ${section.row_count.toLocaleString("en-US")} rows`} />}

@@ -7,19 +7,19 @@ that stand idle, memory that is nearly full.  [Advice](../advice.md) explains ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.advice.ranking import advise
+from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section, fields_named
+from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section
 
 Partial = overview.Partial
-Read = Callable[[str], Mapping[str, Any] | None]
 
 _DOUBTFUL = 0.6  # below it a rule is not sure of the class
 
@@ -106,7 +106,7 @@ COMPARABLES = (
     Comparable(
         id="advice",
         title="Predicted gains",
-        keys=fields_named(FIELDS, "class"),
+        keys=(Field("class", "text", "the class of the advice", "str", role=Role.TERM),),
         measure=Field(
             "saved_ms", "ms", "how much shorter a step becomes, as the advice predicts; the largest of a class"
         ),
@@ -137,7 +137,7 @@ def merge(partials: Sequence[Partial]) -> AdviceReport:
 
 
 def finish(report: AdviceReport, read: Read) -> AdviceReport:
-    """The report with what other tools add; `read` gives the result of one of them."""
+    """The report with what other tools add; `read` gives the report of one of them."""
     advised = advise(replace(report.context, read=read))
     warnings = tuple(dict.fromkeys((*report.warnings, *advised.warnings)))
     return replace(report, rows=_rows(advised.items), warnings=warnings)

@@ -353,7 +353,8 @@ def _from_tf_data(context: Context) -> str:
     """What the tool tf-data says of the slowest stage; empty if it has nothing to change there."""
     if not _feed(context).has_iterators:
         return ""
-    bottleneck = (context.read("tf-data") or {}).get("bottleneck") or {}
+    report = context.read("tf-data")
+    bottleneck = (report and report.bottleneck) or {}
     op = str(bottleneck.get("dataset_op") or "")
     if bottleneck.get("iterator") in _READY and (not op or op.startswith(_READY)):
         return ""

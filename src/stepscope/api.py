@@ -6,7 +6,9 @@ only some questions need is imported when they are asked: a result that is in th
 
 from __future__ import annotations
 
+import functools
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
@@ -379,7 +381,7 @@ class LoadedProfile:
         kept = self._cache.get_bytes(key, name)
         if kept is not None:
             try:
-                return msgspec.msgpack.decode(kept, type=tool.partial_type)
+                return _decode_partial(tool, kept)
             except (msgspec.DecodeError, msgspec.ValidationError):
                 pass  # written by something else; computed anew below
         with importing(tool.module):
@@ -401,6 +403,25 @@ class LoadedProfile:
         from stepscope.analysis.trace.grouping import forest_columns
 
         self._cache.put_columns(key, _FOREST, forest_columns(trace))
+
+
+def _decode_partial(tool: Tool, kept: bytes) -> Any:
+    """A partial from its bytes.  Raises DecodeError, ValidationError."""
+    with _MAKING_DECODERS:
+        decoder = _decoder_of(tool)
+    return decoder.decode(kept)
+
+
+_MAKING_DECODERS = threading.Lock()
+"""Held while a decoder is made: msgspec crashes if two threads look at the fields of one dataclass for the first time
+at once, as when the page opens two sessions."""
+
+
+@functools.cache
+def _decoder_of(tool: Tool) -> Any:
+    import msgspec
+
+    return msgspec.msgpack.Decoder(tool.partial_type)
 
 
 def _method_of(tool: Tool) -> Callable[..., Report]:

@@ -1,6 +1,5 @@
 """Loops over device work: climbing to the op that launched it, numbering pairs, adding up groups."""
 
-cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 cdef enum:
@@ -45,7 +44,6 @@ def climb(
             out[i] = best
 
 
-@cython.overflowcheck(False)  # a hash wraps around
 cdef inline uint64_t _mixed(int64_t a, int64_t b) noexcept nogil:
     cdef uint64_t mixed = <uint64_t>a * <uint64_t>0x9E3779B97F4A7C15 + <uint64_t>b
     mixed = (mixed ^ (mixed >> 31)) * <uint64_t>0xBF58476D1CE4E5B9
@@ -129,7 +127,6 @@ def hash_runs(const int64_t[::1] begin, const int64_t[::1] end, const int64_t[::
                 out[run] = _chained(out[run], <uint64_t>value[at])
 
 
-@cython.overflowcheck(False)  # a hash wraps around
 cdef inline uint64_t _chained(uint64_t before, uint64_t value) noexcept nogil:
     cdef uint64_t mixed = (before ^ value) * <uint64_t>0xFF51AFD7ED558CCD
     return mixed ^ (mixed >> 32)

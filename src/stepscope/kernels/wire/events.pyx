@@ -16,8 +16,8 @@ from stepscope.kernels.wire.texts cimport Interner, Text, hash_text
 
 cpdef enum:
     # Flags of an event that come from its stats, 16 bits; the bits below are the caller's.
-    FLAG_AGGREGATE = 1 << 15
-    FLAG_IF_NONZERO = 1 << 16  # in a stat's flags only: set the others for a value other than 0
+    FLAG_AGGREGATE = 0x8000
+    FLAG_IF_NONZERO = 0x1_0000  # in a stat's flags only: set the others for a value other than 0
 
     # The name of the stat that an aggregate's count becomes, until its row in the string table is known.
     NAME_OCCURRENCES = -1

@@ -21,21 +21,13 @@ cdef inline uint64_t load(const uint8_t* at, int64_t size) noexcept nogil:
 
 
 cdef inline uint64_t mix(uint64_t mixed, uint64_t word) noexcept nogil:
-    mixed = times(mixed ^ word, <uint64_t>0xFF51AFD7ED558CCD)
+    mixed = (mixed ^ word) * <uint64_t>0xFF51AFD7ED558CCD
     return mixed ^ (mixed >> 32)
-
-
-cdef extern from *:
-    """
-    /* A product that may wrap around, also in a build that checks arithmetic. */
-    static inline uint64_t stepscope_times(uint64_t a, uint64_t b) { return a * b; }
-    """
-    uint64_t times "stepscope_times"(uint64_t a, uint64_t b) noexcept nogil
 
 
 cdef inline uint64_t hash_text(const uint8_t* at, int64_t length, uint64_t seed) noexcept nogil:
     """A multiplicative hash over words of eight bytes, of which the last overlaps the one before."""
-    cdef uint64_t mixed = seed ^ times(<uint64_t>length, <uint64_t>0x9E3779B97F4A7C15)
+    cdef uint64_t mixed = seed ^ (<uint64_t>length * <uint64_t>0x9E3779B97F4A7C15)
     cdef const uint8_t* last = at + length - 8
     if length < 8:
         return mix(mixed, load(at, length)) if length > 0 else mixed

@@ -28,7 +28,7 @@ def _await_program(framework: str, control: socket.socket) -> dict[str, Any]:
     importlib.import_module(framework)
     while True:
         message, streams, _, _ = socket.recv_fds(control, LONGEST_REQUEST, _STREAMS)
-        _reap_children(0 if not message else os.WNOHANG)
+        _reap_children()
         if not message:
             os._exit(0)
         if _fork() == 0:
@@ -40,10 +40,10 @@ def _await_program(framework: str, control: socket.socket) -> dict[str, Any]:
             os.close(stream)
 
 
-def _reap_children(options: int) -> None:
+def _reap_children() -> None:
     """Takes the exit statuses of outer children, so that none stays a zombie and their CPU time is counted."""
     with suppress(ChildProcessError):
-        while os.waitpid(-1, options) != (0, 0):
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
             pass
 
 

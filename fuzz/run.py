@@ -1,8 +1,8 @@
 """Breaks files on purpose, guided by what code each file reaches: `python fuzz/run.py xspace|trace_json [options]`.
 
 Builds a copy of the package whose loops are instrumented, for which it needs clang, makes seeds, and hands over to
-`target.py`, which runs libFuzzer by way of atheris (`pip install atheris`).  Options such as `-max_total_time=600` go to
-libFuzzer.  It ends at the first finding and writes the file that causes it beside the corpus, in `build/fuzz/`.
+`target.py`, which runs libFuzzer by way of atheris (`pip install atheris`).  Options such as `-max_total_time=600` go
+to libFuzzer.  It ends at the first finding and writes the file that causes it beside the corpus, in `build/fuzz/`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "src")]
 
-import seeds
+import seeds  # noqa: E402
 
-import native
+import native  # noqa: E402
 
 _DEFAULTS = ["-max_len=4096", "-timeout=20", "-rss_limit_mb=3000"]
 

@@ -258,7 +258,7 @@ def _sanitizer_libraries(compiler: List[str]) -> List[str]:
     found = []
     for name in ("libasan.so", "libubsan.so"):
         answer = subprocess.run([*compiler, f"-print-file-name={name}"], stdout=subprocess.PIPE).stdout.decode().strip()
-        found += [answer] if os.path.isabs(answer) else []
+        found += [answer] if Path(answer).is_absolute() else []
     return found
 
 

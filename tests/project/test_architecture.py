@@ -84,9 +84,10 @@ WINGS: dict[str, set[str]] = {
     "workers": {"trace", "steps"},
     "waits": {"trace", "steps", "ops"},
     "timeline": {"trace", "steps", "resources"},
+    "account": {"trace", "steps"},
     "facts": {"trace", "steps"},
     "advice": {"trace", "steps", "facts", "ops", "input", "resources", "workers", "waits"},
-    "overview": {"trace", "steps", "ops", "facts", "advice"},
+    "overview": {"trace", "steps", "ops", "account", "facts", "advice"},
     "compare": {"steps", "overview"},
 }
 

@@ -47,7 +47,7 @@ export function isCategory(name: string): name is Category {
   return name in CATEGORY_COLOUR;
 }
 
-/** Names that take a category's hue: found in a name in lower case, and only on the host or the device if it says so. */
+/** Names that take a category's hue: found in a name in lower case, and only on the side that it says, if any. */
 export interface CategoryRule {
   readonly category: Category;
   readonly pattern: string;

@@ -39,6 +39,20 @@ export interface Reports {
         profiling_cost_percent: number | null;
       };
     };
+    account: {
+      kind: "table";
+      fields: {
+        cause: string | null;
+        ms: number | null;
+        percent: number | null;
+        culprit: string | null;
+        place: string | null;
+        layer: string | null;
+        calls: number | null;
+        culprit_ms: number | null;
+        meaning: string | null;
+      };
+    };
     breakdown: {
       kind: "table";
       fields: {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-_POOL = re.compile(r"(?P<stem>.*?\S)[/ _]+(?P<number>-?\d+)")
-_STREAM = re.compile(r"Stream #?(?P<number>-?\d+)\s*\((?P<work>[^()]*)\)")
-_LOOP = re.compile(r"python|main", re.IGNORECASE)
-_OPS = re.compile(r"(?i)xla ops|tensorflow ops|framework ops")
+from stepscope.vocabulary.patterns import Pattern
+
+_POOL = Pattern(r"(?P<stem>.*?\S)[/ _]+(?P<number>-?\d+)")
+_STREAM = Pattern(r"Stream #?(?P<number>-?\d+)\s*\((?P<work>[^()]*)\)")
+_LOOP = Pattern(r"python|main", re.IGNORECASE)
+_OPS = Pattern(r"(?i)xla ops|tensorflow ops|framework ops")
 _DEVICE = "/device:"
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
 from stepscope.vocabulary.traits import CallTrait, OpTrait
 
@@ -31,11 +30,11 @@ CORE_OPS: tuple[KindRule, ...] = (
 RUNS_PROGRAM = ("ThunkExecutor::Execute", "ThunkExecutor::Execute (wait for completion)")
 """On a CPU: its ops say when they begin, but not all of them how long they work on other threads."""
 
-_INSTRUCTION = re.compile(r"%([\w.\-]+) = ")
-_PROGRAM_ID = re.compile(r"(?P<module>.*)\((?P<id>-?\d+)\)")
-_HALF = re.compile(r"-(?:start|done)(?:\.\d+)?$")
+_INSTRUCTION = Pattern(r"%([\w.\-]+) = ")
+_PROGRAM_ID = Pattern(r"(?P<module>.*)\((?P<id>-?\d+)\)")
+_HALF = Pattern(r"-(?:start|done)(?:\.\d+)?$")
 # A fusion is named by the opcodes in it.
-_WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
+_WORD = Pattern(r"[a-z]+(?:-[a-z]+)*")
 _MOVES = frozenset({
     "copy", "concatenate", "pad", "slice", "dynamic-update-slice", "dynamic-slice", "update", "reverse", "broadcast",
     "iota", "transpose", "bitcast", "reshape", "dynamic", "start", "done",

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, ClassVar, cast
 
+from stepscope.analysis.account import shown
+from stepscope.analysis.account.account import StepAccount, account_of
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.facts.host_facts import facts_of
@@ -195,6 +197,7 @@ class OverviewReport(Report):
     missing: tuple[Missing, ...]
     step_rows: tuple[dict[str, Cell], ...]
     profiling: ProfilingCost | None
+    account: StepAccount | None
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
@@ -224,6 +227,8 @@ class OverviewReport(Report):
             "missing": [asdict(item) for item in self.missing],
             "profiling_cost_percent": None if self.profiling is None else self.profiling.percent,
             "profiling_cost_is_clear": None if self.profiling is None else self.profiling.is_clear,
+            "account": shown.account_json(self.account),
+            "replay_error_percent": self._replay_error(),
             "steps": list(self.step_rows),
         }
 
@@ -232,6 +237,13 @@ class OverviewReport(Report):
         return [
             Prose("verdict", "Verdict", (self.verdict.sentence, *self._how_lines(), *self._cost_lines())),
             Figures("step_time", "Step time", LIMIT_FIELDS, self._limits(), _ON_SCREEN),
+            Rows(
+                "account",
+                "Account of the median step",
+                shown.FIELDS,
+                shown.account_rows(self.account),
+                empty="no steps, so that there is nothing to account for",
+            ),
             Rows("breakdown", "Breakdown of the mean step", BREAKDOWN_FIELDS, self.breakdown_rows(), empty="no steps"),
             Rows("top_ops", f"Top {TOP_OPS} ops", TOP_OP_FIELDS, self.top_ops, empty="the profile holds no ops"),
             Figures("placement", "Placement and precision", PLACEMENT_FIELDS, self.placement),
@@ -245,6 +257,14 @@ class OverviewReport(Report):
     def summary_lines(self) -> Sequence[str]:
         """Ten lines: verdict, steps, breakdown, top ops, first advice."""
         return [*map("! {}".format, self.warnings), *self._steps_lines(), *self._ops_lines(), *self._advice_lines()]
+
+    def _replay_error(self) -> float | None:
+        error = self.account.replay_error_percent if self.account else None
+        return None if error is None else round(error, 4)
+
+    def _account_lines(self) -> list[str]:
+        sentence = shown.account_sentence(self.account)
+        return [] if sentence is None else [f"account    {sentence}"]
 
     def _how_lines(self) -> list[str]:
         # Where a host had no marks, a warning tells how steps were found.
@@ -267,12 +287,13 @@ class OverviewReport(Report):
     def _steps_lines(self) -> list[str]:
         parts = sorted(self.breakdown_rows(), key=lambda row: -_number(row["percent"]))
         seen = [row for row in parts if _number(row["percent"]) >= 0.05]
-        shown = [f"{str(row['category']).replace('_', ' ')} {_number(row['percent']):.1f} %" for row in seen]
+        parts_shown = [f"{str(row['category']).replace('_', ' ')} {_number(row['percent']):.1f} %" for row in seen]
         return [
             f"verdict    {self.verdict.sentence}",
             f"recorded   {self._recorded_on()}",
             f"step time  {self._step_time()}",
-            f"goes to    {', '.join(shown) or 'nothing that was recorded'}",
+            f"goes to    {', '.join(parts_shown) or 'nothing that was recorded'}",
+            *self._account_lines(),
         ]
 
     def _recorded_on(self) -> str:
@@ -293,7 +314,7 @@ class OverviewReport(Report):
 
     def _ops_lines(self) -> list[str]:
         spread = bool(self.top_ops) and _number(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
-        heads = ("top types  " if spread else "top ops    ", *("           ",) * 2)
+        heads = ("top types  " if spread else "top ops    ", *("           ",) * (1 if self.account else 2))
         rows = self.top_op_types if spread else self.top_ops
         text = _type_text if spread else _op_text
         return [
@@ -394,6 +415,7 @@ def _partial(trace: HostTrace) -> Partial:
         compute_32bit_ps=parts.compute_32bit_ps,
         facts=facts_of(trace),
         profiling=profiling_cost(trace),
+        account=account_of(trace),
     )
 
 
@@ -436,6 +458,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         missing=_missing(partials),
         step_rows=tuple(_step_row(aligned, at, row) for at, row in enumerate(session.slowest)),
         profiling=dearest([part.profiling for part in partials]),
+        account=shown.account_shown([part.account for part in partials]),
     )
 
 

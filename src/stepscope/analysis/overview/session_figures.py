@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.ops.top_ops import OpTable, add_tables
 from stepscope.analysis.steps.breakdown import CATEGORIES
@@ -30,6 +31,7 @@ class HostPart:
     compute_32bit_ps: int
     facts: HostFacts
     profiling: ProfilingCost | None
+    account: StepAccount | None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,14 @@ ELSEWHERE = ("browser", "web")  # the page's tests draw what they show
 
 # The test on private profiles -> the tests of the same claim; one of another file with the path of that.
 SIBLINGS: dict[str, dict[str, str]] = {
+    "analysis/account/test_replay.py": {
+        "test_the_replay_of_a_real_profile_is_within_a_tenth_of_it": (
+            "test_the_replay_of_a_fresh_capture_is_within_a_tenth_of_it"
+        ),
+        "test_the_replay_of_recorded_programs_is_right_on_average": (
+            "test_the_replay_of_a_fresh_capture_is_within_a_tenth_of_it"
+        ),
+    },
     "analysis/advice/test_advice.py": {
         "test_the_first_advice_is_the_bottleneck_and_once_fixed_there_is_none": (
             "test_what_a_rule_says_of_a_picture test_the_first_advice_on_a_fresh_slow_map_is_its_python_function "

@@ -169,6 +169,17 @@ def kernel_stats(paths: Sequence[Path]) -> DataTable:
     return _table(_run("kernel_stats", paths))
 
 
+def hlo_stats(paths: Sequence[Path]) -> DataTable:
+    """The table of HLO instructions; FLOP rates are GFLOP/s, bandwidths GiB/s."""
+    return _table(_run("hlo_stats", paths))
+
+
+def op_profile(path: Path) -> dict[str, Any]:
+    """The trees of HLO instructions as they are: camelCase JSON, times in ps."""
+    answer: dict[str, Any] = _run("op_profile", [path])
+    return answer
+
+
 def memory_profile(path: Path) -> dict[str, Any]:
     """XProf's memory profile of one host as it is: proto3 JSON, 64-bit integers as strings."""
     answer: dict[str, Any] = _run("memory_profile", [path])

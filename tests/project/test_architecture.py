@@ -77,6 +77,7 @@ WINGS: dict[str, set[str]] = {
     "workers": {"trace", "steps"},
     "waits": {"trace", "steps", "ops"},
     "timeline": {"trace", "steps", "resources"},
+    "xla": {"trace", "steps"},
     "facts": {"trace", "steps"},
     "advice": {"trace", "steps", "facts"},
     "overview": {"trace", "steps", "ops", "facts", "advice"},

@@ -180,6 +180,11 @@ def op_profile(path: Path) -> dict[str, Any]:
     return answer
 
 
+def roofline(path: Path) -> DataTable:
+    """The table of the roofline model: programs and instructions of the whole profile, then of steps."""
+    return _table(_run("roofline_model", [path])[0])
+
+
 def memory_profile(path: Path) -> dict[str, Any]:
     """XProf's memory profile of one host as it is: proto3 JSON, 64-bit integers as strings."""
     answer: dict[str, Any] = _run("memory_profile", [path])

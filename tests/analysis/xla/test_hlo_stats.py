@@ -273,7 +273,7 @@ def test_ops_add_up_to_the_busy_time_of_the_devices(corpus: Path, session: str) 
 def test_the_tree_by_category_is_xprofs(corpus: Path, session: str) -> None:
     programs = oracle.op_profile(capture(corpus, session))["byProgram"]["children"]
     theirs: dict[str, float] = {}
-    for node in (category for program in programs for category in program.get("children", [])):
+    for node in (category for each in programs for category in each.get("children", [])):
         theirs[node["name"]] = theirs.get(node["name"], 0.0) + node["metrics"]["rawTime"] / 1e6
     report = stepscope.load(corpus / session).report("op-profile").to_dict()
     ours = {

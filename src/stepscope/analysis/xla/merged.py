@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from stepscope.analysis.xla.ops import OpRow, Partial
 from stepscope.analysis.xla.peaks import Peaks
 from stepscope.analysis.xla.programs import WHY_NONE
-from stepscope.analysis.xla.rates import least_compute_seconds, peak_warnings, peaks_of_host
+from stepscope.analysis.xla.rates import peak_warnings, peaks_of_host
+from stepscope.analysis.xla.use import UsedOp, least_seconds, step_use
 from stepscope.report import Cell, Field, percent, round_us
 
 WORTH_SAYING_PERCENT = 1.0
@@ -122,57 +123,35 @@ def program_rows(partials: Sequence[Partial], ops: Sequence[HostOp]) -> list[dic
 
 def _program_row(label: str, runs: int, ops: list[HostOp], busy: int) -> dict[str, Cell]:
     self_ps = sum(each.op.self_ps for each in ops)
-    peaks = ops[0].peaks
+    used = [UsedOp(each.op, label, "", each.peaks) for each in ops]
     time: dict[str, Cell] = {"self_us": round_us(self_ps), "self_percent": percent(self_ps, busy)}
     head: dict[str, Cell] = {"program": label, "runs": runs}
-    return head | time | _use([each.op for each in ops], peaks, self_ps, self_ps)
+    return head | time | _use(used, self_ps)
 
 
-def _use(ops: Sequence[OpRow], peaks: Peaks | None, device_ps: float, self_ps: float) -> dict[str, Cell]:
-    """Operations and bytes of ops, and how much of `device_ps` they would take at the device's peaks."""
-    costed = [op for op in ops if op.flops is not None]
-    nbytes = sum(op.bytes for op in ops if op.bytes is not None)
-    least = least_compute_seconds(costed, peaks)
-    memory = peaks.memory if peaks else None
+def _use(ops: Sequence[UsedOp], self_ps: float) -> dict[str, Cell]:
+    """Operations and bytes of ops, and how much of their time they would take at the device's peaks."""
+    costed = [used.op for used in ops if used.op.flops is not None]
+    nbytes = sum(used.op.bytes for used in ops if used.op.bytes is not None)
+    least = least_seconds(ops) if ops[0].peaks and costed else None
+    memory = ops[0].peaks.memory if ops[0].peaks else None
     return {
         "flops": sum(op.flops or 0.0 for op in costed),
         "bytes": nbytes,
         "costed_percent": percent(sum(op.self_ps for op in costed), self_ps),
-        "mfu_percent": None if least is None else percent(least * 1e12, device_ps),
-        "mbu_percent": None if not memory else percent(nbytes / memory * 1e12, device_ps),
+        "mfu_percent": None if least is None else percent(least * 1e12, self_ps),
+        "mbu_percent": None if not memory else percent(nbytes / memory * 1e12, self_ps),
     }
 
 
 def step_figures(partials: Sequence[Partial]) -> dict[str, Cell]:
-    """The figures of STEP_FIELDS, over the hosts that have steps; all of their devices work on each step."""
-    found = [(part, part.steps) for part in partials if part.steps]
-    if not found:
-        return dict.fromkeys(field.name for field in STEP_FIELDS)
-    steps = max(time.steps for _, time in found)
-    total_ps = sum(time.total_ps for _, time in found) / len(found)
-    ops = [_in_steps(op) for part, _ in found for op in part.ops]
-    kinds = [peaks_of_host(part) for part, _ in found]
-    peaks = kinds[0] if all(each == kinds[0] for each in kinds) else None
-    devices = sum(facts.count for part, _ in found for facts in part.devices)
-    use = _use(ops, peaks, total_ps * devices, sum(op.self_ps for op in ops))
-    flops, nbytes = float(use["flops"] or 0), float(use["bytes"] or 0)  # type: ignore[arg-type]
-    return {
-        "steps": steps,
-        "step_ms": total_ps / steps / 1e9,
-        "flops_per_step": flops / steps,
-        "bytes_per_step": nbytes / steps,
-        **{name: use[name] for name in ("costed_percent", "mfu_percent", "mbu_percent")},
-    }
+    """The figures of STEP_FIELDS, over the hosts that have steps."""
+    return step_use([(part.steps, _used(part), part.devices) for part in partials])
 
 
-def _in_steps(op: OpRow) -> OpRow:
-    """The part of an op that runs in whole steps."""
-    share = op.in_steps
-    return op._replace(
-        self_ps=round(op.self_ps * share),
-        flops=None if op.flops is None else op.flops * share,
-        bytes=None if op.bytes is None else op.bytes * share,
-    )
+def _used(part: Partial) -> list[UsedOp]:
+    peaks = peaks_of_host(part)
+    return [UsedOp(op, part.programs[op.program].label, "", peaks) for op in part.ops]
 
 
 def warnings_of(partials: Sequence[Partial]) -> list[str]:

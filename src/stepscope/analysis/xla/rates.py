@@ -70,20 +70,6 @@ def rates_of_op(op: OpRow, peaks: Peaks | None) -> Rates:
     return rates_of(op.flops, op.bytes, op.self_ps, peak_flops, peaks.memory if peaks else None)
 
 
-def least_compute_seconds(ops: Sequence[OpRow], peaks: Peaks | None) -> float | None:
-    """The time that the operations of ops take at the peaks of their precisions; None if a peak is unknown."""
-    if peaks is None:
-        return None
-    total = 0.0
-    for op in ops:
-        peak = peaks.flops(op.precision, op.matrix)
-        if op.flops:
-            if not peak:
-                return None
-            total += op.flops / peak
-    return total
-
-
 def peaks_of_host(part: Partial) -> Peaks | None:
     """The peaks of a host's devices; None if they are unknown or differ."""
     found = [peaks_of(facts) for facts in part.devices]

@@ -45,12 +45,15 @@ check:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python scripts/gen_types.py --check
 	$(BIN)/python scripts/frontend.py check
 
 format:
 	@$(call setup,lint)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/python scripts/gen_types.py
+	$(BIN)/python scripts/frontend.py format
 
 docs:
 	@$(call setup,docs)
@@ -63,5 +66,6 @@ bench:
 	$(BIN)/python -m bench
 
 clean:
-	rm -rf .venv build dist site frontend/node_modules src/stepscope/web/static .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv build dist site frontend/node_modules src/stepscope/web/static src/stepscope/kernels/.native-stamp .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src/stepscope/kernels \( -name '*.so' -o -name '*.pyd' \) -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

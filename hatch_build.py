@@ -1,7 +1,8 @@
-"""The build hook: makes the page before it is packed.
+"""The build hook: makes the page and compiles the loops before they are packed.
 
 A wheel, an editable installation and a source distribution all carry the built page; a wheel that is made from a source
-distribution needs no Node.js, since the page in it is already that of its sources.
+distribution needs no Node.js, since the page in it is already that of its sources.  The loops are compiled for wheels
+and editable installations, each for one platform.
 """
 
 from __future__ import annotations
@@ -15,19 +16,45 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 sys.path.insert(0, str(Path(__file__).resolve().parent / "scripts"))
 
 import frontend
+import native
 
 
-class PageHook(BuildHookInterface[Any]):
-    """Builds `frontend/` into `src/stepscope/web/static/`."""
+class StepscopeHook(BuildHookInterface[Any]):
+    """Builds `frontend/` into `src/stepscope/web/static/` and compiles `src/stepscope/kernels/`."""
 
     def dependencies(self) -> list[str]:
-        """A Node.js, where the machine has none."""
-        return frontend.needed_packages(Path(self.root))
+        """A Node.js and a C compiler, where the machine has none."""
+        root = Path(self.root)
+        return [*frontend.needed_packages(root), *([] if self._is_source else native.needed_packages(root))]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Builds the page if its sources changed; ends the installation with a plain message if that is impossible."""
+        """Builds what changed; ends the installation with a plain message if that is impossible."""
+        root = Path(self.root)
         try:
-            frontend.build(Path(self.root))
+            frontend.build(root)
+            if not self._is_source:
+                native.build(root)
+                self._pack_modules(root, build_data)
         except frontend.FrontendError as error:
-            print(f"\n[page] {error}\n", file=sys.stderr)
-            raise SystemExit(1) from None
+            _give_up("page", error)
+        except native.NativeError as error:
+            _give_up("native", error)
+
+    @property
+    def _is_source(self) -> bool:
+        return bool(self.target_name == "sdist")
+
+    def _pack_modules(self, root: Path, build_data: dict[str, Any]) -> None:
+        """Names the modules, which git ignores, and the one platform that the wheel is for."""
+        build_data["artifacts"] += [f"/{module.target.relative_to(root).as_posix()}" for module in native.modules(root)]
+        build_data["pure_python"] = False
+        tag = self.build_config.builder.get_best_matching_tag()
+        if native.has_stable_abi():
+            oldest = "cp{}{}".format(*native.OLDEST_ABI)
+            tag = f"{oldest}-abi3-{tag.split('-', 2)[2]}"
+        build_data["tag"] = tag
+
+
+def _give_up(part: str, error: Exception) -> None:
+    print(f"\n[{part}] {error}\n", file=sys.stderr)
+    raise SystemExit(1) from None

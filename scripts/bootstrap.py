@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import frontend
+import native
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
@@ -50,6 +51,11 @@ _REASONS = (
         r"\[page\] (?P<what>(?!fetching|building)[^\n]*)",
         "the page could not be built: {what}",
         "run `python3 scripts/frontend.py build` to see all of it, or do without the page: STEPSCOPE_SKIP_FRONTEND=1",
+    ),
+    (
+        r"\[native\] (?P<what>(?!compiling)[^\n]*)",
+        "the loops could not be compiled: {what}",
+        "run `python3 scripts/native.py build` to see all of it",
     ),
     (
         r"No space left on device",
@@ -235,7 +241,7 @@ def set_up(purpose: str, wanted: Optional[str], root: Path = ROOT) -> bool:
     key = environment.key(python)
     before = environment.installed(key)
     extras = sorted(set(before or ()) | set(EXTRAS[purpose]) | set(_node_extra(purpose)))
-    if before == extras and not is_page_outdated(root):
+    if before == extras and not is_page_outdated(root) and not native.is_outdated(root):
         return False
     size = "; the first time this downloads about 1 GB" if "test" in extras else ""
     say(f"installing what `make {purpose}` needs into .venv{size}")

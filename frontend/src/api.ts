@@ -1,28 +1,41 @@
 /** The server's API: its types, and how a page asks for something. */
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
+import type { Kind, Role } from "./generated/reports";
+import type { Sections, ToolName } from "./sections";
 
 export type Cell = string | number | boolean | null | readonly number[];
 
 export interface Field {
   readonly name: string;
+  /** Its heading. */
+  readonly label: string;
   readonly unit: string;
   readonly doc: string;
-  readonly kind: "float" | "int" | "str" | "bool" | "ints";
+  readonly kind: Kind;
+  /** What it is to a reader; nothing in the page goes by the name of a field. */
+  readonly role: Role;
 }
 
-export interface Figures {
+/** Values by the names of their fields. */
+export type Values = Readonly<Record<string, Cell>>;
+
+export interface Figures<V = Values> {
   readonly kind: "figures";
+  readonly id: string;
   readonly title: string;
   readonly fields: readonly Field[];
-  readonly values: Readonly<Record<string, Cell>>;
+  readonly values: V;
 }
 
-export interface TableSection {
+export interface TableSection<V = Values> {
   readonly kind: "table";
+  readonly id: string;
   readonly title: string;
   readonly fields: readonly Field[];
-  readonly columns?: Readonly<Record<string, readonly Cell[]>> | null;
+  /** The columns to show first, if not all of them. */
+  readonly usual?: readonly string[] | null;
+  readonly columns?: { readonly [N in keyof V]: readonly V[N][] } | null;
   /** Where the rows are if they are too many to come along: an Arrow stream, relative to the tool's address. */
   readonly arrow?: string | null;
   readonly row_count: number;
@@ -33,6 +46,7 @@ export interface TableSection {
 
 export interface Prose {
   readonly kind: "prose";
+  readonly id: string;
   readonly title: string;
   readonly lines: readonly string[];
 }
@@ -102,14 +116,18 @@ export interface SessionState {
   readonly progress: Progress | null;
   readonly hosts: readonly HostState[];
   readonly facts: Readonly<Record<string, Cell>> | null;
-  readonly tools: readonly { readonly name: string; readonly has_data: boolean | null; readonly missing: string | null }[];
+  readonly tools: readonly {
+    readonly name: string;
+    readonly has_data: boolean | null;
+    readonly missing: string | null;
+  }[];
   readonly warnings: readonly string[];
   readonly error: Told | null;
 }
 
-export interface ToolAnswer<R = Report> {
+export interface ToolAnswer<T extends ToolName = ToolName, R = Report> {
   readonly report: R;
-  readonly sections: readonly Section[];
+  readonly sections: Sections<T>;
   readonly missing: string | null;
 }
 
@@ -162,12 +180,21 @@ async function ask<T>(url: string, init: RequestInit): Promise<T> {
     response = await fetch(url, init);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError("the server of this page does not answer", "start it again (stepscope open LOGDIR), then reload", [], 0);
+    throw new ApiError(
+      "the server of this page does not answer",
+      "start it again (stepscope open LOGDIR), then reload",
+      [],
+      0,
+    );
   }
   const text = await response.text();
   const value = parsed(text);
   if (response.ok && value !== undefined) return value as T;
-  const said = (typeof value === "object" && value !== null ? value : {}) as { error?: unknown; hint?: unknown; choices?: unknown };
+  const said = (typeof value === "object" && value !== null ? value : {}) as {
+    error?: unknown;
+    hint?: unknown;
+    choices?: unknown;
+  };
   throw new ApiError(
     typeof said.error === "string" ? said.error : `the server answered with status ${response.status}`,
     typeof said.hint === "string" ? said.hint : "",
@@ -190,8 +217,8 @@ export type Resource<T> =
   | { readonly state: "failed"; readonly error: ApiError; readonly retry: () => void };
 
 /**
- * Answers that the page has seen, used last at the end, so that going back to a page shows it at once.  `forget` empties it, for
- * when files have changed.
+ * Answers that the page has seen, used last at the end, so that going back to a page shows it at once.  `forget`
+ * empties it, for when files have changed.
  */
 const seen = new Map<string, unknown>();
 const MOST_SEEN = 24;
@@ -211,7 +238,10 @@ function keep(url: string, data: unknown): void {
 /** What is at an address; null asks for nothing yet. */
 export function useResource<T>(url: string | null): Resource<T> {
   const [attempt, setAttempt] = useState(0);
-  const [found, setFound] = useState<{ url: string | null; result: Resource<T> }>({ url: null, result: { state: "loading" } });
+  const [found, setFound] = useState<{ url: string | null; result: Resource<T> }>({
+    url: null,
+    result: { state: "loading" },
+  });
   const now = generation.value;
   useEffect(() => {
     if (!url) return undefined;
@@ -229,7 +259,11 @@ export function useResource<T>(url: string | null): Resource<T> {
         setFound({ url, result: { state: "ready", data } });
       })
       .catch((error: unknown) => {
-        if (!abort.signal.aborted) setFound({ url, result: { state: "failed", error: asApiError(error), retry: () => setAttempt((n) => n + 1) } });
+        if (!abort.signal.aborted)
+          setFound({
+            url,
+            result: { state: "failed", error: asApiError(error), retry: () => setAttempt((n) => n + 1) },
+          });
       });
     setFound({ url, result: { state: "loading" } });
     return () => abort.abort();
@@ -241,16 +275,4 @@ export function useResource<T>(url: string | null): Resource<T> {
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   return new ApiError(error instanceof Error ? error.message : String(error), "", [], 0);
-}
-
-export function tables(sections: readonly Section[]): TableSection[] {
-  return sections.filter((section): section is TableSection => section.kind === "table");
-}
-
-export function tableTitled(sections: readonly Section[], start: string): TableSection | null {
-  return tables(sections).find((section) => section.title.startsWith(start)) ?? null;
-}
-
-export function figuresTitled(sections: readonly Section[], start: string): Figures | null {
-  return sections.find((section): section is Figures => section.kind === "figures" && section.title.startsWith(start)) ?? null;
 }

@@ -29,7 +29,12 @@ export function parseFilter(text: string): Term[] {
     const condition = match(CONDITION, text, at);
     if (condition) {
       const [whole, column, operator, quoted, bare] = condition;
-      terms.push({ kind: "condition", column: column as string, operator: operator as Operator, value: quoted ?? bare ?? "" });
+      terms.push({
+        kind: "condition",
+        column: column as string,
+        operator: operator as Operator,
+        value: quoted ?? bare ?? "",
+      });
       at += whole.length;
       continue;
     }
@@ -71,7 +76,13 @@ export function compileFilter(text: string, fields: readonly Field[], columns: C
 
 function textTest(text: string, not: boolean, fields: readonly Field[], columns: ColumnValues) {
   const searched = fields.filter((field) => field.kind === "str").map((field) => columns[field.name] ?? []);
-  return (row: number) => not !== searched.some((values) => String(values[row] ?? "").toLowerCase().includes(text));
+  return (row: number) =>
+    not !==
+    searched.some((values) =>
+      String(values[row] ?? "")
+        .toLowerCase()
+        .includes(text),
+    );
 }
 
 function findColumn(name: string, fields: readonly Field[]): Field | string {
@@ -83,7 +94,12 @@ function findColumn(name: string, fields: readonly Field[]): Field | string {
   return `there is no column “${name}”; columns: ${fields.map((field) => field.name).join(", ")}`;
 }
 
-function conditionTest(operator: Operator, value: string, field: Field, values: readonly Cell[]): ((row: number) => boolean) | string {
+function conditionTest(
+  operator: Operator,
+  value: string,
+  field: Field,
+  values: readonly Cell[],
+): ((row: number) => boolean) | string {
   if (field.kind === "float" || field.kind === "int") {
     const limit = Number(value.replaceAll(",", ""));
     if (!Number.isFinite(limit) || operator === "~") return `“${value}” is no number to compare ${field.name} with`;
@@ -94,7 +110,8 @@ function conditionTest(operator: Operator, value: string, field: Field, values: 
   }
   const text = value.toLowerCase();
   const shown = (row: number) => textOf(values[row]).toLowerCase();
-  if (operator === "~" || operator === "=") return (row) => (operator === "~" ? shown(row).includes(text) : shown(row) === text);
+  if (operator === "~" || operator === "=")
+    return (row) => (operator === "~" ? shown(row).includes(text) : shown(row) === text);
   if (operator === "!=") return (row) => shown(row) !== text;
   return `${field.name} holds text: use =, != or ~`;
 }

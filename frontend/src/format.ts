@@ -37,7 +37,8 @@ export function decimalsFor(largest: number): number {
 export function fixed(value: number, digits: number): string {
   if (value === 0) return "0";
   const smallest = 10 ** -digits;
-  if (Math.abs(value) < smallest / 2) return value > 0 ? `<${decimal(smallest, digits)}` : `>−${decimal(smallest, digits)}`;
+  if (Math.abs(value) < smallest / 2)
+    return value > 0 ? `<${decimal(smallest, digits)}` : `>−${decimal(smallest, digits)}`;
   return decimal(value, digits).replace("-", "−");
 }
 
@@ -80,24 +81,16 @@ function threeDigits(value: number): string {
 
 /** What a unit is called in a table's head; empty if the values speak for themselves. */
 export function unitLabel(unit: string): string {
-  const labels: Record<string, string> = { percent: "%", us: "µs", bytes: "", count: "", text: "", number: "", "by unit": "" };
+  const labels: Record<string, string> = {
+    percent: "%",
+    us: "µs",
+    bytes: "",
+    count: "",
+    text: "",
+    number: "",
+    "by unit": "",
+  };
   return labels[unit] ?? unit;
-}
-
-/** Names that are hardly more than their unit. */
-const ALONE: Readonly<Record<string, string>> = {
-  ...{ ms: "Time", us: "Time", percent: "Share", bytes: "Size" },
-  ...{ gigabytes_per_s: "Rate", gflop_per_s: "Compute rate", gib_per_s: "Memory rate", flop_per_byte: "Intensity" },
-  device_collectives: "Collectives",
-};
-
-/** `total_self_us` as `Total self`: the unit stands beside it. */
-export function fieldLabel(field: Pick<Field, "name" | "unit">): string {
-  const alone = ALONE[field.name];
-  if (alone) return alone;
-  const bare = field.name.replace(/_(ms|us|ns|ps|bytes|percent|gb_per_s)(?=$|_)/, "");
-  const words = (bare || field.name).replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** One value of a field, by itself. */
@@ -143,7 +136,8 @@ const OF_MANY_UNITS = new Set(["", "by unit"]);
 
 /** How all numbers of a column are written: with the same decimals, so that their points stand under one another. */
 export function columnFormat(field: Field, values: readonly Cell[]): (value: Cell | undefined) => string {
-  if (field.kind !== "float" || field.unit === "bytes" || OF_MANY_UNITS.has(field.unit)) return (value) => cellText(value, field.unit);
+  if (field.kind !== "float" || field.unit === "bytes" || OF_MANY_UNITS.has(field.unit))
+    return (value) => cellText(value, field.unit);
   let largest = 0;
   let fractional = false;
   for (const value of values) {
@@ -151,13 +145,9 @@ export function columnFormat(field: Field, values: readonly Cell[]): (value: Cel
     largest = Math.max(largest, Math.abs(value));
     fractional ||= !Number.isInteger(value);
   }
-  const digits = field.unit === "percent" ? 1 : isInstant(field) ? 3 : fractional ? decimalsFor(largest) : 0;
+  // Neighbours on the time axis differ by little, however far from the start they are.
+  const digits = field.unit === "percent" ? 1 : field.role === "instant" ? 3 : fractional ? decimalsFor(largest) : 0;
   return (value) => (isKnown(value) && typeof value === "number" ? fixed(value, digits) : cellText(value, field.unit));
-}
-
-/** A place on the time axis: neighbours differ by little, however far from the start they are. */
-function isInstant(field: Field): boolean {
-  return field.unit === "ms" && /^(start|time|begin|end)_ms$/.test(field.name);
 }
 
 /** When something was, for a list: `12 Nov, 14:03`; with the year if it is another one. */
@@ -175,7 +165,7 @@ export function when(unixSeconds: number, now = new Date()): string {
 
 /** A text with signs in the place of those that cannot be seen, or that turn round what follows. */
 export function visible(text: string): string {
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, "\ufffd");
+  return text.replace(/[\p{Cc}\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu, "\ufffd");
 }
 
 /** `device_compute` as `device compute`; other names stay as they are. */

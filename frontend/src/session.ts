@@ -1,6 +1,18 @@
 /** What the whole page knows: the server's settings, its sessions, and the state of the one that is open. */
 import { computed, effect, signal } from "@preact/signals";
-import { address, asApiError, forget, getJson, toolAddress, type ApiError, type Cell, type Config, type SessionInfo, type Sessions, type SessionState } from "./api";
+import {
+  type ApiError,
+  address,
+  asApiError,
+  type Cell,
+  type Config,
+  forget,
+  getJson,
+  type SessionInfo,
+  type SessionState,
+  type Sessions,
+  toolAddress,
+} from "./api";
 import { go, route, withParams } from "./router";
 
 export const config = signal<Config | null>(null);
@@ -10,12 +22,14 @@ export const session = signal<SessionState | null>(null);
 export const startError = signal<ApiError | null>(null);
 export const sessionError = signal<ApiError | null>(null);
 
-export const sessionId = computed(() => route.value.params["session"] ?? null);
-export const host = computed(() => route.value.params["host"] ?? null);
-export const steps = computed(() => route.value.params["steps"] ?? null);
+export const sessionId = computed(() => route.value.params.session ?? null);
+export const host = computed(() => route.value.params.host ?? null);
+export const steps = computed(() => route.value.params.steps ?? null);
 export const isReady = computed(() => session.value?.id === sessionId.value && session.value?.state === "ready");
 
-export const sessionInfo = computed<SessionInfo | null>(() => sessions.value?.sessions.find((each) => each.id === sessionId.value) ?? null);
+export const sessionInfo = computed<SessionInfo | null>(
+  () => sessions.value?.sessions.find((each) => each.id === sessionId.value) ?? null,
+);
 
 /** A session's name without the time at its end, unless that is what tells it from another one. */
 export function shortRun(run: string): string {
@@ -37,13 +51,19 @@ export function answerAddress(tool: string, suffix = ""): string | null {
 /** Which part of the session the numbers are of, for pages on which it leaves nothing; empty if they are of all. */
 export function chosenPart(): string {
   const parts = [steps.value && `steps ${steps.value}`, host.value && `host ${host.value}`].filter(Boolean);
-  return parts.length ? `Only ${parts.join(" of ")} ${steps.value ? "are" : "is"} shown; the rest of the session may have some.` : "";
+  return parts.length
+    ? `Only ${parts.join(" of ")} ${steps.value ? "are" : "is"} shown; the rest of the session may have some.`
+    : "";
 }
 
 /** What the session is compared with: another one, or other steps of the same. */
-export const otherId = computed(() => route.value.params["with"] ?? null);
-export const otherSteps = computed(() => route.value.params["withSteps"] ?? null);
-export const other = signal<{ readonly id: string; readonly state: SessionState | null; readonly error: ApiError | null } | null>(null);
+export const otherId = computed(() => route.value.params.with ?? null);
+export const otherSteps = computed(() => route.value.params.withSteps ?? null);
+export const other = signal<{
+  readonly id: string;
+  readonly state: SessionState | null;
+  readonly error: ApiError | null;
+} | null>(null);
 
 /** The address of a tool's answer for what is compared; null while that is being read. */
 export function otherAddress(tool: string): string | null {
@@ -62,7 +82,13 @@ function otherHost(): string | null {
 export function compareAddress(suffix = ""): string | null {
   if (!isReady.value || !sessionId.value || !otherAddress("overview")) return null;
   const path = `api/sessions/${encodeURIComponent(sessionId.value)}/compare${suffix}`;
-  return address(path, { host: host.value, steps: steps.value, with: otherId.value, with_host: otherHost(), with_steps: otherSteps.value });
+  return address(path, {
+    host: host.value,
+    steps: steps.value,
+    with: otherId.value,
+    with_host: otherHost(),
+    with_steps: otherSteps.value,
+  });
 }
 
 const POLL_MS = 350;
@@ -73,7 +99,10 @@ let pollingOther = 0;
 
 export async function start(): Promise<void> {
   try {
-    [config.value, sessions.value] = await Promise.all([getJson<Config>("api/config"), getJson<Sessions>("api/sessions")]);
+    [config.value, sessions.value] = await Promise.all([
+      getJson<Config>("api/config"),
+      getJson<Sessions>("api/sessions"),
+    ]);
     startError.value = null;
   } catch (error) {
     startError.value = asApiError(error);
@@ -109,11 +138,15 @@ function openSession(id: string): void {
 async function poll(id: string, wait = 0): Promise<void> {
   const asked = performance.now();
   try {
-    const state = await getJson<SessionState>(address(`api/sessions/${encodeURIComponent(id)}`, { wait: wait ? String(wait) : null }));
+    const state = await getJson<SessionState>(
+      address(`api/sessions/${encodeURIComponent(id)}`, { wait: wait ? String(wait) : null }),
+    );
     if (sessionId.peek() !== id) return;
     if (JSON.stringify(state) !== JSON.stringify(session.peek())) session.value = state;
-    if (state.state === "loading") polling = window.setTimeout(() => void poll(id, POLL_MS), wait ? asked + POLL_MS - performance.now() : 0);
-    else if (state.state === "ready" && state.tools.some((tool) => tool.has_data === null)) polling = window.setTimeout(() => void poll(id), REST_MS);
+    if (state.state === "loading")
+      polling = window.setTimeout(() => void poll(id, POLL_MS), wait ? asked + POLL_MS - performance.now() : 0);
+    else if (state.state === "ready" && state.tools.some((tool) => tool.has_data === null))
+      polling = window.setTimeout(() => void poll(id), REST_MS);
   } catch (error) {
     if (sessionId.peek() === id) sessionError.value = asApiError(error);
   }
@@ -123,10 +156,16 @@ async function pollOther(id: string, wait = 0): Promise<void> {
   const still = () => otherId.peek() === id;
   const asked = performance.now();
   try {
-    const state = await getJson<SessionState>(address(`api/sessions/${encodeURIComponent(id)}`, { wait: wait ? String(wait) : null }));
+    const state = await getJson<SessionState>(
+      address(`api/sessions/${encodeURIComponent(id)}`, { wait: wait ? String(wait) : null }),
+    );
     if (!still()) return;
     other.value = { id, state, error: null };
-    if (state.state === "loading") pollingOther = window.setTimeout(() => void pollOther(id, POLL_MS), wait ? asked + POLL_MS - performance.now() : 0);
+    if (state.state === "loading")
+      pollingOther = window.setTimeout(
+        () => void pollOther(id, POLL_MS),
+        wait ? asked + POLL_MS - performance.now() : 0,
+      );
   } catch (error) {
     if (still()) other.value = { id, state: null, error: asApiError(error) };
   }

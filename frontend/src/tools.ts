@@ -1,4 +1,4 @@
-/** The tools in the order of the rail, with their short names, keys and icons.  A tool that is not listed here still shows. */
+/** The tools in the order of the rail, with their short names, keys and icons.  One that is not listed still shows. */
 import { computed } from "@preact/signals";
 import { config, session } from "./session";
 
@@ -13,7 +13,12 @@ export interface ToolEntry {
   readonly missing: string | null;
 }
 
-const KNOWN: readonly { readonly name: string; readonly label: string; readonly key: string; readonly heading?: string }[] = [
+const KNOWN: readonly {
+  readonly name: string;
+  readonly label: string;
+  readonly key: string;
+  readonly heading?: string;
+}[] = [
   { name: "overview", label: "Summary", key: "s" },
   { name: "timeline", label: "Timeline", key: "t" },
   { name: "steps", label: "Steps", key: "e" },
@@ -44,7 +49,15 @@ export const tools = computed<readonly ToolEntry[]>(() => {
     .sort((a, b) => rank(a.name) - rank(b.name))
     .map((tool) => {
       const known = KNOWN.find((each) => each.name === tool.name);
-      return { name: tool.name, label: known?.label ?? tool.title, heading: known?.heading ?? known?.label ?? tool.title, title: tool.title, summary: tool.summary, key: known?.key ?? null, missing: missingOf(tool.name) };
+      return {
+        name: tool.name,
+        label: known?.label ?? tool.title,
+        heading: known?.heading ?? known?.label ?? tool.title,
+        title: tool.title,
+        summary: tool.summary,
+        key: known?.key ?? null,
+        missing: missingOf(tool.name),
+      };
     });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { paragraphs, pieces, rulesOf } from "../src/pages/adviceDocs";
+import { paragraphs, pieces, rulesOf } from "../src/pages/advice/adviceDocs";
 
 const TEXT = `# Advice
 
@@ -30,7 +30,9 @@ describe("the documentation of advice", () => {
   });
 
   it("tells which rules give a class", () => {
-    expect(rulesOf("slow_thing", TEXT)).toEqual([{ rule: "a.b", classes: ["slow_thing", "other"], from: "8 %", of: "time in `f`" }]);
+    expect(rulesOf("slow_thing", TEXT)).toEqual([
+      { rule: "a.b", classes: ["slow_thing", "other"], from: "8 %", of: "time in `f`" },
+    ]);
     expect(rulesOf("other", TEXT).map((row) => row.rule)).toEqual(["a.b", "c"]);
   });
 

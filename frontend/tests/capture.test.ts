@@ -5,14 +5,22 @@ describe("the capture form", () => {
   it("makes the request that the server takes", () => {
     expect(fromForm({ ...USUAL, addresses: "localhost:6009, worker-1:6009\n[::1]:80  localhost:6009" })).toEqual({
       ok: true,
-      request: { addresses: ["localhost:6009", "worker-1:6009", "[::1]:80"], duration_ms: 2000, delay_ms: null, retries: 2, host_tracer_level: 2, device_tracer_level: 1, python_tracer_level: 0 },
+      request: {
+        addresses: ["localhost:6009", "worker-1:6009", "[::1]:80"],
+        duration_ms: 2000,
+        delay_ms: null,
+        retries: 2,
+        host_tracer_level: 2,
+        device_tracer_level: 1,
+        python_tracer_level: 0,
+      },
     });
   });
 
   it.each([
     ["addresses", "", /at least one address/],
-    ["addresses", "localhost", /“localhost” is no address/],
-    ["addresses", "localhost:99999", /no address/],
+    ["addresses", "localhost", /“localhost” is not an address/],
+    ["addresses", "localhost:99999", /not an address/],
     ["duration_ms", "0", /from 1/],
     ["duration_ms", "2.5", /whole number/],
     ["delay_ms", "-1", /from 0/],
@@ -23,7 +31,11 @@ describe("the capture form", () => {
   });
 
   it("remembers the last settings, and forgets what makes no sense", () => {
-    expect(checked({ addresses: "a:1", duration_ms: 5, retries: "7", other: "x" })).toEqual({ ...USUAL, addresses: "a:1", retries: "7" });
+    expect(checked({ addresses: "a:1", duration_ms: 5, retries: "7", other: "x" })).toEqual({
+      ...USUAL,
+      addresses: "a:1",
+      retries: "7",
+    });
     expect(checked("rubbish")).toEqual(USUAL);
   });
 });

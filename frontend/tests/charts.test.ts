@@ -1,16 +1,22 @@
 import { describe, expect, it } from "vitest";
-import { markCount, outliers, stackedColumns, type Column } from "../src/charts/steps";
+import { type MemoryEvent, memoryOverTime } from "../src/charts/memory";
 import { ring } from "../src/charts/pie";
-import { memoryOverTime, type MemoryEvent } from "../src/charts/memory";
+import { type Column, markCount, outliers, stackedColumns } from "../src/charts/steps";
 import { PALETTES } from "../src/design/colours";
-import { layout, NODE, type GraphNode } from "../src/pages/graph";
+import { type GraphNode, layout, NODE } from "../src/pages/input/graph";
 
 const palette = PALETTES.light;
 const column = (label: string, parts: Record<string, number>): Column => ({ label, title: label, total_ms: 10, parts });
 
 describe("stacked columns", () => {
-  const columns = [column("0", { input: 4, device_compute: 6, output: 0 }), column("1", { input: 0, device_compute: 9 })];
-  const series = stackedColumns(columns, { palette, xName: "step" })["series"] as { name: string; data: { value: number }[] }[];
+  const columns = [
+    column("0", { input: 4, device_compute: 6, output: 0 }),
+    column("1", { input: 0, device_compute: 9 }),
+  ];
+  const series = stackedColumns(columns, { palette, xName: "step" }).series as {
+    name: string;
+    data: { value: number }[];
+  }[];
 
   it("hold exactly what they were given, and leave out what nothing happened in", () => {
     expect(series.map((each) => [each.name, each.data.map((item) => item.value)])).toEqual([
@@ -32,27 +38,59 @@ describe("outliers", () => {
 describe("rings", () => {
   it("hold what they were given", () => {
     const slices = [{ name: "<b>", value: 3, percent: 75, colour: "#111111", text: "3 µs" }];
-    const [series] = ring(slices, palette)["series"] as { data: unknown[] }[];
+    const [series] = ring(slices, palette).series as { data: unknown[] }[];
     expect(series?.data).toEqual([{ name: "<b>", value: 3, itemStyle: { color: "#111111" } }]);
   });
 });
 
 describe("memory over time", () => {
   const event = (time_ms: number, heap: number | null): MemoryEvent => ({
-    ...{ event: null, requested_bytes: null, allocated_bytes: null, op: null, step: null, region: null, dtype: null, shape: null, stack_bytes: null, free_bytes: null, fragmentation_percent: null },
+    ...{
+      event: null,
+      requested_bytes: null,
+      allocated_bytes: null,
+      op: null,
+      step: null,
+      region: null,
+      dtype: null,
+      shape: null,
+      stack_bytes: null,
+      free_bytes: null,
+      fragmentation_percent: null,
+    },
     time_ms,
     in_use_bytes: 5,
     heap_bytes: heap,
   });
 
   it("draws the heap, or what is in use where the heap is not known apart", () => {
-    const series = memoryOverTime([event(1, 7), event(2, null)], { palette, peak_ms: null, withFree: false })["series"] as { name: string; data: unknown }[];
-    expect(series.map((each) => [each.name, each.data])).toEqual([["Heap", [[1, 7], [2, 5]]]]);
+    const series = memoryOverTime([event(1, 7), event(2, null)], { palette, peak_ms: null, withFree: false })
+      .series as { name: string; data: unknown }[];
+    expect(series.map((each) => [each.name, each.data])).toEqual([
+      [
+        "Heap",
+        [
+          [1, 7],
+          [2, 5],
+        ],
+      ],
+    ]);
   });
 });
 
 describe("the graph of an input pipeline", () => {
-  const node = (id: number, parent: number | null, critical = true): GraphNode => ({ id, parent, name: `n${id}`, long_name: "", start_ms: 0, total_us: 1, self_us: 1, calls: 1, critical, bottleneck: false });
+  const node = (id: number, parent: number | null, critical = true): GraphNode => ({
+    id,
+    parent,
+    name: `n${id}`,
+    long_name: "",
+    start_ms: 0,
+    total_us: 1,
+    self_us: 1,
+    calls: 1,
+    critical,
+    bottleneck: false,
+  });
 
   it("places readers above the middle of what they read from", () => {
     //     0
@@ -63,8 +101,17 @@ describe("the graph of an input pipeline", () => {
     const { nodes, edges, width, height } = layout([node(0, null), node(1, 0), node(2, 0, false), node(3, 1)]);
     const step = NODE.width + NODE.gapX;
     const level = NODE.height + NODE.gapY;
-    expect(nodes.map(({ x, y }) => [x, y])).toEqual([[step / 2, 0], [0, level], [step, level], [0, 2 * level]]);
-    expect(edges.map((edge) => [edge.from.node.id, edge.to.node.id, edge.critical])).toEqual([[1, 0, true], [2, 0, false], [3, 1, true]]);
+    expect(nodes.map(({ x, y }) => [x, y])).toEqual([
+      [step / 2, 0],
+      [0, level],
+      [step, level],
+      [0, 2 * level],
+    ]);
+    expect(edges.map((edge) => [edge.from.node.id, edge.to.node.id, edge.critical])).toEqual([
+      [1, 0, true],
+      [2, 0, false],
+      [3, 1, true],
+    ]);
     expect([width, height]).toEqual([2 * step - NODE.gapX, 3 * level - NODE.gapY]);
   });
 

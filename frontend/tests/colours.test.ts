@@ -1,42 +1,98 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { CATEGORIES, CATEGORY_COLOUR, categoryOf, contrast, inkOn, luminance, mix, PALETTES, rgb, shades } from "../src/design/colours";
+import {
+  CATEGORIES,
+  CATEGORY_COLOUR,
+  categoryOf,
+  contrast,
+  inkOn,
+  luminance,
+  mix,
+  PALETTES,
+  rgb,
+  shades,
+} from "../src/design/colours";
 
 type Triple = [number, number, number];
 
-const linear = (hex: string) => rgb(hex).map((value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4)) as Triple;
-const times = (rows: readonly Triple[], v: Triple) => rows.map((row) => row[0] * v[0] + row[1] * v[1] + row[2] * v[2]) as Triple;
+const linear = (hex: string) =>
+  rgb(hex).map((value) =>
+    value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4,
+  ) as Triple;
+const times = (rows: readonly Triple[], v: Triple) =>
+  rows.map((row) => row[0] * v[0] + row[1] * v[1] + row[2] * v[2]) as Triple;
 
 /** Björn Ottosson's OKLab: equal distances look about equally different. */
 function oklab(v: Triple): Triple {
-  const cones = times([[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566], [0.0883024619, 0.2817188376, 0.6299787005]], v.map((x) => Math.max(0, x)) as Triple);
-  return times([[0.2104542553, 0.793617785, -0.0040720468], [1.9779984951, -2.428592205, 0.4505937099], [0.0259040371, 0.7827717662, -0.808675766]], cones.map(Math.cbrt) as Triple);
+  const cones = times(
+    [
+      [0.4122214708, 0.5363325363, 0.0514459929],
+      [0.2119034982, 0.6806995451, 0.1073969566],
+      [0.0883024619, 0.2817188376, 0.6299787005],
+    ],
+    v.map((x) => Math.max(0, x)) as Triple,
+  );
+  return times(
+    [
+      [0.2104542553, 0.793617785, -0.0040720468],
+      [1.9779984951, -2.428592205, 0.4505937099],
+      [0.0259040371, 0.7827717662, -0.808675766],
+    ],
+    cones.map(Math.cbrt) as Triple,
+  );
 }
 
 /** Machado, Oliveira, Fernandes 2009, severity 1. */
 const EYES: Record<string, readonly Triple[]> = {
-  "usual eyes": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
-  "red-blind eyes": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-  "green-blind eyes": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
-  "blue-blind eyes": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
+  "usual eyes": [
+    [1, 0, 0],
+    [0, 1, 0],
+    [0, 0, 1],
+  ],
+  "red-blind eyes": [
+    [0.152286, 1.052583, -0.204868],
+    [0.114503, 0.786281, 0.099216],
+    [-0.003882, -0.048116, 1.051998],
+  ],
+  "green-blind eyes": [
+    [0.367322, 0.860646, -0.227968],
+    [0.280085, 0.672501, 0.047413],
+    [-0.01182, 0.04294, 0.968881],
+  ],
+  "blue-blind eyes": [
+    [1.255528, -0.076749, -0.178779],
+    [-0.078411, 0.930809, 0.147602],
+    [0.004733, 0.691367, 0.3039],
+  ],
 };
 
-const LEAST: Record<string, number> = { "usual eyes": 0.09, "red-blind eyes": 0.09, "green-blind eyes": 0.09, "blue-blind eyes": 0.06 };
+const LEAST: Record<string, number> = {
+  "usual eyes": 0.09,
+  "red-blind eyes": 0.09,
+  "green-blind eyes": 0.09,
+  "blue-blind eyes": 0.06,
+};
 
 describe("the colours of the categories", () => {
   it.each(Object.keys(EYES))("stay apart for %s", (eyes) => {
-    const seen = CATEGORIES.map((category) => oklab(times(EYES[eyes] as readonly Triple[], linear(CATEGORY_COLOUR[category]))));
+    const seen = CATEGORIES.map((category) =>
+      oklab(times(EYES[eyes] as readonly Triple[], linear(CATEGORY_COLOUR[category]))),
+    );
     for (let a = 0; a < seen.length; a++) {
       for (let b = a + 1; b < seen.length; b++) {
         const [x, y] = [seen[a] as Triple, seen[b] as Triple];
-        expect(Math.hypot(x[0] - y[0], x[1] - y[1], x[2] - y[2]), `${CATEGORIES[a]} and ${CATEGORIES[b]}`).toBeGreaterThan(LEAST[eyes] as number);
+        expect(
+          Math.hypot(x[0] - y[0], x[1] - y[1], x[2] - y[2]),
+          `${CATEGORIES[a]} and ${CATEGORIES[b]}`,
+        ).toBeGreaterThan(LEAST[eyes] as number);
       }
     }
   });
 
   it("differ in grey between neighbours of a stack", () => {
     const greys = CATEGORIES.map((category) => Math.cbrt(luminance(CATEGORY_COLOUR[category])));
-    for (let i = 1; i < greys.length; i++) expect(Math.abs((greys[i] as number) - (greys[i - 1] as number)), CATEGORIES[i]).toBeGreaterThan(0.09);
+    for (let i = 1; i < greys.length; i++)
+      expect(Math.abs((greys[i] as number) - (greys[i - 1] as number)), CATEGORIES[i]).toBeGreaterThan(0.09);
   });
 
   it.each(["light", "dark"] as const)("stand out from the %s page, and can be written on", (theme) => {
@@ -50,7 +106,9 @@ describe("the colours of the categories", () => {
 describe("the colours of the page", () => {
   it.each(["light", "dark"] as const)("can be read in the %s theme", (theme) => {
     const { page, surface, raised, text, muted, accent, trouble, good } = PALETTES[theme];
-    for (const ground of [page, surface, raised]) for (const ink of [text, muted, accent, trouble, good]) expect(contrast(ink, ground), `${ink} on ${ground}`).toBeGreaterThan(4.5);
+    for (const ground of [page, surface, raised])
+      for (const ink of [text, muted, accent, trouble, good])
+        expect(contrast(ink, ground), `${ink} on ${ground}`).toBeGreaterThan(4.5);
   });
 
   it("are the same in the style sheet", () => {
@@ -89,8 +147,11 @@ describe("ops take their category's hue", () => {
 });
 
 describe("text that is made fainter", () => {
-  const css = ["frame.css", "table.css"].map((name) => readFileSync(new URL(`../src/design/${name}`, import.meta.url), "utf8")).join("\n");
-  const opacityOf = (rule: string) => Number(/opacity: ([\d.]+)/.exec(css.slice(css.indexOf(`${rule} {`)).split("}")[0] as string)?.[1]);
+  const css = ["frame.css", "table.css"]
+    .map((name) => readFileSync(new URL(`../src/design/${name}`, import.meta.url), "utf8"))
+    .join("\n");
+  const opacityOf = (rule: string) =>
+    Number(/opacity: ([\d.]+)/.exec(css.slice(css.indexOf(`${rule} {`)).split("}")[0] as string)?.[1]);
 
   it.each(["light", "dark"] as const)("can still be read in the %s theme", (theme) => {
     const { surface, muted } = PALETTES[theme];
@@ -106,7 +167,9 @@ describe("text that is made fainter", () => {
     const block = tokens.slice(tokens.indexOf(`[data-theme="${theme}"] {`)).split("}")[0] as string;
     const { surface, text, accent, muted } = PALETTES[theme];
     const blended = (name: string) => {
-      const [, r, g, b, share] = new RegExp(`--${name}: rgb\\((\\d+) (\\d+) (\\d+) / (\\d+)%\\)`).exec(block) as RegExpExecArray;
+      const [, r, g, b, share] = new RegExp(`--${name}: rgb\\((\\d+) (\\d+) (\\d+) / (\\d+)%\\)`).exec(
+        block,
+      ) as RegExpExecArray;
       const hex = `#${[r, g, b].map((part) => Number(part).toString(16).padStart(2, "0")).join("")}`;
       return mix(surface, hex, Number(share) / 100);
     };
@@ -119,7 +182,11 @@ describe("text that is made fainter", () => {
 
   it.each(["light", "dark"] as const)("is written on every shade of a module in the %s theme", (theme) => {
     for (let own = 0; own <= 1; own += 0.05) {
-      const colour = mix(mix(CATEGORY_COLOUR.device_compute, PALETTES[theme].surface, 0.72), CATEGORY_COLOUR.device_compute, own);
+      const colour = mix(
+        mix(CATEGORY_COLOUR.device_compute, PALETTES[theme].surface, 0.72),
+        CATEGORY_COLOUR.device_compute,
+        own,
+      );
       expect(contrast(inkOn(colour), colour), String(own)).toBeGreaterThan(4.4);
     }
   });

@@ -3,12 +3,12 @@ import type { Field } from "../src/api";
 import { compileFilter, parseFilter } from "../src/filter";
 
 const FIELDS: Field[] = [
-  { name: "name", unit: "text", doc: "", kind: "str" },
-  { name: "where", unit: "text", doc: "", kind: "str" },
-  { name: "self_percent", unit: "percent", doc: "", kind: "float" },
-  { name: "self_us", unit: "us", doc: "", kind: "float" },
-  { name: "eligible", unit: "", doc: "", kind: "bool" },
-  { name: "block_dim", unit: "", doc: "", kind: "ints" },
+  { name: "name", label: "Name", unit: "text", doc: "", kind: "str", role: "name" },
+  { name: "where", label: "Where", unit: "text", doc: "", kind: "str", role: "place" },
+  { name: "self_percent", label: "Self_percent", unit: "percent", doc: "", kind: "float", role: "share" },
+  { name: "self_us", label: "Self_us", unit: "us", doc: "", kind: "float", role: "duration" },
+  { name: "eligible", label: "Eligible", unit: "", doc: "", kind: "bool", role: "flag" },
+  { name: "block_dim", label: "Block_dim", unit: "", doc: "", kind: "ints", role: "shape" },
 ];
 const COLUMNS = {
   name: ["aten::conv2d", "copy host to device", "Conv Backward", "<b>a > 5</b>"],

@@ -1,9 +1,27 @@
 import { describe, expect, it } from "vitest";
 import type { Cell, Field } from "../src/api";
-import { bytes, cellText, cellWithUnit, columnFormat, duration, exact, fieldLabel, fixed, inUnit, percent, short, unitLabel, visible, when, words } from "../src/format";
+import {
+  bytes,
+  cellText,
+  cellWithUnit,
+  columnFormat,
+  duration,
+  exact,
+  fixed,
+  inUnit,
+  percent,
+  short,
+  unitLabel,
+  visible,
+  when,
+  words,
+} from "../src/format";
 import { termsOf } from "../src/terms";
 
-const field = (name: string, unit: string, kind: Field["kind"] = "float"): Field => ({ name, unit, doc: "", kind });
+const field = (name: string, unit: string, kind: Field["kind"] = "float", role: Field["role"] = "measure"): Field => ({
+  ...{ name, label: name, unit, doc: "", kind },
+  role,
+});
 
 describe("durations", () => {
   it.each([
@@ -38,7 +56,13 @@ describe("bytes", () => {
 
 describe("numbers", () => {
   it("shows about four digits", () => {
-    expect([177.592167, 7.519221, 0.0123456, 12345.6, 0].map(short)).toEqual(["177.6", "7.519", "0.0123", "12,346", "0"]);
+    expect([177.592167, 7.519221, 0.0123456, 12345.6, 0].map(short)).toEqual([
+      "177.6",
+      "7.519",
+      "0.0123",
+      "12,346",
+      "0",
+    ]);
   });
 
   it("never shows something as nothing", () => {
@@ -59,7 +83,8 @@ describe("numbers", () => {
   });
 
   it("shows what is unknown as unknown, and never NaN", () => {
-    for (const value of [null, undefined, Number.NaN, Number.POSITIVE_INFINITY]) expect(cellText(value, "ms")).toBe("–");
+    for (const value of [null, undefined, Number.NaN, Number.POSITIVE_INFINITY])
+      expect(cellText(value, "ms")).toBe("–");
     expect(exact(null, "ms")).toBe("unknown");
   });
 });
@@ -82,9 +107,7 @@ describe("cells", () => {
 });
 
 describe("labels", () => {
-  it("leaves the unit to stand beside the name", () => {
-    expect(fieldLabel(field("total_self_us", "us"))).toBe("Total self");
-    expect(fieldLabel(field("self_percent_with_idle", "percent"))).toBe("Self with idle");
+  it("names units", () => {
     expect(unitLabel("us")).toBe("µs");
     expect(unitLabel("text")).toBe("");
   });
@@ -128,9 +151,12 @@ describe("values of many units in one column", () => {
 
 describe("terms", () => {
   it("are in words where a column holds terms, and names stay as they are", () => {
-    expect(["device_compute", "kernel_gap", "read_on_demand", "cudnn_batch_norm"].map(termsOf("category") ?? String)).toEqual(["Device compute", "Kernel gap", "Read on demand", "cudnn_batch_norm"]);
-    expect(termsOf("bottleneck")?.("device_collectives")).toBe("Collectives");
-    expect(termsOf("name")).toBeNull();
+    const text = termsOf(field("any", "text", "str", "term"));
+    expect(["device_compute", "kernel_gap", "host wait", "device_collectives"].map(text ?? String)).toEqual([
+      ...["Device compute", "Kernel gap", "Host wait", "Collectives"],
+    ]);
+    expect(termsOf(field("category", "text", "str", "type"))).toBeNull();
+    expect(termsOf(field("name", "text", "str", "name"))).toBeNull();
   });
 });
 

@@ -1,10 +1,19 @@
 import { describe, expect, it } from "vitest";
-import { formatHash, parseHash, toTool, withParams, type Route } from "../src/router";
 import { formatSteps, parseSteps } from "../src/frame/StepBrush";
+import { formatHash, parseHash, type Route, toTool, withParams } from "../src/router";
 
 const ROUTES: Route[] = [
   { tool: "overview", params: {} },
-  { tool: "op-stats", params: { session: "a_b-1f", host: "10.0.0.1:6009", steps: "3-9", "ops.filter": 'name="a & b" self > 5', "ops.sort": "-total_us" } },
+  {
+    tool: "op-stats",
+    params: {
+      session: "a_b-1f",
+      host: "10.0.0.1:6009",
+      steps: "3-9",
+      "ops.filter": 'name="a & b" self > 5',
+      "ops.sort": "-total_us",
+    },
+  },
   { tool: "timeline", params: { find: "Iterator::Root::Prefetch#é 100%?=&", session: "x" } },
   { tool: "odd/tool?#%", params: { session: "/../.." } },
 ];
@@ -19,16 +28,26 @@ describe("the address", () => {
 
   it("survives what no page wrote", () => {
     expect(parseHash("#/%E0%A4%A?session=%E0").tool).toBe("%E0%A4%A");
-    expect(parseHash("#/steps?__proto__=1").params["__proto__"]).toBe("1");
+    expect(Object.entries(parseHash("#/steps?__proto__=1").params)).toContainEqual(["__proto__", "1"]);
   });
 
   it("names the session first", () => {
-    expect(formatHash({ tool: "steps", params: { a: "1", steps: "2", host: "h", session: "s" } })).toBe("#/steps?session=s&host=h&steps=2&a=1");
+    expect(formatHash({ tool: "steps", params: { a: "1", steps: "2", host: "h", session: "s" } })).toBe(
+      "#/steps?session=s&host=h&steps=2&a=1",
+    );
   });
 
   it("keeps session, host and steps from tool to tool, and nothing else", () => {
-    expect(toTool(ROUTES[1] as Route, "steps").params).toEqual({ session: "a_b-1f", host: "10.0.0.1:6009", steps: "3-9" });
-    expect(toTool(ROUTES[1] as Route, "timeline", { host: null, find: "x" }).params).toEqual({ session: "a_b-1f", steps: "3-9", find: "x" });
+    expect(toTool(ROUTES[1] as Route, "steps").params).toEqual({
+      session: "a_b-1f",
+      host: "10.0.0.1:6009",
+      steps: "3-9",
+    });
+    expect(toTool(ROUTES[1] as Route, "timeline", { host: null, find: "x" }).params).toEqual({
+      session: "a_b-1f",
+      steps: "3-9",
+      find: "x",
+    });
   });
 
   it("takes a parameter away", () => {

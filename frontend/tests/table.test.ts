@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { Field } from "../src/api";
+import { cellText } from "../src/format";
 import { fromRows, nextSort, parseSort, shownFields, toCsv, toTsv, viewOf } from "../src/table/model";
 import { fittingIn, roomFor, share, wishes } from "../src/table/widths";
 import { piecesOf, sentence, tailOf } from "../src/ui/basics";
-import { cellText } from "../src/format";
 
 const FIELDS: Field[] = [
-  { name: "name", unit: "text", doc: "", kind: "str" },
-  { name: "self_us", unit: "us", doc: "", kind: "float" },
-  { name: "shape", unit: "", doc: "", kind: "ints" },
-  { name: "region", unit: "", doc: "", kind: "str" },
+  { name: "name", label: "Name", unit: "text", doc: "", kind: "str", role: "name" },
+  { name: "self_us", label: "Self_us", unit: "us", doc: "", kind: "float", role: "duration" },
+  { name: "shape", label: "Shape", unit: "", doc: "", kind: "ints", role: "shape" },
+  { name: "region", label: "Region", unit: "", doc: "", kind: "str", role: "type" },
 ];
 const DATA = fromRows(FIELDS, [
   { name: "op10", self_us: 3, shape: [2, 2] },
@@ -54,7 +54,9 @@ describe("what is shown", () => {
 
 describe("out of the page", () => {
   it("writes CSV with exact values, quoted where needed", () => {
-    expect(toCsv(DATA, [2, 3, 1], FIELDS)).toBe('name,self_us,shape,region\r\n"a ""b"", c",12.5,64 1,\r\n"two\nlines",3,1,\r\nop9,,,\r\n');
+    expect(toCsv(DATA, [2, 3, 1], FIELDS)).toBe(
+      'name,self_us,shape,region\r\n"a ""b"", c",12.5,64 1,\r\n"two\nlines",3,1,\r\nop9,,,\r\n',
+    );
   });
 
   it("writes the rows for the clipboard without breaking them", () => {
@@ -78,12 +80,15 @@ describe("widths", () => {
     const wanted = wishes(DATA, FIELDS, formats, (text, bold) => text.length * (bold ? 7.5 : 7));
     const widths = share(wanted, 900);
     expect(widths.reduce((sum, width) => sum + width, 0)).toBe(900);
-    widths.forEach((width, index) => expect(width).toBeGreaterThanOrEqual(wanted[index]?.least ?? 0));
+    for (const [index, width] of widths.entries()) expect(width).toBeGreaterThanOrEqual(wanted[index]?.least ?? 0);
     expect(share(wanted, 100)).toEqual(wanted.map((wish) => wish.tight));
   });
 
   //  A kernel, its op, and ten numbers of 70 pixels.
-  const KERNELS = [...Array(2).fill({ tight: 150, least: 280, most: 900 }), ...Array(10).fill({ tight: 70, least: 70, most: 70 })];
+  const KERNELS = [
+    ...Array(2).fill({ tight: 150, least: 280, most: 900 }),
+    ...Array(10).fill({ tight: 70, least: 70, most: 70 }),
+  ];
 
   it.each([
     [780, 8, "names give way to the numbers behind them"],
@@ -115,7 +120,10 @@ describe("code in a sentence", () => {
   it.each([
     ["use `stepscope op-stats` or stepscope tf-data", ["stepscope op-stats", "stepscope tf-data"]],
     ["compile it: tf.function(jit_compile=True), which fuses", ["tf.function(jit_compile=True)"]],
-    ["the largest op is jit(loss_fn)/transpose(jvp())/te_fused_attn_backward_ffi with 38.3 %", ["jit(loss_fn)/transpose(jvp())/te_fused_attn_backward_ffi"]],
+    [
+      "the largest op is jit(loss_fn)/transpose(jvp())/te_fused_attn_backward_ffi with 38.3 %",
+      ["jit(loss_fn)/transpose(jvp())/te_fused_attn_backward_ffi"],
+    ],
     ["jit(f)/jvp(bsd,de->bse)/dot_general; the rest", ["jit(f)/jvp(bsd,de->bse)/dot_general"]],
     ["replace f(x) by g(h(x)); 40 % of it (threshold 5 %)", ["f(x)", "g(h(x))"]],
   ])("%s", (text, code) => expect(piecesOf(text).filter((_, index) => index % 2)).toEqual(code));

@@ -1,28 +1,47 @@
 import { describe, expect, it } from "vitest";
-import { fieldLabel } from "../src/format";
-import { isWithoutDevice, otherInput, toExplain } from "../src/pages/differences";
-import { evidenceLink } from "../src/pages/evidence";
-import { closestStep, longestOps } from "../src/pages/examples";
-import { icicle, pathTo, type ModuleRow } from "../src/pages/icicle";
-import { shapesText, shortKernel, shortPath } from "../src/pages/names";
-import { whole } from "../src/pages/sections";
-import { tellingTypes } from "../src/pages/topOps";
-import { betweenSteps } from "../src/pages/StepBar";
-import type { Advice } from "../src/pages/reports";
+import { evidenceLink } from "../src/pages/advice/evidence";
+import { icicle, type ModuleRow, pathTo } from "../src/pages/compute/icicle";
+import { isWithoutDevice, otherInput, toExplain } from "../src/pages/shared/differences";
+import { closestStep, longestOps } from "../src/pages/shared/examples";
+import { shapesText, shortKernel, shortPath } from "../src/pages/shared/names";
+import type { Advice } from "../src/pages/shared/reports";
+import { betweenSteps } from "../src/pages/summary/StepBar";
+import { tellingTypes } from "../src/pages/summary/topOps";
 import { parseHash } from "../src/router";
 
-const module = (id: number, parent: number | null, name: string, device_us: number, device_self_us = device_us): ModuleRow => ({ id, parent, module: name, calls: 1, host_us: 1, host_self_us: 1, device_us, device_self_us });
+const module = (
+  id: number,
+  parent: number | null,
+  name: string,
+  device_us: number,
+  device_self_us = device_us,
+): ModuleRow => ({ id, parent, module: name, calls: 1, host_us: 1, host_self_us: 1, device_us, device_self_us });
 
 //  net 100
 //  block0 60            block1 30   (10 its own)
 //  linear0 40  act0 20
-const NET = [module(0, null, "net", 100, 10), module(1, 0, "block0", 60, 0), module(2, 1, "linear0", 40), module(3, 1, "act0", 20), module(4, 0, "block1", 30)];
+const NET = [
+  module(0, null, "net", 100, 10),
+  module(1, 0, "block0", 60, 0),
+  module(2, 1, "linear0", 40),
+  module(3, 1, "act0", 20),
+  module(4, 0, "block1", 30),
+];
 
 describe("the icicle of modules", () => {
-  const drawn = (focus: number | null = null) => icicle(NET, "device", focus).map((block) => `${block.row.module} ${block.level}: ${block.left.toFixed(2)} + ${block.width.toFixed(2)}`);
+  const drawn = (focus: number | null = null) =>
+    icicle(NET, "device", focus).map(
+      (block) => `${block.row.module} ${block.level}: ${block.left.toFixed(2)} + ${block.width.toFixed(2)}`,
+    );
 
   it("puts children below their parent, each as wide as its time", () => {
-    expect(drawn()).toEqual(["net 0: 0.00 + 1.00", "block0 1: 0.00 + 0.60", "linear0 2: 0.00 + 0.40", "act0 2: 0.40 + 0.20", "block1 1: 0.60 + 0.30"]);
+    expect(drawn()).toEqual([
+      "net 0: 0.00 + 1.00",
+      "block0 1: 0.00 + 0.60",
+      "linear0 2: 0.00 + 0.40",
+      "act0 2: 0.40 + 0.20",
+      "block1 1: 0.60 + 0.30",
+    ]);
   });
 
   it("fills the width with the module that is looked into", () => {
@@ -39,7 +58,11 @@ describe("the icicle of modules", () => {
 describe("names", () => {
   it.each([
     ["void cudnn::detail::dgrad_engine<float, 512>(int, float const*)", "dgrad_engine<float, 512>"],
-    ["void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, at::detail::Array<char*, 3> >(int)", "vectorized_elementwise_kernel<4, AddFunctor<float>, Array<char*, 3> >"],
+    [
+      "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, " +
+        "at::detail::Array<char*, 3> >(int)",
+      "vectorized_elementwise_kernel<4, AddFunctor<float>, Array<char*, 3> >",
+    ],
     ["void (anonymous namespace)::softmax<float>(float*)", "softmax<float>"],
     ["volta_sgemm_64x64_nt", "volta_sgemm_64x64_nt"],
     ["Memset (Device)", "Memset (Device)"],
@@ -57,13 +80,6 @@ describe("names", () => {
     ["[[],[]]", "scalars"],
     ["float32[3,4]", "float32[3,4]"],
   ])("shapes %s are written %s", (raw, text) => expect(shapesText(raw)).toBe(text));
-
-  it.each([
-    ["ms", "ms", "Time"],
-    ["percent", "percent", "Share"],
-    ["bus_gb_per_s", "GB/s", "Bus"],
-    ["total_self_us", "us", "Total self"],
-  ])("the column %s is headed %s", (name, unit, label) => expect(fieldLabel({ name, unit })).toBe(label));
 });
 
 describe("the evidence of an advice", () => {
@@ -79,22 +95,17 @@ describe("the evidence of an advice", () => {
   });
 });
 
-describe("a table with the report's own values", () => {
-  const section = { kind: "table", title: "Modules", fields: [{ name: "module", unit: "", doc: "", kind: "str" }], columns: { module: ["net", "  block"] }, row_count: 2 } as const;
-
-  it("has whole names for shortened and indented ones", () => {
-    expect(whole(section, [{ module: "net" }, { module: "block" }])?.columns).toEqual({ module: ["net", "block"] });
-  });
-
-  it("is left alone where the report does not hold those rows", () => {
-    expect(whole(section, [{ module: "net" }])).toBe(section);
-    expect(whole(section, undefined)).toBe(section);
-    expect(whole(null, [])).toBeNull();
-  });
-});
-
 describe("a part of the mean step", () => {
-  const step = (number: number, input: number, more: object = {}) => ({ step: number, name: String(number), duration_ms: 10, complete: true, parts: { input }, foot: "", href: `#/timeline?at=${number}`, ...more });
+  const step = (number: number, input: number, more: object = {}) => ({
+    step: number,
+    name: String(number),
+    duration_ms: 10,
+    complete: true,
+    parts: { input },
+    foot: "",
+    href: `#/timeline?at=${number}`,
+    ...more,
+  });
 
   it("leads to the whole step that has about as much of it", () => {
     const steps = [step(1, 9), step(2, 4), step(3, 6), step(4, 5, { complete: false }), step(5, 5, { href: null })];
@@ -138,8 +149,13 @@ describe("the time between steps", () => {
 });
 
 describe("numbers that differ from those of another page", () => {
-  const advice = (step_time_ms: number | null, predicted_speedup: number | null = 2) => ({ step_time_ms, predicted_speedup }) as Advice;
-  const explained = (mean_ms: number, ...times: (number | null)[]) => toExplain(times.map((ms) => advice(ms)), { mean_ms, between_ms: null }).map((step) => step !== null);
+  const advice = (step_time_ms: number | null, predicted_speedup: number | null = 2) =>
+    ({ step_time_ms, predicted_speedup }) as Advice;
+  const explained = (mean_ms: number, ...times: (number | null)[]) =>
+    toExplain(
+      times.map((ms) => advice(ms)),
+      { mean_ms, between_ms: null },
+    ).map((step) => step !== null);
 
   it("explain the step time of an advice once, at the first that counts another", () => {
     expect(explained(21.31, 21.31, 20.66, 20.66)).toEqual([false, true, false]);
@@ -149,7 +165,11 @@ describe("numbers that differ from those of another page", () => {
     expect(toExplain([advice(30)], null)).toEqual([null]);
   });
 
-  const step = (input_ms: number, waiting_most = "h /device:GPU:0", complete = true) => ({ input_ms, waiting_most, complete });
+  const step = (input_ms: number, waiting_most = "h /device:GPU:0", complete = true) => ({
+    input_ms,
+    waiting_most,
+    complete,
+  });
 
   it("tell what the breakdown counts where devices wait longer", () => {
     expect(otherInput([step(59), step(60)], 61.2)).toBe(59.5);
@@ -166,8 +186,18 @@ describe("numbers that differ from those of another page", () => {
 });
 
 describe("the types of ops on the summary", () => {
-  const field = (name: string) => ({ name, unit: "", doc: `${name}, explained`, kind: "float" as const });
-  const ops = { kind: "table" as const, title: "Top 10 ops", fields: ["name", "category", "self_time_ms", "self_percent", "calls"].map(field), row_count: 1, key: "top_ops" };
+  const field = (name: string) => ({
+    ...{ name, label: name, unit: "", doc: `${name}, explained` },
+    ...{ kind: "float" as const, role: "measure" as const },
+  });
+  const ops = {
+    kind: "table" as const,
+    id: "top_ops",
+    title: "Top 10 ops",
+    fields: ["name", "category", "self_time_ms", "self_percent", "calls"].map(field),
+    row_count: 1,
+    key: "top_ops",
+  };
   const top_op_types = [{ category: "Cast", self_time_ms: 25.4, self_percent: 42.2, calls: 1568 }];
 
   it("stand there where no op by itself takes much", () => {

@@ -1,25 +1,24 @@
 """Loading a profile and asking it questions: `stepscope.load`.
 
-This is where finding, reading, caching and analysing come together; everything that shows results starts here.
+This is where finding, reading, caching and analysing come together; everything that shows results starts here.  What
+only some questions need is imported when they are asked: a result that is in the cache needs neither numpy nor a tool.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from stepscope.analysis.registry import TOOLS, Tool, tool_named
-from stepscope.analysis.steps.step_range import StepRange, choose, only_steps
-from stepscope.analysis.trace.grouping import forest_columns, restore_forest
 from stepscope.cache import Cache, cache_key
 from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError
 from stepscope.formats import progress as reading
 from stepscope.formats import store
 from stepscope.formats.session import HostFile, Session, find_session, find_sessions, pick_host
+from stepscope.report.kept import pack, unpack
 from stepscope.shelf import TraceShelf
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from stepscope.analysis.compare.comparable import Side
     from stepscope.analysis.compare.compare import CompareReport
     from stepscope.analysis.overview.advice_tool import AdviceReport
+    from stepscope.analysis.steps.step_range import StepRange
     from stepscope.model import HostTrace
     from stepscope.report import Report
 
@@ -203,10 +203,15 @@ class LoadedProfile:
         self._bytes_read[file.host] = file.size or 0
         self._events_read[file.host] = len(trace.events)
         if len(trace.events) >= WORTH_KEEPING:
-            kept = self._cache.get_columns(_key(file), _FOREST)
-            if kept is not None:
-                restore_forest(trace, kept)
+            self._restore_forest(trace, file)
         return trace
+
+    def _restore_forest(self, trace: HostTrace, file: HostFile) -> None:
+        from stepscope.analysis.trace.grouping import restore_forest
+
+        kept = self._cache.get_columns(_key(file), _FOREST)
+        if kept is not None:
+            restore_forest(trace, kept)
 
     def analyse(self, tool_name: str, host: str) -> Any:
         """What one host contributes to a tool, kept in the cache for a later report.  Raises UsageError, InputError."""
@@ -234,17 +239,46 @@ class LoadedProfile:
             UsageError: there is no such tool or host, or there are no such steps.
             InputError: no host can be read.
         """
+        return self._report(tool_named(tool_name), host, steps)[0]
+
+    def shown(self, tool_name: str) -> Report:
+        """What a tool says of all hosts, to be shown: in every form, but not filtered, sorted or computed with.
+
+        It comes from the cache if it was asked for before; then nothing is imported that makes or merges it.  Raises as
+        `report` does.
+        """
         tool = tool_named(tool_name)
-        wanted = None if steps is None else StepRange.of(steps)
+        key, name = self._session_key(), f"{tool.name}.shown"
+        content = self._cache.get_bytes(key, name)
+        kept = None if content is None else unpack(content)
+        if kept is not None:
+            return kept
+        report, unreadable = self._report(tool, None, None)
+        packed = None if unreadable or key is None else pack(report)
+        if packed is not None:
+            self._cache.put_bytes(key, name, packed)
+        return report
+
+    def _session_key(self) -> str | None:
+        """The cache's key for what is derived from all hosts that are looked at."""
+        identities = [store.identity(file.path) for file in self._files]
+        told = [(file.host, file.path) for file in self._files], self._session.problems  # in warnings
+        return cache_key(identities, "session", *told)
+
+    def _report(
+        self, tool: Tool, host: str | None, steps: StepRange | str | int | None
+    ) -> tuple[Report, list[Problem]]:
+        """A report, and what is wrong with the hosts that it leaves out."""
+        wanted = None if steps is None else _range_of(steps)
         files = self._files if host is None else (pick_host(self._session, host),)
         if wanted is None:
             partials, problems = self._of_hosts(files, lambda file: self._partial(tool, file))
         else:
             partials, problems = self._of_steps(files, tool, wanted)
         lost = any(problem.code != _OF_STEPS for problem in problems)
-        problems = [*(p for p in self._session.problems if p.code not in _QUIET_PROBLEMS), *problems]
+        told = [*(p for p in self._session.problems if p.code not in _QUIET_PROBLEMS), *problems]
         report = tool.finish(tool.merge(partials), self._reader(host, wanted))
-        return _with_problems(report, problems, lost)
+        return _with_problems(report, told, lost), problems
 
     def _of_hosts(self, files: Sequence[HostFile], ask: Callable[[HostFile], Any]) -> tuple[list[Any], list[Problem]]:
         """What `ask` answers for each host, and what is wrong with the hosts that cannot be read."""
@@ -274,6 +308,8 @@ class LoadedProfile:
 
     def _of_steps(self, files: Sequence[HostFile], tool: Tool, wanted: StepRange) -> tuple[list[Any], list[Problem]]:
         """What the hosts contribute to a tool, seen through some steps.  Not cached: there are too many ranges."""
+        from stepscope.analysis.steps.step_range import choose
+
         parts, problems = self._of_hosts(files, lambda file: self._partial(tool_named("steps"), file))
         rows = choose(parts, wanted)
         problems.append(Problem(_OF_STEPS, f"only {wanted} of the capture"))
@@ -284,6 +320,8 @@ class LoadedProfile:
         return [tool.partial(self._trace_of_steps(file, rows[file.host])) for file in taking], problems
 
     def _trace_of_steps(self, file: HostFile, rows: tuple[int, ...]) -> HostTrace:
+        from stepscope.analysis.steps.step_range import only_steps
+
         key = store.identity(file.path), file.host, rows
         return self.shelf.get(key, lambda: only_steps(self.trace(file.host), rows))
 
@@ -331,8 +369,13 @@ class LoadedProfile:
         partial = tool.partial(trace)
         self._cache.put_bytes(key, name, msgspec.msgpack.encode(partial))
         if len(trace.events) >= WORTH_KEEPING and self._cache.get_columns(key, _FOREST, only=()) is None:
-            self._cache.put_columns(key, _FOREST, forest_columns(trace))
+            self._keep_forest(trace, key)
         return partial
+
+    def _keep_forest(self, trace: HostTrace, key: str | None) -> None:
+        from stepscope.analysis.trace.grouping import forest_columns
+
+        self._cache.put_columns(key, _FOREST, forest_columns(trace))
 
 
 def _method_of(tool: Tool) -> Callable[..., Report]:
@@ -348,10 +391,18 @@ for _tool in TOOLS:
     setattr(LoadedProfile, _tool.method, _method_of(_tool))
 
 
+def _range_of(steps: StepRange | str | int) -> StepRange:
+    from stepscope.analysis.steps.step_range import StepRange
+
+    return StepRange.of(steps)
+
+
 def _read_trace(file: HostFile) -> HostTrace:
     """Reads a host's file, and imports what decodes it while the disk or the network is at work."""
     if file.format.takes_pieces and (file.size or 0) >= _WORTH_PIECES_BYTES:
         return file.format.read(reading.told(store.read_pieces(file.path)), file.path, file.host)
+    from concurrent.futures import ThreadPoolExecutor
+
     fetch: Callable[[str], bytes | memoryview] = store.read_buffer if file.format.lets_go else store.read_bytes
     with ThreadPoolExecutor(1) as background:
         content = background.submit(fetch, file.path)

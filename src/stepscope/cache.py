@@ -29,10 +29,11 @@ import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache as memoized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,8 +49,9 @@ MAX_LEDGER_BYTES = 64 * 1024
 STALE_SECONDS = 3600
 """A temporary file that has not been touched for this long was left by a process that was killed."""
 
+_CODE = (".py", ".so", ".pyd")
 _OFF = frozenset({"off", "0", "no", "false"})
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _HEAD = struct.Struct("<8sQI")
 _BYTES_MAGIC = b"SSCOPE_B"
 _COLUMNS_MAGIC = b"SSCOPE_C"
@@ -171,7 +173,7 @@ class Cache:
     # -- files ---------------------------------------------------------------------------------------------------------
 
     def _path(self, key: str | None, name: str, ending: str) -> Path | None:
-        if not _NAME.fullmatch(name):
+        if not re.fullmatch(_NAME, name):
             raise ValueError(f"no name for a cache entry: {name!r}")
         if key is None or self._options.folder is None:
             return None
@@ -249,18 +251,24 @@ def _code_version() -> tuple[object, ...]:
     """Changes with the release and, in a checkout that is worked on, with the code that derives things."""
     folder = Path(__file__).parent
     release = getattr(sys.modules[__package__ or folder.name], "__version__", "")
-    stamps = [_stamp_of_sources(folder / room) for room in ("model", "kernels", "formats", "analysis")]
+    rooms = ("model", "kernels", "vocabulary", "formats", "analysis", "report")
+    stamps = [_stamp_of_sources(folder / room) for room in rooms]
     return CACHE_VERSION, release, tuple(stamps)
 
 
-def _stamp_of_sources(folder: Path) -> tuple[int, int, int]:
-    """Number, total size and latest time of the Python files at and below a folder."""
+def _stamp_of_sources(folder: Path | str) -> tuple[int, int, int]:
+    """Number, total size and latest time of the Python files and compiled modules at and below a folder."""
     count = size = latest = 0
-    for path in folder.rglob("*.py"):
-        # An editor may put another file in its place this moment.
-        with suppress(OSError):
-            status = path.stat()
-            count, size, latest = count + 1, size + status.st_size, max(latest, status.st_mtime_ns)
+    # An editor may put another file in its place this moment.
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if entry.name.endswith(_CODE):
+                    status = entry.stat()
+                    count, size, latest = count + 1, size + status.st_size, max(latest, status.st_mtime_ns)
+                elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                    below = _stamp_of_sources(entry.path)
+                    count, size, latest = count + below[0], size + below[1], max(latest, below[2])
     return count, size, latest
 
 
@@ -398,10 +406,10 @@ def _mark_used(path: Path) -> None:
 
 # ---- the sweep -------------------------------------------------------------------------------------------------------
 
-_VERSION = re.compile(r"v\d+")
-_KEY = re.compile(r"[0-9a-f]{32}")
-_FILE = re.compile(r"[^/]+\.(bytes|columns)|[^/]+\.\d+-[0-9a-f]{12}\.tmp")
-_STALE_LEDGER = re.compile(r"ledger\.\d+-[0-9a-f]{12}\.tmp")
+_VERSION = r"v\d+"
+_KEY = r"[0-9a-f]{32}"
+_FILE = r"[^/]+\.(bytes|columns)|[^/]+\.\d+-[0-9a-f]{12}\.tmp"
+_STALE_LEDGER = r"ledger\.\d+-[0-9a-f]{12}\.tmp"
 
 
 def _sweep(folder: Path, max_bytes: int) -> int:
@@ -447,9 +455,9 @@ def _files_of_keys(folder: Path) -> Iterator[Path]:
                 key.rmdir()
 
 
-def _listed(folder: Path, wanted: re.Pattern[str]) -> list[Path]:
+def _listed(folder: Path, wanted: str) -> list[Path]:
     try:
-        return [path for path in folder.iterdir() if wanted.fullmatch(path.name)]
+        return [path for path in folder.iterdir() if re.fullmatch(wanted, path.name)]
     except OSError:
         return []
 
@@ -469,16 +477,25 @@ def _ledger_total(path: Path) -> int:
 
 def _default_folder() -> Path | None:
     chosen = os.environ.get("STEPSCOPE_CACHE_DIR")
-    if not chosen:
-        import platformdirs
-
-        chosen = platformdirs.user_cache_dir("stepscope", appauthor=False)
+    chosen = chosen or _users_cache_folder()
     try:
         folder = Path(chosen).expanduser()
     except RuntimeError:
         return None
     # Without a home directory; a folder named "~" where the user happens to be would be a surprise.
     return None if folder.parts[:1] == ("~",) else folder.absolute()
+
+
+def _users_cache_folder(platform: str = sys.platform) -> str:
+    """Where the system keeps the caches of users.  On Linux that is two lines; the library takes as long to import as
+    the cache takes to answer."""
+    if platform == "linux":
+        home = os.environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache"
+        return f"{home}/stepscope"
+    import platformdirs
+
+    folder: str = platformdirs.user_cache_dir("stepscope", appauthor=False)
+    return folder
 
 
 def _max_bytes(text: str) -> int:

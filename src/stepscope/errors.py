@@ -7,7 +7,8 @@
     |   `-- UnreadableError   it was read and nothing in it makes sense
     |-- UsageError            a wrong argument: unknown tool, host, run, option
     |-- OutputError           a result could not be written
-    `-- CaptureError          a profile could not be recorded
+    |-- CaptureError          a profile could not be recorded
+    `-- RegressionError       a step got slower by more than was allowed, or nothing tells whether it did
 
 A `Problem` is a fact with its place: what, where (file, byte, host), what was kept, what was lost, and what to do
 next.  An error carries one; a trace that was read in part carries the same thing as a warning.
@@ -15,8 +16,10 @@ next.  An error carries one; a trace that was read in part carries the same thin
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Self
+
+from stepscope.records import dataclass
 
 
 def counted(number: int, noun: str) -> str:

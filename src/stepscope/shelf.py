@@ -6,8 +6,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
+
+from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
+import platformdirs
 import pytest
 
 from stepscope import cache as cache_module
@@ -310,7 +311,9 @@ def test_two_processes_write_one_entry_and_a_reader_sees_only_whole_ones(folder:
         for value in "12"
     ]
     seen = set()
+    deadline = time.monotonic() + 120
     while any(writer.poll() is None for writer in writers):
+        assert time.monotonic() < deadline, "the writers are stuck"
         data = cache.get_bytes(KEY, "overview")
         columns = cache.get_columns(KEY, "events")
         assert data is not None
@@ -440,15 +443,21 @@ def test_the_folder_is_chosen_by_the_environment(monkeypatch: pytest.MonkeyPatch
     assert Cache().folder == tmp_path / "there"
 
 
-def test_the_folder_is_the_users_cache_directory_otherwise(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("chosen", [None, "", "elsewhere"])
+def test_the_folder_is_the_users_cache_directory_otherwise(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, chosen: str | None
+) -> None:
     monkeypatch.delenv("STEPSCOPE_CACHE_DIR", raising=False)
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name, appauthor: f"{tmp_path}/{name}")
-    assert Cache().folder == tmp_path / "stepscope"
+    if chosen is None:
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    else:
+        monkeypatch.setenv("XDG_CACHE_HOME", chosen and str(tmp_path / chosen))
+    assert Cache().folder == Path(platformdirs.user_cache_dir("stepscope", appauthor=False))
 
 
 def test_without_a_home_directory_there_is_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STEPSCOPE_CACHE_DIR", raising=False)
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name, appauthor: "~/.cache/stepscope")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr("os.path.expanduser", lambda path: path)
     assert Cache().folder is None
 

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import pytest
 
 from stepscope import capture as profiler
-from stepscope.capture.callbacks.batches import chosen
+from stepscope.capture.callbacks.batches import parse_batches
 from stepscope.capture.callbacks.huggingface import ProfilerCallback as HuggingFaceCallback
 from stepscope.capture.callbacks.lightning import ProfilerCallback as LightningCallback
 from stepscope.capture.schedules import Action
 
 
 def recorded(profile_batch) -> list[int]:
-    schedule = chosen(profile_batch)
+    schedule = parse_batches(profile_batch)
     return [step for step in range(30) if schedule and schedule(step) is not Action.NONE]
 
 

@@ -15,13 +15,13 @@ import tempfile
 import threading
 import time
 from collections import namedtuple
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import fsspec
 import numpy as np
 import pytest
+from waiting import await_until
 
 from stepscope import capture as profiler
 from stepscope import load
@@ -43,12 +43,12 @@ def own_tracer(monkeypatch, tmp_path_factory):
     report.forget()
     threads = set(threading.enumerate())
     yield
-    left = session._session
+    left = session.SESSION.state.recording
     if left is not None:
-        session._end(left, save=False, wait=True, strict=False)  # the tests after this one are not to blame
+        session.SESSION.end(left, save=False)  # the tests after this one are not to blame
     assert left is None
     assert ranges._opener is None
-    until(lambda: set(threading.enumerate()) <= threads)  # one that has done its work may still be at its end
+    await_until(lambda: set(threading.enumerate()) <= threads, 60, "the end of threads whose work is done")
     assert sys.getprofile() is None
     assert list(Path(tempfile.gettempdir()).iterdir()) == []
 
@@ -100,14 +100,6 @@ def fake(monkeypatch) -> type[FakeTracer]:
         monkeypatch.setattr(FakeTracer, name, FakeTracer.__dict__[name])
     monkeypatch.setattr(FakeTracer, "heard", [])
     return FakeTracer
-
-
-def until(is_true: Callable[[], bool]) -> None:
-    """Waits for what another thread does; a test that waits for long has failed."""
-    deadline = time.monotonic() + 30
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def trace_of(path: Path | None) -> HostTrace:
@@ -213,7 +205,7 @@ def test_stop_after_a_start_that_failed_tells_why_that_failed(tmp_path):
     profiler.stop()
 
     assert last_code() == "not-running"
-    assert "no capture is running, for it did not start: nothing can be written here" in str(profiler.last_error())
+    assert "no capture is running, because it did not start: nothing can be written here" in str(profiler.last_error())
 
 
 def test_a_second_start_leaves_the_first_capture_alone(logdir):
@@ -517,14 +509,14 @@ def test_a_profiler_bound_to_its_thread_is_stopped_there_and_written_elsewhere(f
     profiler.start(logdir)
     profiler.stop(wait=False)
     assert stopped_on == [threading.current_thread().name]
-    until(lambda: "vm.xplane.pb" in [path.name for path in profiles(logdir)])
+    await_until(lambda: "vm.xplane.pb" in [path.name for path in profiles(logdir)], 60, "the profile")
 
 
 def test_a_limit_does_not_end_a_profiler_that_is_bound_to_a_thread(fake, logdir, caplog, monkeypatch):
     monkeypatch.setattr(running, "_LOOK_S", 0.01)
     fake.one_thread = True
     profiler.start(logdir, profiler.ProfilerOptions(max_seconds=1))
-    until(lambda: "only the thread that started it can end it" in caplog.text)
+    await_until(lambda: "only the thread that started it can end it" in caplog.text, 60, "the warning")
     profiler.stop()
 
     assert caplog.text.count("has reached 1 s (max_seconds)") == 1
@@ -598,13 +590,13 @@ def test_strict_does_not_hide_the_users_exception(fake, logdir):
 def test_tensorflows_options_are_taken_as_they_are():
     native = namedtuple("ProfilerOptions", "host_tracer_level python_tracer_level device_tracer_level delay_ms")
 
-    taken = profiler.ProfilerOptions.of(native(3, 1, 0, 50))
+    taken = profiler.ProfilerOptions.from_any(native(3, 1, 0, 50))
 
     assert taken == profiler.ProfilerOptions(3, 1, 0, 50, strict=False)
 
 
 def test_a_dict_of_options_is_taken_and_what_there_is_not_is_told(caplog):
-    taken = profiler.ProfilerOptions.of({"host_tracer_level": 1, "strict": True, "host_tracer_levl": 3})
+    taken = profiler.ProfilerOptions.from_any({"host_tracer_level": 1, "strict": True, "host_tracer_levl": 3})
 
     assert taken == profiler.ProfilerOptions(host_tracer_level=1, strict=True)
     assert "there is no option host_tracer_levl; options: host_tracer_level," in caplog.text
@@ -612,7 +604,7 @@ def test_a_dict_of_options_is_taken_and_what_there_is_not_is_told(caplog):
 
 @pytest.mark.parametrize("options", ["detailed", 3, object], ids=["text", "number", "class"])
 def test_what_is_no_options_is_told_and_the_defaults_count(options, caplog):
-    assert profiler.ProfilerOptions.of(options) == profiler.ProfilerOptions()
+    assert profiler.ProfilerOptions.from_any(options) == profiler.ProfilerOptions()
     assert "has none of the fields of ProfilerOptions; the defaults are used" in caplog.text
 
 
@@ -629,7 +621,7 @@ def test_an_option_that_is_no_number_is_told_and_costs_no_capture(value, logdir,
 
 
 def test_levels_out_of_range_are_moved_and_told(caplog):
-    moved = profiler.ProfilerOptions(host_tracer_level=9, python_tracer_level=-1).in_range()
+    moved = profiler.ProfilerOptions(host_tracer_level=9, python_tracer_level=-1).clamp()
 
     assert moved == profiler.ProfilerOptions(host_tracer_level=3, python_tracer_level=0)
     assert [record.getMessage() for record in caplog.records] == [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from warm_python import WARM
 
 from stepscope import demo
 from stepscope.errors import CaptureError, UsageError
@@ -21,7 +21,7 @@ def test_ten_steps_are_recorded(framework, tmp_path):
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")
     script = f"from stepscope import demo; print(demo.train({str(tmp_path)!r}, {framework!r}))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
+    done = WARM.run(framework, ["-c", script], os.environ, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
 
     trace = read(Path(done.stdout.split()[-1]).read_bytes(), "demo", "host")
@@ -33,7 +33,7 @@ def test_ten_steps_are_recorded(framework, tmp_path):
 def test_the_first_framework_that_can_be_imported_is_taken(monkeypatch):
     monkeypatch.setattr(demo, "PROGRAMS", {"no_such_framework": "x", "decimal": "no.such.program", "json": "json.tool"})
 
-    assert demo._program(None).__name__ == "json.tool"
+    assert demo._choose_program(None).__name__ == "json.tool"
 
 
 def test_a_framework_that_is_not_there_is_said_to_be_missing(monkeypatch, tmp_path):

@@ -120,7 +120,7 @@ def test_a_run_folder_with_somebody_elses_file_stays(tmp_path):
     ],
 )
 def test_an_address_is_a_name_that_can_be_read(address, name):
-    assert files.as_name(address) == name
+    assert files.safe_name(address) == name
 
 
 def test_a_capture_that_could_not_start_leaves_nothing_in_the_logdir(tmp_path):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import socket
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import capture_programs
 import numpy as np
 import pytest
+from warm_python import WARM
 
 import stepscope
 from stepscope.formats.base import require_format
@@ -39,8 +39,8 @@ def run(request, tmp_path_factory) -> Run:
     if importlib.util.find_spec(request.param) is None:
         pytest.skip(f"{request.param} is not installed, so there is nothing of it to capture")
     logdir = tmp_path_factory.mktemp(request.param)
-    command = [sys.executable, capture_programs.__file__, request.param, str(logdir)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    words = [str(capture_programs.__file__), request.param, str(logdir)]
+    done = WARM.run(request.param, words, os.environ, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     said = json.loads(done.stdout.splitlines()[-1])
     paths = {name: Path(said.pop(name)) for name in ("path", "foreign")}
@@ -132,7 +132,8 @@ def test_steps_of_a_jax_loop_that_waits_for_nothing_are_as_long_as_their_work(tm
     script = tmp_path / "train.py"
     script.write_text(RUNS_AHEAD)
 
-    subprocess.run([sys.executable, script, tmp_path / "logs"], check=True, timeout=300)
+    done = WARM.run("jax", [str(script), str(tmp_path / "logs")], os.environ, timeout=300)
+    assert done.returncode == 0, done.stderr
 
     steps = stepscope.load(tmp_path / "logs").steps().rows
     assert len(steps) == 8

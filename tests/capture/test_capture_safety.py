@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from warm_python import WARM, WarmProcess
 
 from stepscope import load
 from stepscope.doctor import examine_logdir
@@ -18,6 +19,8 @@ from stepscope.formats.base import require_format
 from stepscope.model import EventKind, HostTrace
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no POSIX signals to test with")
+
+Job = subprocess.Popen[str] | WarmProcess
 
 TIMEOUT_S = 300  # of a machine that does other things as well
 FRAMEWORKS = ["plain", "tensorflow", "jax", "torch"]
@@ -27,14 +30,14 @@ import os, sys, threading, time, signal
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 from stepscope import capture as profiler
-from stepscope.capture import files, session
+from stepscope.capture import files, program_end, session
 files.host_name = lambda: "vm"
-session._CONVERSION_PATIENCE_S = session._SIGTERM_PATIENCE_S = 120  # a launcher's patience is no matter here
-session._HARD_END_PATIENCE_S = 120
+program_end._CONVERSION_PATIENCE_S = program_end._SIGTERM_PATIENCE_S = 120  # no launcher waits here
+program_end._HARD_END_PATIENCE_S = 120
 logdir = sys.argv[1]
 
 def wait_until_flushed():  # by a flush that begins after this call
-    now, capture = time.perf_counter_ns(), session._session
+    now, capture = time.perf_counter_ns(), session.SESSION.state.recording
     while capture._flushed_ns < now: time.sleep(0.01)
     with capture._flush_lock: pass
 """
@@ -67,14 +70,15 @@ for i in range(5):
 """
 
 
-def job(framework: str, script: str, logdir: Path, **environment: str) -> subprocess.Popen[str]:
+def job(framework: str, script: str, logdir: Path, **environment: str) -> Job:
     """Starts a job that trains with a framework."""
-    if framework != "plain" and importlib.util.find_spec(framework) is None:
+    program, variables = PRELUDE + STEP[framework] + "\n" + script, os.environ | environment
+    if framework == "plain":
+        command = [sys.executable, "-c", program, str(logdir)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
+    if importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed, so there is nothing of it to capture")
-    command = [sys.executable, "-c", PRELUDE + STEP[framework] + "\n" + script, str(logdir)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | environment
-    )
+    return WARM.start(framework, ["-c", program, str(logdir)], variables)
 
 
 def run(framework: str, script: str, logdir: Path, **environment: str) -> tuple[int, str, str]:
@@ -82,13 +86,13 @@ def run(framework: str, script: str, logdir: Path, **environment: str) -> tuple[
     return ended(job(framework, script, logdir, **environment))
 
 
-def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+def ended(process: Job) -> tuple[int, str, str]:
     """Waits for a job: exit status, what it printed, what it complained of."""
     said, complaints = process.communicate(timeout=TIMEOUT_S)
     return process.returncode, said, complaints
 
 
-def wait_for(process: subprocess.Popen[str], line: str) -> None:
+def wait_for(process: Job, line: str) -> None:
     """Waits until a job has printed a line."""
     assert process.stdout is not None
     for said in process.stdout:

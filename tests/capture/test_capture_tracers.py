@@ -289,7 +289,7 @@ def test_the_program_starts_a_profiler_after_ours_has_ended():
     native = framework(said)
     original = native.start
     possession = Possession(lambda: said.append("ours ends"))
-    possession.end_before(native, "start", then=lambda folder: said.append(f"prepare {folder}"))
+    possession.end_before_call(native, "start", then=lambda folder: said.append(f"prepare {folder}"))
     native.start("theirs")
     native.start("again")
     possession.end()
@@ -304,8 +304,8 @@ def test_a_capture_that_nobody_disturbs_ends_once_and_leaves_the_framework_as_it
     native = framework(said)
     original = native.start
     possession = Possession(lambda: said.append("ours ends"))
-    possession.end_before(native, "start")
-    possession.end_before(native, "of_another_release")
+    possession.end_before_call(native, "start")
+    possession.end_before_call(native, "of_another_release")
     possession.end()
     possession.end()
     native.start("theirs")
@@ -322,7 +322,7 @@ def test_a_failure_of_ours_does_not_reach_the_program_but_the_capture():
         raise RuntimeError("no session")
 
     possession = Possession(fails)
-    possession.end_before(native, "start")
+    possession.end_before_call(native, "start")
     native.start("theirs")
 
     assert said == ["start theirs"]

@@ -13,12 +13,13 @@ from types import SimpleNamespace
 
 import grpc
 import pytest
+from waiting import await_until
 
 from stepscope.capture import ProfilerOptions, client, ranges, session
 from stepscope.capture.client import CaptureOutcome, CaptureRequest, Cause, Phase, WorkerStatus
 from stepscope.capture.remote import addresses, messages
-from stepscope.capture.remote.failures import failure_of
-from stepscope.capture.remote.handlers import Service, wanted_of
+from stepscope.capture.remote.failures import translate_rpc_error
+from stepscope.capture.remote.handlers import Service, parse_request
 from stepscope.capture.remote.monitor import Load, watch
 from stepscope.capture.remote.xspace import has_events
 from stepscope.capture.tracers.system import PLANE as SYSTEM_PLANE
@@ -178,7 +179,7 @@ def test_a_monitor_call_that_makes_no_sense(duration_ms, level, message):
 
 def wanted(options: dict[str, object] | None = None, **fields: object):
     opts = messages.new("ProfileOptions", **{"version": 1, "duration_ms": 100, **(options or {})})
-    return wanted_of(messages.new("ProfileRequest", **{"opts": opts, "emit_xspace": True, **fields}))
+    return parse_request(messages.new("ProfileRequest", **{"opts": opts, "emit_xspace": True, **fields}))
 
 
 def test_levels_of_a_request():
@@ -223,7 +224,7 @@ def test_the_file_is_named_by_the_client():
 
     assert wanted(host_name="10.0.0.2:6009").host == "10.0.0.2_6009"
     assert wanted({"override_hostname": "../a"}, host_name="c").host == "_a"
-    assert wanted_of(messages.new("ProfileRequest", opts=advanced, emit_xspace=True, host_name="c")).host == "b_2"
+    assert parse_request(messages.new("ProfileRequest", opts=advanced, emit_xspace=True, host_name="c")).host == "b_2"
 
 
 def test_the_folder_is_the_clients():
@@ -270,7 +271,7 @@ SAID = [
 def test_errors_of_a_server(code, details, cause, text):
     error = SimpleNamespace(code=lambda: grpc.StatusCode[code], details=lambda: details)
 
-    failure = failure_of(error, 61.0)
+    failure = translate_rpc_error(error, 61.0)
 
     assert failure.cause == cause
     assert text in failure.detail
@@ -305,8 +306,7 @@ def test_steps_are_timed_from_begin_to_begin_while_somebody_watches():
     ended = threading.Event()
 
     def train() -> None:
-        while not ranges._step_watchers:
-            pass
+        await_until(lambda: ranges._step_watchers, 60, "somebody who watches the steps")
         for number in range(4):
             with ranges.step(number):
                 pass

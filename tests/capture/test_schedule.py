@@ -39,7 +39,9 @@ def test_pytorch_says_the_same(given, expected):
     native = torch.profiler.schedule(**{"wait": 0, "warmup": 0, **given})
 
     assert drawn(native, len(expected)) == expected
-    assert [Action.of(native(step)) for step in range(9)] == [profiler.schedule(**given)(step) for step in range(9)]
+    assert [Action.from_any(native(step)) for step in range(9)] == [
+        profiler.schedule(**given)(step) for step in range(9)
+    ]
 
 
 def test_numbers_that_make_no_sense_are_mended_and_told(caplog):

@@ -52,7 +52,7 @@ def test_a_framework_may_be_imported_where_no_more_threads_can_be_had(watch, mon
     monkeypatch.setattr(threading.Timer, "start", refuse)
     watcher = watch()
 
-    watcher.framework_begins("torch")
+    watcher.expect_framework("torch")
 
     assert "can't create new thread" in str(report.last_error())
     assert watcher.active
@@ -107,7 +107,7 @@ def test_steps_that_the_program_marks_count_before_all_and_are_not_marked_again(
     watcher = watch(steps=2, skip=1)
 
     for number in range(5):
-        watcher.marked(number)
+        watcher.mark_step(number)
         watcher.end(OPTIMIZER)
 
     assert fake_session.said() == "start save"
@@ -174,7 +174,7 @@ def test_a_window_of_a_program_with_a_framework_holds_what_was_asked_for(watch, 
 def test_a_framework_that_is_imported_ends_that_for_its_steps_are_to_come(watch, fake_session):
     watcher = watch()
     watcher.watch_from_here(at_once=True)
-    watcher.framework_begins("torch")
+    watcher.expect_framework("torch")
 
     assert fake_session.said() == "start discard"
 
@@ -263,7 +263,7 @@ def test_a_forked_child_captures_its_own_steps_and_is_never_ended(watch, fake_se
     watcher = watch(steps=1, skip=1, stop_after=True)
     steps(watcher, OPTIMIZER)
 
-    fake_session.running = False
+    fake_session.capture = None
     watcher.forget_parent()
     fake_session.said()
     steps(watcher, *[OPTIMIZER] * 4)
@@ -274,8 +274,8 @@ def test_a_forked_child_captures_its_own_steps_and_is_never_ended(watch, fake_se
 @pytest.fixture
 def launcher(tmp_path, fake_session):
     """The watcher of a program one of whose processes has captured steps."""
-    ledger = Ledger.of_program(str(tmp_path))
-    Ledger.of_text(ledger.as_text()).add("3 steps captured", tmp_path / "rank0.xplane.pb")
+    ledger = Ledger.for_program(str(tmp_path))
+    Ledger.from_text(ledger.to_text()).add("3 steps captured", tmp_path / "rank0.xplane.pb")
     made = Watcher(Settings(str(tmp_path), seconds=60, patience=60), ledger=ledger)
     yield made
     made.finish()
@@ -304,7 +304,7 @@ def test_a_launcher_that_is_asked_for_a_time_window_keeps_it(launcher, fake_sess
 
 
 def test_a_line_that_was_cut_short_counts_for_nothing(tmp_path):
-    ledger = Ledger.of_program(str(tmp_path))
+    ledger = Ledger.for_program(str(tmp_path))
     ledger.add("3 steps captured")
     (file,) = ledger.folder.iterdir()
     with file.open("a") as lines:
@@ -315,8 +315,8 @@ def test_a_line_that_was_cut_short_counts_for_nothing(tmp_path):
 
 
 def test_processes_of_a_program_write_down_what_they_captured(tmp_path):
-    ledger = Ledger.of_program(str(tmp_path))
-    child = Ledger.of_text(ledger.as_text())
+    ledger = Ledger.for_program(str(tmp_path))
+    child = Ledger.from_text(ledger.to_text())
 
     child.add("1 step captured", tmp_path / "é.xplane.pb")
     child.add("nothing was captured")
@@ -327,10 +327,10 @@ def test_processes_of_a_program_write_down_what_they_captured(tmp_path):
 
 
 def test_nothing_is_written_down_for_a_logdir_on_another_machine():
-    ledger = Ledger.of_program("gs://bucket/logs")
+    ledger = Ledger.for_program("gs://bucket/logs")
     ledger.add("1 step captured")
 
-    assert (ledger.entries(), Ledger.of_text(ledger.as_text())) == ([], Ledger())
+    assert (ledger.entries(), Ledger.from_text(ledger.to_text())) == ([], Ledger())
 
 
 @pytest.mark.parametrize(
@@ -344,18 +344,18 @@ def test_nothing_is_written_down_for_a_logdir_on_another_machine():
         ),
         ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_STEPS": "many", "STEPSCOPE_SKIP": "-1"}, Settings("/logs")),
         ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_STOP_AFTER": "1"}, Settings("/logs", stop_after=True)),
-        ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_CHILD": "1"}, Settings("/logs").for_child()),
+        ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_CHILD": "1"}, Settings("/logs").derive_for_child()),
     ],
     ids=["nothing", "logdir", "numbers", "no numbers", "stop after", "child"],
 )
 def test_the_environment_says_what_to_capture(environment, expected):
-    assert Settings.of_environment(environment) == expected
+    assert Settings.from_environment(environment) == expected
 
 
 def test_settings_reach_a_child_through_its_environment():
     settings = Settings("/logs", steps=3, skip=4, seconds=1.5, patience=7.0)
 
-    assert Settings.of_environment(settings.to_environment()) == settings
+    assert Settings.from_environment(settings.to_environment()) == settings
 
 
 @pytest.mark.parametrize(
@@ -374,7 +374,7 @@ def test_children_write_to_the_logdir_wherever_they_work(logdir, told, monkeypat
 
 
 def test_what_is_no_number_in_the_environment_is_told_and_ignored(caplog):
-    settings = Settings.of_environment({"STEPSCOPE_LOGDIR": "logs", "STEPSCOPE_SECONDS": "nan"})
+    settings = Settings.from_environment({"STEPSCOPE_LOGDIR": "logs", "STEPSCOPE_SECONDS": "nan"})
 
     assert settings == Settings("logs")
     assert caplog.messages == ["STEPSCOPE_SECONDS=nan is no number from 0 up; it is ignored"]

@@ -21,7 +21,8 @@ from stepscope.analysis.registry import TOOLS
 from stepscope.capture.client import CaptureOutcome, Phase, WorkerStatus
 from stepscope.cli import capture, screen
 from stepscope.cli.main import run
-from stepscope.cli.show import OutputFormat, file_size_text, print_wide, working
+from stepscope.cli.options import OutputFormat
+from stepscope.cli.show import file_size_text, print_wide, working
 from stepscope.doctor import Check
 from stepscope.doctor.report import worst_first
 from stepscope.errors import AccessError
@@ -506,7 +507,7 @@ def test_what_libraries_of_object_stores_log_is_told_in_our_words_only(capsys, m
     monkeypatch.setattr("stepscope.api.load", fails)
     monkeypatch.setattr(logging.getLogger("gcsfs"), "propagate", False)  # to the handlers of the tests
     monkeypatch.setattr(logging, "lastResort", logging.StreamHandler())
-    screen.adapt()
+    screen.adapt(["summary", "gs://bucket"])
     try:
         assert run(["summary", "gs://bucket"]) == 1
     finally:

@@ -7,14 +7,17 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
-from program_runs import profiles_below, run_command, step_numbers
+from program_runs import profiles_below, read_profile, run_command, step_numbers
 
 from stepscope.capture import files
-from stepscope.capture.auto.children import with_us
+from stepscope.capture.auto.children import add_stepscope
 from stepscope.capture.auto.imports import ImportWatch
+from stepscope.model import EventKind, HostTrace
 
 
 def write(folder: Path, name: str, text: str) -> str:
@@ -166,6 +169,37 @@ def test_steps_that_the_script_marks_are_captured(tmp_path):
     assert step_numbers(path) == [4, 5, 6]
     assert done.stdout == "end\n"
     assert "3 steps captured, number 4 to 6 of the steps that the program marks" in done.stderr
+
+
+def bounds(trace: HostTrace, rows: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    return trace.events.start_ps[rows], trace.events.start_ps[rows] + trace.events.duration_ps[rows]
+
+
+def test_the_optimizers_ops_belong_to_the_step_that_they_end(tmp_path):
+    script = write(
+        tmp_path,
+        "script.py",
+        """
+        import torch
+        model = torch.nn.Linear(64, 64)
+        optimizer = torch.optim.Adam(model.parameters())
+        for _ in range(6):
+            optimizer.zero_grad()
+            model(torch.ones(8, 64)).square().sum().backward()
+            optimizer.step()
+        """,
+    )
+
+    done = run_command(["-m", "stepscope", "run", "--quiet", "--steps", "3", "--skip", "2", script], tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    (path,) = profiles_below(tmp_path / "stepscope-logs")
+    trace = read_profile(path)
+    mark_start, mark_end = bounds(trace, np.flatnonzero(trace.events.kind == EventKind.STEP_MARK))
+    adam = [row for row in range(len(trace.events)) if trace.name_of(row) == "Optimizer.step#Adam.step"]
+    adam_start, adam_end = bounds(trace, adam)
+    inside = (mark_start[:, None] <= adam_start) & (adam_end <= mark_end[:, None])
+    assert inside.sum(axis=1).tolist() == [1, 1, 1]
 
 
 def test_the_step_that_is_open_at_the_end_of_a_shorter_job_is_none(tmp_path):
@@ -373,7 +407,7 @@ def test_a_script_that_ends_by_os_exit_keeps_its_profile_and_is_told_where_it_is
     ],
 )
 def test_stepscope_comes_before_the_script_that_a_process_runs(words, expected):
-    assert with_us(words.split()) == expected.split()
+    assert add_stepscope(words.split()) == expected.split()
 
 
 def test_a_process_with_an_environment_of_its_own_runs_as_the_program_says(tmp_path):

@@ -21,7 +21,7 @@ from stepscope.analysis.trace.grouping import forest
 from stepscope.cli.main import run
 from stepscope.errors import UsageError
 from stepscope.export import chrome, compressed, perfetto, pieces
-from stepscope.formats.kineto import read
+from stepscope.formats.kineto.reader import read
 from stepscope.formats.xspace import writer
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 

@@ -16,13 +16,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from framework_captures import FrameworkCapture
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope import api
 from stepscope.errors import UnreadableError
 from stepscope.formats.base import require_format
-from stepscope.formats.kineto import classify, document, read, text
+from stepscope.formats.kineto import classify, document, text
+from stepscope.formats.kineto.reader import read
 from stepscope.formats.store import local
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, Trait
 
@@ -1032,7 +1034,9 @@ _DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset")
 
 
 def _plain(path: Path, number: type = Decimal) -> list[dict[str, Any]]:
-    return json.loads(gzip.decompress(path.read_bytes()), parse_float=number, strict=False)["traceEvents"]
+    data = path.read_bytes()
+    text_of = gzip.decompress(data) if path.suffix == ".gz" else data
+    return json.loads(text_of, parse_float=number, strict=False)["traceEvents"]
 
 
 def _ps(value: Decimal | int) -> int:
@@ -1045,8 +1049,16 @@ def _device_rows(trace: HostTrace) -> np.ndarray[Any, Any]:
 
 @pytest.mark.parametrize("name", CORPUS)
 def test_a_real_trace_equals_its_json(corpus: Path, name: str) -> None:
-    trace = load((corpus / name).read_bytes())
-    plain = _plain(corpus / name)
+    require_equal_to_json(corpus / name)
+
+
+def test_a_fresh_trace_equals_its_json(torch_marked_capture: FrameworkCapture) -> None:
+    require_equal_to_json(torch_marked_capture.paths[0])
+
+
+def require_equal_to_json(path: Path) -> None:
+    trace = load(path.read_bytes())
+    plain = _plain(path)
     whole = [each for each in plain if each["ph"] == "X"]
     device = [each for each in whole if each["cat"].lower() in _DEVICE]
     memory = [each for each in plain if each["name"] == "[memory]"]

@@ -325,7 +325,15 @@ def test_every_file_of_the_corpus_is_known_by_its_content(corpus: Path) -> None:
 
 
 def test_a_cut_or_flipped_prefix_never_fails(corpus: Path) -> None:
-    prefix = next(corpus.glob("**/*.xplane.pb")).read_bytes()[:64]
+    require_that_sniffing_never_fails(next(corpus.glob("**/*.xplane.pb")).read_bytes()[:64])
+
+
+@pytest.mark.parametrize("content", [XSPACE, TRACE, gzip.compress(TRACE, mtime=0)], ids=["xspace", "json", "gzip"])
+def test_a_cut_or_flipped_prefix_of_a_drawn_file_never_fails(content: bytes) -> None:
+    require_that_sniffing_never_fails(content[:64])
+
+
+def require_that_sniffing_never_fails(prefix: bytes) -> None:
     for cut in range(len(prefix)):
         assert sniff(prefix[:cut]) in (None, *FORMATS)
         assert sniff(prefix[:cut] + b"\xff" + prefix[cut + 1 :]) in (None, *FORMATS)
@@ -386,10 +394,10 @@ def test_files_that_were_not_looked_into_are_told(tmp_path: Path) -> None:
     (tmp_path / "003.json").write_bytes(TRACE)
     (session,) = find_sessions(tmp_path)
     assert [(problem.code, problem.reason) for problem in session.problems] == [
-        ("search-bound", "of 80 JSON files whose names tell nothing, only 64 were looked into")
+        ("search-bound", "of 80 *.json files whose names tell nothing, only 64 were looked into")
     ]
     (tmp_path / "003.json").unlink()
-    with pytest.raises(NotFoundError, match="of 79 JSON files whose names tell nothing, only 64 were looked into"):
+    with pytest.raises(NotFoundError, match=r"of 79 \*\.json files whose names tell nothing, only 64 were looked into"):
         find_sessions(tmp_path)
 
 
@@ -541,6 +549,21 @@ def test_a_remote_logdir_is_searched_as_a_local_one(bucket: str, below: str, run
     assert [file.size for file in session.files] == [3039638, 3039638]
     assert len(store.read_bytes(session.files[0].path)) == 3039638
     assert find_session(session.files[1].path).hosts == ("34.83.195.180_6003",)
+
+
+@pytest.mark.parametrize("below", ["", "/train/", "/train/plugins/profile/2026_01_01_00_00_00"])
+def test_a_drawn_remote_logdir_is_searched_as_a_local_one(below: str) -> None:
+    system = fsspec.filesystem("memory")
+    system.store.clear()
+    for host in ("a", "b"):
+        system.pipe_file(f"/logs/train/plugins/profile/2026_01_01_00_00_00/{host}.xplane.pb", XSPACE)
+
+    (session,) = find_sessions(f"memory://logs{below}")
+
+    assert session.run.rpartition("/")[2] == "2026_01_01_00_00_00"
+    assert session.hosts == ("a", "b")
+    assert [store.read_bytes(file.path) for file in session.files] == [XSPACE] * 2
+    system.store.clear()
 
 
 def test_a_missing_remote_path_points_at_profiles_nearby(bucket: str) -> None:

@@ -13,7 +13,7 @@ import stepscope
 from stepscope.errors import UnreadableError
 from stepscope.formats.session import find_sessions
 from stepscope.formats.sniffing import sniff
-from stepscope.formats.torch_memory import read
+from stepscope.formats.torch_memory.reader import read
 
 MIB = 1 << 20
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepscope.formats.kineto import read as read_kineto
+from stepscope.formats.kineto.reader import read as read_kineto
 from stepscope.formats.xspace import classify
 from stepscope.formats.xspace.reader import read
 from stepscope.formats.xspace.writer import write

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xspace_build as x
+from framework_captures import FrameworkCapture
 from places import HELPERS
 from xspace_build import Ref, Unsigned, event, event_name, line, plane, stat, stat_name
 
@@ -87,7 +89,12 @@ def protobuf(corpus: Path, bottleneck_captures: Path, tmp_path_factory: pytest.T
     if importlib.util.find_spec("tensorflow") is None:
         pytest.skip("TensorFlow is not installed, so there is no other reader to compare with")
     folders = [corpus / name for name in CORPUS] + [bottleneck_captures / name for name in CAPTURES]
-    paths = [str(next(folder.rglob("*.xplane.pb"))) for folder in folders]
+    return read_by_protobuf([next(folder.rglob("*.xplane.pb")) for folder in folders], tmp_path_factory)
+
+
+def read_by_protobuf(files: Sequence[Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """What protobuf reads from files: planes by path."""
+    paths = [str(path) for path in files]
     output = tmp_path_factory.mktemp("protobuf") / "planes.pickle"
     worker = HELPERS / "xspace_protobuf.py"
     done = subprocess.run([sys.executable, str(worker), str(output), *paths], capture_output=True, text=True)
@@ -99,11 +106,25 @@ def protobuf(corpus: Path, bottleneck_captures: Path, tmp_path_factory: pytest.T
 @pytest.mark.parametrize("name", CORPUS + CAPTURES)
 def test_a_real_file_is_read_as_protobuf_reads_it(name: str, protobuf: dict[str, list[Any]]) -> None:
     path = next(path for path in protobuf if f"/{name}/" in path)
+    require_equal_to_protobuf(path, protobuf[path])
+
+
+def test_a_fresh_file_is_read_as_protobuf_reads_it(
+    tf_slow_map_capture: FrameworkCapture,
+    jax_marked_capture: FrameworkCapture,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    files = [*tf_slow_map_capture.paths, *jax_marked_capture.paths]
+    for path, planes in read_by_protobuf(files, tmp_path_factory).items():
+        require_equal_to_protobuf(path, planes)
+
+
+def require_equal_to_protobuf(path: str, planes: list[Any]) -> None:
     trace = read(Path(path).read_bytes(), path, "")
     trace.check()
 
     assert (trace.problems, trace.partial) == ((), False)
-    for expected, found in zip(protobuf[path], view(trace), strict=True):
+    for expected, found in zip(planes, view(trace), strict=True):
         for expected_line, found_line in zip(expected[3], found[3], strict=True):
             for pair in zip(expected_line[-1], found_line[-1], strict=True):
                 assert pair[0] == pair[1]

@@ -24,36 +24,49 @@ class FakeCapture:
 
 
 class FakeSession:
-    """What happened: `start`, `mark 3`, `end 3`, `save`, `discard`; `fails` makes the next start fail, `lacks`
-    has it go well but for a tracer of ours."""
+    """What happened: `start`, `mark 3`, `end 3`, `save`, `discard`.
+
+    Attributes:
+        fails: the next start fails.
+        lacks: the next start goes well, except for one of our tracers.
+    """
 
     def __init__(self) -> None:
         self.words: list[str] = []
         self.fails = self.lacks = False
-        self.running = False
+        self.capture: FakeCapture | None = None
         self.saved = 0
 
-    def start(self, logdir: object, options: object = None) -> None:
+    def start(self, logdir: object, options: object = None) -> FakeCapture | None:
         report.forget()
-        if self.fails or self.running:
+        if self.fails or self.capture:
             report.report(CaptureError("no", code="busy"), "starting")
             self.words.append("refuse")
-            return
-        self.running = True
-        session._session = FakeCapture(ProfilerOptions.of(options))
+            return None
+        self.capture = FakeCapture(ProfilerOptions.from_any(options))
         self.words.append("start")
         if self.lacks:
             report.report(CaptureError("another profiler has the hook", code="busy"), "recording the Python calls")
+        return self.capture
 
-    def stop(self, save: bool = True, **_: object) -> Path | None:
-        self.running = False
-        capture, session._session = session._session, None
+    def is_running(self) -> bool:
+        return self.capture is not None
+
+    def end(self, capture: FakeCapture, *, save: bool = True, **_: object) -> Path | None:
+        if capture is not self.capture:
+            return None
+        self.capture = None
         self.words.append("save" if save else "discard")
         if save:
             self.saved += 1
             capture.path = Path(f"profile-{self.saved}")
         capture.finished.set()
         return capture.path
+
+    def stop(self, save: bool = True) -> Path | None:
+        """The program stops whatever runs."""
+        assert self.capture is not None
+        return self.end(self.capture, save=save)
 
     def said(self) -> str:
         """The words since the last question, in one line."""
@@ -82,9 +95,8 @@ def fake_session(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
     """The session of this test."""
     fake = FakeSession()
     monkeypatch.setattr(FakeMark, "session", fake, raising=False)
-    monkeypatch.setattr(session, "_session", None)
+    monkeypatch.setattr(session, "SESSION", fake)
     monkeypatch.setattr(session, "start", fake.start)
-    monkeypatch.setattr(session, "stop", fake.stop)
-    monkeypatch.setattr(session, "is_running", lambda: fake.running)
+    monkeypatch.setattr(session, "is_running", fake.is_running)
     monkeypatch.setattr(conductor.ranges, "Trace", FakeMark)
     return fake

@@ -23,8 +23,11 @@ import framework_programs
 import numpy as np
 import pytest
 import torch_programs
+from warm_python import WARM
 
 TIMEOUT_S = 300  # of a machine that does other things as well
+# The fixtures of one marked capture of each framework, for tests that take them all.
+FRESH = ("tf_slow_map_capture", "tf_keras_fit_capture", "jax_marked_capture", "torch_marked_capture")
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,11 @@ class FrameworkCapture:
 def _capture(name: str, framework: str, logdir: Path, programs: ModuleType = framework_programs) -> FrameworkCapture:
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed, so it cannot record a profile to test with")
-    command = [sys.executable, str(programs.__file__), name, str(logdir)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    words = [str(programs.__file__), name, str(logdir)]
+    if programs is framework_programs:
+        done = WARM.run(framework, words, os.environ, TIMEOUT_S)
+    else:  # it starts processes that read its source
+        done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{name} could not record a profile (exit {done.returncode}):\n{done.stderr[-3000:]}")
     return _found(logdir, json.loads(done.stdout.splitlines()[-1]))

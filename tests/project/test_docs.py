@@ -8,10 +8,11 @@ import sys
 from dataclasses import fields
 from html.parser import HTMLParser
 
-import gen_docs
 import pytest
 from places import ROOT
 
+import gen_docs
+import gen_types
 from stepscope import ProfilerOptions
 
 DOCS = ROOT / "docs"
@@ -20,6 +21,10 @@ PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md")
 
 def test_generated_pages_are_up_to_date():
     assert gen_docs.stale(gen_docs.pages()) == [], "run `make docs` and commit what it wrote"
+
+
+def test_the_types_of_the_page_are_up_to_date():
+    assert gen_types.TYPES.read_text() == gen_types.types(), "run `make format` and commit what it wrote"
 
 
 def test_a_page_that_differs_or_is_absent_is_stale(tmp_path):

@@ -13,12 +13,12 @@ import tarfile
 import tomllib
 from pathlib import Path
 
-import bootstrap
 import pytest
 from conftest import extract_once
 from imports import PACKAGE, imports_of, modules
 from places import ROOT
 
+import bootstrap
 import frontend
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -282,6 +282,20 @@ def test_a_pip_failure_is_told_in_plain_words(output, reason):
 def test_the_set_up_script_runs_under_an_old_python(name):
     # Python 3.6 is the oldest that a supported system still calls python3.
     ast.parse((ROOT / "scripts" / name).read_text(), feature_version=(3, 6))
+
+
+def test_no_line_of_the_page_is_beyond_120():
+    # The formatter breaks code at 120 columns, but neither texts nor comments.
+    folder = ROOT / "frontend"
+    sources = [*(folder / "src").rglob("*"), *(folder / "tests").rglob("*")]
+    long = [
+        f"{path.relative_to(folder)}:{number}"
+        for path in sources
+        if path.suffix in {".ts", ".tsx", ".css"}
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) > 120
+    ]
+    assert sources and not long
 
 
 # -- make and CI -------------------------------------------------------------------------------------------------

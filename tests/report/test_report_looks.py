@@ -6,14 +6,27 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
 from rich.console import Console
 
 from stepscope.errors import UsageError
-from stepscope.report import Field, Figures, Prose, Report, Rows, Section, clean, number_text, shortened, size_text
+from stepscope.records import dataclass
+from stepscope.report import (
+    Field,
+    Figures,
+    Prose,
+    Report,
+    Role,
+    Rows,
+    Section,
+    clean,
+    number_text,
+    shortened,
+    size_text,
+)
 from stepscope.report.export import to_csv
 from stepscope.report.html import fragment, page
 from stepscope.report.looks import UNKNOWN, shown_fields, text_of, texts_of, words_of
@@ -64,7 +77,7 @@ def screen(shown: Report, width: int, most_rows: int | None = None) -> list[str]
     ],
 )
 def test_a_column_has_as_many_decimals_as_its_largest_value_needs(unit: str, values: list[Any], shown: list[str]):
-    assert texts_of(Field("x", unit, ""), values) == shown
+    assert texts_of(Field("x", unit, "", role=Role.MEASURE), values) == shown
 
 
 def test_bytes_tell_their_unit():
@@ -105,9 +118,9 @@ def test_long_names_keep_both_ends():
 
 def test_names_cannot_steer_the_screen():
     assert clean("a\x1b[31mb\x00\u202e") == "a·[31mb··"
-    name = Field("name", "text", "", "str")
-    table = Rows("T", (name,), ({"name": "a\x1b[2Jb [bold]c[/bold]"},))
-    shown = report(table, Prose("P", ("x\x1b[2Jy",)), warnings=("w\x1b[2J",))
+    name = Field("name", "text", "", "str", Role.NAME)
+    table = Rows("t", "T", (name,), ({"name": "a\x1b[2Jb [bold]c[/bold]"},))
+    shown = report(table, Prose("p", "P", ("x\x1b[2Jy",)), warnings=("w\x1b[2J",))
     assert "\x1b" not in "".join(screen(shown, 80))
     assert any("[bold]c[/bold]" in line for line in screen(shown, 80))
     assert "\x1b" not in fragment(shown, 20)
@@ -115,8 +128,9 @@ def test_names_cannot_steer_the_screen():
 
 # -- tables ------------------------------------------------------------------------------------------------------
 
-NAME = Field("name", "text", "", "str")
+NAME = Field("name", "text", "", "str", Role.NAME)
 WIDE = Rows(
+    "ops",
     "Ops",
     (NAME, *(Field(f"part{i}_ms", "ms", "") for i in range(12))),
     tuple({"name": "n" * 90 + str(row)} | {f"part{i}_ms": 1234.5 + i for i in range(12)} for row in range(3)),
@@ -137,36 +151,40 @@ def test_on_no_screen_is_a_number_cut(width: int):
 @pytest.mark.parametrize("width", [30, 36, 40, 42, 60])
 def test_names_of_rows_leave_room_for_the_longest_number(width: int):
     """On a narrow screen fewer names say which row it is: a number that is cut is another number."""
-    fields = (Field("where", "", "", "str"), Field("type", "", "", "str"), Field("total_bytes", "number", "", "int"))
+    fields = (
+        Field("where", "", "", "str", Role.PLACE),
+        Field("type", "", "", "str", Role.TYPE),
+        Field("total_bytes", "number", "", "int", Role.SIZE),
+    )
     row = {"where": "on the host", "type": "annotation", "total_bytes": 1234567890123}
 
-    assert "1,234,567,890,123" in "\n".join(screen(report(Rows("Ops", fields, (row,))), width))
+    assert "1,234,567,890,123" in "\n".join(screen(report(Rows("ops", "Ops", fields, (row,))), width))
 
 
 def test_names_take_what_room_there_is():
-    narrow = Rows("Ops", WIDE.fields[:2], WIDE.rows)
+    narrow = Rows("ops", "Ops", WIDE.fields[:2], WIDE.rows)
     assert any("n" * 90 + "2" in line for line in screen(report(narrow), 120))
     assert max(len(line) for line in screen(report(narrow), 60)) == 60
 
 
 def test_points_of_a_column_are_below_each_other():
-    table = Rows("T", (NAME, Field("a_ms", "ms", "")), ({"name": "x", "a_ms": 1.5}, {"name": "y", "a_ms": 12.25}))
+    table = Rows("t", "T", (NAME, Field("a_ms", "ms", "")), ({"name": "x", "a_ms": 1.5}, {"name": "y", "a_ms": 12.25}))
     assert screen(report(table), 80)[-2:] == ["x      1.500", "y     12.250"]
 
 
 def test_columns_that_tell_nothing_are_left_out():
     fields = (
-        Field("step", "number", "", "int"),
-        Field("name", "text", "", "str"),
-        Field("host", "text", "", "str"),
+        Field("step", "number", "", "int", Role.STEP),
+        Field("name", "text", "", "str", Role.NAME),
+        Field("host", "text", "", "str", Role.HOST),
         Field("empty_us", "us", ""),
         Field("zero_ms", "ms", ""),
-        Field("complete", "", "", "bool"),
+        Field("complete", "", "", "bool", Role.COMPLETE),
     )
     row = {"step": 7, "name": "7", "host": "h", "empty_us": None, "zero_ms": 0.0, "complete": True}
 
     def names(rows: tuple[dict[str, Any], ...], one_host: bool = True) -> list[str]:
-        return [field.name for field in shown_fields(Rows("T", fields, rows), one_host)]
+        return [field.name for field in shown_fields(Rows("t", "T", fields, rows), one_host)]
 
     assert names((row,)) == ["step"]
     assert names((row,), one_host=False) == ["step", "host"]
@@ -176,8 +194,8 @@ def test_columns_that_tell_nothing_are_left_out():
 
 
 def test_a_table_that_tells_nothing_still_has_its_columns():
-    fields = Field("rank", "number", "", "int"), Field("idle_ms", "ms", "")
-    table = Rows("T", fields, ({"rank": None, "idle_ms": 0.0},))
+    fields = Field("rank", "number", "", "int", Role.ORDINAL), Field("idle_ms", "ms", "")
+    table = Rows("t", "T", fields, ({"rank": None, "idle_ms": 0.0},))
     assert [field.name for field in shown_fields(table, one_host=True)] == ["rank", "idle_ms"]
     assert screen(report(table), 80)[-1].split() == [UNKNOWN, "0"]
 
@@ -189,7 +207,7 @@ def test_what_is_left_out_of_a_long_table_is_said():
 
 def test_further_tables_are_shorter_unless_asked_for():
     def table(title: str) -> Rows:
-        return Rows(title, (NAME,), tuple({"name": f"{title}{row}"} for row in range(30)))
+        return Rows(title, title, (NAME,), tuple({"name": f"{title}{row}"} for row in range(30)))
 
     shown = screen(report(table("a"), table("b")), 80)
     assert [line for line in shown if "more" in line] == [
@@ -202,7 +220,9 @@ def test_further_tables_are_shorter_unless_asked_for():
 
 
 def test_lines_go_on_below_their_text():
-    prose = Prose("What to do", ("because    the device waits", "  - use larger batches for it", "no label here"))
+    prose = Prose(
+        "what_to_do", "What to do", ("because    the device waits", "  - use larger batches for it", "no label here")
+    )
     assert screen(report(prose), 24)[2:] == [
         "  because    the device",
         "             waits",
@@ -213,16 +233,20 @@ def test_lines_go_on_below_their_text():
 
 
 def test_nothing_is_said_twice():
-    empty = Rows("Modules", (NAME,), (), "no modules: record them")
-    shown = screen(report(Prose("Found", ("all is well",)), empty, warnings=("no modules: record them",)), 80)
+    empty = Rows("modules", "Modules", (NAME,), (), "no modules: record them")
+    shown = screen(report(Prose("found", "Found", ("all is well",)), empty, warnings=("no modules: record them",)), 80)
     assert "\n".join(shown).count("no modules") == 1
-    again = report(Prose("Waits", ("no calls",)), Rows("Calls", (NAME,), (), "no calls"), Prose("Next", ()))
+    again = report(
+        Prose("waits", "Waits", ("no calls",)),
+        Rows("calls", "Calls", (NAME,), (), "no calls"),
+        Prose("next", "Next", ()),
+    )
     assert screen(again, 80) == ["", "Waits", "  no calls"]
 
 
 def test_figures_have_their_units_and_unknown_has_none():
     fields = (Field("std_ms", "ms", ""), Field("busy_percent", "percent", ""), Field("steps", "count", "", "int"))
-    figures = Figures("Step time", fields, {"std_ms": None, "busy_percent": 12.3456, "steps": 3})
+    figures = Figures("step_time", "Step time", fields, {"std_ms": None, "busy_percent": 12.3456, "steps": 3})
     assert [line.split() for line in screen(report(figures), 80)[2:]] == [
         ["std", UNKNOWN],
         ["busy", "12.3", "%"],
@@ -245,7 +269,9 @@ def test_figures_have_their_units_and_unknown_has_none():
 )
 def test_figures_of_which_none_is_known_are_left_out(values: dict[str, Any], shown: bool):
     fields = Field("kernels", "count", "", "int"), Field("gap_ms", "ms", ""), Field("busy_percent", "percent", "")
-    drawn = report(Figures("Gaps", fields, values), Rows("Kernels", fields, (), "no kernels: record some"))
+    drawn = report(
+        Figures("gaps", "Gaps", fields, values), Rows("kernels", "Kernels", fields, (), "no kernels: record some")
+    )
 
     for text in ("\n".join(screen(drawn, 80)), document(drawn, 9), page(drawn, 9)):
         assert ("Gaps" in text) is shown
@@ -254,11 +280,15 @@ def test_figures_of_which_none_is_known_are_left_out(values: dict[str, Any], sho
 
 def test_a_further_table_of_which_no_amount_is_known_is_left_out():
     """Of the main one the names alone are worth a look, and one without amounts is all names."""
-    name, rank, rate = Field("name", "", "", "str"), Field("rank", "count", "", "int"), Field("rate", "ms", "")
-    unknown = Rows("Ops", (rank, name, rate), ({"rank": 1, "name": "a", "rate": None},))
-    known = Rows("Known", (rank, name, rate), ({"rank": 1, "name": "a", "rate": 0.0},))
-    names = Rows("Names", (name,), ({"name": "a"},))
-    none = Rows("None", (name, rate), ())
+    name, rank, rate = (
+        Field("name", "", "", "str", Role.NAME),
+        Field("rank", "count", "", "int", Role.ORDINAL),
+        Field("rate", "ms", ""),
+    )
+    unknown = Rows("ops", "Ops", (rank, name, rate), ({"rank": 1, "name": "a", "rate": None},))
+    known = Rows("known", "Known", (rank, name, rate), ({"rank": 1, "name": "a", "rate": 0.0},))
+    names = Rows("names", "Names", (name,), ({"name": "a"},))
+    none = Rows("none", "None", (name, rate), ())
 
     shown = report(unknown, replace(unknown, title="Rates"), known, names, none).shown()
 
@@ -266,7 +296,7 @@ def test_a_further_table_of_which_no_amount_is_known_is_left_out():
 
 
 def test_figures_stay_where_nothing_else_is():
-    drawn = report(Figures("Gaps", (Field("gap_ms", "ms", ""),), {"gap_ms": None}))
+    drawn = report(Figures("gaps", "Gaps", (Field("gap_ms", "ms", ""),), {"gap_ms": None}))
 
     assert "Gaps" in "\n".join(screen(drawn, 80))
 
@@ -280,20 +310,22 @@ def test_a_report_shows_itself_as_a_table():
 
 def test_in_a_notebook_the_text_of_a_report_is_text(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    shown = report(Prose("Found", ("all is well", "  - use larger batches")))
+    shown = report(Prose("found", "Found", ("all is well", "  - use larger batches")))
     assert str(shown) == "Found\n  all is well\n    - use larger batches"
     assert '<li>all is well</li><li style="margin-left:2em">use larger batches</li>' in fragment(shown, 20)
 
 
 def test_a_long_table_is_short_in_a_notebook():
-    many = Rows("Ops", (NAME,), tuple({"name": f"op{i}"} for i in range(1000)))
+    many = Rows("ops", "Ops", (NAME,), tuple({"name": f"op{i}"} for i in range(1000)))
     html = fragment(report(many), 20)
     assert html.count("<tr>") == 21
     assert "980 more" in html
 
 
 def test_notebooks_show_what_terminals_show():
-    table = Rows("T", (NAME, Field("busy_percent", "percent", "share")), ({"name": "<b>", "busy_percent": 12.3456},))
+    table = Rows(
+        "t", "T", (NAME, Field("busy_percent", "percent", "share")), ({"name": "<b>", "busy_percent": 12.3456},)
+    )
     html = fragment(report(table), 20)
     assert "&lt;b&gt;" in html
     assert ">12.3<" in html
@@ -313,9 +345,11 @@ def test_without_pandas_it_says_what_else_there_is(monkeypatch: pytest.MonkeyPat
 def test_markdown_shows_names_as_they_are():
     fields = (NAME, Field("busy_percent", "percent", ""))
     rows = ({"name": "engine<float, 4>|`x`_y_", "busy_percent": 0.01}, {"name": "mm", "busy_percent": 99.0})
-    found = Prose("Found", ("uses *all* of <GPU_0>", "  - use larger batches"))
-    figures = Figures("Step", (Field("mean_ms", "ms", ""), Field("std_ms", "ms", "")), {"mean_ms": 1.5, "std_ms": None})
-    shown = report(found, figures, Rows("Ops", fields, rows), warnings=("cut",), hosts=("a", "b"))
+    found = Prose("found", "Found", ("uses *all* of <GPU_0>", "  - use larger batches"))
+    figures = Figures(
+        "step", "Step", (Field("mean_ms", "ms", ""), Field("std_ms", "ms", "")), {"mean_ms": 1.5, "std_ms": None}
+    )
+    shown = report(found, figures, Rows("ops", "Ops", fields, rows), warnings=("cut",), hosts=("a", "b"))
     assert document(shown, 20).splitlines() == [
         "# drawn: a, b", "",
         "> cut", "",
@@ -337,7 +371,7 @@ def test_markdown_shows_names_as_they_are():
 
 
 def test_a_page_needs_nothing_else():
-    html = page(report(WIDE, Prose("P", ("<script>",))), 2)
+    html = page(report(WIDE, Prose("p", "P", ("<script>",))), 2)
     assert html.startswith("<!doctype html>")
     assert "and 1 more row</p>" in html
     assert "<script" not in html
@@ -345,8 +379,10 @@ def test_a_page_needs_nothing_else():
 
 
 def test_a_page_says_what_was_found_before_the_figures_and_draws_shares_as_bars():
-    table = Rows("Ops", (NAME, Field("busy_percent", "percent", "share")), ({"name": "mm", "busy_percent": 30.0},))
-    html = page(report(table, Prose("Nothing", ()), Prose("Found", ("mm is slow",))), 20)
+    table = Rows(
+        "ops", "Ops", (NAME, Field("busy_percent", "percent", "share")), ({"name": "mm", "busy_percent": 30.0},)
+    )
+    html = page(report(table, Prose("nothing", "Nothing", ()), Prose("found", "Found", ("mm is slow",))), 20)
     assert re.findall("<h4>(.*?)</h4>", html) == ["Found", "Ops"]
     assert "30.0%,transparent 30.0%" in html
 
@@ -359,7 +395,7 @@ def test_a_page_says_at_the_top_whose_profile_it_is():
 
 def test_on_a_page_words_stay_whole_and_long_names_break_after_their_parts():
     rows = ({"name": "removed"}, {"name": "StatefulPartitionedCall/adam::update/Mul"})
-    html = fragment(report(Rows("Ops", (NAME,), rows)), 20)
+    html = fragment(report(Rows("ops", "Ops", (NAME,), rows)), 20)
     assert '<td style="text-align:left;white-space:nowrap">removed</td>' in html
     assert ">StatefulPartitionedCall/<wbr>adam::<wbr>update/<wbr>Mul</td>" in html
 
@@ -414,8 +450,8 @@ def test_the_head_of_a_list_is_never_its_tail(rows: int, left: int):
 @pytest.mark.parametrize("name", ["a,b", "a\nb", "a\rb", "a\r\nb", 'a"b', "=a", " a", ""])
 def test_whatever_a_name_holds_a_reader_of_csv_gets_it_back(name: str):
     """A line feed ends each line, and no other does."""
-    fields = (Field("name", "text", "", "str"), Field("ms", "ms", ""))
-    sheet = to_csv(report(Rows("Ops", fields, ({"name": name, "ms": None}, {"name": "next", "ms": 1.5}))))
+    fields = (Field("name", "text", "", "str", Role.NAME), Field("ms", "ms", ""))
+    sheet = to_csv(report(Rows("ops", "Ops", fields, ({"name": name, "ms": None}, {"name": "next", "ms": 1.5}))))
 
     assert list(csv.reader(io.StringIO(sheet.decode(), newline=""))) == [["name", "ms"], [name, ""], ["next", "1.5"]]
     assert sheet.startswith(b"name,ms\n") and sheet.endswith(b"next,1.5\n")

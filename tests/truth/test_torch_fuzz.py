@@ -12,7 +12,7 @@ import pytest
 import stepscope
 from stepscope.analysis.registry import TOOLS
 from stepscope.errors import StepscopeError, UnreadableError
-from stepscope.formats.kineto import read
+from stepscope.formats.kineto.reader import read
 
 Event = dict[str, Any]
 TURNS = 60

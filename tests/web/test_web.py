@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,17 +17,18 @@ import pyarrow as pa
 import pytest
 from browsing import DRAWN, HOSTILE, hostile_trace, store_profile
 from draw import draw
+from waiting import await_until
 from werkzeug.test import Client
 
 import stepscope
 from stepscope import api
-from stepscope.analysis.compare import compare as comparison
 from stepscope.analysis.compare.comparable import Side, side_of
+from stepscope.analysis.compare.compare import compare as comparison
 from stepscope.analysis.registry import TOOLS
 from stepscope.export import SUFFIXES, pieces
 from stepscope.formats.session import HostFile
 from stepscope.formats.xspace import writer
-from stepscope.report import Field, Rows
+from stepscope.report import Field, Role, Rows
 from stepscope.report.export import to_csv, to_json
 from stepscope.web import api_tools, static, warming
 from stepscope.web import opened as opened_module
@@ -61,11 +61,13 @@ def session_id(client: Client, run: str) -> str:
 
 def loaded(client: Client, session: str) -> Any:
     """What a session says of itself when all is done in the background."""
-    while True:
-        told = client.get(f"/api/sessions/{session}").json
-        if told["state"] == "failed" or all(tool["has_data"] is not None for tool in told["tools"]):
-            return told
-        time.sleep(0.01)
+
+    def told() -> Any:
+        said = client.get(f"/api/sessions/{session}").json
+        is_done = said["state"] == "failed" or all(tool["has_data"] is not None for tool in said["tools"])
+        return said if is_done else None
+
+    return await_until(told, 60, "a session whose tools are all known")
 
 
 @pytest.fixture
@@ -192,10 +194,12 @@ def test_progress_moves_within_one_file(corpus, monkeypatch, profile):
 
 def test_one_may_wait_until_a_session_is_ready(client):
     session = session_id(client, "two")
-    told = {"state": "loading"}
-    while told["state"] == "loading":
-        told = client.get(f"/api/sessions/{session}?wait=1000").json
-    assert told["state"] == "ready"
+
+    def state() -> str | None:
+        told: str = client.get(f"/api/sessions/{session}?wait=1000").json["state"]
+        return None if told == "loading" else told
+
+    assert await_until(state, 60, "a session that is loaded") == "ready"
     assert client.get(f"/api/sessions/{session}?wait=long").status_code == 400
 
 
@@ -215,8 +219,7 @@ def test_the_newest_session_is_loaded_before_somebody_asks(logdir):
     newest = client.get("/api/sessions").json["sessions"][0]["id"]
     site = site_of(client)
     site.warm_up()
-    while newest not in site._opened:
-        time.sleep(0.01)
+    await_until(lambda: newest in site._opened, 60, "the newest session")
     opened = site.opened(newest)
     opened.wait(20)
     assert opened.state == "ready"
@@ -236,8 +239,7 @@ def test_a_timeline_is_ready_when_the_tools_are(client):
     session = session_id(client, "drawn")
     loaded(client, session)
     trace = site_of(client).opened(session).trace()
-    while "timeline index" not in trace._derived:
-        time.sleep(0.01)
+    await_until(lambda: "timeline index" in trace._derived, 60, "the timeline's index")
 
 
 def test_a_tool_without_data_says_what_is_missing(client, logdir):
@@ -294,8 +296,12 @@ def test_a_profile_that_is_deleted_while_open_is_gone_and_the_others_are_named(c
     assert answer.status_code in (404, 409, 410)  # the listing of a moment ago may still name it
     answer = fresh(client).get(f"/api/sessions/{session}")
     assert answer.status_code == 410 or answer.json["state"] == "failed"
-    while answer.status_code != 404:
-        answer = fresh(client).get(f"/api/sessions/{session}")
+
+    def is_gone() -> Any:
+        last = fresh(client).get(f"/api/sessions/{session}")
+        return last if last.status_code == 404 else None
+
+    answer = await_until(is_gone, 60, "a listing without the deleted profile")
     assert answer.json["choices"] == [session_id(client, "two")]
 
 
@@ -321,13 +327,13 @@ def test_numbers_are_those_of_the_command_line(client, logdir, tool):
     tables = [section for section in report.sections() if isinstance(section, Rows)]
     shown = [section for section in answer["sections"] if section["kind"] == "table"]
     for table, section in zip(tables, shown, strict=True):
-        assert section["row_count"] == len(table.rows)
+        assert (section["id"], section["row_count"]) == (table.id, len(table.rows))
         if section["key"] is not None:
             assert [row.keys() >= set(section["columns"]) for row in answer["report"][section["key"]]] == [True] * len(
                 table.rows
             )
         for field, told in zip(table.fields, section["fields"], strict=True):
-            assert told == {"name": field.name, "unit": field.unit, "doc": field.doc, "kind": field.kind}
+            assert told == {key: getattr(field, key) for key in ("name", "label", "unit", "doc", "kind", "role")}
             assert section["columns"][field.name] == [row[field.name] for row in table.rows]
 
 
@@ -336,15 +342,10 @@ def test_tables_say_under_which_key_the_json_has_them(client):
 
     def keys(tool: str) -> dict[str, str | None]:
         sections = client.get(f"/api/sessions/{session}/tools/{tool}").json["sections"]
-        return {section["title"]: section["key"] for section in sections if section["kind"] == "table"}
+        return {section["id"]: section["key"] for section in sections if section["kind"] == "table"}
 
-    assert keys("idle") == {
-        "Idle time of streams by cause": "rows",
-        "Longest gaps, at most 50": "gaps",
-        "Idle time of devices": "devices",
-        "Queues": "queues",
-    }
-    assert keys("overview") == {"Breakdown of the mean step": None, "Top 10 ops": "top_ops"}
+    assert keys("idle") == {name: name for name in ("rows", "gaps", "devices", "queues")}
+    assert keys("overview") == {"breakdown": None, "top_ops": "top_ops"}
 
 
 def test_exports_are_those_of_the_command_line(client, logdir):
@@ -370,8 +371,7 @@ def test_a_comparison_is_that_of_the_command_line(client, logdir):
     )
 
     assert answer["report"] == json.loads(to_json(report))
-    tables = [at for at, section in enumerate(answer["sections"]) if section["title"] == "Ops"]
-    stream = client.get(f"/api/sessions/{drawn}/compare/tables/{tables[0]}.arrow?with={two}")
+    stream = client.get(f"/api/sessions/{drawn}/compare/tables/rows.arrow?with={two}")
     whole = client.get(f"/api/sessions/{drawn}/compare?with={two}").json["report"]
     assert pa.ipc.open_stream(stream.data).read_all().num_rows == len(whole["rows"]) > 0
 
@@ -433,12 +433,12 @@ WRONG = [
     ("/api/sessions/{id}/tools/steps?host=nothing", 404, "there is no host 'nothing'"),
     ("/api/sessions/{id}/tools/steps?steps=9-1", 400, "'9-1' is no range of steps"),
     ("/api/sessions/{id}/tools/steps?steps=77", 400, "there is no step 77"),
-    ("/api/sessions/{id}/tools/steps/tables/9.arrow", 404, "section 9 is no table"),
+    ("/api/sessions/{id}/tools/steps/tables/nothing.arrow", 404, "there is no table 'nothing'"),
     ("/api/sessions/{id}/tools/steps.exe", 404, "there is no tool 'steps.exe'"),
     ("/api/sessions/{id}/compare", 400, "this needs a session to compare with"),
     ("/api/sessions/{id}/compare?with=nothing", 404, "there is no session 'nothing'"),
     ("/api/sessions/{id}/compare?with={id}&host=nothing", 404, "there is no host 'nothing'"),
-    ("/api/sessions/{id}/compare/tables/99.arrow?with={id}", 404, "section 99 is no table"),
+    ("/api/sessions/{id}/compare/tables/nothing.arrow?with={id}", 404, "there is no table 'nothing'"),
     ("/api/nothing", 404, "there is no file 'api/nothing'"),
     ("/api/capture/9", 404, "there is no capture '9'"),
 ]
@@ -647,9 +647,11 @@ def test_sessions_that_nobody_looks_at_any_more_are_let_go(tmp_path, monkeypatch
 
 
 def test_a_table_of_any_section_becomes_arrow():
-    fields = (Field("a", "ms", "one"), Field("b", "text", "two", "str"), Field("c", "", "three", "ints"))
-    table = Rows("T", fields, ({"a": 1.5, "b": None, "c": [1, 2]}, {"a": None, "b": "x", "c": None}))
+    fields = (Field("a", "ms", "one"), Field("b", "text", "two", "str", Role.NAME), Field("c", "", "three", "ints"))
+    table = Rows("t", "T", fields, ({"a": 1.5, "b": None, "c": [1, 2]}, {"a": None, "b": "x", "c": None}))
     read = pa.ipc.open_stream(io.BytesIO(api_tools.table_to_arrow(table))).read_all()
 
     assert read.to_pylist() == list(table.rows)
-    assert read.schema.field("a").metadata == {b"unit": b"ms", b"meaning": b"one"}
+    assert read.schema.metadata == {b"id": b"t"}
+    described = {b"unit": b"ms", b"role": b"duration", b"label": b"A", b"meaning": b"one"}
+    assert read.schema.field("a").metadata == described

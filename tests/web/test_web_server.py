@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from typing import Any
 import pytest
 from browsing import DRAWN, running, store_profile
 from draw import draw
+from waiting import await_until
 from werkzeug.test import Client
 
 from stepscope.capture import client as capture_module
@@ -300,8 +300,7 @@ class FakeClient:
         statuses = []
         for address in request.workers:
             on_progress(self.status(address, Phase.RECORDING))
-            while not (self.may_end.is_set() or cancel.is_set()):
-                time.sleep(0.005)
+            await_until(lambda: self.may_end.is_set() or cancel.is_set(), 60, "the end of the capture")
             if self.plan[address] == "crash":
                 raise CaptureError("nothing can be written here", path=request.logdir)
             statuses.append(self.status(address, Phase(self.plan[address])))
@@ -331,9 +330,12 @@ def post(client: Client, wish: Any) -> Any:
 
 def ended(client: Client, capture: str) -> Any:
     """What a capture says when it is over."""
-    while (told := client.get(f"/api/capture/{capture}").json)["state"] == "running":
-        time.sleep(0.005)
-    return told
+
+    def told() -> Any:
+        said = client.get(f"/api/capture/{capture}").json
+        return None if said["state"] == "running" else said
+
+    return await_until(told, 60, "the end of the capture")
 
 
 def test_a_capture_tells_how_far_it_is_and_opens_its_session(capture_client, logdir):

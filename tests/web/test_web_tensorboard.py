@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from browsing import running_tensorboard, store_profile
 from draw import draw
+from waiting import await_until
 from werkzeug.test import Client
 
 pytest.importorskip("tensorboard")
@@ -65,8 +66,7 @@ def test_the_tab_is_there_once_there_is_a_profile(tmp_path, monkeypatch):
     assert listing(client)["enabled"] is False
 
     store_profile(tmp_path / "train", "r1", TRACE)
-    while not listing(client)["enabled"]:
-        pass  # the test's own time limit ends this
+    await_until(lambda: listing(client)["enabled"], 60, "the tab")
     assert client.get(f"{ROOT}api/sessions").json["sessions"][0]["run"] == "train/r1"
 
 

@@ -40,13 +40,21 @@ export function Chart({ label, option, height, marks, onPick, onPoint, onZoom }:
       if (gone || !box.current) return;
       const made = init(box.current, null, { renderer: "canvas" });
       chart.current = made;
-      made.on("click", (event) => handlers.current.onPick?.({ dataIndex: event.dataIndex, seriesIndex: event.seriesIndex ?? 0, name: event.name }));
+      made.on("click", (event) =>
+        handlers.current.onPick?.({
+          dataIndex: event.dataIndex,
+          seriesIndex: event.seriesIndex ?? 0,
+          name: event.name,
+        }),
+      );
       made.getZr().on("click", ({ offsetX, offsetY }) => {
-        const at = made.containPixel("grid", [offsetX, offsetY]) ? made.convertFromPixel({ gridIndex: 0 }, [offsetX, offsetY]) : null;
+        const at = made.containPixel("grid", [offsetX, offsetY])
+          ? made.convertFromPixel({ gridIndex: 0 }, [offsetX, offsetY])
+          : null;
         if (Array.isArray(at) && typeof at[0] === "number") handlers.current.onPoint?.(at[0]);
       });
       made.on("datazoom", () => {
-        const zoom = (made.getOption()["dataZoom"] as { startValue: number; endValue: number }[] | undefined)?.[0];
+        const zoom = (made.getOption().dataZoom as { startValue: number; endValue: number }[] | undefined)?.[0];
         if (zoom) handlers.current.onZoom?.(zoom.startValue, zoom.endValue);
       });
       watch = new ResizeObserver(() => made.resize());

@@ -46,7 +46,12 @@ export function popup(title: string, lines: readonly Line[], foot = ""): HTMLEle
     if (line.colour) swatch.style.background = line.colour;
     else swatch.classList.add("none");
     const faint = line.faint ? "faint" : "";
-    table.append(swatch, element("span", faint, line.name), element("span", `popup-value ${faint}`, line.value), element("span", "popup-value faint", line.note));
+    table.append(
+      swatch,
+      element("span", faint, line.name),
+      element("span", `popup-value ${faint}`, line.value),
+      element("span", "popup-value faint", line.note),
+    );
   }
   box.append(table);
   if (foot) box.append(element("div", "popup-foot", foot));

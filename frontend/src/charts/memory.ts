@@ -2,7 +2,7 @@
 import type { EChartsCoreOption } from "echarts/core";
 import { CATEGORY_COLOUR, type Palette } from "../design/colours";
 import { bytes, duration, percent, UNKNOWN } from "../format";
-import { axis, base, popup, tooltip, type Line } from "./look";
+import { axis, base, type Line, popup, tooltip } from "./look";
 
 export interface MemoryEvent {
   readonly time_ms: number;
@@ -38,7 +38,8 @@ export interface MemoryLook {
 
 export function memoryOverTime(events: readonly MemoryEvent[], look: MemoryLook): EChartsCoreOption {
   const { palette } = look;
-  const has = (key: "stack_bytes" | "heap_bytes" | "free_bytes" | "reserved_bytes" | "fragmentation_percent") => events.some((event) => (event[key] ?? 0) > 0);
+  const has = (key: "stack_bytes" | "heap_bytes" | "free_bytes" | "reserved_bytes" | "fragmentation_percent") =>
+    events.some((event) => (event[key] ?? 0) > 0);
   const area = (name: string, key: "stack_bytes" | "heap_bytes" | "free_bytes", colour: string, opacity: number) => ({
     type: "line",
     name,
@@ -82,16 +83,48 @@ export function memoryOverTime(events: readonly MemoryEvent[], look: MemoryLook)
       nameLocation: "middle",
       nameGap: 22,
       nameTextStyle: { color: palette.muted, fontSize: 11 },
-      axisLabel: { color: palette.muted, fontSize: 11, hideOverlap: true, showMinLabel: false, showMaxLabel: false, formatter: (value: number) => value.toLocaleString("en-US") },
+      axisLabel: {
+        color: palette.muted,
+        fontSize: 11,
+        hideOverlap: true,
+        showMinLabel: false,
+        showMaxLabel: false,
+        formatter: (value: number) => value.toLocaleString("en-US"),
+      },
       splitLine: { show: false },
       axisLine: { show: true, lineStyle: { color: palette.strong } },
     },
     yAxis: [
-      { type: "value", ...axis(palette), ...scale(events, look.withFree), axisLabel: { color: palette.muted, fontSize: 11, formatter: (value: number) => bytes(value) } },
-      { type: "value", ...axis(palette), axisLabel: { color: palette.muted, fontSize: 11, formatter: "{value} %" }, show: fragmented, min: 0, max: 100, splitLine: { show: false } },
+      {
+        type: "value",
+        ...axis(palette),
+        ...scale(events, look.withFree),
+        axisLabel: { color: palette.muted, fontSize: 11, formatter: (value: number) => bytes(value) },
+      },
+      {
+        type: "value",
+        ...axis(palette),
+        axisLabel: { color: palette.muted, fontSize: 11, formatter: "{value} %" },
+        show: fragmented,
+        min: 0,
+        max: 100,
+        splitLine: { show: false },
+      },
     ],
     dataZoom: [
-      { type: "slider", height: 16, bottom: 4, borderColor: palette.line, fillerColor: `${palette.accent}22`, handleStyle: { color: palette.surface, borderColor: palette.accent }, moveHandleSize: 0, showDetail: false, showDataShadow: false, brushSelect: false, filterMode: "none" },
+      {
+        type: "slider",
+        height: 16,
+        bottom: 4,
+        borderColor: palette.line,
+        fillerColor: `${palette.accent}22`,
+        handleStyle: { color: palette.surface, borderColor: palette.accent },
+        moveHandleSize: 0,
+        showDetail: false,
+        showDataShadow: false,
+        brushSelect: false,
+        filterMode: "none",
+      },
       { type: "inside", zoomOnMouseWheel: "ctrl", filterMode: "none" },
     ],
     series: [
@@ -145,7 +178,14 @@ function memoryPopup(event: MemoryEvent | undefined): HTMLElement {
     { name: "Stack", value: size(event.stack_bytes), colour: MEMORY_COLOUR.stack },
     { name: "Heap", value: size(event.heap_bytes), colour: MEMORY_COLOUR.heap },
     { name: "Free", value: size(event.free_bytes), colour: MEMORY_COLOUR.free },
-    { name: "Fragmentation", value: event.fragmentation_percent === null ? UNKNOWN : percent(event.fragmentation_percent), colour: MEMORY_COLOUR.fragmentation },
+    {
+      name: "Fragmentation",
+      value: event.fragmentation_percent === null ? UNKNOWN : percent(event.fragmentation_percent),
+      colour: MEMORY_COLOUR.fragmentation,
+    },
   ];
-  return popup(`at ${duration(event.time_ms)}`, lines.map((line) => ({ ...line, faint: line.value === UNKNOWN })));
+  return popup(
+    `at ${duration(event.time_ms)}`,
+    lines.map((line) => ({ ...line, faint: line.value === UNKNOWN })),
+  );
 }

@@ -26,7 +26,11 @@ export function ring(slices: readonly Slice[], palette: Palette): EChartsCoreOpt
       trigger: "item",
       formatter: (item: { dataIndex: number; percent: number }) => {
         const slice = slices[item.dataIndex];
-        return slice ? popup(slice.name, [{ colour: slice.colour, name: percent(slice.percent ?? item.percent), value: slice.text }]) : popup("", []);
+        return slice
+          ? popup(slice.name, [
+              { colour: slice.colour, name: percent(slice.percent ?? item.percent), value: slice.text },
+            ])
+          : popup("", []);
       },
     },
     series: [
@@ -40,7 +44,11 @@ export function ring(slices: readonly Slice[], palette: Palette): EChartsCoreOpt
         label: { show: false },
         emphasis: { scale: true, scaleSize: 3 },
         itemStyle: { borderColor: palette.surface, borderWidth: 1.5 },
-        data: slices.map((slice) => ({ name: slice.name, value: slice.value, itemStyle: { color: slice.colour, ...border(slice) } })),
+        data: slices.map((slice) => ({
+          name: slice.name,
+          value: slice.value,
+          itemStyle: { color: slice.colour, ...border(slice) },
+        })),
       },
     ],
   };

@@ -29,7 +29,11 @@ export interface Part {
   readonly colour: string;
 }
 
-export const CATEGORY_PARTS: readonly Part[] = CATEGORIES.map((category) => ({ key: category, label: CATEGORY_LABEL[category], colour: CATEGORY_COLOUR[category] }));
+export const CATEGORY_PARTS: readonly Part[] = CATEGORIES.map((category) => ({
+  key: category,
+  label: CATEGORY_LABEL[category],
+  colour: CATEGORY_COLOUR[category],
+}));
 
 /** What a comparison counts beside the categories: no step lasts, so it is lighter than what any step does. */
 export const BETWEEN_PART: Part = { key: "between_steps", label: "Between steps", colour: "#c9ced6" };
@@ -51,7 +55,13 @@ export function stackedColumns(columns: readonly Column[], look: ColumnsLook): E
   const many = columns.length > 60;
   return {
     ...base(palette),
-    grid: { left: 8, right: look.mean_ms != null && columns.length > 1 ? 92 : 16, top: 26, bottom: look.zoom && many ? 46 : look.xName ? 22 : 4, containLabel: true },
+    grid: {
+      left: 8,
+      right: look.mean_ms != null && columns.length > 1 ? 92 : 16,
+      top: 26,
+      bottom: look.zoom && many ? 46 : look.xName ? 22 : 4,
+      containLabel: true,
+    },
     tooltip: {
       ...tooltip(palette),
       trigger: "axis",
@@ -65,13 +75,24 @@ export function stackedColumns(columns: readonly Column[], look: ColumnsLook): E
       name: look.xName,
       nameLocation: "middle",
       nameGap: columns.some((column) => column.label.includes("\n")) ? 40 : 24,
-      axisLabel: { color: palette.muted, fontSize: 11, lineHeight: 15, hideOverlap: true, ...labelled(columns), ...(columns.length <= 10 && columns.some((column) => column.label.length > 8) ? { interval: 0, width: 110, overflow: "break" } : {}) },
+      axisLabel: {
+        color: palette.muted,
+        fontSize: 11,
+        lineHeight: 15,
+        hideOverlap: true,
+        ...labelled(columns),
+        ...(columns.length <= 10 && columns.some((column) => column.label.length > 8)
+          ? { interval: 0, width: 110, overflow: "break" }
+          : {}),
+      },
       nameTextStyle: { color: palette.muted, fontSize: 11 },
       axisLine: { show: true, lineStyle: { color: palette.strong } },
       splitLine: { show: false },
     },
     yAxis: { type: "value", ...axis(palette, "ms") },
-    ...(look.zoom && many ? { dataZoom: [slider(palette), { type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseMove: false }] } : {}),
+    ...(look.zoom && many
+      ? { dataZoom: [slider(palette), { type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseMove: false }] }
+      : {}),
     series: shown.map((part, index) => ({
       type: "bar",
       stack: "step",
@@ -93,7 +114,9 @@ export function stackedColumns(columns: readonly Column[], look: ColumnsLook): E
 /** Of many columns every second, fifth, tenth ... is labelled, so that the labels stand evenly. */
 function labelled(columns: readonly Column[]): { interval?: number } {
   if (columns.length <= MOST_LABELS) return {};
-  const each = [2, 5, 10, 20, 50, 100, 200, 500].find((stride) => columns.length / stride <= MOST_LABELS) ?? Math.ceil(columns.length / MOST_LABELS);
+  const each =
+    [2, 5, 10, 20, 50, 100, 200, 500].find((stride) => columns.length / stride <= MOST_LABELS) ??
+    Math.ceil(columns.length / MOST_LABELS);
   return { interval: each - 1 };
 }
 
@@ -101,15 +124,24 @@ const MOST_LABELS = 24;
 
 /** The mean as a dashed line, and a mark above steps that are far from it. */
 function marks(columns: readonly Column[], { palette, mean_ms }: ColumnsLook): Record<string, unknown> {
-  const line = mean_ms == null || columns.length < 2 ? {} : {
-    markLine: {
-      silent: true,
-      symbol: "none",
-      lineStyle: { color: palette.text, type: "dashed", opacity: 0.55 },
-      label: { formatter: `mean ${duration(mean_ms)}`, position: "end", distance: 6, color: palette.text, fontSize: 11 },
-      data: [{ yAxis: mean_ms }],
-    },
-  };
+  const line =
+    mean_ms == null || columns.length < 2
+      ? {}
+      : {
+          markLine: {
+            silent: true,
+            symbol: "none",
+            lineStyle: { color: palette.text, type: "dashed", opacity: 0.55 },
+            label: {
+              formatter: `mean ${duration(mean_ms)}`,
+              position: "end",
+              distance: 6,
+              color: palette.text,
+              fontSize: 11,
+            },
+            data: [{ yAxis: mean_ms }],
+          },
+        };
   const label = {
     label: {
       show: columns.some((column) => column.outlier),
@@ -139,10 +171,17 @@ function slider(palette: Palette): Record<string, unknown> {
 
 function columnPopup(column: Column | undefined, parts: readonly Part[]): HTMLElement {
   if (!column) return popup("", []);
-  const lines = parts.filter((part) => (column.parts[part.key] ?? 0) > 0).map((part) => {
-    const ms = column.parts[part.key] as number;
-    return { colour: part.colour, name: part.label, value: duration(ms), note: percent(column.total_ms > 0 ? (100 * ms) / column.total_ms : 0) };
-  });
+  const lines = parts
+    .filter((part) => (column.parts[part.key] ?? 0) > 0)
+    .map((part) => {
+      const ms = column.parts[part.key] as number;
+      return {
+        colour: part.colour,
+        name: part.label,
+        value: duration(ms),
+        note: percent(column.total_ms > 0 ? (100 * ms) / column.total_ms : 0),
+      };
+    });
   return popup(`${column.title} · ${duration(column.total_ms)}`, lines.reverse(), column.foot);
 }
 

@@ -52,8 +52,16 @@ export function categoryOf(kind: string, where: "host" | "device" = "device"): C
   const name = kind.toLowerCase();
   if (isCategory(name)) return name;
   if (/^(idle|others?|unknown)$/.test(name)) return "other";
-  if (/nccl|rccl|all[-_ ]?reduce|all[-_ ]?gather|all[-_ ]?to[-_ ]?all|reduce[-_ ]?scatter|collective|param_comms|broadcast_coalesced/.test(name)) return "device_collectives";
-  if (/^dataset$|host to device|h2d|htod|infeed|dataloader|^input( wait)?$|iterator::|tf\.data|enqueue|^read_|preprocess/.test(name)) return "input";
+  if (
+    /nccl|rccl|all[-_ ]?(reduce|gather|to[-_ ]?all)|reduce[-_ ]?scatter/.test(name) ||
+    /collective|param_comms|broadcast_coalesced/.test(name)
+  )
+    return "device_collectives";
+  if (
+    /^dataset$|^input( wait)?$|^read_|host to device|h2d|htod|infeed|dataloader/.test(name) ||
+    /iterator::|tf\.data|enqueue|preprocess/.test(name)
+  )
+    return "input";
   if (/device to host|d2h|dtoh|outfeed/.test(name)) return "output";
   if (/device to device|d2d|dtod|p2p|\bsend\b|\brecv\b|memcpy|^copy|copy_?$/.test(name)) return "device_to_device";
   if (/compil/.test(name)) return "compilation";
@@ -75,7 +83,10 @@ export function rgb(hex: string): [number, number, number] {
 
 export function mix(from: string, to: string, share: number): string {
   const [a, b] = [rgb(from), rgb(to)];
-  const channel = (i: 0 | 1 | 2) => Math.round(a[i] + (b[i] - a[i]) * share).toString(16).padStart(2, "0");
+  const channel = (i: 0 | 1 | 2) =>
+    Math.round(a[i] + (b[i] - a[i]) * share)
+      .toString(16)
+      .padStart(2, "0");
   return `#${channel(0)}${channel(1)}${channel(2)}`;
 }
 

@@ -1,6 +1,6 @@
 /** Light or dark: what the system prefers until the reader chooses. */
 import { computed, effect, signal } from "@preact/signals";
-import { remembered, remember } from "../storage";
+import { remember, remembered } from "../storage";
 import { PALETTES } from "./colours";
 
 export type Theme = "light" | "dark";
@@ -27,7 +27,7 @@ export const theme = computed<Theme>(() => (printed.value ? "light" : (chosen.va
 export const palette = computed(() => PALETTES[theme.value]);
 
 effect(() => {
-  document.documentElement.dataset["theme"] = theme.value;
+  document.documentElement.dataset.theme = theme.value;
 });
 
 export function toggleTheme(): void {

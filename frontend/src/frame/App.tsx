@@ -1,19 +1,18 @@
 /** The frame, and the page of the tool that the address names. */
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { toggleTheme } from "../design/theme";
-import { formatHash, go, route, toTool } from "../router";
-import { config, refreshSessions, sessionInfo, startError } from "../session";
-import { toolEntry, tools } from "../tools";
-import { HintLayer } from "../ui/hint";
-import { useKeys, listenToKeys, type Binding } from "../ui/keys";
-import { Toast } from "../ui/toast";
-import { Failed, Loading } from "../ui/basics";
-import { start } from "../session";
 import { PageOf } from "../pages/PageOf";
+import { formatHash, go, route, toTool } from "../router";
+import { config, refreshSessions, sessionInfo, start, startError } from "../session";
+import { toolEntry, tools } from "../tools";
+import { Failed, Loading } from "../ui/basics";
+import { HintLayer } from "../ui/hint";
+import { type Binding, listenToKeys, useKeys } from "../ui/keys";
+import { Toast } from "../ui/toast";
 import { CaptureDialog } from "./CaptureDialog";
 import { Help } from "./Help";
 import { Rail } from "./Rail";
-import { TopBar, captureOpen, helpOpen } from "./TopBar";
+import { captureOpen, helpOpen, TopBar } from "./TopBar";
 
 export function App() {
   useLayoutEffect(listenToKeys, []);
@@ -32,13 +31,20 @@ export function App() {
 
   return (
     <div class="frame">
+      {/* biome-ignore lint/a11y/useValidAnchor: without the script it still leads to the page's main part */}
       <a class="skip" href="#main" onClick={focusMain}>
         Skip to the page
       </a>
       <Rail />
       <TopBar />
       <main id="main" tabIndex={-1} class={`page page-${tool}`} data-route={formatHash(route.value)}>
-        {startError.value ? <Failed error={startError.value} retry={() => void start()} /> : config.value ? <PageOf tool={tool} /> : <Loading what="Starting" />}
+        {startError.value ? (
+          <Failed error={startError.value} retry={() => void start()} />
+        ) : config.value ? (
+          <PageOf tool={tool} />
+        ) : (
+          <Loading what="Starting" />
+        )}
       </main>
       {helpOpen.value && <Help onClose={() => (helpOpen.value = false)} />}
       {captureOpen.value && <CaptureDialog onClose={() => (captureOpen.value = false)} />}
@@ -58,10 +64,22 @@ function pageKeys(): Binding[] {
   const entries = tools.value;
   const open = (name: string) => () => go(toTool(route.value, name));
   return [
-    ...entries.flatMap((tool) => (tool.key ? [{ keys: `g ${tool.key}`, does: tool.label, group: "Go to", run: open(tool.name) }] : [])),
-    ...entries.slice(0, 9).map((tool, index) => ({ keys: `g ${index + 1}`, does: tool.label, group: "Go to, by place", run: open(tool.name) })),
+    ...entries.flatMap((tool) =>
+      tool.key ? [{ keys: `g ${tool.key}`, does: tool.label, group: "Go to", run: open(tool.name) }] : [],
+    ),
+    ...entries.slice(0, 9).map((tool, index) => ({
+      keys: `g ${index + 1}`,
+      does: tool.label,
+      group: "Go to, by place",
+      run: open(tool.name),
+    })),
     { keys: "t", does: "Light or dark", group: "Page", run: toggleTheme },
     { keys: "?", does: "This help", group: "Page", run: () => (helpOpen.value = true) },
-    { keys: "c", does: "Capture a profile", group: "Page", run: () => (captureOpen.value = config.value?.capture ?? false) },
+    {
+      keys: "c",
+      does: "Capture a profile",
+      group: "Page",
+      run: () => (captureOpen.value = config.value?.capture ?? false),
+    },
   ];
 }

@@ -1,14 +1,14 @@
 /** Capturing from running jobs: what to ask for, how it goes on each worker, and the new session opened. */
 import { useLayoutEffect, useState } from "preact/hooks";
-import { asApiError, getJson, send, type ApiError } from "../api";
+import { type ApiError, asApiError, getJson, send } from "../api";
 import { bytes } from "../format";
 import { refreshSessions } from "../session";
 import { remember, remembered } from "../storage";
 import { Failed } from "../ui/basics";
 import { Dialog } from "../ui/dialog";
 import { Icon } from "../ui/icons";
+import { type CaptureForm, checked, fromForm, isToldByWorkers, USUAL } from "./captureForm";
 import { openSessionNamed } from "./SessionPicker";
-import { checked, fromForm, isToldByWorkers, USUAL, type CaptureForm } from "./captureForm";
 
 interface Worker {
   readonly address: string;
@@ -27,7 +27,11 @@ interface CaptureState {
 
 const POLL_MS = 400;
 const MOST_LOOKS = 25;
-const ENDINGS: Readonly<Record<string, string>> = { done: "The capture is done", failed: "The capture failed", cancelled: "The capture was cancelled" };
+const ENDINGS: Readonly<Record<string, string>> = {
+  done: "The capture is done",
+  failed: "The capture failed",
+  cancelled: "The capture was cancelled",
+};
 const ENDED = /^(done|finished|failed|cancelled|canceled|error|ready|partial)$/;
 
 export function CaptureDialog({ onClose }: { onClose: () => void }) {
@@ -67,7 +71,8 @@ export function CaptureDialog({ onClose }: { onClose: () => void }) {
               Usual settings
             </button>
             <button type="submit" class="button accent" disabled={!problem.ok || sending}>
-              <Icon name="capture" size={16} /> {sending ? "Asking" : `Capture ${Number(form.duration_ms) / 1000 || ""} s`}
+              <Icon name="capture" size={16} />{" "}
+              {sending ? "Asking" : `Capture ${Number(form.duration_ms) / 1000 || ""} s`}
             </button>
           </footer>
         </form>
@@ -98,7 +103,8 @@ interface FieldsProps {
 }
 
 function Fields({ form, onChange, error }: FieldsProps) {
-  const set = (key: keyof CaptureForm) => (event: { currentTarget: { value: string } }) => onChange({ ...form, [key]: event.currentTarget.value });
+  const set = (key: keyof CaptureForm) => (event: { currentTarget: { value: string } }) =>
+    onChange({ ...form, [key]: event.currentTarget.value });
   const number = (key: "duration_ms" | "delay_ms" | "retries", label: string, note: string) => (
     <label class="field">
       <span>{label}</span>
@@ -110,8 +116,18 @@ function Fields({ form, onChange, error }: FieldsProps) {
     <div class="fields">
       <label class="field wide">
         <span>Addresses</span>
-        <textarea rows={2} placeholder="localhost:6009, worker-1:6009" value={form.addresses} aria-invalid={error === "addresses" && form.addresses.trim() !== ""} onInput={set("addresses")} autofocus />
-        <small>Host and port of each job that runs a profiler server (stepscope.server.start, tf.profiler.experimental.server.start, jax.profiler.start_server), with commas or on lines of their own</small>
+        <textarea
+          rows={2}
+          placeholder="localhost:6009, worker-1:6009"
+          value={form.addresses}
+          aria-invalid={error === "addresses" && form.addresses.trim() !== ""}
+          onInput={set("addresses")}
+          autofocus
+        />
+        <small>
+          Host and port of each job that runs a profiler server (stepscope.server.start,
+          tf.profiler.experimental.server.start, jax.profiler.start_server), with commas or on lines of their own
+        </small>
       </label>
       {number("duration_ms", "Duration, ms", "long enough for a few steps")}
       {number("delay_ms", "Delay, ms", "until all workers begin together; empty: as long as they need")}
@@ -147,7 +163,8 @@ function Running({ id, onAgain, onOpened }: { id: string; onAgain: () => void; o
         if (gone) return;
         setState(now);
         if (now.session && !failureOf(now)) onOpened(now.session);
-        else if (!ENDED.test(now.state) || (isStillLookedFor(now) && looks++ < MOST_LOOKS)) timer = window.setTimeout(() => void ask(), POLL_MS);
+        else if (!ENDED.test(now.state) || (isStillLookedFor(now) && looks++ < MOST_LOOKS))
+          timer = window.setTimeout(() => void ask(), POLL_MS);
       } catch (failure) {
         if (!gone) setError(asApiError(failure));
       }
@@ -166,14 +183,18 @@ function Running({ id, onAgain, onOpened }: { id: string; onAgain: () => void; o
       <div class="running-head" role="status">
         {!ended && !error && <span class="spinner" aria-hidden="true" />}
         <strong>{ended ? (ENDINGS[state.state] ?? `The capture ended: ${state.state}`) : "Capturing"}</strong>
-        {!ended && typeof state?.seconds_left === "number" && <span class="countdown">{Math.ceil(state.seconds_left)} s left</span>}
+        {!ended && typeof state?.seconds_left === "number" && (
+          <span class="countdown">{Math.ceil(state.seconds_left)} s left</span>
+        )}
       </div>
       <ul class="workers">
         {(state?.workers ?? []).map((worker) => (
           <li key={worker.address} class={worker.state} {...(worker.state === "failed" ? { role: "alert" } : {})}>
             <span class="worker-name">{worker.address}</span>
             <span class="worker-state">{worker.state}</span>
-            <span class="muted">{[worker.message, worker.bytes ? bytes(worker.bytes) : ""].filter(Boolean).join(" · ")}</span>
+            <span class="muted">
+              {[worker.message, worker.bytes ? bytes(worker.bytes) : ""].filter(Boolean).join(" · ")}
+            </span>
           </li>
         ))}
       </ul>
@@ -212,5 +233,7 @@ function isStillLookedFor(state: CaptureState): boolean {
 
 function failureOf(state: CaptureState): string | null {
   if (!state.error) return null;
-  return typeof state.error === "string" ? state.error : [state.error.error, state.error.hint].filter(Boolean).join("; ");
+  return typeof state.error === "string"
+    ? state.error
+    : [state.error.error, state.error.hint].filter(Boolean).join("; ");
 }

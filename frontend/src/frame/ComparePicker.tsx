@@ -6,12 +6,15 @@ import { LongName } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
-import { parseSteps } from "./StepBrush";
 import { SessionList } from "./SessionPicker";
+import { parseSteps } from "./StepBrush";
 
 export function otherName(): string {
   const id = otherId.value;
-  const run = id === sessionId.value ? "this session" : shortRun(sessions.value?.sessions.find((each) => each.id === id)?.run ?? other.value?.state?.run ?? id ?? "");
+  const run =
+    id === sessionId.value
+      ? "this session"
+      : shortRun(sessions.value?.sessions.find((each) => each.id === id)?.run ?? other.value?.state?.run ?? id ?? "");
   return otherSteps.value ? `${run}, steps ${otherSteps.value}` : run;
 }
 
@@ -45,7 +48,13 @@ export function ComparePicker() {
         {(close) => <Choices close={close} />}
       </Menu>
       {chosen && (
-        <button type="button" class="icon-button small" aria-label="Stop comparing" onClick={stopComparing} {...hint("Stop comparing", "")}>
+        <button
+          type="button"
+          class="icon-button small"
+          aria-label="Stop comparing"
+          onClick={stopComparing}
+          {...hint("Stop comparing", "")}
+        >
           <Icon name="close" size={14} />
         </button>
       )}
@@ -65,7 +74,15 @@ function Choices({ close }: { close: () => void }) {
     <div class="compare-choices">
       <label class="compare-steps">
         <span>Only its steps</span>
-        <input type="text" inputMode="numeric" size={9} placeholder="all, or 3-9" value={steps} aria-invalid={wrong} onInput={(event) => setSteps(event.currentTarget.value.trim())} />
+        <input
+          type="text"
+          inputMode="numeric"
+          size={9}
+          placeholder="all, or 3-9"
+          value={steps}
+          aria-invalid={wrong}
+          onInput={(event) => setSteps(event.currentTarget.value.trim())}
+        />
         {wrong && <span class="form-error">a step, or first-last</span>}
       </label>
       <SessionList chosen={otherId.value} onPick={choose} />

@@ -1,7 +1,7 @@
 /** The keys, and where to read more. */
 import { config } from "../session";
 import { Dialog } from "../ui/dialog";
-import { bindings, type Binding } from "../ui/keys";
+import { type Binding, bindings } from "../ui/keys";
 
 const TABLE_KEYS: readonly Pick<Binding, "keys" | "does">[] = [
   { keys: "↑ ↓", does: "From row to row; Page and Home, End too" },
@@ -41,8 +41,9 @@ export function Help({ onClose }: { onClose: () => void }) {
         ))}
       </div>
       <p class="muted">
-        Rest the pointer on a number or a column's head to read what it means and how it was computed. The address of the page holds all that you chose: copy it to show the same to
-        someone else. Stepscope {config.value?.version}, reading {config.value?.logdir}.
+        Rest the pointer on a number or a column's head to read what it means and how it was computed. The address of
+        the page holds all that you chose: copy it to show the same to someone else. Stepscope {config.value?.version},
+        reading {config.value?.logdir}.
       </p>
     </Dialog>
   );

@@ -18,7 +18,13 @@ export function Rail() {
   const open = railOpen.value;
   return (
     <nav class={`rail ${open ? "open" : ""}`} aria-label="Tools">
-      <button type="button" class="rail-toggle" aria-expanded={open} aria-label={open ? "Narrow the list of tools" : "Widen the list of tools"} onClick={toggleRail}>
+      <button
+        type="button"
+        class="rail-toggle"
+        aria-expanded={open}
+        aria-label={open ? "Narrow the list of tools" : "Widen the list of tools"}
+        onClick={toggleRail}
+      >
         <Icon name="menu" />
         {open && <span class="brand">Stepscope</span>}
       </button>

@@ -2,11 +2,11 @@
 import { useMemo, useState } from "preact/hooks";
 import type { SessionInfo } from "../api";
 import { bytes, cellText, duration, when } from "../format";
-import { fact, refreshSessions, session, sessionId, sessionInfo, sessions, shortRun } from "../session";
 import { go, route, withParams } from "../router";
+import { fact, refreshSessions, session, sessionId, sessionInfo, sessions, shortRun } from "../session";
+import { LongName } from "../ui/basics";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
-import { LongName } from "../ui/basics";
 
 const FRAMEWORKS: Readonly<Record<string, string>> = { tensorflow: "TensorFlow", jax: "JAX", pytorch: "PyTorch" };
 
@@ -30,7 +30,9 @@ export function SessionPicker() {
       buttonClass="picker session-picker"
       button={
         <>
-          <span class="picker-main">{info ? <LongName text={shortRun(info.run)} whole={info.run} /> : (session.value?.run ?? "No session")}</span>
+          <span class="picker-main">
+            {info ? <LongName text={shortRun(info.run)} whole={info.run} /> : (session.value?.run ?? "No session")}
+          </span>
           <span class="picker-note">{facts()}</span>
           <Icon name="down" size={14} />
         </>
@@ -55,7 +57,8 @@ function facts(): string {
   const type = fact("device_type");
   const length = fact("duration_ms") ?? fact("capture_ms");
   const parts = [frameworkName(fact("framework"))];
-  if (type) parts.push(typeof devices === "number" && devices > 1 ? `${devices} × ${cellText(type, "")}` : cellText(type, ""));
+  if (type)
+    parts.push(typeof devices === "number" && devices > 1 ? `${devices} × ${cellText(type, "")}` : cellText(type, ""));
   if (typeof length === "number") parts.push(duration(length));
   return parts.filter(Boolean).join(" · ");
 }
@@ -78,8 +81,20 @@ export function SessionList({ chosen, onPick }: SessionListProps) {
     <div class="session-list">
       <div class="filter">
         <Icon name="search" size={16} />
-        <input type="search" aria-label="Search sessions" placeholder="Search sessions" value={text} ref={(box) => box?.focus({ preventScroll: true })} onInput={(event) => setText(event.currentTarget.value)} />
-        <button type="button" class="icon-button" aria-label="Look for new sessions" onClick={() => void refreshSessions()}>
+        <input
+          type="search"
+          aria-label="Search sessions"
+          placeholder="Search sessions"
+          value={text}
+          ref={(box) => box?.focus({ preventScroll: true })}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+        <button
+          type="button"
+          class="icon-button"
+          aria-label="Look for new sessions"
+          onClick={() => void refreshSessions()}
+        >
           <Icon name="reload" size={16} />
         </button>
       </div>
@@ -95,7 +110,8 @@ export function SessionList({ chosen, onPick }: SessionListProps) {
             >
               <span class="choice-main">{each.run}</span>
               <span class="choice-note">
-                {when(each.modified)} · {each.hosts.length === 1 ? "1 host" : `${each.hosts.length} hosts`} · {bytes(each.bytes)} · {each.formats.map((format) => FORMATS[format] ?? format).join(", ")}
+                {when(each.modified)} · {each.hosts.length === 1 ? "1 host" : `${each.hosts.length} hosts`} ·{" "}
+                {bytes(each.bytes)} · {each.formats.map((format) => FORMATS[format] ?? format).join(", ")}
               </span>
               <span class="choice-path">{each.path}</span>
             </button>

@@ -1,9 +1,9 @@
 /** The range of steps that every page shows, chosen on a small picture of the step times. */
 import { useMemo, useRef, useState } from "preact/hooks";
-import { address, toolAddress, useResource, type Report, type ToolAnswer } from "../api";
+import { address, type Report, type ToolAnswer, toolAddress, useResource } from "../api";
 import { duration } from "../format";
-import { host, isReady, sessionId, steps } from "../session";
 import { setParams } from "../router";
+import { host, isReady, sessionId, steps } from "../session";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 
@@ -37,8 +37,9 @@ const WIDTH = 200;
 const HEIGHT = 30;
 
 export function StepBrush() {
-  const url = isReady.value && sessionId.value ? address(toolAddress(sessionId.value, "overview"), { host: host.value }) : null;
-  const found = useResource<ToolAnswer<Overview>>(url);
+  const url =
+    isReady.value && sessionId.value ? address(toolAddress(sessionId.value, "overview"), { host: host.value }) : null;
+  const found = useResource<ToolAnswer<"overview", Overview>>(url);
   const rows = found.state === "ready" ? (found.data.report.steps ?? []) : [];
   if (rows.length < 2) return null;
   return <Brush rows={rows} />;
@@ -78,6 +79,7 @@ function Brush({ rows }: { rows: readonly StepRow[] }) {
         width={WIDTH}
         height={HEIGHT}
         preserveAspectRatio="none"
+        // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a slider that is drawn
         role="slider"
         tabindex={0}
         aria-label="Steps to show"
@@ -98,10 +100,21 @@ function Brush({ rows }: { rows: readonly StepRow[] }) {
           setDrag(null);
           commit(first, last);
         }}
-        {...hint("Steps to show", "Drag over the steps that all pages shall show; click one to see it alone. Arrow keys move the first step, with Shift the last.")}
+        {...hint(
+          "Steps to show",
+          "Drag over the steps that all pages shall show; click one to see it alone. " +
+            "Arrow keys move the first step, with Shift the last.",
+        )}
       >
         <rect class="brush-back" width={WIDTH} height={HEIGHT} />
-        {range && <rect class="brush-range" x={range.first * unit} width={Math.max(2, (range.last - range.first + 1) * unit)} height={HEIGHT} />}
+        {range && (
+          <rect
+            class="brush-range"
+            x={range.first * unit}
+            width={Math.max(2, (range.last - range.first + 1) * unit)}
+            height={HEIGHT}
+          />
+        )}
         <path class="brush-line" d={path} />
       </svg>
       <span class="brush-text">
@@ -109,7 +122,12 @@ function Brush({ rows }: { rows: readonly StepRow[] }) {
         <span class="muted"> ≤ {duration(longest)}</span>
       </span>
       {chosen && (
-        <button type="button" class="icon-button small" aria-label="Show all steps" onClick={() => setParams({ steps: null }, "push")}>
+        <button
+          type="button"
+          class="icon-button small"
+          aria-label="Show all steps"
+          onClick={() => setParams({ steps: null }, "push")}
+        >
           <Icon name="close" size={14} />
         </button>
       )}

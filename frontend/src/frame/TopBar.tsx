@@ -1,13 +1,13 @@
 /** Session, host, steps, and what belongs to the whole page. */
 import { signal } from "@preact/signals";
-import { config, host, session } from "../session";
 import { theme, toggleTheme } from "../design/theme";
 import { setParams } from "../router";
+import { config, host, session } from "../session";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
-import { SessionPicker } from "./SessionPicker";
 import { ComparePicker } from "./ComparePicker";
+import { SessionPicker } from "./SessionPicker";
 import { StepBrush } from "./StepBrush";
 
 export const helpOpen = signal(false);
@@ -26,10 +26,22 @@ export function TopBar() {
             <Icon name="capture" size={16} /> <span class="wide-only">Capture</span>
           </button>
         )}
-        <button type="button" class="icon-button" aria-label={theme.value === "dark" ? "Light colours" : "Dark colours"} onClick={toggleTheme} {...hint("Light or dark", "", "t")}>
+        <button
+          type="button"
+          class="icon-button"
+          aria-label={theme.value === "dark" ? "Light colours" : "Dark colours"}
+          onClick={toggleTheme}
+          {...hint("Light or dark", "", "t")}
+        >
           <Icon name={theme.value === "dark" ? "sun" : "moon"} />
         </button>
-        <button type="button" class="icon-button" aria-label="Help and keys" onClick={() => (helpOpen.value = true)} {...hint("Help and keys", "", "?")}>
+        <button
+          type="button"
+          class="icon-button"
+          aria-label="Help and keys"
+          onClick={() => (helpOpen.value = true)}
+          {...hint("Help and keys", "", "?")}
+        >
           <Icon name="help" />
         </button>
       </div>
@@ -68,7 +80,9 @@ function HostPicker() {
                 }}
               >
                 <span class="choice-main">{each?.name ?? `All ${hosts.length} hosts`}</span>
-                <span class="choice-note">{each ? (each.error?.error ?? (each.partial ? "partial" : "")) : "analysed together"}</span>
+                <span class="choice-note">
+                  {each ? (each.error?.error ?? (each.partial ? "partial" : "")) : "analysed together"}
+                </span>
               </button>
             </li>
           ))}

@@ -46,13 +46,23 @@ export function checked(value: unknown): CaptureForm {
 
 export function fromForm(form: CaptureForm): FormResult {
   const addresses = [...new Set(form.addresses.split(/[\s,]+/).filter(Boolean))];
-  if (!addresses.length) return { ok: false, field: "addresses", error: "Name at least one address, such as localhost:6009." };
+  if (!addresses.length)
+    return { ok: false, field: "addresses", error: "Name at least one address, such as localhost:6009." };
   const odd = addresses.find((each) => !isAddress(each));
-  if (odd) return { ok: false, field: "addresses", error: `“${odd}” is no address: write HOST:PORT, such as localhost:6009.` };
+  if (odd) {
+    const error = `“${odd}” is not an address: write HOST:PORT, such as localhost:6009.`;
+    return { ok: false, field: "addresses", error };
+  }
   const duration = whole(form.duration_ms, 1, LONGEST_MS);
-  if (duration === null) return { ok: false, field: "duration_ms", error: "The duration is a whole number of milliseconds from 1 to 600,000." };
+  if (duration === null)
+    return {
+      ok: false,
+      field: "duration_ms",
+      error: "The duration is a whole number of milliseconds from 1 to 600,000.",
+    };
   const delay = form.delay_ms.trim() === "" ? null : whole(form.delay_ms, 0, LONGEST_MS);
-  if (delay === null && form.delay_ms.trim() !== "") return { ok: false, field: "delay_ms", error: "The delay is a whole number of milliseconds from 0 to 600,000." };
+  if (delay === null && form.delay_ms.trim() !== "")
+    return { ok: false, field: "delay_ms", error: "The delay is a whole number of milliseconds from 0 to 600,000." };
   const retries = whole(form.retries, 0, 20);
   if (retries === null) return { ok: false, field: "retries", error: "Retries are a whole number from 0 to 20." };
   return {
@@ -80,7 +90,12 @@ function whole(text: string, least: number, most: number): number | null {
 }
 
 /** True if what went wrong is no more than what the workers that failed said themselves. */
-export function isToldByWorkers(workers: readonly { readonly state: string; readonly message: string }[], failure: string): boolean {
-  const said = workers.filter((worker) => worker.state === "failed").map((worker) => worker.message.replace(/ \(attempt \d+\)$/, ""));
+export function isToldByWorkers(
+  workers: readonly { readonly state: string; readonly message: string }[],
+  failure: string,
+): boolean {
+  const said = workers
+    .filter((worker) => worker.state === "failed")
+    .map((worker) => worker.message.replace(/ \(attempt \d+\)$/, ""));
   return said.length > 0 && said.every((message) => message !== "" && failure.includes(message));
 }

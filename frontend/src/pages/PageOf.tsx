@@ -1,14 +1,14 @@
 /** From the tool in the address to its page; first, whatever stands in the way of showing it. */
 import type { ComponentType } from "preact";
 import { lazy, Suspense } from "preact/compat";
+import { ApiError } from "../api";
 import { linkTo } from "../router";
 import { host, isReady, session, sessionError, sessionId, sessions } from "../session";
 import { toolEntry, tools } from "../tools";
-import { ApiError } from "../api";
 import { Code, Empty, Failed, Loading, sentence } from "../ui/basics";
-import { GenericPage } from "./GenericPage";
-import { NoSessions, Opening } from "./Opening";
-import { SummaryPage } from "./SummaryPage";
+import { GenericPage } from "./shared/GenericPage";
+import { NoSessions, Opening } from "./shared/Opening";
+import { SummaryPage } from "./summary/SummaryPage";
 
 const Timeline = lazy(() => import("../timeline"));
 
@@ -16,33 +16,66 @@ const lazily = (load: () => Promise<{ default: ComponentType }>): ComponentType 
 
 const PAGES: Readonly<Record<string, ComponentType>> = {
   overview: SummaryPage,
-  steps: lazily(() => import("./StepsPage")),
-  "input-pipeline": lazily(() => import("./InputPage")),
-  "op-stats": lazily(() => import("./OpsPage")),
-  "kernel-stats": lazily(() => import("./KernelsPage")),
-  "memory-profile": lazily(() => import("./MemoryPage")),
-  "pod-viewer": lazily(() => import("./HostsPage")),
-  "tf-data": lazily(() => import("./TfDataPage")),
-  advice: lazily(() => import("./AdvicePage")),
-  distributed: lazily(() => import("./DistributedPage")),
-  idle: lazily(() => import("./IdlePage")),
-  "critical-path": lazily(() => import("./CriticalPathPage")),
-  modules: lazily(() => import("./ModulesPage")),
-  "op-shapes": lazily(() => import("./ShapesPage")),
-  syncs: lazily(() => import("./SyncsPage")),
-  sequences: lazily(() => import("./SequencesPage")),
-  system: lazily(() => import("./SystemPage")),
+  steps: lazily(() => import("./summary/StepsPage")),
+  "input-pipeline": lazily(() => import("./input/InputPage")),
+  "op-stats": lazily(() => import("./compute/OpsPage")),
+  "kernel-stats": lazily(() => import("./compute/KernelsPage")),
+  "memory-profile": lazily(() => import("./memory/MemoryPage")),
+  "pod-viewer": lazily(() => import("./ranks/HostsPage")),
+  "tf-data": lazily(() => import("./input/TfDataPage")),
+  advice: lazily(() => import("./advice/AdvicePage")),
+  distributed: lazily(() => import("./ranks/DistributedPage")),
+  idle: lazily(() => import("./waiting/IdlePage")),
+  "critical-path": lazily(() => import("./waiting/CriticalPathPage")),
+  modules: lazily(() => import("./compute/ModulesPage")),
+  "op-shapes": lazily(() => import("./compute/ShapesPage")),
+  syncs: lazily(() => import("./waiting/SyncsPage")),
+  sequences: lazily(() => import("./compute/SequencesPage")),
+  system: lazily(() => import("./system/SystemPage")),
 };
 
 export function PageOf({ tool }: { tool: string }) {
-  if (sessionError.value) return <Failed error={sessionError.value} link={(id) => linkTo(tool, { session: id, host: null, steps: null })} name={(id) => sessions.value?.sessions.find((each) => each.id === id)?.run ?? id} />;
+  if (sessionError.value)
+    return (
+      <Failed
+        error={sessionError.value}
+        link={(id) => linkTo(tool, { session: id, host: null, steps: null })}
+        name={(id) => sessions.value?.sessions.find((each) => each.id === id)?.run ?? id}
+      />
+    );
   if (!sessionId.value) return sessions.value ? <NoSessions sessions={sessions.value} /> : <Loading />;
   const state = session.value;
   if (!state) return <Loading what="Opening the session" />;
-  if (state.state === "failed") return <Failed error={new ApiError(state.error?.error ?? "this session cannot be read", state.error?.hint ?? "", state.error?.choices ?? [], 409)} />;
+  if (state.state === "failed")
+    return (
+      <Failed
+        error={
+          new ApiError(
+            state.error?.error ?? "this session cannot be read",
+            state.error?.hint ?? "",
+            state.error?.choices ?? [],
+            409,
+          )
+        }
+      />
+    );
   if (!isReady.value) return <Opening state={state} />;
   const entry = toolEntry(tool);
-  if (!entry) return <Failed error={new ApiError(`there is no tool named “${tool}”`, "choose one at the left", tools.value.map((each) => each.name), 404)} link={(name) => linkTo(name)} name={(name) => toolEntry(name)?.heading ?? name} />;
+  if (!entry)
+    return (
+      <Failed
+        error={
+          new ApiError(
+            `there is no tool named “${tool}”`,
+            "choose one at the left",
+            tools.value.map((each) => each.name),
+            404,
+          )
+        }
+        link={(name) => linkTo(name)}
+        name={(name) => toolEntry(name)?.heading ?? name}
+      />
+    );
   if (tool === "timeline") {
     return (
       <Suspense fallback={<Loading what="Loading the timeline" />}>
@@ -52,7 +85,9 @@ export function PageOf({ tool }: { tool: string }) {
   }
   if (entry.missing) return <Explained tool={tool} missing={entry.missing} />;
   const Page = PAGES[tool];
-  return <Suspense fallback={<Loading />}>{Page ? <Page key={tool} /> : <GenericPage key={tool} tool={tool} />}</Suspense>;
+  return (
+    <Suspense fallback={<Loading />}>{Page ? <Page key={tool} /> : <GenericPage key={tool} tool={tool} />}</Suspense>
+  );
 }
 
 /** The page of a tool that this profile has nothing for: what is missing, and how to record it. */

@@ -1,6 +1,6 @@
 /** Which columns a table shows. */
 import type { Field } from "../api";
-import { fieldLabel, unitLabel } from "../format";
+import { unitLabel } from "../format";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
 import type { TableData } from "./model";
@@ -34,7 +34,7 @@ export function ColumnMenu({ data, shown, left, onChange }: ColumnMenuProps) {
           {data.fields.map((field) => (
             <label key={field.name} data-hint={field.doc} data-hint-title={field.name}>
               <input type="checkbox" checked={names.has(field.name)} onChange={() => toggle(field.name)} />
-              <span>{fieldLabel(field)}</span>
+              <span>{field.label}</span>
               <span class="muted">{unitLabel(field.unit)}</span>
             </label>
           ))}

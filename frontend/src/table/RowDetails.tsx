@@ -1,11 +1,11 @@
 /** All that a table knows of one row, with the meaning of each value, and where to go from there. */
-import { cellText, exact, fieldLabel, unitLabel, visible } from "../format";
+import { cellText, exact, unitLabel, visible } from "../format";
 import { termsOf } from "../terms";
 import { Code } from "../ui/basics";
 import { Drawer } from "../ui/dialog";
 import { Icon } from "../ui/icons";
 import { copyText } from "./export";
-import type { TableData } from "./model";
+import { nameColumn, type TableData } from "./model";
 
 export interface RowLink {
   readonly label: string;
@@ -21,7 +21,7 @@ interface RowDetailsProps {
 }
 
 export function RowDetails({ title, data, row, links, onClose }: RowDetailsProps) {
-  const named = data.fields.find((field) => field.kind === "str" && /^(name|kernel|op|long_name)$/.test(field.name)) ?? data.fields.find((field) => field.kind === "str");
+  const named = data.fields[nameColumn(data.fields)];
   const name = named ? String(data.columns[named.name]?.[row] ?? "") : "";
   return (
     <Drawer title={title} onClose={onClose}>
@@ -46,9 +46,12 @@ export function RowDetails({ title, data, row, links, onClose }: RowDetailsProps
             const unit = unitLabel(field.unit);
             return (
               <div key={field.name}>
-                <dt>{fieldLabel(field)}</dt>
+                <dt>{field.label}</dt>
                 <dd data-hint-value={exact(value, field.unit)}>
-                  {typeof value === "string" ? (termsOf(field.name)?.(value) ?? visible(value)) : cellText(value, field.unit)} {field.unit !== "percent" && typeof value === "number" && unit}
+                  {typeof value === "string"
+                    ? (termsOf(field)?.(value) ?? visible(value))
+                    : cellText(value, field.unit)}{" "}
+                  {field.unit !== "percent" && typeof value === "number" && unit}
                 </dd>
                 <dd class="details-doc">
                   <Code text={field.doc} />

@@ -1,7 +1,7 @@
 /** The one table of the page: any number of rows, sorted, filtered, copied, exported, opened. */
 import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Cell, Field } from "../api";
-import { columnFormat, exact, fieldLabel, isKnown, unitLabel } from "../format";
+import { columnFormat, exact, isKnown, unitLabel } from "../format";
 import { route, setParams } from "../router";
 import { chosenPart } from "../session";
 import { termsOf } from "../terms";
@@ -10,11 +10,22 @@ import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { useKeys } from "../ui/keys";
 import { ColumnMenu } from "./ColumnMenu";
-import { RowDetails, type RowLink } from "./RowDetails";
-import { save, copyText } from "./export";
-import { formatSort, nextSort, parseSort, shownFields, toCsv, toTsv, viewOf, type Sort, type TableData } from "./model";
+import { copyText, save } from "./export";
 import { fontsReady, measurer } from "./measure";
-import { fittingIn, PADDING, roomFor, share, wishes, type Wish } from "./widths";
+import {
+  formatSort,
+  nameColumn,
+  nextSort,
+  parseSort,
+  type Sort,
+  shownFields,
+  type TableData,
+  toCsv,
+  toTsv,
+  viewOf,
+} from "./model";
+import { RowDetails, type RowLink } from "./RowDetails";
+import { fittingIn, PADDING, roomFor, share, type Wish, wishes } from "./widths";
 
 export interface TableProps {
   /** Names the table in the address and in file names. */
@@ -34,8 +45,6 @@ export interface TableProps {
   labels?: Readonly<Record<string, string>>;
   /** How values of a column are written, where the report's own form is for programs. */
   texts?: Readonly<Record<string, (text: string) => string>>;
-  /** Columns of differences: a plus stands before what is more. */
-  signed?: readonly string[];
   /** Whether a value is good or bad news; it is coloured so. */
   tone?: (row: number, field: string) => "good" | "bad" | null;
   /** Columns shown at first; all that hold anything if not given. */
@@ -72,7 +81,10 @@ export function Table(props: TableProps) {
   const input = useRef<HTMLInputElement>(null);
   const key = `${id}.`;
   const { noun } = counted(data.rowCount);
-  useKeys(props.main ? [{ keys: "/", does: "Filter the table", group: "Tables", run: () => input.current?.focus() }] : [], [props.main]);
+  useKeys(
+    props.main ? [{ keys: "/", does: "Filter the table", group: "Tables", run: () => input.current?.focus() }] : [],
+    [props.main],
+  );
 
   return (
     <div class={`table-box table-${height}`} data-table={id}>
@@ -89,18 +101,40 @@ export function Table(props: TableProps) {
               value={filter}
               onInput={(event) => setParams({ [`${key}filter`]: event.currentTarget.value })}
               onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
-              {...hint("Filter", "Words that a row must hold (-word: must not), and conditions such as: self > 5, where=device, type != copy, name ~ conv. A column may be named by the start of its name.")}
+              {...hint(
+                "Filter",
+                "Words that a row must hold (-word: must not), and conditions such as: self > 5, where=device, " +
+                  "type != copy, name ~ conv. A column may be named by the start of its name.",
+              )}
             />
           </div>
           <span class="table-count" role="status">
-            {view.error ?? (view.rows.length === data.rowCount ? `${data.rowCount.toLocaleString("en-US")} ${noun}` : `${view.rows.length.toLocaleString("en-US")} of ${data.rowCount.toLocaleString("en-US")} ${noun}`)}
+            {view.error ??
+              (view.rows.length === data.rowCount
+                ? `${data.rowCount.toLocaleString("en-US")} ${noun}`
+                : `${view.rows.length.toLocaleString("en-US")} of ${data.rowCount.toLocaleString("en-US")} ${noun}`)}
           </span>
           <div class="table-actions">
-            <ColumnMenu data={data} shown={fields.slice(0, fields.length - left)} left={left} onChange={(names) => setParams({ [`${key}cols`]: names?.join(",") ?? null })} />
-            <button type="button" class="button quiet" onClick={() => void copyText(toTsv(data, view.rows, written()))} {...hint("Copy", `The rows and columns that are shown, for a spreadsheet. ${props.source ?? ""}`)}>
+            <ColumnMenu
+              data={data}
+              shown={fields.slice(0, fields.length - left)}
+              left={left}
+              onChange={(names) => setParams({ [`${key}cols`]: names?.join(",") ?? null })}
+            />
+            <button
+              type="button"
+              class="button quiet"
+              onClick={() => void copyText(toTsv(data, view.rows, written()))}
+              {...hint("Copy", `The rows and columns that are shown, for a spreadsheet. ${props.source ?? ""}`)}
+            >
               <Icon name="copy" size={16} /> Copy
             </button>
-            <button type="button" class="button quiet" onClick={() => save(`${fileName(id)}.csv`, toCsv(data, view.rows, written()))} {...hint("CSV", `The rows that are shown, with exact values. ${props.source ?? ""}`)}>
+            <button
+              type="button"
+              class="button quiet"
+              onClick={() => save(`${fileName(id)}.csv`, toCsv(data, view.rows, written()))}
+              {...hint("CSV", `The rows that are shown, with exact values. ${props.source ?? ""}`)}
+            >
               <Icon name="csv" size={16} /> CSV
             </button>
           </div>
@@ -109,9 +143,25 @@ export function Table(props: TableProps) {
       {data.rowCount === 0 ? (
         <p class="table-empty">{emptyText(props.empty)}</p>
       ) : (
-        <Grid {...props} fields={fields} onFit={mayFit ? setFitting : null} rows={view.rows} sort={sort} onSort={(next) => setParams({ [`${key}sort`]: formatSort(next) })} onOpen={setOpen} />
+        <Grid
+          {...props}
+          fields={fields}
+          onFit={mayFit ? setFitting : null}
+          rows={view.rows}
+          sort={sort}
+          onSort={(next) => setParams({ [`${key}sort`]: formatSort(next) })}
+          onOpen={setOpen}
+        />
       )}
-      {open !== null && <RowDetails title={title} data={data} row={open} links={props.links?.(open) ?? []} onClose={() => setOpen(null)} />}
+      {open !== null && (
+        <RowDetails
+          title={title}
+          data={data}
+          row={open}
+          links={props.links?.(open) ?? []}
+          onClose={() => setOpen(null)}
+        />
+      )}
     </div>
   );
 }
@@ -146,11 +196,25 @@ function Grid(props: GridProps) {
   const [at, setAt] = useState(0);
   const label = useId();
   const all = props.fields;
-  const formats = useMemo(() => all.map((field) => formatOf(field, data.columns[field.name] ?? [], props.texts?.[field.name] ?? termsOf(field.name), props.signed?.includes(field.name))), [data, all]);
+  const formats = useMemo(
+    () =>
+      all.map((field) =>
+        formatOf(
+          field,
+          data.columns[field.name] ?? [],
+          props.texts?.[field.name] ?? termsOf(field),
+          field.role === "change",
+        ),
+      ),
+    [data, all],
+  );
   const marked = nameColumn(all);
   const [available, setAvailable] = useState(0);
   const measure = useMemo(measurer, [available, fontsReady.value]);
-  const wishesOfAll = useMemo(() => indented(wishes(data, all, formats, measure, props.labels), marked, deepest(data, props.indent)), [data, all, formats, measure]);
+  const wishesOfAll = useMemo(
+    () => indented(wishes(data, all, formats, measure, props.labels), marked, deepest(data, props.indent)),
+    [data, all, formats, measure],
+  );
   const count = props.onFit && available > 0 ? fittingIn(wishesOfAll, available) : all.length;
   const fields = useMemo(() => all.slice(0, count), [all, count]);
   const wanted = useMemo(() => wishesOfAll.slice(0, count), [wishesOfAll, count]);
@@ -158,7 +222,7 @@ function Grid(props: GridProps) {
   const [more, setMore] = useState(false);
   const widths = useMemo(() => share(wanted, available), [wanted, available]);
   const template = useMemo(() => widths.map((width) => `${width}px`).join(" "), [widths]);
-  const bars = useMemo(() => fields.map((field) => field.unit === "percent" && !props.signed?.includes(field.name)), [fields]);
+  const bars = useMemo(() => fields.map((field) => field.role === "share"), [fields]);
 
   const look = () => {
     const box = scroller.current;
@@ -196,7 +260,14 @@ function Grid(props: GridProps) {
     const box = scroller.current;
     if (!box || event.target !== box) return;
     const page = Math.max(1, Math.floor((box.clientHeight - ROW) / ROW) - 1);
-    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -rows.length, End: rows.length };
+    const steps: Record<string, number> = {
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -rows.length,
+      End: rows.length,
+    };
     const step = steps[event.key];
     if (step !== undefined) move(at + step);
     else if (event.key === "Enter" && rows[at] !== undefined) props.onOpen(rows[at] as number);
@@ -219,17 +290,26 @@ function Grid(props: GridProps) {
         aria-activedescendant={`${label}-${at}`}
         onScroll={look}
         onKeyDown={onKeyDown}
-        style={{ "--columns": template, "--most": String(height === "all" ? rows.length + 1 : 13) } as Record<string, string>}
+        style={
+          { "--columns": template, "--most": String(height === "all" ? rows.length + 1 : 13) } as Record<string, string>
+        }
       >
         <div class="grid-head" role="row" aria-rowindex={1}>
           {fields.map((field) => (
-            <HeadCell key={field.name} field={field} label={props.labels?.[field.name] ?? fieldLabel(field)} sort={sort} onSort={props.onSort} />
+            <HeadCell
+              key={field.name}
+              field={field}
+              label={props.labels?.[field.name] ?? field.label}
+              sort={sort}
+              onSort={props.onSort}
+            />
           ))}
         </div>
         <div class="grid-body" style={{ height: `${rows.length * ROW}px` }}>
           {visible.map((row, offset) => {
             const index = window_.first + offset;
             return (
+              // biome-ignore lint/a11y/useKeyWithClickEvents: the grid around the rows listens to the keys
               <div
                 key={row}
                 id={`${label}-${index}`}
@@ -243,7 +323,19 @@ function Grid(props: GridProps) {
                 }}
               >
                 {fields.map((field, column) => (
-                  <BodyCell key={field.name} field={field} room={(text) => roomFor(text, (widths[column] ?? 0) - PADDING - (column === marked ? before(row) : 0), measure)} value={data.columns[field.name]?.[row] ?? null} text={(formats[column] as (v: Cell) => string)(data.columns[field.name]?.[row] ?? null)} bar={bars[column] as boolean} mark={column === marked ? (props.mark?.(row) ?? null) : null} depth={column === marked ? depthOf(row) : 0} tone={props.tone?.(row, field.name) ?? null} />
+                  <BodyCell
+                    key={field.name}
+                    field={field}
+                    room={(text) =>
+                      roomFor(text, (widths[column] ?? 0) - PADDING - (column === marked ? before(row) : 0), measure)
+                    }
+                    value={data.columns[field.name]?.[row] ?? null}
+                    text={(formats[column] as (v: Cell) => string)(data.columns[field.name]?.[row] ?? null)}
+                    bar={bars[column] as boolean}
+                    mark={column === marked ? (props.mark?.(row) ?? null) : null}
+                    depth={column === marked ? depthOf(row) : 0}
+                    tone={props.tone?.(row, field.name) ?? null}
+                  />
                 ))}
               </div>
             );
@@ -258,7 +350,8 @@ function Grid(props: GridProps) {
 /** A chosen host or steps may be why a table is empty, and not the recording. */
 function emptyText(reason = "nothing to show"): string {
   const part = chosenPart();
-  return `${reason.charAt(0).toUpperCase()}${reason.slice(1)}${part ? `${/[.!?]$/.test(reason) ? "" : "."} ${part}` : ""}`;
+  const said = `${reason.charAt(0).toUpperCase()}${reason.slice(1)}`;
+  return part ? `${said}${/[.!?]$/.test(said) ? "" : "."} ${part}` : said;
 }
 
 /** What is too small to show has a sign of its own. */
@@ -266,9 +359,16 @@ function withPlus(text: string): string {
   return text.startsWith("<") ? text : `+${text}`;
 }
 
-function formatOf(field: Field, values: readonly Cell[], text: ((text: string) => string) | null, signed = false): (value: Cell) => string {
+function formatOf(
+  field: Field,
+  values: readonly Cell[],
+  text: ((text: string) => string) | null,
+  signed = false,
+): (value: Cell) => string {
   const plain = columnFormat(field, values);
-  const usual = signed ? (value: Cell) => (typeof value === "number" && value > 0 ? withPlus(plain(value)) : plain(value)) : plain;
+  const usual = signed
+    ? (value: Cell) => (typeof value === "number" && value > 0 ? withPlus(plain(value)) : plain(value))
+    : plain;
   return text ? (value) => (typeof value === "string" ? text(value) : usual(value)) : usual;
 }
 
@@ -279,21 +379,33 @@ function deepest(data: TableData, indent?: (row: number) => number): number {
 }
 
 function indented(list: readonly Wish[], column: number, depth: number): Wish[] {
-  return list.map((wish, index) => (index === column ? { tight: wish.tight + depth * INDENT, least: wish.least + depth * INDENT, most: wish.most + depth * INDENT } : wish));
+  return list.map((wish, index) =>
+    index === column
+      ? { tight: wish.tight + depth * INDENT, least: wish.least + depth * INDENT, most: wish.most + depth * INDENT }
+      : wish,
+  );
 }
 
-/** The column that names a row: there the mark stands. */
-function nameColumn(fields: readonly Field[]): number {
-  const named = fields.findIndex((field) => field.kind === "str" && /^(name|kernel|op|module|call)$/.test(field.name));
-  return named < 0 ? fields.findIndex((field) => field.kind === "str") : named;
-}
-
-function HeadCell({ field, label, sort, onSort }: { field: Field; label: string; sort: Sort | null; onSort: (sort: Sort | null) => void }) {
+function HeadCell({
+  field,
+  label,
+  sort,
+  onSort,
+}: {
+  field: Field;
+  label: string;
+  sort: Sort | null;
+  onSort: (sort: Sort | null) => void;
+}) {
   const sorted = sort?.column === field.name ? (sort.descending ? "descending" : "ascending") : "none";
   const unit = unitLabel(field.unit);
   return (
     <div class={`cell head ${alignment(field)}`} role="columnheader" aria-sort={sorted}>
-      <button type="button" onClick={() => onSort(nextSort(sort, field))} {...hint(`${field.name}${unit ? ` (${unit})` : ""}`, field.doc)}>
+      <button
+        type="button"
+        onClick={() => onSort(nextSort(sort, field))}
+        {...hint(`${field.name}${unit ? ` (${unit})` : ""}`, field.doc)}
+      >
         <span class="head-name">{label}</span>
         {unit && <span class="head-unit">{unit}</span>}
         <span class={`head-sort ${sorted}`} aria-hidden="true" />
@@ -322,11 +434,15 @@ function BodyCell({ field, value, text, bar, room, mark, depth, tone }: BodyCell
       class={`cell ${alignment(field)} ${isKnown(value) ? "" : "unknown"} ${share === null ? "" : "bar"} ${tone ?? ""}`}
       role="gridcell"
       {...(share === null ? {} : { style: { "--share": `${share}%` } as Record<string, string> })}
-      {...(number ? hint(fieldLabel(field), field.doc, exact(value, field.unit)) : {})}
+      {...(number ? hint(field.label, field.doc, exact(value, field.unit)) : {})}
     >
       {depth > 0 && <span class="indent" style={{ width: `${depth * INDENT}px` }} />}
       {mark && <span class="swatch" style={{ background: mark }} />}
-      {field.kind === "str" && typeof value === "string" ? <LongName text={text} whole={value} room={room(text)} /> : text}
+      {field.kind === "str" && typeof value === "string" ? (
+        <LongName text={text} whole={value} room={room(text)} />
+      ) : (
+        text
+      )}
     </div>
   );
 }

@@ -1,6 +1,7 @@
 /** A table as the page holds it: columns of values, and which rows are shown in which order. */
 import type { Cell, Field } from "../api";
-import { compileFilter, type ColumnValues } from "../filter";
+import { type ColumnValues, compileFilter } from "../filter";
+import type { Role } from "../generated/reports";
 
 export interface TableData {
   readonly fields: readonly Field[];
@@ -78,6 +79,14 @@ export function shownFields(data: TableData, chosen: string | undefined): Field[
   return known.length ? known : [...data.fields];
 }
 
+const NAMING: readonly Role[] = ["name", "label"];
+
+/** The column that names a row: the first that the timeline finds, else the first label, else the first text. */
+export function nameColumn(fields: readonly Field[]): number {
+  const places = [...NAMING.map((role) => fields.findIndex((field) => field.role === role))];
+  return places.find((place) => place >= 0) ?? fields.findIndex((field) => field.kind === "str");
+}
+
 /** What is shown, as CSV (RFC 4180): exact values, unknown is empty. */
 export function toCsv(data: TableData, rows: readonly number[], fields: readonly Field[]): string {
   return lines(data, rows, fields, ",", csvCell);
@@ -88,7 +97,13 @@ export function toTsv(data: TableData, rows: readonly number[], fields: readonly
   return lines(data, rows, fields, "\t", (text) => text.replace(/[\t\r\n]+/g, " "));
 }
 
-function lines(data: TableData, rows: readonly number[], fields: readonly Field[], comma: string, quote: (text: string) => string): string {
+function lines(
+  data: TableData,
+  rows: readonly number[],
+  fields: readonly Field[],
+  comma: string,
+  quote: (text: string) => string,
+): string {
   const columns = fields.map((field) => data.columns[field.name] ?? []);
   const head = fields.map((field) => quote(field.name)).join(comma);
   const body = rows.map((row) => columns.map((values) => quote(plainText(values[row] ?? null))).join(comma));

@@ -1,6 +1,6 @@
 /** The rows of a table section: those that came along, or those fetched as Arrow because they are many. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { asApiError, ApiError, type Cell, type TableSection } from "../api";
+import { ApiError, asApiError, type Cell, type TableSection } from "../api";
 import type { TableData } from "./model";
 
 export type Rows =
@@ -29,7 +29,13 @@ export function useRows(section: TableSection | null, addressOf: (suffix: string
 
 export async function fetchArrow(section: TableSection, url: string): Promise<TableData> {
   const [{ tableFromIPC }, response] = await Promise.all([import("./arrow"), fetch(url)]);
-  if (!response.ok) throw new ApiError(`the rows of “${section.title}” could not be fetched (status ${response.status})`, "reload the page", [], response.status);
+  if (!response.ok)
+    throw new ApiError(
+      `the rows of “${section.title}” could not be fetched (status ${response.status})`,
+      "reload the page",
+      [],
+      response.status,
+    );
   const table = tableFromIPC(new Uint8Array(await response.arrayBuffer()));
   const columns: Record<string, Cell[]> = {};
   for (const field of section.fields) columns[field.name] = Array.from(table.getChild(field.name) ?? [], toCell);
@@ -42,4 +48,3 @@ function toCell(value: unknown): Cell {
   if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") return value;
   return Array.from(value as Iterable<bigint | number>, Number);
 }
-

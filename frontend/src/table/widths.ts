@@ -1,6 +1,6 @@
 /** How wide the columns are, in pixels: as wide as what they hold, long texts sharing what is left. */
 import type { Cell, Field } from "../api";
-import { fieldLabel, unitLabel } from "../format";
+import { unitLabel } from "../format";
 import type { Measure } from "./measure";
 import type { TableData } from "./model";
 
@@ -27,17 +27,27 @@ export interface Wish {
 }
 
 /** What each column would like. */
-export function wishes(data: TableData, fields: readonly Field[], formats: readonly ((value: Cell) => string)[], measure: Measure, labels: Readonly<Record<string, string>> = {}): Wish[] {
+export function wishes(
+  data: TableData,
+  fields: readonly Field[],
+  formats: readonly ((value: Cell) => string)[],
+  measure: Measure,
+  labels: Readonly<Record<string, string>> = {},
+): Wish[] {
   const usual = measure("n");
   return fields.map((field, index) => {
     const unit = unitLabel(field.unit);
-    const head = measure(labels[field.name] ?? fieldLabel(field), true) + (unit ? measure(` ${unit}`) : 0) + SORT_MARK;
+    const head = measure(labels[field.name] ?? field.label, true) + (unit ? measure(` ${unit}`) : 0) + SORT_MARK;
     const body = widest(data, field, formats[index] as (value: Cell) => string, measure);
     const all = Math.ceil(Math.max(head, body) + PADDING);
     if (field.kind !== "str") return { tight: all, least: all, most: all };
-    const isName = /^(name|kernel|op)$/.test(field.name);
+    const isName = field.role === "name";
     const upTo = (signs: number) => Math.ceil(Math.max(head, Math.min(body, usual * signs)) + PADDING + SPARE);
-    return { tight: upTo(isName ? TIGHT_NAME : TIGHT_TEXT), least: upTo(isName ? NAME_TEXT : SHORT_TEXT), most: all + SPARE };
+    return {
+      tight: upTo(isName ? TIGHT_NAME : TIGHT_TEXT),
+      least: upTo(isName ? NAME_TEXT : SHORT_TEXT),
+      most: all + SPARE,
+    };
   });
 }
 
@@ -48,7 +58,9 @@ export function wishes(data: TableData, fields: readonly Field[], formats: reado
  */
 export function fittingIn(list: readonly Wish[], available: number): number {
   const roomy = upTo(available, list, "least");
-  return roomy >= MANY ? roomy : Math.max(roomy, Math.min(MANY, upTo(available, list, "tight")), Math.min(FEW, list.length));
+  return roomy >= MANY
+    ? roomy
+    : Math.max(roomy, Math.min(MANY, upTo(available, list, "tight")), Math.min(FEW, list.length));
 }
 
 const MANY = 8;
@@ -56,7 +68,10 @@ const FEW = 3;
 
 function upTo(available: number, list: readonly Wish[], need: "least" | "tight"): number {
   let left = available;
-  const over = list.findIndex((wish) => (left -= wish[need]) < 0);
+  const over = list.findIndex((wish) => {
+    left -= wish[need];
+    return left < 0;
+  });
   return over < 0 ? list.length : over;
 }
 

@@ -19,11 +19,15 @@ export function Pane({ model }: { model: Model }) {
   };
   return (
     <section class="tl-pane" aria-label={details ? "The selected event" : "The selection"}>
-      <button class="icon-button tl-close" aria-label="Close" title="Close (Esc)" onClick={close}>
+      <button type="button" class="icon-button tl-close" aria-label="Close" title="Close (Esc)" onClick={close}>
         <Icon name="close" size={15} />
       </button>
       {model.problem.value && <p class="tl-problem">{model.problem.value}</p>}
-      {details ? <Details model={model} details={details} links={model.links.value} /> : region && <Selected model={model} summary={model.summary.value} />}
+      {details ? (
+        <Details model={model} details={details} links={model.links.value} />
+      ) : (
+        region && <Selected model={model} summary={model.summary.value} />
+      )}
     </section>
   );
 }
@@ -33,28 +37,49 @@ export function Pane({ model }: { model: Model }) {
 function Details({ model, details, links }: { model: Model; details: EventDetails; links: EventLinks | null }) {
   const { spot } = details;
   const track = model.track(spot.line);
+  const whole_ps = details.inside ? spot.duration_ps : 0;
+  const share = whole_ps > 0 && details.self_ps !== null ? ` (${percent((details.self_ps / whole_ps) * 100, 0)})` : "";
   const facts: [string, preact.ComponentChildren][] = [
     ["Duration", <strong key="d">{duration(spot.duration_ps)}</strong>],
-    ["Own time", details.self_ps === null ? <span class="muted">not nested</span> : `${duration(details.self_ps)}${spot.duration_ps > 0 && details.inside ? ` (${percent((details.self_ps / spot.duration_ps) * 100, 0)})` : ""}`],
+    [
+      "Own time",
+      details.self_ps === null ? <span class="muted">not nested</span> : `${duration(details.self_ps)}${share}`,
+    ],
     ["Start", moment(spot.start_ps)],
     ["End", moment(spot.start_ps + spot.duration_ps)],
     ["Track", `${track?.name ?? ""} ${track?.detail ?? ""}`],
     ["Kind", spot.kind === "other" ? <span class="muted">unknown</span> : words(spot.kind)],
     ["Step", links ? (links.step ?? <span class="muted">none</span>) : <Wait />],
-    ["Op", links ? links.op ? <a href={linkTo("op-stats", { "ops.filter": `name="${links.op.replaceAll('"', "")}"` })}>{links.op}</a> : <span class="muted">none</span> : <Wait />],
+    [
+      "Op",
+      links ? (
+        links.op ? (
+          <a href={linkTo("op-stats", { "ops.filter": `name="${links.op.replaceAll('"', "")}"` })}>{links.op}</a>
+        ) : (
+          <span class="muted">none</span>
+        )
+      ) : (
+        <Wait />
+      ),
+    ],
   ];
   return (
     <div class="tl-details">
       <header>
         <h2 title={details.full_name}>{details.full_name || "(no name)"}</h2>
         <div class="tl-actions">
-          <button class="button" onClick={() => model.fit()} title="Zoom to it (F)">
+          <button type="button" class="button" onClick={() => model.fit()} title="Zoom to it (F)">
             Zoom to it
           </button>
-          <button class="button" onClick={() => void model.search(spot.name, false)} title="All events of this name">
+          <button
+            type="button"
+            class="button"
+            onClick={() => void model.search(spot.name, false)}
+            title="All events of this name"
+          >
             Find all
           </button>
-          <button class="button" onClick={() => model.mark()} title="Keep it marked (M)">
+          <button type="button" class="button" onClick={() => model.mark()} title="Keep it marked (M)">
             Mark
           </button>
         </div>
@@ -92,11 +117,20 @@ function Flows({ model, details, links }: { model: Model; details: EventDetails;
       )}
       {links && links.effects.length > 0 && (
         <>
-          <h3>Caused {links.effects.length + links.effects_hidden > 1 && <span class="muted">{(links.effects.length + links.effects_hidden).toLocaleString("en-US")} events</span>}</h3>
+          <h3>
+            Caused{" "}
+            {links.effects.length + links.effects_hidden > 1 && (
+              <span class="muted">{(links.effects.length + links.effects_hidden).toLocaleString("en-US")} events</span>
+            )}
+          </h3>
           {links.effects.slice(0, 6).map((spot) => (
             <SpotLink key={spot.event} model={model} spot={spot} />
           ))}
-          {links.effects.length + links.effects_hidden > 6 && <div class="muted">and {(links.effects.length + links.effects_hidden - 6).toLocaleString("en-US")} more</div>}
+          {links.effects.length + links.effects_hidden > 6 && (
+            <div class="muted">
+              and {(links.effects.length + links.effects_hidden - 6).toLocaleString("en-US")} more
+            </div>
+          )}
         </>
       )}
       <h3>Inside of</h3>
@@ -107,14 +141,16 @@ function Flows({ model, details, links }: { model: Model; details: EventDetails;
         </div>
       ))}
       {!around.length && <div class="muted">nothing: it is the outermost on its track</div>}
-      {details.inside > 0 && <div class="muted tl-inside">{details.inside.toLocaleString("en-US")} events inside it</div>}
+      {details.inside > 0 && (
+        <div class="muted tl-inside">{details.inside.toLocaleString("en-US")} events inside it</div>
+      )}
     </div>
   );
 }
 
 function SpotLink({ model, spot }: { model: Model; spot: Spot }) {
   return (
-    <button class="tl-spot" title={spot.name} onClick={() => void model.goTo(spot)}>
+    <button type="button" class="tl-spot" title={spot.name} onClick={() => void model.goTo(spot)}>
       <span class="tl-spot-name">{spot.name}</span>
       <span class="tl-spot-time">{duration(spot.duration_ps)}</span>
     </button>
@@ -139,7 +175,9 @@ function Stats({ stats }: { stats: EventDetails["stats"] }) {
 function statText(name: string, value: string | number | null): string {
   if (value === null) return "–";
   if (typeof value === "string") return /stack/i.test(name) ? value.replaceAll(";", "\n") : value;
-  return /\bid\b|_id$|number|index|device|stream|rank|level/i.test(name) ? String(value) : value.toLocaleString("en-US", { maximumFractionDigits: 6 });
+  return /\bid\b|_id$|number|index|device|stream|rank|level/i.test(name)
+    ? String(value)
+    : value.toLocaleString("en-US", { maximumFractionDigits: 6 });
 }
 
 // -- a selection ----------------------------------------------------------------------------------------------------
@@ -151,23 +189,33 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
   const [sort, setSort] = useState<Column>("self_ps");
   if (!region) return null;
   const length = region.end - region.begin;
-  const rows = summary ? [...summary.rows].sort((a, b) => (sort === "name" ? (a.name < b.name ? -1 : 1) : b[sort] - a[sort])) : [];
+  const rows = summary
+    ? [...summary.rows].sort((a, b) => (sort === "name" ? (a.name < b.name ? -1 : 1) : b[sort] - a[sort]))
+    : [];
   const most = Math.max(1, ...rows.map((row) => row.self_ps));
   return (
     <div class="tl-details">
       <header>
         <h2>
-          {duration(length)} <span class="muted">from {moment(region.begin)} on {region.tracks ? tracksText(region.tracks.length) : "all tracks"}</span>
+          {duration(length)}{" "}
+          <span class="muted">
+            from {moment(region.begin)} on {region.tracks ? tracksText(region.tracks.length) : "all tracks"}
+          </span>
         </h2>
         <div class="tl-actions">
-          <button class="button" title="Zoom to it (F)" onClick={() => model.fit()}>
+          <button type="button" class="button" title="Zoom to it (F)" onClick={() => model.fit()}>
             Zoom to it
           </button>
-          <button class="button" title="Keep it marked (M)" onClick={() => model.mark()}>
+          <button type="button" class="button" title="Keep it marked (M)" onClick={() => model.mark()}>
             Mark
           </button>
           {summary && (
-            <button class="button" title="The rows, with times in microseconds, for a spreadsheet" onClick={() => void copyText(rowsAsText(rows))}>
+            <button
+              type="button"
+              class="button"
+              title="The rows, with times in microseconds, for a spreadsheet"
+              onClick={() => void copyText(rowsAsText(rows))}
+            >
               Copy
             </button>
           )}
@@ -181,15 +229,39 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
             <thead>
               <tr>
                 <Head label="Name" column="name" sort={sort} set={setSort} doc="Name of the events" />
-                <Head label="Events" column="events" sort={sort} set={setSort} doc="How many events of this name overlap the selection" />
-                <Head label="Total" column="total_ps" sort={sort} set={setSort} doc="Their time inside the selection, added up" />
-                <Head label="Self" column="self_ps" sort={sort} set={setSort} doc="The same without the time of the events directly inside them" />
+                <Head
+                  label="Events"
+                  column="events"
+                  sort={sort}
+                  set={setSort}
+                  doc="How many events of this name overlap the selection"
+                />
+                <Head
+                  label="Total"
+                  column="total_ps"
+                  sort={sort}
+                  set={setSort}
+                  doc="Their time inside the selection, added up"
+                />
+                <Head
+                  label="Self"
+                  column="self_ps"
+                  sort={sort}
+                  set={setSort}
+                  doc="The same without the time of the events directly inside them"
+                />
                 <th title="Self, as a part of the selection's length; tracks add up">Share</th>
               </tr>
             </thead>
             <tbody>
               {rows.map((row) => (
-                <SummaryRow key={row.name} row={row} most={most} length={length} find={() => void model.search(row.name.slice(0, 400), false)} />
+                <SummaryRow
+                  key={row.name}
+                  row={row}
+                  most={most}
+                  length={length}
+                  find={() => void model.search(row.name.slice(0, 400), false)}
+                />
               ))}
               {summary.rest && <SummaryRow row={summary.rest} most={most} length={length} find={null} />}
             </tbody>
@@ -213,7 +285,12 @@ const PS_A_US = 1e6;
 
 /** The rows of a selection, a line each and tabs between. */
 export function rowsAsText(rows: readonly SelectionRow[]): string {
-  const lines = rows.map((row) => [row.name.replace(/\s+/g, " "), row.events, row.total_ps / PS_A_US, row.self_ps / PS_A_US]);
+  const lines = rows.map((row) => [
+    row.name.replace(/\s+/g, " "),
+    row.events,
+    row.total_ps / PS_A_US,
+    row.self_ps / PS_A_US,
+  ]);
   return [["name", "events", "total_us", "self_us"], ...lines].map((line) => line.join("\t")).join("\n");
 }
 
@@ -221,10 +298,22 @@ function tracksText(count: number): string {
   return count === 1 ? "one track" : `${count} tracks`;
 }
 
-function Head({ label, column, sort, set, doc }: { label: string; column: Column; sort: Column; set: (column: Column) => void; doc: string }) {
+function Head({
+  label,
+  column,
+  sort,
+  set,
+  doc,
+}: {
+  label: string;
+  column: Column;
+  sort: Column;
+  set: (column: Column) => void;
+  doc: string;
+}) {
   return (
     <th aria-sort={sort === column ? (column === "name" ? "ascending" : "descending") : "none"}>
-      <button title={doc} onClick={() => set(column)}>
+      <button type="button" title={doc} onClick={() => set(column)}>
         {label}
         {sort === column && <span aria-hidden="true"> {column === "name" ? "↑" : "↓"}</span>}
       </button>
@@ -232,10 +321,28 @@ function Head({ label, column, sort, set, doc }: { label: string; column: Column
   );
 }
 
-function SummaryRow({ row, most, length, find }: { row: SelectionRow; most: number; length: number; find: (() => void) | null }) {
+function SummaryRow({
+  row,
+  most,
+  length,
+  find,
+}: {
+  row: SelectionRow;
+  most: number;
+  length: number;
+  find: (() => void) | null;
+}) {
   return (
     <tr>
-      <td title={row.name}>{find ? <button onClick={find}>{row.name || "(no name)"}</button> : <span class="muted">{row.name}</span>}</td>
+      <td title={row.name}>
+        {find ? (
+          <button type="button" onClick={find}>
+            {row.name || "(no name)"}
+          </button>
+        ) : (
+          <span class="muted">{row.name}</span>
+        )}
+      </td>
       <td>{row.events.toLocaleString("en-US")}</td>
       <td>{duration(row.total_ps)}</td>
       <td>{duration(row.self_ps)}</td>

@@ -3,12 +3,26 @@ import { effect, useSignalEffect } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { palette, theme } from "../design/theme";
 import { Icon } from "../ui/icons";
-import { visibleItems, type Item } from "./layout";
+import { type Item, visibleItems } from "./layout";
 import type { Model, Region } from "./model";
-import { OVERVIEW, RULER, STEP_BAND, overviewGroups, paintArrows, paintItems, paintOverview, paintRegion, paintRuler, paintSelected, paintStepLines, paintSteps, type Scene } from "./paint";
+import {
+  OVERVIEW,
+  overviewGroups,
+  paintArrows,
+  paintItems,
+  paintOverview,
+  paintRegion,
+  paintRuler,
+  paintSelected,
+  paintStepLines,
+  paintSteps,
+  RULER,
+  type Scene,
+  STEP_BAND,
+} from "./paint";
 import { Painter } from "./paint-colours";
 import { sliceAt } from "./slices";
-import { clamp, pan, toTime, toX, zoomAt, type Span } from "./viewport";
+import { clamp, pan, type Span, toTime, toX, zoomAt } from "./viewport";
 import type { LaneSlices } from "./wire";
 
 const DRAG = 4;
@@ -63,7 +77,13 @@ export function Stage({ model }: { model: Model }) {
           ))}
         </div>
       )}
-      <div class="tl-scroll" ref={scroll} tabIndex={0} role="application" aria-label="Tracks. W and S zoom, A and D pan, arrows move the selection, question mark lists all keys.">
+      <div
+        class="tl-scroll"
+        ref={scroll}
+        tabIndex={0}
+        role="application"
+        aria-label="Tracks. W and S zoom, A and D pan, arrows move the selection, question mark lists all keys."
+      >
         <div class="tl-inner" style={{ height: layout.height }}>
           <canvas class="tl-tracks" ref={tracks} />
           <Labels model={model} />
@@ -103,10 +123,30 @@ function Label({ item, model }: { item: Item; model: Model }) {
   const name = item.track?.name ?? item.group?.name ?? "";
   const detail = item.track?.detail || (item.group ? groupDetail(item) : "");
   const canCollapse = item.group ? !item.pinned : (item.track?.rows ?? 0) > 1;
-  const title = [name, detail, item.track && item.track.line >= 0 ? `${item.track.events.toLocaleString("en-US")} events in ${item.track.rows} rows` : "", emptyOnes(item)].filter(Boolean).join("\n");
+  const title = [
+    name,
+    detail,
+    item.track && item.track.line >= 0
+      ? `${item.track.events.toLocaleString("en-US")} events in ${item.track.rows} rows`
+      : "",
+    emptyOnes(item),
+  ]
+    .filter(Boolean)
+    .join("\n");
   return (
-    <div class={`tl-label ${item.group ? "tl-group" : ""}`} style={{ top: item.top, height: item.height, paddingLeft: 6 + item.depth * 12 }} title={title}>
-      <button class="tl-fold" disabled={!canCollapse} aria-expanded={canCollapse ? !item.collapsed : undefined} aria-label={`${item.collapsed ? "Open" : "Collapse"} ${name}`} onClick={() => model.toggle("collapsed", item.id)}>
+    <div
+      class={`tl-label ${item.group ? "tl-group" : ""}`}
+      style={{ top: item.top, height: item.height, paddingLeft: 6 + item.depth * 12 }}
+      title={title}
+    >
+      <button
+        type="button"
+        class="tl-fold"
+        disabled={!canCollapse}
+        aria-expanded={canCollapse ? !item.collapsed : undefined}
+        aria-label={`${item.collapsed ? "Open" : "Collapse"} ${name}`}
+        onClick={() => model.toggle("collapsed", item.id)}
+      >
         {canCollapse && <Icon name={item.collapsed ? "right" : "down"} size={13} />}
       </button>
       <span class="tl-name">
@@ -115,13 +155,24 @@ function Label({ item, model }: { item: Item; model: Model }) {
       </span>
       {item.track?.main && <span class="tl-badge">main</span>}
       <span class="tl-acts">
-        <button aria-pressed={model.choices.value.pinned.includes(item.id)} aria-label={`Pin ${name}`} title="Pin to the top" onClick={() => model.togglePin(item.id)}>
+        <button
+          type="button"
+          aria-pressed={model.choices.value.pinned.includes(item.id)}
+          aria-label={`Pin ${name}`}
+          title="Pin to the top"
+          onClick={() => model.togglePin(item.id)}
+        >
           <svg width="13" height="13" viewBox="0 0 20 20" class="icon" aria-hidden="true">
             <path d="M7 3h6l-1 6 3 3H5l3-3zM10 12v5" />
           </svg>
         </button>
         {!item.pinned && (
-          <button aria-label={`Hide ${name}`} title="Hide" onClick={() => model.toggle("hidden", item.id)}>
+          <button
+            type="button"
+            aria-label={`Hide ${name}`}
+            title="Hide"
+            onClick={() => model.toggle("hidden", item.id)}
+          >
             <Icon name="close" size={12} />
           </button>
         )}
@@ -167,7 +218,12 @@ class Frame {
 
   constructor(private readonly model: Model) {}
 
-  mount(overview: HTMLCanvasElement | null, head: HTMLCanvasElement | null, tracks: HTMLCanvasElement | null, scroll: HTMLElement | null): () => void {
+  mount(
+    overview: HTMLCanvasElement | null,
+    head: HTMLCanvasElement | null,
+    tracks: HTMLCanvasElement | null,
+    scroll: HTMLElement | null,
+  ): () => void {
     if (!overview || !head || !tracks || !scroll) return () => undefined;
     Object.assign(this, { overview, head, tracks, scroll });
     const { model } = this;
@@ -189,7 +245,19 @@ class Frame {
     }
     tracks.addEventListener("dblclick", () => this.doubleClick(), { signal });
     const stopDrawing = effect(() => {
-      for (const each of [model.span, model.selected, model.links, model.region, model.marks, model.found, model.steps, model.arrows, theme, palette]) void each.value;
+      for (const each of [
+        model.span,
+        model.selected,
+        model.links,
+        model.region,
+        model.marks,
+        model.found,
+        model.steps,
+        model.arrows,
+        theme,
+        palette,
+      ])
+        void each.value;
       this.redraw();
     });
     const stopAsking = effect(() => {
@@ -237,7 +305,14 @@ class Frame {
     const scene = this.scene(model.span.peek());
     const layout = model.layout.peek();
     model.tiles.startFrame();
-    paint(overview, OVERVIEW, scene, (ctx) => paintOverview(ctx, this.scene(clamp({ begin: model.whole.begin, end: model.whole.end }, model.whole)), model.tracks.groups, scene.span));
+    paint(overview, OVERVIEW, scene, (ctx) =>
+      paintOverview(
+        ctx,
+        this.scene(clamp({ begin: model.whole.begin, end: model.whole.end }, model.whole)),
+        model.tracks.groups,
+        scene.span,
+      ),
+    );
     paint(head, RULER + STEP_BAND + layout.pinnedHeight, scene, (ctx) => {
       paintRuler(ctx, scene);
       paintSteps(ctx, scene, RULER);
@@ -267,9 +342,19 @@ class Frame {
     const { model } = this;
     if (this.painter?.theme !== theme.peek()) {
       const isDark = theme.peek() === "dark";
-      this.painter = { theme: theme.peek(), of: new Painter(model.kinds, (type) => model.names.get(type), palette.peek().surface, isDark) };
+      this.painter = {
+        theme: theme.peek(),
+        of: new Painter(model.kinds, (type) => model.names.get(type), palette.peek().surface, isDark),
+      };
     }
-    return { model, painter: this.painter.of, palette: palette.peek(), isDark: theme.peek() === "dark", span, width: model.width };
+    return {
+      model,
+      painter: this.painter.of,
+      palette: palette.peek(),
+      isDark: theme.peek() === "dark",
+      span,
+      width: model.width,
+    };
   }
 
   /** The arrows of the selected event. */
@@ -277,8 +362,12 @@ class Frame {
     const spot = this.model.selected.peek();
     const links = this.model.links.peek();
     if (!spot || !links) return [];
-    const end = (each: typeof spot) => [each.event, each.line, each.lane, each.start_ps, each.start_ps + each.duration_ps] as const;
-    return [...(links.cause ? [[end(links.cause), end(spot)] as const] : []), ...links.effects.map((effect) => [end(spot), end(effect)] as const)];
+    const end = (each: typeof spot) =>
+      [each.event, each.line, each.lane, each.start_ps, each.start_ps + each.duration_ps] as const;
+    return [
+      ...(links.cause ? [[end(links.cause), end(spot)] as const] : []),
+      ...links.effects.map((effect) => [end(spot), end(effect)] as const),
+    ];
   }
 
   /** Once the picture stands still, the arrows between what is on it, if they are few. */
@@ -308,7 +397,17 @@ class Frame {
     const [dx, dy] = [event.deltaX * unit, event.deltaY * unit];
     if (event.shiftKey) this.scroll?.scrollBy({ top: dy || dx });
     else if (Math.abs(dx) > Math.abs(dy)) model.show(pan(model.span.peek(), model.width, dx, model.whole), "at once");
-    else model.show(zoomAt(model.span.peek(), model.width, event.offsetX, Math.exp(Math.max(-120, Math.min(120, dy)) * WHEEL_ZOOM * (event.ctrlKey ? 4 : 1)), model.whole), "at once");
+    else
+      model.show(
+        zoomAt(
+          model.span.peek(),
+          model.width,
+          event.offsetX,
+          Math.exp(Math.max(-120, Math.min(120, dy)) * WHEEL_ZOOM * (event.ctrlKey ? 4 : 1)),
+          model.whole,
+        ),
+        "at once",
+      );
   }
 
   private down(event: PointerEvent, canvas: HTMLCanvasElement): void {
@@ -320,7 +419,12 @@ class Frame {
     const tool = event.shiftKey ? "measure" : model.tool.peek();
     if (canvas === this.overview) this.gesture = this.overviewGesture(event.offsetX);
     else if (tool === "pan") this.gesture = { kind: "pan", span: model.span.peek(), top: model.scrollTop };
-    else this.gesture = { kind: tool === "zoom" ? "zoom" : "region", from: model.timeAt(event.offsetX), y: tool === "select" ? event.offsetY : -1 };
+    else
+      this.gesture = {
+        kind: tool === "zoom" ? "zoom" : "region",
+        from: model.timeAt(event.offsetX),
+        y: tool === "select" ? event.offsetY : -1,
+      };
   }
 
   private overviewGesture(x: number): Gesture {
@@ -328,7 +432,9 @@ class Frame {
     const all = clamp({ begin: model.whole.begin, end: model.whole.end }, model.whole);
     const { begin, end } = model.span.peek();
     const [x0, x1] = [toX(all, model.width, begin), toX(all, model.width, end)];
-    return x >= x0 - 3 && x <= x1 + 3 ? { kind: "window", offset: toTime(all, model.width, x) - begin } : { kind: "brush", from: toTime(all, model.width, x) };
+    return x >= x0 - 3 && x <= x1 + 3
+      ? { kind: "window", offset: toTime(all, model.width, x) - begin }
+      : { kind: "brush", from: toTime(all, model.width, x) };
   }
 
   private move(event: PointerEvent, canvas: HTMLCanvasElement): void {
@@ -350,7 +456,11 @@ class Frame {
       return;
     }
     const [a, b] = [gesture.from, model.timeAt(Math.max(0, Math.min(model.width, event.offsetX)))];
-    this.band = { begin: Math.min(a, b), end: Math.max(a, b), tracks: gesture.y < 0 ? null : this.tracksBetween(gesture.y, event.offsetY) };
+    this.band = {
+      begin: Math.min(a, b),
+      end: Math.max(a, b),
+      tracks: gesture.y < 0 ? null : this.tracksBetween(gesture.y, event.offsetY),
+    };
     this.redraw();
   }
 
@@ -359,8 +469,10 @@ class Frame {
     const all = clamp({ begin: model.whole.begin, end: model.whole.end }, model.whole);
     const time = toTime(all, model.width, Math.max(0, Math.min(model.width, x)));
     const { begin, end } = model.span.peek();
-    if (gesture.kind === "window") model.show({ begin: time - gesture.offset, end: time - gesture.offset + end - begin }, "at once");
-    else if (gesture.kind === "brush") model.show({ begin: Math.min(gesture.from, time), end: Math.max(gesture.from, time) }, "at once");
+    if (gesture.kind === "window")
+      model.show({ begin: time - gesture.offset, end: time - gesture.offset + end - begin }, "at once");
+    else if (gesture.kind === "brush")
+      model.show({ begin: Math.min(gesture.from, time), end: Math.max(gesture.from, time) }, "at once");
   }
 
   private tracksBetween(y0: number, y1: number): string[] {
@@ -442,7 +554,12 @@ class Frame {
 }
 
 /** Runs a painter on a canvas that is as sharp as the screen. */
-function paint(canvas: HTMLCanvasElement, height: number, scene: Scene, draw: (ctx: CanvasRenderingContext2D) => void): void {
+function paint(
+  canvas: HTMLCanvasElement,
+  height: number,
+  scene: Scene,
+  draw: (ctx: CanvasRenderingContext2D) => void,
+): void {
   const ratio = window.devicePixelRatio || 1;
   const [wide, tall] = [Math.round(scene.width * ratio), Math.round(height * ratio)];
   if (canvas.width !== wide || canvas.height !== tall) Object.assign(canvas, { width: wide, height: tall });

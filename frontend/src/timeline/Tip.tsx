@@ -1,8 +1,8 @@
 /** What is under the mouse, in a few words. */
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { bytes, percent, words } from "../format";
-import { under, type Under } from "./Stage";
 import type { Hover, Model } from "./model";
+import { type Under, under } from "./Stage";
 import { duration, moment } from "./ticks";
 
 export function Tip({ model }: { model: Model }) {
@@ -62,7 +62,8 @@ function groupLines(model: Model, hover: Hover): Lines | null {
   for (const { tile, begin, end } of model.tiles.pieces(group.id, model.span.peek(), model.width)) {
     if (hover.time < begin || hover.time >= end || !tile.load) continue;
     const value = tile.load[Math.floor((hover.time - tile.begin) / tile.cell)] ?? 0;
-    const text = group.lanes === 1 ? `${percent(value * 100, 0)} busy` : `${value.toFixed(1)} of ${group.lanes} threads at work`;
+    const text =
+      group.lanes === 1 ? `${percent(value * 100, 0)} busy` : `${value.toFixed(1)} of ${group.lanes} threads at work`;
     return { name: group.name, value: text, note: `at ${moment(hover.time)}, averaged over ${duration(tile.cell)}` };
   }
   return null;
@@ -77,9 +78,19 @@ function counterLines(model: Model, hover: Hover): Lines | null {
     const cell = Math.floor((hover.time - counter.begin) / tile.cell);
     const at = firstAfter(counter.cell, cell) - 1;
     if (at < 0) return { name: track.name, value: "not yet recorded", note: "" };
-    if (counter.cell[at] !== cell) return { name: track.name, value: valueText(counter.last[at] as number, track.unit), note: `at ${moment(hover.time)}` };
+    if (counter.cell[at] !== cell)
+      return {
+        name: track.name,
+        value: valueText(counter.last[at] as number, track.unit),
+        note: `at ${moment(hover.time)}`,
+      };
     const [low, high] = [counter.low[at] as number, counter.high[at] as number];
-    return { name: track.name, value: low === high ? valueText(high, track.unit) : `${valueText(low, track.unit)} to ${valueText(high, track.unit)}`, note: `at ${moment(hover.time)}` };
+    return {
+      name: track.name,
+      value:
+        low === high ? valueText(high, track.unit) : `${valueText(low, track.unit)} to ${valueText(high, track.unit)}`,
+      note: `at ${moment(hover.time)}`,
+    };
   }
   return null;
 }

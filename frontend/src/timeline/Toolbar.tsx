@@ -3,24 +3,55 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { setParams } from "../router";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
-import { TOOLS, type Model, type Tool } from "./model";
+import { type Model, TOOLS, type Tool } from "./model";
 import { duration } from "./ticks";
 
 export const TOOL_TEXT: Readonly<Record<Tool, { label: string; does: string; icon: string }>> = {
   select: { label: "Select", does: "Drag over tracks to add up what is in them (1)", icon: "M4 3l12 6-5 1.6L9.5 16z" },
-  pan: { label: "Pan", does: "Drag to move, click to select (2)", icon: "M10 2v16M2 10h16M10 2 7.8 4.4M10 2l2.2 2.4M10 18l-2.2-2.4M10 18l2.2-2.4M2 10l2.4-2.2M2 10l2.4 2.2M18 10l-2.4-2.2M18 10l-2.4 2.2" },
-  zoom: { label: "Zoom", does: "Drag over a stretch to zoom to it (3)", icon: "M8.5 3.5a5 5 0 1 0 .01 0M12.5 12.5l4 4M8.5 6.5v4M6.5 8.5h4" },
-  measure: { label: "Measure", does: "Drag to measure a time (4, or hold Shift)", icon: "M3 5v10M17 5v10M3 10h14M5.5 7.8 3 10l2.5 2.2M14.5 7.8 17 10l-2.5 2.2" },
+  pan: {
+    label: "Pan",
+    does: "Drag to move, click to select (2)",
+    icon:
+      "M10 2v16M2 10h16M10 2 7.8 4.4M10 2l2.2 2.4" +
+      "M10 18l-2.2-2.4M10 18l2.2-2.4M2 10l2.4-2.2M2 10l2.4 2.2M18 10l-2.4-2.2M18 10l-2.4 2.2",
+  },
+  zoom: {
+    label: "Zoom",
+    does: "Drag over a stretch to zoom to it (3)",
+    icon: "M8.5 3.5a5 5 0 1 0 .01 0M12.5 12.5l4 4M8.5 6.5v4M6.5 8.5h4",
+  },
+  measure: {
+    label: "Measure",
+    does: "Drag to measure a time (4, or hold Shift)",
+    icon: "M3 5v10M17 5v10M3 10h14M5.5 7.8 3 10l2.5 2.2M14.5 7.8 17 10l-2.5 2.2",
+  },
 };
 
-export function Toolbar({ model, hosts, host, search }: { model: Model; hosts: readonly string[]; host: string | null; search: { current: HTMLInputElement | null } }) {
+export function Toolbar({
+  model,
+  hosts,
+  host,
+  search,
+}: {
+  model: Model;
+  hosts: readonly string[];
+  host: string | null;
+  search: { current: HTMLInputElement | null };
+}) {
   const hidden = model.choices.value.hidden.size;
   const { begin, end } = model.span.value;
   return (
     <div class="tl-toolbar">
       <div class="segmented tl-tools" role="group" aria-label="What dragging does">
         {TOOLS.map((tool) => (
-          <button key={tool} aria-pressed={model.tool.value === tool} aria-label={TOOL_TEXT[tool].label} title={TOOL_TEXT[tool].does} onClick={() => (model.tool.value = tool)}>
+          <button
+            type="button"
+            key={tool}
+            aria-pressed={model.tool.value === tool}
+            aria-label={TOOL_TEXT[tool].label}
+            title={TOOL_TEXT[tool].does}
+            onClick={() => (model.tool.value = tool)}
+          >
             <svg class="icon" width="16" height="16" viewBox="0 0 20 20" aria-hidden="true">
               <path d={TOOL_TEXT[tool].icon} />
             </svg>
@@ -31,7 +62,13 @@ export function Toolbar({ model, hosts, host, search }: { model: Model; hosts: r
       {hosts.length > 1 && (
         <label class="tl-host">
           <span class="muted">Host</span>
-          <select class="select" value={host ?? ""} onChange={(event) => setParams({ host: event.currentTarget.value, selected: null, begin: null, end: null }, "push")}>
+          <select
+            class="select"
+            value={host ?? ""}
+            onChange={(event) =>
+              setParams({ host: event.currentTarget.value, selected: null, begin: null, end: null }, "push")
+            }
+          >
             {hosts.map((name) => (
               <option key={name} value={name}>
                 {name}
@@ -43,7 +80,7 @@ export function Toolbar({ model, hosts, host, search }: { model: Model; hosts: r
       <SearchBox model={model} input={search} />
       <span class="tl-space" />
       {hidden > 0 && (
-        <button class="button" onClick={() => model.showAll()}>
+        <button type="button" class="button" onClick={() => model.showAll()}>
           Show {hidden} hidden
         </button>
       )}
@@ -51,16 +88,27 @@ export function Toolbar({ model, hosts, host, search }: { model: Model; hosts: r
         {duration(end - begin)}
       </span>
       <div class="tl-zoom" role="group" aria-label="Zoom">
-        <button class="button" title="Zoom out (S)" aria-label="Zoom out" onClick={() => model.zoomKey(-1)}>
+        <button
+          type="button"
+          class="button"
+          title="Zoom out (S)"
+          aria-label="Zoom out"
+          onClick={() => model.zoomKey(-1)}
+        >
           −
         </button>
-        <button class="button" title="Zoom in (W)" aria-label="Zoom in" onClick={() => model.zoomKey(1)}>
+        <button type="button" class="button" title="Zoom in (W)" aria-label="Zoom in" onClick={() => model.zoomKey(1)}>
           +
         </button>
-        <button class="button" title="Everything that happens (F without a selection)" onClick={() => model.show(model.home())}>
+        <button
+          type="button"
+          class="button"
+          title="Everything that happens (F without a selection)"
+          onClick={() => model.show(model.home())}
+        >
           Fit
         </button>
-        <button class="button" title="The whole recording" onClick={() => model.show(model.whole)}>
+        <button type="button" class="button" title="The whole recording" onClick={() => model.show(model.whole)}>
           All
         </button>
       </div>
@@ -141,15 +189,39 @@ function SearchBox({ model, input }: { model: Model; input: { current: HTMLInput
         onKeyDown={pressed}
       />
       <span class="tl-count" role="status" title={model.searchProblem.value ?? ""}>
-        {model.searchProblem.value ? "not a pattern" : found && found.text === sought?.text ? counted(found.number, found.total) : sought ? "…" : ""}
+        {model.searchProblem.value
+          ? "not a pattern"
+          : found && found.text === sought?.text
+            ? counted(found.number, found.total)
+            : sought
+              ? "…"
+              : ""}
       </span>
-      <button aria-pressed={regex} title="As a regular expression" aria-label="Regular expression" onClick={() => search(text, !regex)}>
+      <button
+        type="button"
+        aria-pressed={regex}
+        title="As a regular expression"
+        aria-label="Regular expression"
+        onClick={() => search(text, !regex)}
+      >
         .*
       </button>
-      <button disabled={!found?.total} title="Previous (N)" aria-label="Previous match" onClick={() => void model.step("previous")}>
+      <button
+        type="button"
+        disabled={!found?.total}
+        title="Previous (N)"
+        aria-label="Previous match"
+        onClick={() => void model.step("previous")}
+      >
         ↑
       </button>
-      <button disabled={!found?.total} title="Next (n)" aria-label="Next match" onClick={() => void model.step("next")}>
+      <button
+        type="button"
+        disabled={!found?.total}
+        title="Next (n)"
+        aria-label="Next match"
+        onClick={() => void model.step("next")}
+      >
         ↓
       </button>
     </div>

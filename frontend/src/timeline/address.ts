@@ -1,13 +1,18 @@
 /** The state of the timeline in the page's address, so that a link shows the same picture. */
 import type { Route } from "../router";
-import { collapsedAtFirst, type Choices } from "./layout";
-import type { GroupInfo } from "./wire";
+import { type Choices, collapsedAtFirst } from "./layout";
 import type { Span } from "./viewport";
+import type { GroupInfo } from "./wire";
 
 const MS = 1e9;
 
 /** All parameters of the timeline's own; null takes one out of the address. */
-export type Address = Readonly<Record<"begin" | "end" | "selected" | "find" | "regex" | "pinned" | "hidden" | "collapsed" | "opened" | "marks", string | null>>;
+export type Address = Readonly<
+  Record<
+    "begin" | "end" | "selected" | "find" | "regex" | "pinned" | "hidden" | "collapsed" | "opened" | "marks",
+    string | null
+  >
+>;
 
 export interface Shown {
   readonly span: Span;
@@ -39,17 +44,17 @@ export function toAddress(shown: Shown, groups: readonly GroupInfo[]): Address {
 
 export function fromAddress(params: Route["params"], home: Span, groups: readonly GroupInfo[]): Shown {
   const collapsed = new Set(collapsedAtFirst(groups));
-  for (const id of split(params["opened"])) collapsed.delete(id);
-  for (const id of split(params["collapsed"])) collapsed.add(id);
-  const selected = Number(params["selected"] ?? "");
+  for (const id of split(params.opened)) collapsed.delete(id);
+  for (const id of split(params.collapsed)) collapsed.add(id);
+  const selected = Number(params.selected ?? "");
   return {
-    span: spanOf(params["begin"], params["end"]) ?? home,
+    span: spanOf(params.begin, params.end) ?? home,
     home,
-    selected: params["selected"] && Number.isInteger(selected) && selected >= 0 ? selected : null,
-    find: params["find"] ?? "",
-    regex: params["regex"] === "1",
-    choices: { collapsed, hidden: new Set(split(params["hidden"])), pinned: split(params["pinned"]) },
-    marks: split(params["marks"]).flatMap((text) => {
+    selected: params.selected && Number.isInteger(selected) && selected >= 0 ? selected : null,
+    find: params.find ?? "",
+    regex: params.regex === "1",
+    choices: { collapsed, hidden: new Set(split(params.hidden)), pinned: split(params.pinned) },
+    marks: split(params.marks).flatMap((text) => {
       const [begin, end] = text.split("_");
       return spanOf(begin, end) ?? [];
     }),

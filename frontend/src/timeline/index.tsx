@@ -1,18 +1,18 @@
 /** The timeline of one host: everything between the page's address and the server's routes. */
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { asApiError, type ApiError } from "../api";
+import { type ApiError, asApiError } from "../api";
 import { otherName } from "../frame/ComparePicker";
 import { linkTo, route, setParams } from "../router";
-import { otherId, otherSteps, session as openSession, sessionId, steps } from "../session";
+import { session as openSession, otherId, otherSteps, sessionId, steps } from "../session";
 import { Failed, Loading } from "../ui/basics";
-import { useKeys, type Binding } from "../ui/keys";
-import { fromAddress, toAddress, type Address } from "./address";
+import { type Binding, useKeys } from "../ui/keys";
+import { type Address, fromAddress, toAddress } from "./address";
 import { Model, TOOLS } from "./model";
 import { Pane } from "./Pane";
 import { Stage } from "./Stage";
 import { Tip } from "./Tip";
-import { Toolbar, TOOL_TEXT } from "./Toolbar";
+import { TOOL_TEXT, Toolbar } from "./Toolbar";
 import { Source } from "./wire";
 import "./timeline.css";
 
@@ -52,14 +52,18 @@ function OfHost({ session, host, hosts }: { session: string; host: string | null
     };
     return <Failed error={state.error} retry={again} />;
   }
-  if (!state.model.tracks.groups.length) return <p class="state">This host recorded no events: there is nothing to show on a timeline.</p>;
+  if (!state.model.tracks.groups.length)
+    return <p class="state">This host recorded no events: there is nothing to show on a timeline.</p>;
   return <Ready model={state.model} hosts={hosts} host={host} />;
 }
 
 function Ready({ model, hosts, host }: { model: Model; hosts: readonly string[]; host: string | null }) {
   const search = useRef<HTMLInputElement | null>(null);
   useAddress(model);
-  useKeys(useMemo(() => keysOf(model, search), [model]), [model]);
+  useKeys(
+    useMemo(() => keysOf(model, search), [model]),
+    [model],
+  );
   return (
     <div class="timeline">
       <Toolbar model={model} hosts={hosts} host={host} search={search} />
@@ -78,7 +82,12 @@ function Notices({ model }: { model: Model }) {
   return (
     <div class="tl-notices">
       {partial && <span class="badge">partial recording</span>}
-      {notDrawn > 0 && <span class="muted">{notDrawn.toLocaleString("en-US")} records are sums without a position in time; they are in the tables, not here.</span>}
+      {notDrawn > 0 && (
+        <span class="muted">
+          {notDrawn.toLocaleString("en-US")} records are sums without a position in time; they are in the tables, not
+          here.
+        </span>
+      )}
     </div>
   );
 }
@@ -153,12 +162,14 @@ function apply(model: Model, params: Readonly<Record<string, string>>): void {
   model.choices.value = shown.choices;
   model.marks.value = shown.marks;
   model.show(shown.span, "at once");
-  const hasWindow = Boolean(params["begin"]);
+  const hasWindow = Boolean(params.begin);
   if (shown.selected !== model.chosen) void model.select(shown.selected);
   const sought = model.sought.peek();
   if (shown.find !== (sought?.text ?? "") || shown.regex !== (sought?.regex ?? false)) {
     // A link that only names what to find leads to the first of them.
-    void model.search(shown.find, shown.regex).then(() => (shown.find && !hasWindow && shown.selected === null ? model.step("next") : undefined));
+    void model
+      .search(shown.find, shown.regex)
+      .then(() => (shown.find && !hasWindow && shown.selected === null ? model.step("next") : undefined));
   }
 }
 
@@ -170,11 +181,38 @@ function keysOf(model: Model, search: { current: HTMLInputElement | null }): Bin
     { keys: "s", does: "Zoom out", group, run: () => model.zoomKey(-1) },
     { keys: "a", does: "Move left", group, run: () => model.panKey(-1) },
     { keys: "d", does: "Move right", group, run: () => model.panKey(1) },
-    { keys: "ArrowLeft", does: "The event before the selected one; without one move left", group, run: () => void (model.neighbour("previous") || model.panKey(-1)) },
-    { keys: "ArrowRight", does: "The event after it; without one move right", group, run: () => void (model.neighbour("next") || model.panKey(1)) },
-    { keys: "ArrowUp", does: "The event around it; without one scroll up", group, run: () => void (model.neighbour("above") || scroll(-60)) },
-    { keys: "ArrowDown", does: "The first event inside it; without one scroll down", group, run: () => void (model.neighbour("below") || scroll(60)) },
-    ...TOOLS.map((tool, at) => ({ keys: String(at + 1), does: `${TOOL_TEXT[tool].label}: ${TOOL_TEXT[tool].does.replace(/ \(.*\)$/, "").toLowerCase()}`, group, run: () => void (model.tool.value = tool) })),
+    {
+      keys: "ArrowLeft",
+      does: "The event before the selected one; without one move left",
+      group,
+      run: () => void (model.neighbour("previous") || model.panKey(-1)),
+    },
+    {
+      keys: "ArrowRight",
+      does: "The event after it; without one move right",
+      group,
+      run: () => void (model.neighbour("next") || model.panKey(1)),
+    },
+    {
+      keys: "ArrowUp",
+      does: "The event around it; without one scroll up",
+      group,
+      run: () => void (model.neighbour("above") || scroll(-60)),
+    },
+    {
+      keys: "ArrowDown",
+      does: "The first event inside it; without one scroll down",
+      group,
+      run: () => void (model.neighbour("below") || scroll(60)),
+    },
+    ...TOOLS.map((tool, at) => ({
+      keys: String(at + 1),
+      does: `${TOOL_TEXT[tool].label}: ${TOOL_TEXT[tool].does.replace(/ \(.*\)$/, "").toLowerCase()}`,
+      group,
+      run: () => {
+        model.tool.value = tool;
+      },
+    })),
     { keys: "f", does: "Zoom to the selection; without one to all activity", group, run: () => model.fit() },
     { keys: "m", does: "Mark the selection, or take its mark away", group, run: () => model.mark() },
     { keys: "/", does: "Find events by name", group, run: () => search.current?.select() },

@@ -58,7 +58,9 @@ export function layoutOf(groups: readonly GroupInfo[], choices: Choices): Layout
     const found = findTrack(groups, id);
     const group = found ? null : findGroup(groups, id);
     if (!found && !group) continue;
-    const item = found ? { ...trackItem(found, 0, choices), pinned: true } : { id, height: GROUP, depth: 0, group, track: null, collapsed: true, pinned: true, rows: 0 };
+    const item = found
+      ? { ...trackItem(found, 0, choices), pinned: true }
+      : { id, height: GROUP, depth: 0, group, track: null, collapsed: true, pinned: true, rows: 0 };
     pinnedItems.push({ ...item, top: pinnedTop });
     pinnedTop += item.height;
   }

@@ -1,10 +1,22 @@
 /** The state of one timeline: what is looked at, what is chosen, what was found. */
 import { batch, computed, signal } from "@preact/signals";
-import { collapsedAtFirst, findTrack, itemAt, layoutOf, pathTo, type Choices, type Hit } from "./layout";
+import { type Choices, collapsedAtFirst, findTrack, type Hit, itemAt, layoutOf, pathTo } from "./layout";
 import { Names } from "./names";
 import { Tiles } from "./tiles";
-import { around, between, clamp, levelFor, pan, toTime, zoomAt, type Span } from "./viewport";
-import type { ArrowEnd, EventDetails, EventLinks, GroupInfo, SearchAnswer, SelectionAnswer, Source, Spot, Steps, TrackInfo, Tracks } from "./wire";
+import { around, between, clamp, levelFor, pan, type Span, toTime, zoomAt } from "./viewport";
+import type {
+  ArrowEnd,
+  EventDetails,
+  EventLinks,
+  GroupInfo,
+  SearchAnswer,
+  SelectionAnswer,
+  Source,
+  Spot,
+  Steps,
+  TrackInfo,
+  Tracks,
+} from "./wire";
 
 export const TOOLS = ["select", "pan", "zoom", "measure"] as const;
 export type Tool = (typeof TOOLS)[number];
@@ -240,7 +252,8 @@ export class Model {
     const path = pathTo(this.tracks.groups, id);
     const shut = [...path, ...(spot.lane > 0 ? [id] : [])].filter((each) => collapsed.has(each) || hidden.has(each));
     if (shut.length || hidden.has(id)) {
-      const without = (set: ReadonlySet<string>) => new Set([...set].filter((each) => !shut.includes(each) && each !== id));
+      const without = (set: ReadonlySet<string>) =>
+        new Set([...set].filter((each) => !shut.includes(each) && each !== id));
       this.choices.value = { collapsed: shut.length ? without(collapsed) : collapsed, hidden: without(hidden), pinned };
     }
     const item = this.layout.peek().items.find((each) => each.id === id);
@@ -248,7 +261,8 @@ export class Model {
     const top = item.top + spot.lane * 18;
     if (top >= this.scrollTop + 20 && top <= this.scrollTop + this.height - 40) return;
     const scroll = () => this.scrollTo(Math.max(0, top - this.height / 3));
-    if (shut.length) requestAnimationFrame(scroll); // the page is as long as it has to be only when it is drawn
+    if (shut.length)
+      requestAnimationFrame(scroll); // the page is as long as it has to be only when it is drawn
     else scroll();
   }
 
@@ -285,7 +299,10 @@ export class Model {
     const { hidden } = this.choices.peek();
     const walk = (group: GroupInfo): string[] => {
       if (hidden.has(group.id)) return [];
-      return [...group.tracks.filter((track) => track.line >= 0 && !hidden.has(track.id)).map((track) => track.id), ...group.groups.flatMap(walk)];
+      return [
+        ...group.tracks.filter((track) => track.line >= 0 && !hidden.has(track.id)).map((track) => track.id),
+        ...group.groups.flatMap(walk),
+      ];
     };
     return this.tracks.groups.flatMap(walk);
   }
@@ -301,7 +318,9 @@ export class Model {
     if (!span) return;
     const same = (each: Span) => each.begin === span.begin && each.end === span.end;
     const marks = this.marks.peek();
-    this.marks.value = marks.some(same) ? marks.filter((each) => !same(each)) : [...marks, { begin: span.begin, end: span.end }];
+    this.marks.value = marks.some(same)
+      ? marks.filter((each) => !same(each))
+      : [...marks, { begin: span.begin, end: span.end }];
   }
 
   async search(text: string, regex: boolean): Promise<void> {
@@ -339,7 +358,14 @@ export class Model {
   private take(text: string, regex: boolean, answer: SearchAnswer): void {
     const types = Uint8Array.from(atob(answer.types), (each) => each.charCodeAt(0));
     batch(() => {
-      this.found.value = { text, regex, total: answer.total, bins: answer.bins, types, number: answer.place?.number ?? null };
+      this.found.value = {
+        text,
+        regex,
+        total: answer.total,
+        bins: answer.bins,
+        types,
+        number: answer.place?.number ?? null,
+      };
       this.searchProblem.value = null;
     });
   }

@@ -1,5 +1,5 @@
 /** Colours of slices: the hue of their category; names that belong to none get a hue of their own, always the same. */
-import { CATEGORY_COLOUR, inkOn, mix, type Category } from "../design/colours";
+import { CATEGORY_COLOUR, type Category, inkOn, mix } from "../design/colours";
 
 const CATEGORY: Readonly<Record<string, Category>> = {
   op: "host_compute",
@@ -76,7 +76,11 @@ export class Painter {
     const found = this.known.get(id);
     if (found) return found;
     const name = this.nameOf(type);
-    const fill = mix(this.base(this.kinds.get(kind) ?? "", name), this.surface, ((DENSITIES - density) / DENSITIES) * 0.72);
+    const fill = mix(
+      this.base(this.kinds.get(kind) ?? "", name),
+      this.surface,
+      ((DENSITIES - density) / DENSITIES) * 0.72,
+    );
     const paint = { fill, ink: inkOn(fill) };
     if (name !== null) this.known.set(id, paint);
     return paint;

@@ -2,15 +2,15 @@
 import type { Palette } from "../design/colours";
 import { CATEGORY_COLOUR, mix } from "../design/colours";
 import { bytes } from "../format";
-import { COUNTER, GAP, GROUP, ROW, visibleItems, type Item } from "./layout";
+import { COUNTER, GAP, GROUP, type Item, ROW, visibleItems } from "./layout";
 import type { ArrowPair, Model, Region } from "./model";
 import { brief, cut } from "./names";
 import type { Painter } from "./paint-colours";
 import { firstEndingAfter } from "./slices";
 import { NARROW, stripOf } from "./strip";
-import type { Piece } from "./tiles";
 import { duration, ticksOf } from "./ticks";
-import { toX, type Span } from "./viewport";
+import type { Piece } from "./tiles";
+import { type Span, toX } from "./viewport";
 import type { GroupInfo, LaneSlices, TrackInfo } from "./wire";
 
 export interface Scene {
@@ -53,7 +53,13 @@ function fitted(ctx: CanvasRenderingContext2D, name: string, room: number): stri
 // -- tracks ---------------------------------------------------------------------------------------------------------
 
 /** Draws the items of a list that are between two heights, moved up by `offset`. */
-export function paintItems(ctx: CanvasRenderingContext2D, scene: Scene, items: readonly Item[], offset: number, height: number): void {
+export function paintItems(
+  ctx: CanvasRenderingContext2D,
+  scene: Scene,
+  items: readonly Item[],
+  offset: number,
+  height: number,
+): void {
   ctx.textBaseline = "middle";
   for (const item of visibleItems(items, offset, offset + height)) {
     const y = item.top - offset;
@@ -65,22 +71,37 @@ export function paintItems(ctx: CanvasRenderingContext2D, scene: Scene, items: r
   }
 }
 
-function paintTrack(ctx: CanvasRenderingContext2D, scene: Scene, track: TrackInfo, item: Item, top: number, height: number): void {
+function paintTrack(
+  ctx: CanvasRenderingContext2D,
+  scene: Scene,
+  track: TrackInfo,
+  item: Item,
+  top: number,
+  height: number,
+): void {
   const { model, span, width } = scene;
   ctx.font = LABEL_FONT;
   for (let lane = 0; lane < item.rows; lane += 1) {
     const y = top + 2 + lane * ROW;
     if (y > height || y + ROW < 0) continue;
     let last = -1;
-    for (const piece of model.tiles.pieces(`${track.id}.${lane}`, span, width)) if (piece.tile.lane) last = paintLane(ctx, scene, piece, piece.tile.lane, y, last);
+    for (const piece of model.tiles.pieces(`${track.id}.${lane}`, span, width))
+      if (piece.tile.lane) last = paintLane(ctx, scene, piece, piece.tile.lane, y, last);
   }
 }
 
 /**
- * Draws a piece of a row.  An event that reaches into the next piece is drawn whole by the first one; the last one drawn
+ * Draws a piece of a row.  An event that reaches into the next piece is drawn whole by the first; the last one drawn
  * is returned, so that the next piece leaves it out.
  */
-function paintLane(ctx: CanvasRenderingContext2D, scene: Scene, piece: Piece, lane: LaneSlices, y: number, drawn: number): number {
+function paintLane(
+  ctx: CanvasRenderingContext2D,
+  scene: Scene,
+  piece: Piece,
+  lane: LaneSlices,
+  y: number,
+  drawn: number,
+): number {
   const { span, width, painter, model } = scene;
   const found = model.found.peek();
   const left = Math.max(piece.begin, span.begin);
@@ -99,7 +120,10 @@ function paintLane(ctx: CanvasRenderingContext2D, scene: Scene, piece: Piece, la
     if (event >= 0 && event === drawn) continue;
     drawn = event;
     const x0 = Math.max(event < 0 ? least : -20, (lane.begin + start * lane.unit - span.begin) * scale);
-    const x1 = Math.min(event < 0 ? most : width + 20, (lane.begin + (lane.end[at] as number) * lane.unit - span.begin) * scale);
+    const x1 = Math.min(
+      event < 0 ? most : width + 20,
+      (lane.begin + (lane.end[at] as number) * lane.unit - span.begin) * scale,
+    );
     const wide = Math.max(x1 - x0 - (x1 - x0 > 3 ? 1 : 0), 1);
     const type = lane.type[at] as number;
     const extent = ((lane.end[at] as number) - start) * lane.unit;
@@ -143,7 +167,15 @@ function labelOf(scene: Scene, type: number, count: number): string {
   return scene.model.names.get(type) ?? "";
 }
 
-function paintLabel(ctx: CanvasRenderingContext2D, scene: Scene, text: string, x: number, wide: number, y: number, ink: string): void {
+function paintLabel(
+  ctx: CanvasRenderingContext2D,
+  scene: Scene,
+  text: string,
+  x: number,
+  wide: number,
+  y: number,
+  ink: string,
+): void {
   const from = Math.max(x, 0) + 5;
   const room = Math.min(x + wide, scene.width) - from - 4;
   if (!text || room < LEAST_LABEL - 10) return;
@@ -156,7 +188,13 @@ function paintLabel(ctx: CanvasRenderingContext2D, scene: Scene, text: string, x
 // -- groups and counters --------------------------------------------------------------------------------------------
 
 function groupColour(group: GroupInfo): string {
-  return CATEGORY_COLOUR[group.kind === "device" ? "device_compute" : group.kind === "host" || group.kind === "pool" ? "host_compute" : "other"];
+  return CATEGORY_COLOUR[
+    group.kind === "device"
+      ? "device_compute"
+      : group.kind === "host" || group.kind === "pool"
+        ? "host_compute"
+        : "other"
+  ];
 }
 
 function paintGroup(ctx: CanvasRenderingContext2D, scene: Scene, group: GroupInfo, item: Item, y: number): void {
@@ -171,12 +209,22 @@ function paintGroup(ctx: CanvasRenderingContext2D, scene: Scene, group: GroupInf
 /** The most lanes that were seen at work at once: the height of the chart. */
 function peakOf(model: Model, group: GroupInfo, pieces: readonly Piece[]): number {
   let peak = Math.max(model.peaks.get(group.id) ?? 0, 1);
-  if (group.lanes > 1) for (const { tile } of pieces) for (const value of tile.load ?? []) if (value > peak) peak = value;
+  if (group.lanes > 1)
+    for (const { tile } of pieces) for (const value of tile.load ?? []) if (value > peak) peak = value;
   model.peaks.set(group.id, peak);
   return peak;
 }
 
-function paintLoad(ctx: CanvasRenderingContext2D, scene: Scene, pieces: readonly Piece[], peak: number, y: number, height: number, colour: string, strength: number): void {
+function paintLoad(
+  ctx: CanvasRenderingContext2D,
+  scene: Scene,
+  pieces: readonly Piece[],
+  peak: number,
+  y: number,
+  height: number,
+  colour: string,
+  strength: number,
+): void {
   const { span, width } = scene;
   ctx.fillStyle = mix(colour, scene.palette.surface, 1 - strength);
   ctx.beginPath();
@@ -210,7 +258,7 @@ function paintCounter(ctx: CanvasRenderingContext2D, scene: Scene, track: TrackI
   ctx.lineWidth = 1.25;
   for (const { tile, begin, end } of model.tiles.pieces(track.id, span, width)) {
     const values = tile.counter;
-    if (!values || !values.cell.length) continue;
+    if (!values?.cell.length) continue;
     // Whole pixels, or a seam would show where tiles meet.
     const left = Math.round(Math.max(0, toX(span, width, begin)));
     const right = Math.round(Math.min(width, toX(span, width, end)));
@@ -245,7 +293,11 @@ function paintCounter(ctx: CanvasRenderingContext2D, scene: Scene, track: TrackI
   ctx.font = `500 10px ${FONT}`;
   ctx.fillStyle = scene.palette.muted;
   ctx.textAlign = "right";
-  ctx.fillText(track.unit === "bytes" ? bytes(high) : high.toLocaleString("en-US", { maximumSignificantDigits: 4 }), width - 6, top + 8);
+  ctx.fillText(
+    track.unit === "bytes" ? bytes(high) : high.toLocaleString("en-US", { maximumSignificantDigits: 4 }),
+    width - 6,
+    top + 8,
+  );
   ctx.textAlign = "left";
 }
 
@@ -267,7 +319,13 @@ export function paintStepLines(ctx: CanvasRenderingContext2D, scene: Scene, heig
   }
 }
 
-export function paintRegion(ctx: CanvasRenderingContext2D, scene: Scene, region: Region | Span, height: number, withLabel: boolean): void {
+export function paintRegion(
+  ctx: CanvasRenderingContext2D,
+  scene: Scene,
+  region: Region | Span,
+  height: number,
+  withLabel: boolean,
+): void {
   const x0 = toX(scene.span, scene.width, region.begin);
   const x1 = toX(scene.span, scene.width, region.end);
   ctx.fillStyle = scene.isDark ? "rgb(130 170 255 / 13%)" : "rgb(31 85 208 / 9%)";
@@ -282,7 +340,10 @@ function paintMeasure(ctx: CanvasRenderingContext2D, scene: Scene, x0: number, x
   ctx.font = `600 12px ${FONT}`;
   ctx.textBaseline = "middle";
   const wide = ctx.measureText(text).width + 16;
-  const middle = Math.min(scene.width - wide / 2 - 4, Math.max(wide / 2 + 4, (Math.max(x0, 0) + Math.min(x1, scene.width)) / 2));
+  const middle = Math.min(
+    scene.width - wide / 2 - 4,
+    Math.max(wide / 2 + 4, (Math.max(x0, 0) + Math.min(x1, scene.width)) / 2),
+  );
   ctx.fillStyle = scene.palette.accent;
   ctx.beginPath();
   ctx.roundRect(middle - wide / 2, 6, wide, 22, 11);
@@ -301,7 +362,12 @@ function rowOf(items: readonly Item[], offset: number, line: number, lane: numbe
 }
 
 /** The outline of the selected event. */
-export function paintSelected(ctx: CanvasRenderingContext2D, scene: Scene, items: readonly Item[], offset: number): void {
+export function paintSelected(
+  ctx: CanvasRenderingContext2D,
+  scene: Scene,
+  items: readonly Item[],
+  offset: number,
+): void {
   const spot = scene.model.selected.peek();
   if (!spot) return;
   const y = rowOf(items, offset, spot.line, spot.lane);
@@ -330,9 +396,18 @@ function apart(scene: Scene, pairs: readonly ArrowPair[]): readonly ArrowPair[] 
 }
 
 /** Arrows from causes to effects. */
-export function paintArrows(ctx: CanvasRenderingContext2D, scene: Scene, items: readonly Item[], offset: number, pairs: readonly ArrowPair[], isStrong: boolean): void {
+export function paintArrows(
+  ctx: CanvasRenderingContext2D,
+  scene: Scene,
+  items: readonly Item[],
+  offset: number,
+  pairs: readonly ArrowPair[],
+  isStrong: boolean,
+): void {
   ctx.lineWidth = isStrong ? 1.75 : 1;
-  ctx.strokeStyle = ctx.fillStyle = isStrong ? scene.palette.accent : mix(scene.palette.accent, scene.palette.surface, 0.6);
+  ctx.strokeStyle = ctx.fillStyle = isStrong
+    ? scene.palette.accent
+    : mix(scene.palette.accent, scene.palette.surface, 0.6);
   for (const [from, to] of isStrong ? pairs : apart(scene, pairs)) {
     const y0 = rowOf(items, offset, from[1], from[2]);
     const y1 = rowOf(items, offset, to[1], to[2]);
@@ -363,7 +438,8 @@ export function paintRuler(ctx: CanvasRenderingContext2D, scene: Scene): void {
   ctx.font = `450 11px ${FONT}`;
   ctx.fillStyle = palette.strong;
   const small = step / minor;
-  for (let n = Math.ceil(span.begin / small); n * small <= span.end; n += 1) ctx.fillRect(Math.round(toX(span, width, n * small)), RULER - 4, 1, 4);
+  for (let n = Math.ceil(span.begin / small); n * small <= span.end; n += 1)
+    ctx.fillRect(Math.round(toX(span, width, n * small)), RULER - 4, 1, 4);
   for (const { time, label } of ticks) {
     const x = Math.round(toX(span, width, time));
     ctx.fillStyle = palette.strong;
@@ -393,7 +469,12 @@ export function paintSteps(ctx: CanvasRenderingContext2D, scene: Scene, y: numbe
     ctx.fill();
     const left = Math.max(x0, 0);
     const room = Math.min(x1, width) - left - 8;
-    const name = steps.source === "none" ? "whole capture" : /^\d+$/.test(steps.name[at] as string) ? `step ${steps.name[at]}` : (steps.name[at] as string);
+    const name =
+      steps.source === "none"
+        ? "whole capture"
+        : /^\d+$/.test(steps.name[at] as string)
+          ? `step ${steps.name[at]}`
+          : (steps.name[at] as string);
     const text = room > 12 ? (room < ctx.measureText(name).width ? String(steps.number[at]) : name) : "";
     if (text && ctx.measureText(text).width <= room) {
       ctx.fillStyle = palette.text;
@@ -415,7 +496,12 @@ export function overviewGroups(groups: readonly GroupInfo[]): readonly GroupInfo
 }
 
 /** The whole trace: how busy each device and the host are, the steps, what was found, and the window as a frame. */
-export function paintOverview(ctx: CanvasRenderingContext2D, scene: Scene, groups: readonly GroupInfo[], window: Span): void {
+export function paintOverview(
+  ctx: CanvasRenderingContext2D,
+  scene: Scene,
+  groups: readonly GroupInfo[],
+  window: Span,
+): void {
   const { span, width, palette, model } = scene;
   const shown = overviewGroups(groups);
   const tall = (OVERVIEW - 14) / Math.max(1, shown.length);
@@ -452,7 +538,11 @@ function paintFound(ctx: CanvasRenderingContext2D, scene: Scene): void {
   if (!found?.total) return;
   const { whole } = scene.model;
   const most = Math.max(...found.bins, 1);
-  const wide = Math.max(1.5, toX(scene.span, scene.width, whole.begin + (whole.end - whole.begin) / found.bins.length) - toX(scene.span, scene.width, whole.begin));
+  const wide = Math.max(
+    1.5,
+    toX(scene.span, scene.width, whole.begin + (whole.end - whole.begin) / found.bins.length) -
+      toX(scene.span, scene.width, whole.begin),
+  );
   ctx.fillStyle = scene.palette.accent;
   found.bins.forEach((count, at) => {
     if (!count) return;

@@ -1,4 +1,4 @@
-/** One row's narrow rectangles, as pixels: a browser takes longer for thousands of calls than for all else in a picture. */
+/** One row's narrow rectangles, as pixels: a browser takes longer for thousands of calls than for all the rest. */
 
 /** Rectangles that are narrower (in CSS pixels) go into the strip, on whole pixels of the screen. */
 export const NARROW = 4;

@@ -27,7 +27,8 @@ export function ticksOf(span: Span, width: number, leastPixels = LEAST_PIXELS): 
   const unit = unitOf(Math.max(Math.abs(span.begin), Math.abs(span.end)), step);
   const digits = Math.max(0, Math.ceil(-Math.log10(step / PS[unit]) - 1e-9));
   const ticks: Tick[] = [];
-  for (let n = Math.ceil(span.begin / step); n * step <= span.end; n += 1) ticks.push({ time: n * step, label: label(n * step, unit, digits) });
+  for (let n = Math.ceil(span.begin / step); n * step <= span.end; n += 1)
+    ticks.push({ time: n * step, label: label(n * step, unit, digits) });
   return { step, ticks, minor: factor === 2 ? 4 : 5 };
 }
 
@@ -36,7 +37,7 @@ function unitOf(largest: number, step: number): Unit {
   if (step >= PS.s || (largest >= PS.s && step >= PS.s / 10)) return "s";
   if (step >= PS.ms / 1000 && largest < 1e5 * PS.ms) return largest < PS.ms ? "µs" : "ms";
   if (step >= PS.ms) return "ms";
-  if (step >= PS["µs"]) return largest < 1e6 * PS["µs"] ? "µs" : "ms";
+  if (step >= PS.µs) return largest < 1e6 * PS.µs ? "µs" : "ms";
   return largest < 1e6 * PS.ns ? "ns" : "µs";
 }
 
@@ -44,7 +45,10 @@ function label(time: number, unit: Unit, digits: number): string {
   return `${grouped(time / PS[unit], Math.min(6, digits))} ${unit}`;
 }
 
-const formats = Array.from({ length: 7 }, (_, digits) => new Intl.NumberFormat("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits }));
+const formats = Array.from(
+  { length: 7 },
+  (_, digits) => new Intl.NumberFormat("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits }),
+);
 
 function grouped(value: number, digits: number): string {
   const text = (formats[digits] as Intl.NumberFormat).format(Object.is(value, -0) ? 0 : value);
@@ -55,7 +59,7 @@ function grouped(value: number, digits: number): string {
 export function duration(ps: number): string {
   const size = Math.abs(ps);
   if (size === 0) return "0 ns";
-  const unit: Unit = size < PS["µs"] ? "ns" : size < PS.ms ? "µs" : size < PS.s ? "ms" : "s";
+  const unit: Unit = size < PS.µs ? "ns" : size < PS.ms ? "µs" : size < PS.s ? "ms" : "s";
   const value = ps / PS[unit];
   const whole = Math.max(1, Math.floor(Math.log10(Math.abs(value)) + 1e-9) + 1);
   return `${grouped(value, Math.max(0, Math.min(3, 4 - whole)))} ${unit}`;

@@ -5,8 +5,9 @@
  * blank.  An answer of the server holds all rows it was asked for, some with wider cells where they would have been too
  * many bytes; those are asked for again, fewer at a time.
  */
-import type { CounterValues, LaneSlices, WindowAnswer } from "./wire";
+
 import { levelFor, type Span } from "./viewport";
+import type { CounterValues, LaneSlices, WindowAnswer } from "./wire";
 
 export const CELLS = 512;
 
@@ -53,7 +54,10 @@ export class Tiles {
   /** What a window costs: the last answers' times in ms, for those who measure. */
   readonly times: number[] = [];
   private readonly tiles = new Map<string, Tile>();
-  private readonly wanted = new Map<string, { level: number; index: number; id: string; urgent: boolean; tries: number }>();
+  private readonly wanted = new Map<
+    string,
+    { level: number; index: number; id: string; urgent: boolean; tries: number }
+  >();
   private readonly onTheWay = new Set<string>();
   private running = 0;
   private frame = 0;
@@ -92,7 +96,8 @@ export class Tiles {
   prefetch(id: string, span: Span, width: number): void {
     const level = levelFor(span, width);
     const size = CELLS * 2 ** level;
-    for (let index = Math.floor(span.begin / size); index * size < span.end; index += 1) this.note(id, level, index, false);
+    for (let index = Math.floor(span.begin / size); index * size < span.end; index += 1)
+      this.note(id, level, index, false);
   }
 
   private collect(id: string, level: number, index: number, into: Piece[]): void {
@@ -215,7 +220,9 @@ function key(id: string, level: number, index: number): string {
 }
 
 /** Requests in the order in which they should go: what is on the screen, then its finer form, then its neighbours. */
-export function requestsFor(wanted: readonly { level: number; index: number; id: string; urgent: boolean; tries: number }[]): Request[] {
+export function requestsFor(
+  wanted: readonly { level: number; index: number; id: string; urgent: boolean; tries: number }[],
+): Request[] {
   const batches = new Map<string, { rank: number; level: number; index: number; ids: string[]; most: number }>();
   for (const { level, index, id, urgent, tries } of wanted) {
     const sort = isGroup(id) ? "g" : id.startsWith("c") ? "c" : "t";

@@ -30,22 +30,48 @@ describe("the window", () => {
     expect(pan({ begin: 0, end: 1e11 }, 1000, -1e6, WHOLE).begin).toBeGreaterThanOrEqual(-0.02 * 1e12);
     expect(pan({ begin: 0, end: 1e11 }, 1000, 1e6, WHOLE).end).toBeLessThanOrEqual(1.02 * 1e12);
   });
-  it("is never narrower than a nanosecond", () => expect(zoomAt({ begin: 0, end: 2000 }, 100, 50, 1e-9, WHOLE)).toEqual({ begin: 500, end: 1500 }));
-  it("leaves room around what it fits", () => expect(around({ begin: 4e11, end: 5e11 }, WHOLE, 0.5)).toEqual({ begin: 3.5e11, end: 5.5e11 }));
-  it("is not wider than the trace", () => expect(clamp({ begin: -1e13, end: 1e13 }, WHOLE).end).toBeLessThanOrEqual(1.04e12));
-  it.each([[1000, 1000, 0], [1024, 1, 10], [1025, 1, 11], [2 ** 30, 512, 21]])("of %d ps in %d px has level %d", (length, width, level) =>
-    expect(levelFor({ begin: 0, end: length }, width)).toBe(level));
+  it("is never narrower than a nanosecond", () =>
+    expect(zoomAt({ begin: 0, end: 2000 }, 100, 50, 1e-9, WHOLE)).toEqual({ begin: 500, end: 1500 }));
+  it("leaves room around what it fits", () =>
+    expect(around({ begin: 4e11, end: 5e11 }, WHOLE, 0.5)).toEqual({ begin: 3.5e11, end: 5.5e11 }));
+  it("is not wider than the trace", () =>
+    expect(clamp({ begin: -1e13, end: 1e13 }, WHOLE).end).toBeLessThanOrEqual(1.04e12));
+  it.each([
+    [1000, 1000, 0],
+    [1024, 1, 10],
+    [1025, 1, 11],
+    [2 ** 30, 512, 21],
+  ])("of %d ps in %d px has level %d", (length, width, level) =>
+    expect(levelFor({ begin: 0, end: length }, width)).toBe(level),
+  );
 });
 
 describe("ticks", () => {
   it("stand at round times with their unit", () =>
-    expect(ticksOf({ begin: 0, end: 5e9 }, 500).ticks.map((tick) => tick.label)).toEqual(["0 ms", "1 ms", "2 ms", "3 ms", "4 ms", "5 ms"]));
+    expect(ticksOf({ begin: 0, end: 5e9 }, 500).ticks.map((tick) => tick.label)).toEqual([
+      "0 ms",
+      "1 ms",
+      "2 ms",
+      "3 ms",
+      "4 ms",
+      "5 ms",
+    ]));
   it("show the digits that tell neighbours apart", () =>
-    expect(ticksOf({ begin: 2e9, end: 2.002e9 }, 250).ticks.map((tick) => tick.label)).toEqual(["2.000 ms", "2.001 ms", "2.002 ms"]));
-  it.each([[0, "0 ns"], [350, "0.350 ns"], [12_345_678, "12.35 µs"], [1_070_000_000, "1.070 ms"], [2.5e12, "2.500 s"]])("write %d ps as %s", (ps, text) =>
-    expect(duration(ps)).toBe(text));
+    expect(ticksOf({ begin: 2e9, end: 2.002e9 }, 250).ticks.map((tick) => tick.label)).toEqual([
+      "2.000 ms",
+      "2.001 ms",
+      "2.002 ms",
+    ]));
+  it.each([
+    [0, "0 ns"],
+    [350, "0.350 ns"],
+    [12_345_678, "12.35 µs"],
+    [1_070_000_000, "1.070 ms"],
+    [2.5e12, "2.500 s"],
+  ])("write %d ps as %s", (ps, text) => expect(duration(ps)).toBe(text));
   it("write a moment to the nanosecond", () => expect(moment(2_101_479_014_000)).toBe("2,101.479014 ms"));
-  it("write no zeros after a whole microsecond", () => expect([0, 13_000_000_000, 71_320_500_000].map(moment)).toEqual(["0.000 ms", "13.000 ms", "71.3205 ms"]));
+  it("write no zeros after a whole microsecond", () =>
+    expect([0, 13_000_000_000, 71_320_500_000].map(moment)).toEqual(["0.000 ms", "13.000 ms", "71.3205 ms"]));
 });
 
 const lane: LaneSlices = {
@@ -62,26 +88,64 @@ const lane: LaneSlices = {
 };
 
 describe("hits", () => {
-  it.each([[1000, 0], [1049, 0], [1100, 1], [1104, 1], [1075, -1], [1200, 2], [1305, 2], [2000, -1]])("at %d ps is slice %d", (time, at) =>
-    expect(sliceAt(lane, time, 10)).toBe(at));
+  it.each([
+    [1000, 0],
+    [1049, 0],
+    [1100, 1],
+    [1104, 1],
+    [1075, -1],
+    [1200, 2],
+    [1305, 2],
+    [2000, -1],
+  ])("at %d ps is slice %d", (time, at) => expect(sliceAt(lane, time, 10)).toBe(at));
 });
 
-const track = (id: string, rows: number): TrackInfo => ({ id, name: id, detail: "", kind: "thread", line: Number(id.slice(1)), rows, events: 9, main: false, unit: "", highest: null, lowest: null });
-const group = (id: string, kind: GroupInfo["kind"], tracks: TrackInfo[], groups: GroupInfo[] = []): GroupInfo => ({ id, name: id, detail: "", kind, tracks, groups, empty: [], lanes: 1 });
-const GROUPS = [group("p0", "device", [track("t0", 1)]), group("p1", "host", [track("t1", 3)], [group("p1.2", "pool", [track("t2", 2)])])];
+const track = (id: string, rows: number): TrackInfo => ({
+  id,
+  name: id,
+  detail: "",
+  kind: "thread",
+  line: Number(id.slice(1)),
+  rows,
+  events: 9,
+  main: false,
+  unit: "",
+  highest: null,
+  lowest: null,
+});
+const group = (id: string, kind: GroupInfo["kind"], tracks: TrackInfo[], groups: GroupInfo[] = []): GroupInfo => ({
+  id,
+  name: id,
+  detail: "",
+  kind,
+  tracks,
+  groups,
+  empty: [],
+  lanes: 1,
+});
+const GROUPS = [
+  group("p0", "device", [track("t0", 1)]),
+  group("p1", "host", [track("t1", 3)], [group("p1.2", "pool", [track("t2", 2)])]),
+];
 
 describe("the layout", () => {
   const choices = { collapsed: new Set<string>(), hidden: new Set<string>(), pinned: [] as string[] };
-  it("lists what is open", () => expect(layoutOf(GROUPS, choices).items.map((item) => item.id)).toEqual(["p0", "t0", "p1", "t1", "p1.2", "t2"]));
+  it("lists what is open", () =>
+    expect(layoutOf(GROUPS, choices).items.map((item) => item.id)).toEqual(["p0", "t0", "p1", "t1", "p1.2", "t2"]));
   it("leaves out what is hidden or in something collapsed", () =>
-    expect(layoutOf(GROUPS, { ...choices, collapsed: new Set(["p1"]), hidden: new Set(["t0"]) }).items.map((item) => item.id)).toEqual(["p0", "p1"]));
+    expect(
+      layoutOf(GROUPS, { ...choices, collapsed: new Set(["p1"]), hidden: new Set(["t0"]) }).items.map(
+        (item) => item.id,
+      ),
+    ).toEqual(["p0", "p1"]));
   it("finds the row at a height", () => {
     const { items } = layoutOf(GROUPS, choices);
     const top = items.find((item) => item.id === "t1")?.top ?? -1;
     expect(itemAt(items, top + ROW * 2 + 3)).toMatchObject({ item: { id: "t1" }, lane: 2 });
     expect(itemAt(items, 1e6)).toBeNull();
   });
-  it("pins what there is and ignores what there is not", () => expect(layoutOf(GROUPS, { ...choices, pinned: ["t1", "t77"] }).pinnedItems.map((item) => item.id)).toEqual(["t1"]));
+  it("pins what there is and ignores what there is not", () =>
+    expect(layoutOf(GROUPS, { ...choices, pinned: ["t1", "t77"] }).pinnedItems.map((item) => item.id)).toEqual(["t1"]));
   it("collapses pools at first", () => expect([...collapsedAtFirst(GROUPS)]).toEqual(["p1.2"]));
 });
 
@@ -97,18 +161,31 @@ describe("the address", () => {
       choices: { collapsed: new Set(["p0"]), hidden: new Set(["t1"]), pinned: ["t0"] },
       marks: [{ begin: 1e9, end: 2e9 }],
     };
-    const params = Object.fromEntries(Object.entries(toAddress(shown, GROUPS)).flatMap(([key, value]) => (value === null ? [] : [[key, value]])));
+    const params = Object.fromEntries(
+      Object.entries(toAddress(shown, GROUPS)).flatMap(([key, value]) => (value === null ? [] : [[key, value]])),
+    );
     expect(fromAddress(params, home, GROUPS)).toEqual(shown);
   });
   it("is empty for the first view", () => {
     const first = fromAddress({}, home, GROUPS);
     expect(Object.values(toAddress(first, GROUPS)).every((value) => value === null)).toBe(true);
   });
-  it("takes nonsense for nothing", () => expect(fromAddress({ begin: "x", end: "1", selected: "-3" }, home, GROUPS)).toMatchObject({ span: home, selected: null }));
+  it("takes nonsense for nothing", () =>
+    expect(fromAddress({ begin: "x", end: "1", selected: "-3" }, home, GROUPS)).toMatchObject({
+      span: home,
+      selected: null,
+    }));
 });
 
 describe("requests", () => {
-  it("join the rows of a track", () => expect(grouped(["t3.0", "t3.1", "t3.2", "t4.0", "p1.2", "t3.5", "c0"])).toEqual(["t3.0-2", "t4.0", "p1.2", "t3.5", "c0"]));
+  it("join the rows of a track", () =>
+    expect(grouped(["t3.0", "t3.1", "t3.2", "t4.0", "p1.2", "t3.5", "c0"])).toEqual([
+      "t3.0-2",
+      "t4.0",
+      "p1.2",
+      "t3.5",
+      "c0",
+    ]));
   it("go for what is on the screen first", () => {
     const want = (id: string, urgent: boolean, tries = 0) => ({ id, urgent, tries, level: 3, index: 1 });
     const found = requestsFor([want("t1.0", false), want("t2.0", true, 1), want("t3.0", true)]);
@@ -124,12 +201,19 @@ describe("names", () => {
     ["void at::native::copy_kernel<float>(int)", "copy_kernel"],
     ["ProfilerStep#6", "ProfilerStep#6"],
   ])("of %s come down to %s", (name, short) => expect(brief(name)).toBe(short));
-  it("are cut to what has room, or left out", () => expect([cut("elementwise", 8), cut("elementwise", 3)]).toEqual(["element…", ""]));
+  it("are cut to what has room, or left out", () =>
+    expect([cut("elementwise", 8), cut("elementwise", 3)]).toEqual(["element…", ""]));
 });
 
 /** The bytes of an answer, as the server packs them. */
 function packed(columns: readonly (readonly [string, string, Int32Array | Float32Array | Uint8Array])[]): ArrayBuffer {
-  const head = { begin_ps: 8, level: 3, cells: 2, unit_ps: 1, columns: columns.map(([name, type, data]) => [name, type, data.length]) };
+  const head = {
+    begin_ps: 8,
+    level: 3,
+    cells: 2,
+    unit_ps: 1,
+    columns: columns.map(([name, type, data]) => [name, type, data.length]),
+  };
   const text = new TextEncoder().encode(JSON.stringify(head));
   const size = text.length + ((8 - ((text.length + 4) % 8)) % 8);
   const bytes = new Uint8Array(4 + size + columns.reduce((sum, [, , data]) => sum + data.byteLength, 0)).fill(32);
@@ -165,14 +249,23 @@ describe("an answer", () => {
     expect([...answer.lanes.keys()]).toEqual(["3.0", "3.1"]);
     expect([...(answer.lanes.get("3.1")?.event ?? [])]).toEqual([11, 12]);
     expect(answer.lanes.get("3.1")).toMatchObject({ level: 4, begin: 8, unit: 1 });
-    expect(answer.loads.map((load) => [...load])).toEqual([[0, 0.5], [1, 0.25]]);
+    expect(answer.loads.map((load) => [...load])).toEqual([
+      [0, 0.5],
+      [1, 0.25],
+    ]);
     expect(answer.counters).toEqual([]);
   });
 });
 
 describe("a selection as text", () => {
   it("is a line a name, with times in one unit and no tab or new line inside a name", () => {
-    const row = (name: string, events: number, total_ps: number, self_ps: number) => ({ type: 1, name, events, total_ps, self_ps });
+    const row = (name: string, events: number, total_ps: number, self_ps: number) => ({
+      type: 1,
+      name,
+      events,
+      total_ps,
+      self_ps,
+    });
     const text = rowsAsText([row("gemm<a,\tb>", 2, 1_500_000, 1_000_000), row("two\nlines", 1, 1, 0)]);
     expect(text.split("\n").map((line) => line.split("\t"))).toEqual([
       ["name", "events", "total_us", "self_us"],

@@ -218,7 +218,8 @@ function loadsOf(head: Head, columns: ReadonlyMap<string, Column>): Float32Array
 function countersOf(head: Head, columns: ReadonlyMap<string, Column>): CounterValues[] {
   const begin = columns.get("counter_begin") as Int32Array | undefined;
   if (!begin) return [];
-  const part = <T extends Column>(name: string, n: number) => (columns.get(name) as T).subarray(begin[n] as number, begin[n + 1] as number) as T;
+  const part = <T extends Column>(name: string, n: number) =>
+    (columns.get(name) as T).subarray(begin[n] as number, begin[n + 1] as number) as T;
   return Array.from({ length: begin.length - 1 }, (_, n) => ({
     begin: head.begin_ps,
     cell: part<Int32Array>("counter_cell", n),
@@ -242,7 +243,8 @@ export class Source {
   }
 
   /** Where the trace is as a file for another viewer. */
-  file = (form: "perfetto" | "chrome") => address(`api/sessions/${encodeURIComponent(this.session)}/trace/${form}`, { host: this.host });
+  file = (form: "perfetto" | "chrome") =>
+    address(`api/sessions/${encodeURIComponent(this.session)}/trace/${form}`, { host: this.host });
 
   tracks = () => getJson<Tracks>(this.url("tracks"));
   steps = () => getJson<Steps>(this.url("steps"));
@@ -250,22 +252,39 @@ export class Source {
   event = (event: number, abort?: AbortSignal) => getJson<EventDetails>(this.url(`events/${event}`), abort);
   links = (event: number, abort?: AbortSignal) => getJson<EventLinks>(this.url(`events/${event}/links`), abort);
 
-  search(text: string, regex: boolean, bins: number, from?: { direction: "next" | "previous"; ps: number; event: number }): Promise<SearchAnswer> {
+  search(
+    text: string,
+    regex: boolean,
+    bins: number,
+    from?: { direction: "next" | "previous"; ps: number; event: number },
+  ): Promise<SearchAnswer> {
     const query = { text, regex: regex ? 1 : null, bins };
-    return getJson(this.url("search", from ? { ...query, direction: from.direction, from_ps: Math.round(from.ps), from_event: from.event } : query));
+    return getJson(
+      this.url(
+        "search",
+        from ? { ...query, direction: from.direction, from_ps: Math.round(from.ps), from_event: from.event } : query,
+      ),
+    );
   }
 
   selection(begin: number, end: number, tracks: readonly string[], abort?: AbortSignal): Promise<SelectionAnswer> {
-    return getJson(this.url("selection", { begin: Math.floor(begin), end: Math.ceil(end), tracks: tracks.join(",") }), abort);
+    return getJson(
+      this.url("selection", { begin: Math.floor(begin), end: Math.ceil(end), tracks: tracks.join(",") }),
+      abort,
+    );
   }
 
   arrows(begin: number, end: number, tracks: readonly string[], abort?: AbortSignal): Promise<Arrows> {
-    return getJson(this.url("arrows", { begin: Math.floor(begin), end: Math.ceil(end), tracks: tracks.join(",") }), abort);
+    return getJson(
+      this.url("arrows", { begin: Math.floor(begin), end: Math.ceil(end), tracks: tracks.join(",") }),
+      abort,
+    );
   }
 
   async window(begin: number, end: number, width: number, tracks: readonly string[]): Promise<WindowAnswer> {
     const response = await fetch(this.url("window", { begin, end, width, tracks: tracks.join(",") }));
-    if (!response.ok) throw new ApiError(`the server answered a window with status ${response.status}`, "", [], response.status);
+    if (!response.ok)
+      throw new ApiError(`the server answered a window with status ${response.status}`, "", [], response.status);
     return decodeWindow(await response.arrayBuffer());
   }
 }

@@ -1,11 +1,12 @@
 /** The small parts that every page is made of. */
 import type { ComponentChildren } from "preact";
 import type { ApiError, Cell, Field, Figures } from "../api";
-import { cellText, exact, fieldLabel, inUnit, isKnown, unitLabel, visible, words } from "../format";
-import { linkTo } from "../router";
-import { toolEntry } from "../tools";
 import { CATEGORIES, CATEGORY_LABEL, type Category } from "../design/colours";
-import { hint, type HintAttributes } from "./hint";
+import { cellText, exact, inUnit, isKnown, unitLabel, visible } from "../format";
+import { linkTo } from "../router";
+import { termsOf } from "../terms";
+import { toolEntry } from "../tools";
+import { type HintAttributes, hint } from "./hint";
 import { Icon } from "./icons";
 
 interface CardProps {
@@ -55,22 +56,32 @@ export function LongName({ text, whole = text, room }: LongNameProps) {
 
 const TAIL = 12;
 
-/** How many characters of a name's end stand apart: what tells long names from one another is rarely their beginning. */
+/** How many characters of a name's end stand apart: what distinguishes long names is rarely their start. */
 export function tailOf(text: string, room?: number): number {
   if (room !== undefined) return text.length > room ? Math.max(4, Math.floor(room * 0.55)) : 0;
   return text.length > 2 * TAIL ? TAIL : 0;
 }
 
 /** One number with its name, large enough to be read across a desk. */
-export function Figure({ field, value, label, note }: { field: Field; value: Cell | undefined; label?: string; note?: string }) {
+export function Figure({
+  field,
+  value,
+  label,
+  note,
+}: {
+  field: Field;
+  value: Cell | undefined;
+  label?: string;
+  note?: string;
+}) {
   const [number, shownUnit] = inUnit(value, field.unit);
   const unit = unitLabel(shownUnit);
   const known = isKnown(value);
   return (
-    <div class="figure" tabIndex={0} {...hint(label ?? fieldLabel(field), field.doc, exact(value, field.unit))}>
-      <div class="figure-label">{label ?? fieldLabel(field)}</div>
+    <div class="figure" tabIndex={0} {...hint(label ?? field.label, field.doc, exact(value, field.unit))}>
+      <div class="figure-label">{label ?? field.label}</div>
       <div class={`figure-value ${known ? "" : "unknown"} ${typeof value === "string" ? "is-text" : ""}`}>
-        {typeof value === "string" ? words(value) : cellText(number, shownUnit)}
+        {typeof value === "string" ? (termsOf(field)?.(value) ?? value) : cellText(number, shownUnit)}
         {known && unit && field.unit !== "percent" && <span class="figure-unit"> {unit}</span>}
       </div>
       {note && <div class="figure-note">{note}</div>}
@@ -78,13 +89,27 @@ export function Figure({ field, value, label, note }: { field: Field; value: Cel
   );
 }
 
-export function FigureRow({ section, names, labels = {} }: { section: Figures | null; names?: readonly string[]; labels?: Readonly<Record<string, string>> }) {
-  if (!section) return null;
-  const fields = names ? names.flatMap((name) => section.fields.filter((field) => field.name === name)) : section.fields;
+export function FigureRow({
+  section,
+  names,
+  labels = {},
+}: {
+  section: Figures;
+  names?: readonly string[];
+  labels?: Readonly<Record<string, string>>;
+}) {
+  const fields = names
+    ? names.flatMap((name) => section.fields.filter((field) => field.name === name))
+    : section.fields;
   return (
     <div class="figures">
       {fields.map((field) => (
-        <Figure key={field.name} field={field} value={section.values[field.name]} {...(labels[field.name] ? { label: labels[field.name] as string } : {})} />
+        <Figure
+          key={field.name}
+          field={field}
+          value={section.values[field.name]}
+          {...(labels[field.name] ? { label: labels[field.name] as string } : {})}
+        />
       ))}
     </div>
   );
@@ -150,9 +175,13 @@ const CATEGORY_NAMES = new RegExp(`\\b(${CATEGORIES.filter((name) => name.includ
 
 /** Sentences of the reports begin in lower case, since they may follow a colon, and write micro as a terminal can. */
 export function sentence(text: string): string {
-  const line = text.replace(/(?<=\d )us\b/g, "µs").replace(CATEGORY_NAMES, (name) => CATEGORY_LABEL[name as Category].toLowerCase());
+  const line = text
+    .replace(/(?<=\d )us\b/g, "µs")
+    .replace(CATEGORY_NAMES, (name) => CATEGORY_LABEL[name as Category].toLowerCase());
   // A single word before a colon or a comma is a name, of a host or a memory, unless it is a verdict.
-  return /^[a-z][a-z-]*(?:;|,(?! \S*:))? |^[a-z-]+-bound: /.test(line) ? line.charAt(0).toUpperCase() + line.slice(1) : line;
+  return /^[a-z][a-z-]*(?:;|,(?! \S*:))? |^[a-z-]+-bound: /.test(line)
+    ? line.charAt(0).toUpperCase() + line.slice(1)
+    : line;
 }
 
 export function Warnings({ items }: { items: readonly string[] }) {
@@ -171,8 +200,19 @@ export function Warnings({ items }: { items: readonly string[] }) {
   );
 }
 
-// In this order: a tool's command, what is quoted, an op's whole path (`jit(f)/transpose(jvp())/dot`), a call, an option.
-const PIECES = /(`[^`]+`|\bstepscope [a-z][a-z-]+|[\w.:]+\([^\s/]*\)(?:\/[^\s/]+)*\/[^\s/]*[^\s/,;:.]|(?:\.?[A-Za-z_][\w.]*)\((?:[^()]|\([^()]*\))*\)|--[a-z][\w-]*(?:[= ]\S+)?)/g;
+// In this order: a tool's command, a quotation, an op's whole path (`jit(f)/transpose(jvp())/dot`), a call, an option.
+const PIECES = new RegExp(
+  `(${[
+    /`[^`]+`/,
+    /\bstepscope [a-z][a-z-]+/,
+    /[\w.:]+\([^\s/]*\)(?:\/[^\s/]+)*\/[^\s/]*[^\s/,;:.]/,
+    /(?:\.?[A-Za-z_][\w.]*)\((?:[^()]|\([^()]*\))*\)/,
+    /--[a-z][\w-]*(?:[= ]\S+)?/,
+  ]
+    .map((piece) => piece.source)
+    .join("|")})`,
+  "g",
+);
 
 /** A sentence in turns: text at even places, what stands in a fixed-width face or leads to a page at odd ones. */
 export function piecesOf(text: string): readonly string[] {
@@ -181,11 +221,7 @@ export function piecesOf(text: string): readonly string[] {
 
 /** Text in which calls, options and ops stand in a fixed-width face, and a tool's command leads to its page. */
 export function Code({ text }: { text: string }) {
-  return (
-    <>
-      {piecesOf(text).map((part, index) => (index % 2 ? <Piece key={index} text={part} /> : part))}
-    </>
-  );
+  return <>{piecesOf(text).map((part, index) => (index % 2 ? <Piece key={index} text={part} /> : part))}</>;
 }
 
 function Piece({ text }: { text: string }) {
@@ -205,7 +241,12 @@ export function Segmented<T extends string>({ label, options, value, onChange }:
   return (
     <div class="segmented" role="group" aria-label={label}>
       {options.map((option) => (
-        <button key={option.value} type="button" aria-pressed={option.value === value} onClick={() => onChange(option.value)}>
+        <button
+          key={option.value}
+          type="button"
+          aria-pressed={option.value === value}
+          onClick={() => onChange(option.value)}
+        >
           {option.label}
         </button>
       ))}

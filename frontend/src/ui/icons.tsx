@@ -9,7 +9,9 @@ const PATHS: Readonly<Record<string, string>> = {
   "memory-profile": "M3 6h14v8H3zM6.5 9v2M10 9v2M13.5 9v2M6 14v2.5M14 14v2.5",
   "pod-viewer": "M3 4h14v4.5H3zM3 11.5h14V16H3zM6 6.2h.01M6 13.8h.01",
   "tf-data": "M4 4h4v4H4zM12 4h4v4h-4zM8 14h4v3H8zM6 8v2.5h8V8M10 10.5V14",
-  distributed: "M10 3.5v4M10 7.5 5 12.5M10 7.5l5 5M10 3.5h.01M5 14a1.7 1.7 0 1 0 .01 0M15 14a1.7 1.7 0 1 0 .01 0M10 5.2a1.7 1.7 0 1 0-.01 0",
+  distributed:
+    "M10 3.5v4M10 7.5 5 12.5M10 7.5l5 5M10 3.5h.01" +
+    "M5 14a1.7 1.7 0 1 0 .01 0M15 14a1.7 1.7 0 1 0 .01 0M10 5.2a1.7 1.7 0 1 0-.01 0",
   modules: "M10 3 17 6.5 10 10 3 6.5zM3 10l7 3.5 7-3.5M3 13.5 10 17l7-3.5",
   advice: "M7.5 14.5h5M8.5 17h3M10 3a5 5 0 0 0-2.7 9.2v2.3h5.4v-2.3A5 5 0 0 0 10 3z",
   idle: "M10 3a7 7 0 1 0 .01 0M8 7.5v5M12 7.5v5",
@@ -22,7 +24,9 @@ const PATHS: Readonly<Record<string, string>> = {
   tool: "M4 4h12v12H4zM4 8h12M8 8v8",
   capture: "M10 4a6 6 0 1 0 .01 0M10 8a2 2 0 1 0 .01 0",
   search: "M9 3.5a5.5 5.5 0 1 0 .01 0M13 13l4 4",
-  sun: "M10 6.5a3.5 3.5 0 1 0 .01 0M10 2v1.5M10 16.5V18M2 10h1.5M16.5 10H18M4.5 4.5l1 1M14.5 14.5l1 1M4.5 15.5l1-1M14.5 5.5l1-1",
+  sun:
+    "M10 6.5a3.5 3.5 0 1 0 .01 0M10 2v1.5M10 16.5V18M2 10h1.5M16.5 10H18" +
+    "M4.5 4.5l1 1M14.5 14.5l1 1M4.5 15.5l1-1M14.5 5.5l1-1",
   moon: "M16.5 11.8A7 7 0 1 1 8.2 3.5a5.5 5.5 0 0 0 8.3 8.3z",
   help: "M7.5 7.7a2.5 2.5 0 1 1 3.6 2.3c-.8.4-1.1.9-1.1 1.8M10 14.5v.01M10 2.5a7.5 7.5 0 1 0 .01 0",
   close: "M5 5l10 10M15 5 5 15",
@@ -43,7 +47,7 @@ const PATHS: Readonly<Record<string, string>> = {
 export function Icon({ name, size = 20 }: { name: string; size?: number }) {
   return (
     <svg class="icon" width={size} height={size} viewBox="0 0 20 20" aria-hidden="true" focusable="false">
-      <path d={PATHS[name] ?? (PATHS["tool"] as string)} />
+      <path d={PATHS[name] ?? (PATHS.tool as string)} />
     </svg>
   );
 }

@@ -37,6 +37,7 @@ export function Menu({ label, button, buttonClass = "button quiet", align = "rig
     };
   }, [open]);
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: it only forwards the keys of the button and the pane
     <div
       class="menu"
       ref={box}
@@ -51,7 +52,15 @@ export function Menu({ label, button, buttonClass = "button quiet", align = "rig
         }
       }}
     >
-      <button ref={opener} type="button" class={buttonClass} aria-label={label} aria-haspopup="true" aria-expanded={open} onClick={() => setOpen(!open)}>
+      <button
+        ref={opener}
+        type="button"
+        class={buttonClass}
+        aria-label={label}
+        aria-haspopup="true"
+        aria-expanded={open}
+        onClick={() => setOpen(!open)}
+      >
         {button}
       </button>
       {open && (

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stepscope.errors import UsageError
-from stepscope.report import Report
+from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace
+    from stepscope.report import Report
 
 
 @dataclass(frozen=True)

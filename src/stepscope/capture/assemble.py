@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 PROFILE = "xplane.pb"
 # The framework records the annotations as well: they are in its profile already.
-_OF_THE_FRAMEWORK = frozenset({"/host:CPU"})
+_FRAMEWORK_PLANES = frozenset({"/host:CPU"})
 
 
-def assembled(spooled: bytes, framework: Collected | None, host: str) -> Collected:
+def assemble_profile(spooled: bytes, framework: Collected | None, host: str) -> Collected:
     """The files to store.
 
     Args:
@@ -31,36 +31,36 @@ def assembled(spooled: bytes, framework: Collected | None, host: str) -> Collect
     assert spool is not None, "a spool begins with its magic"
     if framework is None or not framework.artifacts:
         error = None if framework is None else framework.error
-        return Collected((Artifact(PROFILE, _alone(spool, host)),), error)
+        return Collected((Artifact(PROFILE, _write_alone(spool, host)),), error)
     first, others = framework.artifacts[0], framework.artifacts[1:]
     if first.suffix != PROFILE:  # the profile could not be made, another file could
         spool.notes.append(f"{framework.error}; {host}.{first.suffix} beside this file holds it")
-        return replace(framework, artifacts=(Artifact(PROFILE, _alone(spool, host)), *framework.artifacts))
+        return replace(framework, artifacts=(Artifact(PROFILE, _write_alone(spool, host)), *framework.artifacts))
     spool.notes.extend(framework.notes)
     if framework.error is not None:
         spool.notes.append(str(framework.error))
     try:
-        return replace(framework, artifacts=(_joined(first, spool, host), *others))
+        return replace(framework, artifacts=(_merge_tracks(first, spool, host), *others))
     except Exception as error:  # a fault of ours must not cost the framework's profile
         report(error, "adding Stepscope's own tracks")
         return framework
 
 
-def _alone(spool: Spool, host: str) -> bytes:
+def _write_alone(spool: Spool, host: str) -> bytes:
     from stepscope.formats.xspace.writer import write
 
     return write(spool.trace(host))
 
 
-def _joined(profile: Artifact, spool: Spool, host: str) -> Artifact:
+def _merge_tracks(profile: Artifact, spool: Spool, host: str) -> Artifact:
     from stepscope.formats.xspace import merge
 
     content = profile.content.read_bytes() if isinstance(profile.content, Path) else profile.content
     began = merge.start_unix_ns(content)
     assert spool.unix_ns is not None, "a capture tells when it began"
     if began is None:  # an older JAX: lines that count from 1970
-        own = spool.trace(host, without=_OF_THE_FRAMEWORK)
+        own = spool.trace(host, without=_FRAMEWORK_PLANES)
         own = replace(own, lines=replace(own.lines, start_ns=own.lines.start_ns + spool.unix_ns))
     else:
-        own = spool.trace(host, shift_ns=spool.unix_ns - began, without=_OF_THE_FRAMEWORK)
+        own = spool.trace(host, shift_ns=spool.unix_ns - began, without=_FRAMEWORK_PLANES)
     return Artifact(PROFILE, merge.with_planes(content, own))

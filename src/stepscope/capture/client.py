@@ -76,7 +76,7 @@ def trace(
         CaptureError: no worker gave a profile, or nothing can be written to `logdir`.
     """
     workers = _worker_list(service_addr, worker_list)
-    chosen = ProfilerOptions.of(options).in_range()
+    chosen = ProfilerOptions.from_any(options).clamp()
     outcome = capture_workers(CaptureRequest(workers, logdir, duration_ms, num_tracing_attempts, chosen))
     if not outcome.saved:
         raise CaptureError(f"no worker gave a profile: {outcome.reasons()}", code="no-profile", lost="the capture")
@@ -129,7 +129,7 @@ def monitor(service_addr: str, duration_ms: int, level: int = 1) -> str:
         raise UsageError(f"level={level} is no level of monitoring", hint="1, or 2 with step times")
     with _channel(address) as channel:
         _raise_if(address, _check(address, channel))
-        return _monitored(address, channel, duration_ms, level)
+        return _ask_monitor(address, channel, duration_ms, level)
 
 
 def check(service_addr: str) -> dict[str, Failure | None]:
@@ -165,11 +165,11 @@ def _check(address: Address, channel: Any) -> Failure | None:
     return reach.check(address, channel)
 
 
-def _monitored(address: Address, channel: Any, duration_ms: int, level: int) -> str:
+def _ask_monitor(address: Address, channel: Any, duration_ms: int, level: int) -> str:
     import grpc
 
     from stepscope.capture.remote import messages, service
-    from stepscope.capture.remote.failures import failure_of
+    from stepscope.capture.remote.failures import translate_rpc_error
 
     request = messages.new("MonitorRequest", duration_ms=duration_ms, monitoring_level=level, timestamp=True)
     deadline = duration_ms / 1e3 + _ANSWER_SECONDS
@@ -178,14 +178,14 @@ def _monitored(address: Address, channel: Any, duration_ms: int, level: int) -> 
     except grpc.RpcError as error:
         if error.code() == grpc.StatusCode.UNIMPLEMENTED:
             text = "this server has no monitoring, TensorFlow's and JAX's have none; capture a profile instead"
-            raise _error(address, Failure(Cause.NO_PROFILER, text)) from None
-        raise _error(address, failure_of(error, deadline)) from None
+            raise _make_error(address, Failure(Cause.NO_PROFILER, text)) from None
+        raise _make_error(address, translate_rpc_error(error, deadline)) from None
 
 
 def _raise_if(address: Address, failure: Failure | None) -> None:
     if failure is not None:
-        raise _error(address, failure)
+        raise _make_error(address, failure)
 
 
-def _error(address: Address, failure: Failure) -> CaptureError:
+def _make_error(address: Address, failure: Failure) -> CaptureError:
     return CaptureError(f"{address}: {failure.detail}", code=failure.cause.value.replace(" ", "-"))

@@ -49,7 +49,7 @@ class Conductor:
         self.marks = True
         self._paths: list[Path] = []
         self._logdir = logdir
-        self._options = ProfilerOptions.of(options)
+        self._options = ProfilerOptions.from_any(options)
         self._schedule = schedule
         self._on_stopped = on_stopped
         self._on_saved = on_saved
@@ -86,20 +86,20 @@ class Conductor:
             return
         self._open = True
         with report.Wall("following the schedule", self._options.strict):
-            self._turn_to(self._asked())
+            self._change_phase(self._ask_schedule())
             if self.running and self.marks:
                 self._mark = ranges.Trace("train", step_num=self.number, _r=1)
                 self._mark.__enter__()
         if self.marks and not session.is_running():
             self._began_ns = time.perf_counter_ns()
 
-    def _asked(self) -> Action:
+    def _ask_schedule(self) -> Action:
         """What the schedule says of step `number`.  One that fails is not asked again: the log must not fill up."""
         try:
-            return Action.of(self._schedule(self.number))
+            return Action.from_any(self._schedule(self.number))
         except Exception:
             self._schedule = never
-            self._turn_to(Action.NONE)
+            self._change_phase(Action.NONE)
             raise
 
     def end(self) -> None:
@@ -112,7 +112,7 @@ class Conductor:
         self._open, self._began_ns = False, 0
         self.number += 1
         if self._action is Action.RECORD_AND_SAVE:
-            self._turn_to(Action.NONE)
+            self._change_phase(Action.NONE)
 
     def finish(self) -> None:
         """The loop has ended.  What was recorded is saved; a warm-up is thrown away.
@@ -122,7 +122,7 @@ class Conductor:
         """
         mark, self._mark = self._mark, None
         self._open, self._began_ns = False, 0
-        self._turn_to(Action.NONE)
+        self._change_phase(Action.NONE)
         del mark
 
     def cancel(self) -> None:
@@ -133,7 +133,7 @@ class Conductor:
         self._stop(save=False)
         del mark
 
-    def _turn_to(self, wanted: Action) -> None:
+    def _change_phase(self, wanted: Action) -> None:
         """Starts or stops where the phase changes; a start that failed is not tried again within its phase."""
         before, self._action = self._action, wanted
         if before.phase == wanted.phase:
@@ -142,32 +142,30 @@ class Conductor:
         if wanted is not Action.NONE:
             if before_this is not None:
                 before_this.released.wait(_PATIENCE_S)
-            other = session._session
-            session.start(self._logdir, self._options)
-            self._capture = session._session if session._session is not other else None
+            self._capture = session.start(self._logdir, self._options)
 
     def _stop(self, save: bool) -> Capture | None:
         """Ends the capture that runs; returns it."""
         capture, self._capture = self._capture, None
         if capture is None:
             return None
-        if session._session is capture:  # else the program has ended it, or it has reached a limit
-            session.stop(save, wait=False)
+        # Nothing happens if the program has ended it, or if it has reached a limit.
+        session.SESSION.end(capture, save=save, wait=False, strict=capture.options.strict)
         if save:
             self._on_stopped()
-            self._await_later(capture)
+            self._await_in_background(capture)
         return capture
 
-    def _await_later(self, capture: Capture) -> None:
-        writing = threading.Thread(target=self._await, args=(capture,), name="stepscope-saved")
+    def _await_in_background(self, capture: Capture) -> None:
+        writing = threading.Thread(target=self._await_writing, args=(capture,), name="stepscope-saved")
         try:
             writing.start()
         except RuntimeError:  # no thread can be had: at the program's end, or at the system's limit
-            self._await(capture)
+            self._await_writing(capture)
         else:
             self._writing.append(writing)
 
-    def _await(self, capture: Capture) -> None:
+    def _await_writing(self, capture: Capture) -> None:
         capture.finished.wait()
         if capture.path is not None:
             self._paths.append(capture.path)

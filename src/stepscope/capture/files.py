@@ -23,7 +23,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,6 +31,7 @@ from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact
 from stepscope.errors import CaptureError, InputError
 from stepscope.formats.store import is_remote, plain
+from stepscope.records import dataclass
 
 PARTIAL = "xplane.pb.partial"
 _CHOOSE = "choose a logdir that can be written"
@@ -41,10 +41,10 @@ _last_second = 0
 
 def host_name() -> str:
     """This machine's name, as it can stand in a file name."""
-    return as_name(socket.gethostname())
+    return safe_name(socket.gethostname())
 
 
-def as_name(host: str) -> str:
+def safe_name(host: str) -> str:
     """A worker's name or address as it can stand in a file name: `10.0.0.2:6009` is `10.0.0.2_6009`.
 
     The colons of an IPv6 address are dashes, as in the names that Windows has for them: `[fe80::1]:6009` is
@@ -65,7 +65,7 @@ def run_name(now: Callable[[], float] = time.time) -> str:
     return time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(_last_second))
 
 
-def place_of(logdir: object) -> str:
+def resolve_logdir(logdir: object) -> str:
     """Where a logdir is: a URL as it is, a folder by its absolute path; `~` is the home, as it is to `stepscope.load`.
 
     Raises:
@@ -86,7 +86,7 @@ def make_run_folder(logdir: str | os.PathLike[str]) -> Path:
     Raises:
         CaptureError: `logdir` is on another machine, or nothing can be written there.
     """
-    place = place_of(logdir)
+    place = resolve_logdir(logdir)
     if is_remote(place):
         raise CaptureError(
             "a capture writes to local folders only",
@@ -95,7 +95,7 @@ def make_run_folder(logdir: str | os.PathLike[str]) -> Path:
             hint="capture to a local folder and copy its plugins/profile folder there",
         )
     folder = Path(place, "plugins", "profile", run_name())
-    with writing_to(folder, _CHOOSE):
+    with translate_write_errors(folder, _CHOOSE):
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     return folder
@@ -137,16 +137,16 @@ def open_target(logdir: str | os.PathLike[str]) -> Target:
     Raises:
         CaptureError: nothing can be written to `logdir`.
     """
-    place = place_of(logdir)
+    place = resolve_logdir(logdir)
     worker = job.this_worker()
     wanted = host_name() if worker.rank is None else f"{host_name()}_rank{worker.rank}"
     if is_remote(place):
         folder = Path(tempfile.mkdtemp(prefix="stepscope-"))
         run = os.environ.get(job.RUN_VARIABLE) or run_name()
-        return Target(folder, _claim(folder, wanted), f"{place}/plugins/profile/{as_name(run)}")
-    with writing_to(Path(place, "plugins", "profile")):
+        return Target(folder, _claim_name(folder, wanted), f"{place}/plugins/profile/{safe_name(run)}")
+    with translate_write_errors(Path(place, "plugins", "profile")):
         folder = _run_folder(Path(place), worker)
-        return Target(folder, _claim(folder, wanted))
+        return Target(folder, _claim_name(folder, wanted))
 
 
 def require_writable(logdir: str | os.PathLike[str]) -> None:
@@ -155,26 +155,26 @@ def require_writable(logdir: str | os.PathLike[str]) -> None:
     Raises:
         CaptureError: nothing can be written to `logdir`.  One on another machine is not tried.
     """
-    place = place_of(logdir)
+    place = resolve_logdir(logdir)
     if is_remote(place):
         return
     folder = Path(place)
-    with writing_to(folder):
+    with translate_write_errors(folder):
         existing = next(path for path in (folder, *folder.parents) if path.exists())
         tempfile.TemporaryFile(dir=existing).close()
 
 
 def _run_folder(logdir: Path, worker: job.Worker) -> Path:
     told = os.environ.get(job.RUN_VARIABLE)
-    run = as_name(told) if told else job.agreed_run(logdir / "plugins", worker, run_name)
+    run = safe_name(told) if told else job.agree_on_run(logdir / "plugins", worker, run_name)
     folder = logdir / "plugins" / "profile" / run
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def _claim(folder: Path, wanted: str) -> str:
+def _claim_name(folder: Path, wanted: str) -> str:
     """The first name that no other capture has, claimed by making its partial file.  Raises OSError."""
-    for name in _names(wanted):
+    for name in _candidate_names(wanted):
         if (folder / f"{name}.xplane.pb").exists():
             continue
         try:
@@ -186,7 +186,9 @@ def _claim(folder: Path, wanted: str) -> str:
 
 
 @contextmanager
-def writing_to(folder: Path, hint: str = f"training goes on without a capture; {_CHOOSE}") -> Iterator[None]:
+def translate_write_errors(
+    folder: Path, hint: str = f"training goes on without a capture; {_CHOOSE}"
+) -> Iterator[None]:
     """Tells which folder refused what the block writes.  Raises CaptureError for an OSError of the block."""
     try:
         yield
@@ -250,7 +252,7 @@ def store(artifacts: tuple[Artifact, ...], folder: Path, host: str) -> Path:
     Raises:
         CaptureError: the first could not be written; nothing half-written is left.
     """
-    for name in _names(host):
+    for name in _candidate_names(host):
         if any((folder / f"{name}.{artifact.suffix}").exists() for artifact in artifacts):
             continue
         try:
@@ -270,7 +272,7 @@ def _store_others(artifacts: tuple[Artifact, ...], folder: Path, name: str) -> N
             report(error, f"storing {name}.{artifact.suffix}")
 
 
-def _names(host: str) -> Iterator[str]:
+def _candidate_names(host: str) -> Iterator[str]:
     yield host
     name = f"{host}_{os.getpid()}"
     yield name
@@ -283,7 +285,7 @@ def _names(host: str) -> Iterator[str]:
 def _store(artifact: Artifact, folder: Path, name: str) -> Path:
     final = folder / f"{name}.{artifact.suffix}"
     try:
-        with _written(artifact, folder) as temporary:
+        with _write_temporary(artifact, folder) as temporary:
             _publish(temporary, final)
     except FileExistsError:
         raise
@@ -300,7 +302,7 @@ def _store(artifact: Artifact, folder: Path, name: str) -> Path:
 
 
 @contextmanager
-def _written(artifact: Artifact, folder: Path) -> Iterator[Path]:
+def _write_temporary(artifact: Artifact, folder: Path) -> Iterator[Path]:
     """The content in a file of its own in `folder`, on the disk; removed at the end."""
     temporary = folder / f".{os.getpid()}-{os.urandom(8).hex()}.tmp"
     try:

@@ -22,10 +22,11 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+from stepscope.records import dataclass
 
 RUN_VARIABLE = "STEPSCOPE_RUN"
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "JAX_PROCESS_ID")
@@ -56,37 +57,37 @@ class Worker:
 
 def this_worker() -> Worker:
     """This process.  A launcher's rank counts only if it started more than one."""
-    rank, size = _number(_RANKS), _number(_SIZES)
+    rank, size = _read_number(_RANKS), _read_number(_SIZES)
     if rank is not None and size != 1:
-        return Worker(rank, _job())
-    return _of_jax() or _of_tensorflow() or Worker()
+        return Worker(rank, _find_job())
+    return _find_jax_worker() or _find_tensorflow_worker() or Worker()
 
 
-def _number(names: tuple[str, ...]) -> int | None:
+def _read_number(names: tuple[str, ...]) -> int | None:
     return next((int(text) for name in names if (text := os.environ.get(name, "")).isdecimal()), None)
 
 
-def _job() -> str:
+def _find_job() -> str:
     for names in _JOBS:
         if os.environ.get(names[0]):
             return " ".join(f"{name}={os.environ.get(name, '')}" for name in names)
-    return _of_jax_coordinator()
+    return _find_jax_coordinator()
 
 
-def _of_jax() -> Worker | None:
+def _find_jax_worker() -> Worker | None:
     state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
     if getattr(state, "client", None) is None or (getattr(state, "num_processes", None) or 1) < 2:
         return None
-    return Worker(int(state.process_id), _of_jax_coordinator())  # type: ignore[union-attr]
+    return Worker(int(state.process_id), _find_jax_coordinator())  # type: ignore[union-attr]
 
 
-def _of_jax_coordinator() -> str:
+def _find_jax_coordinator() -> str:
     state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
     address = getattr(state, "coordinator_address", None)
     return f"jax {address}" if address else ""
 
 
-def _of_tensorflow() -> Worker | None:
+def _find_tensorflow_worker() -> Worker | None:
     try:
         config: Any = json.loads(os.environ.get("TF_CONFIG", ""))
         cluster, task = config["cluster"], config["task"]
@@ -97,7 +98,7 @@ def _of_tensorflow() -> Worker | None:
     return Worker(rank, json.dumps(cluster, sort_keys=True)) if len(order) > 1 else None
 
 
-def agreed_run(plugins: Path, worker: Worker, name: Callable[[], str]) -> str:
+def agree_on_run(plugins: Path, worker: Worker, name: Callable[[], str]) -> str:
     """The name of the run that this worker's next capture belongs to.
 
     Args:
@@ -119,7 +120,7 @@ def agreed_run(plugins: Path, worker: Worker, name: Callable[[], str]) -> str:
             (folder / f"rank{worker.rank}").touch(exist_ok=False)
         except FileExistsError:
             continue
-        agreed = _first(folder / "run", name)
+        agreed = _write_or_read_name(folder / "run", name)
         if agreed is not None:
             return agreed
     raise AssertionError("there is always another turn")
@@ -138,7 +139,7 @@ def _forget_old_jobs(jobs: Path) -> None:
                     shutil.rmtree(job.rename(removed))
 
 
-def _first(path: Path, name: Callable[[], str]) -> str | None:
+def _write_or_read_name(path: Path, name: Callable[[], str]) -> str | None:
     """The name in a file that whoever comes first writes; None if that was too long ago."""
     own = path.with_name(f".{os.getpid()}-{os.urandom(4).hex()}")
     try:

@@ -50,16 +50,16 @@ def convert(trace: Path, host: str, open_steps: Sequence[str] = ()) -> None:
     Raises:
         UnreadableError: the trace holds no events.
     """
-    from stepscope.formats.kineto import read
+    from stepscope.formats.kineto.reader import read
     from stepscope.formats.xspace.writer import write
 
     unfinished = trace.with_name("converting")
     whole = read(trace.read_bytes(), f"{host}.pt.trace.json", host)
-    unfinished.write_bytes(write(_without_last(whole, open_steps)))
+    unfinished.write_bytes(write(_drop_last_marks(whole, open_steps)))
     unfinished.replace(profile_path(trace))
 
 
-def _without_last(trace: HostTrace, names: Sequence[str]) -> HostTrace:
+def _drop_last_marks(trace: HostTrace, names: Sequence[str]) -> HostTrace:
     """The trace without the last mark of each name, on the host and, where its shadow begins later, on devices."""
     import numpy as np
 

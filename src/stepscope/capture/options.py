@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from numbers import Real
 from typing import Any
 
 from stepscope.capture.report import warn
+from stepscope.records import dataclass
 
 RANGES: dict[str, tuple[float, float]] = {
     "host_tracer_level": (0, 3),
@@ -62,7 +63,7 @@ class ProfilerOptions:
     strict: bool = False
 
     @classmethod
-    def of(cls, options: object) -> ProfilerOptions:
+    def from_any(cls, options: object) -> ProfilerOptions:
         """Options from None, from our own class, from a dict, or from any object with the same fields, such as
         TensorFlow's.  What is ignored is told: a wrong option must not end a training job."""
         if options is None:
@@ -80,9 +81,9 @@ class ProfilerOptions:
             warn(f"options={options!r} has none of the fields of ProfilerOptions; the defaults are used")
         return cls(**given)
 
-    def in_range(self) -> ProfilerOptions:
+    def clamp(self) -> ProfilerOptions:
         """The same options with every number moved into its range; tells of each that had to be moved."""
-        return replace(self, **{name: _mended(name, getattr(self, name)) for name in RANGES})
+        return replace(self, **{name: _clamp_number(name, getattr(self, name)) for name in RANGES})
 
     @property
     def filters_python(self) -> bool:
@@ -90,7 +91,7 @@ class ProfilerOptions:
         return self.python_min_us > 0 or self.python_max_depth > 0
 
 
-def _mended(name: str, value: object) -> Any:
+def _clamp_number(name: str, value: object) -> Any:
     if not isinstance(value, Real) or value != value:
         default = getattr(ProfilerOptions, name)
         warn(f"{name}={value!r} is no number; {default} is used")

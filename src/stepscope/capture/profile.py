@@ -9,10 +9,11 @@ from types import TracebackType
 from stepscope.capture import session
 from stepscope.capture.conductor import Conductor, Saved
 from stepscope.capture.report import warn
+from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Schedule
 
 
-class Profile(session.Profile):
+class Profile:
     """Captures what happens in a `with` block, or the steps of it that a schedule names.
 
     Without a schedule the whole block is one capture:
@@ -39,6 +40,7 @@ class Profile(session.Profile):
 
     Attributes:
         path: the profile that was written last, None until the block has ended.
+        url: where it was copied to, for a logdir on another machine.
     """
 
     def __init__(
@@ -49,25 +51,39 @@ class Profile(session.Profile):
         schedule: Schedule | None = None,
         on_saved: Saved = lambda path: None,
     ) -> None:
-        super().__init__(logdir, options)
+        self.path: Path | None = None
+        self.url: str | None = None
+        self._logdir = logdir
+        self._options = options
+        self._captures: list[Capture | None] = []  # one for each open block; None if it did not start
         self._conductor = schedule and Conductor(logdir, options, schedule, on_saved=on_saved)
 
     def __enter__(self) -> Profile:
         if self._conductor:
             self._conductor.begin()
         else:
-            super().__enter__()
+            self._captures.append(session.start(self._logdir, self._options))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
         if not self._conductor:
-            super().__exit__(kind, error, trace)
+            self._end_block(error)
             return
         # The step that `step()` began after the last one is none: it holds the end of the loop, or a part of a step.
         self._conductor.finish()
         self.path = next(iter(self.paths[-1:]), None)
+
+    def _end_block(self, error: BaseException | None) -> None:
+        capture = self._captures.pop() if self._captures else None
+        if capture is None:
+            return
+        if capture.ended_early:
+            self.path = session.path_of(capture, wait=True)
+        else:
+            self.path = session.SESSION.end(capture, strict=capture.options.strict and error is None)
+        self.url = capture.url
 
     @property
     def paths(self) -> tuple[Path, ...]:

@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from stepscope.capture import cost, tracers
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Metadata, Span
-from stepscope.capture.wrapping import wrapped
+from stepscope.capture.wrapping import wrap_with_range
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -62,7 +62,7 @@ def watch_steps(watcher: Callable[[object], None]) -> Callable[[], None]:
 def _look_for_listener() -> None:
     """Finds out whether somebody else captures just now, and sends ranges there if so."""
     global _opener
-    found = next((entry.load() for entry in tracers.imported() if entry.load().listening()), None)
+    found = next((entry.load() for entry in tracers.find_imported() if entry.load().is_listening()), None)
     if _idle:
         _opener = found().annotate if found else None
 
@@ -129,7 +129,7 @@ class Trace:
         Of a generator and of an `async` function each piece is one that runs without a pause, so that what others do on
         the thread meanwhile is not counted.
         """
-        return wrapped(function, lambda: Trace(self._name, **self._metadata))
+        return wrap_with_range(function, lambda: Trace(self._name, **self._metadata))
 
 
 class Step(Trace):

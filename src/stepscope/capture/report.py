@@ -28,14 +28,14 @@ def warn(text: str) -> None:
 
 
 def report(error: Exception, doing: str) -> StepscopeError:
-    """Logs and keeps an error, translated into our own tree; returns the translation."""
+    """Logs and keeps an error, translate_error into our own tree; returns the translation."""
     global _last
-    _last = error if isinstance(error, StepscopeError) else translated(error, doing)
+    _last = error if isinstance(error, StepscopeError) else translate_error(error, doing)
     _LOG.error("%s", _last)
     return _last
 
 
-def translated(error: Exception, doing: str) -> CaptureError:
+def translate_error(error: Exception, doing: str) -> CaptureError:
     """An error of anybody's as one of ours."""
     if isinstance(error, CaptureError):
         return error

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stepscope.capture import cost, files, ranges, report, tracers
-from stepscope.capture.assemble import assembled
+from stepscope.capture.assemble import assemble_profile
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.spool import Spool
 from stepscope.capture.tracers.base import Collected, Metadata, Probe, Recording, Span, Tracer
@@ -42,8 +42,15 @@ class Capture:
         finished: set when the files are written, or are known not to be.
     """
 
-    def __init__(self, entry: tracers.Entry, target: files.Target | None, options: ProfilerOptions) -> None:
+    def __init__(
+        self,
+        entry: tracers.Entry,
+        target: files.Target | None,
+        options: ProfilerOptions,
+        end_request: threading.Event | None = None,
+    ) -> None:
         self.name = entry.name
+        self._end_request = end_request
         self.target = target
         self.options = options
         self.needs_framework = entry.needs_framework
@@ -98,7 +105,7 @@ class Capture:
     def _opened_spool(self, framework: str, unix_ns: int) -> Spool:
         host = self.target.name if self.target else files.host_name()
         path = self.target.partial if self.target else None
-        with files.writing_to(path.parent if path else Path(tempfile.gettempdir())):
+        with files.translate_write_errors(path.parent if path else Path(tempfile.gettempdir())):
             return Spool(path, host=host, framework=framework, clock_ns=self._start_ns, unix_ns=unix_ns)
 
     def _start_own(self, framework: str) -> None:
@@ -195,6 +202,13 @@ class Capture:
         """Whether the framework's profiler has to be stopped on the thread that started it."""
         return self._tracer is not None and self._tracer.one_thread
 
+    def request_end(self) -> bool:
+        """Asks whoever takes this capture in memory to end it; False if it goes to files, and anybody may end it."""
+        if self._end_request is None:
+            return False
+        self._end_request.set()
+        return True
+
     def refuse_other_thread(self) -> None:
         """Raises CaptureError if the framework's profiler cannot be stopped on the calling thread."""
         if self.on_one_thread and self._thread != threading.get_ident():
@@ -237,7 +251,7 @@ class Capture:
             self._spool.note(self.ended_early)
         self._spool.facts(cost.PLANE, self._facts())
         host = self.target.name if self.target else files.host_name()
-        return assembled(self._spool.finish(self._clock()), self._of_framework(host), host)
+        return assemble_profile(self._spool.finish(self._clock()), self._of_framework(host), host)
 
     def _facts(self) -> dict[str, StatValue]:
         return cost.facts() | ({WITHOUT_FRAMEWORK: 1} if self._tracer is None else {})
@@ -248,7 +262,7 @@ class Capture:
         try:
             return self._recording.collect(host)
         except Exception as error:  # what Stepscope recorded itself is still there
-            return Collected((), report.translated(error, "collecting the framework's profile"))
+            return Collected((), report.translate_error(error, "collecting the framework's profile"))
 
     def forget(self) -> None:
         """Lets go of what was recorded and removes what was flushed."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 
 from stepscope.capture.report import warn
 from stepscope.errors import UsageError
+from stepscope.records import dataclass
 
 
 class Action(Enum):
@@ -19,7 +19,7 @@ class Action(Enum):
     RECORD_AND_SAVE = "the step is recorded, and the capture ends with it"
 
     @classmethod
-    def of(cls, action: object) -> Action:
+    def from_any(cls, action: object) -> Action:
         """Our action for one of ours or of PyTorch's, so that PyTorch's schedules serve as well.
 
         Raises:
@@ -91,10 +91,10 @@ def schedule(*, wait: int = 0, warmup: int = 0, active: int, repeat: int = 0, sk
     a training job.
     """
     given = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat, "skip_first": skip_first}
-    return Cycles(**{name: _at_least(name, value, 1 if name == "active" else 0) for name, value in given.items()})
+    return Cycles(**{name: _raise_to_least(name, value, 1 if name == "active" else 0) for name, value in given.items()})
 
 
-def _at_least(name: str, value: int, least: int) -> int:
+def _raise_to_least(name: str, value: int, least: int) -> int:
     if value < least:
         warn(f"schedule({name}={value}) is too small; {least} is used")
     return max(value, least)

@@ -15,11 +15,11 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stepscope.capture import report
 from stepscope.errors import CaptureError
+from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from stepscope.capture.remote.front import Front
@@ -44,7 +44,7 @@ class Server:
 
 _server: Server | None = None
 _lock = threading.RLock()
-_of_parents: list[object] = []  # never freed: their threads are not in this process, and freeing waits for them
+_parent_natives: list[object] = []  # never freed: their threads are not in this process, and freeing waits for them
 
 
 def start(port: int | str, *, address: str = ANY_ADDRESS, strict: bool = False) -> int | None:
@@ -67,7 +67,7 @@ def start(port: int | str, *, address: str = ANY_ADDRESS, strict: bool = False) 
     global _server
     with report.Wall("starting the profiler server", strict), _lock:
         _refuse_second()
-        _server = _listening(_number(port), address)
+        _server = _start_listening(_parse_port(port), address)
         atexit.register(stop)
         return _server.front.port
     return None
@@ -97,7 +97,7 @@ def _refuse_second() -> None:
         )
 
 
-def _number(port: object) -> int:
+def _parse_port(port: object) -> int:
     """The port; raises CaptureError for what is none."""
     try:
         number = int(port) if isinstance(port, str) else operator.index(port)  # type: ignore[arg-type]
@@ -108,7 +108,7 @@ def _number(port: object) -> int:
     return number
 
 
-def _listening(port: int, address: str) -> Server:
+def _start_listening(port: int, address: str) -> Server:
     from stepscope.capture.remote.front import Front, listen
     from stepscope.capture.remote.handlers import Service
 
@@ -124,12 +124,12 @@ def _listening(port: int, address: str) -> Server:
             hint="another program or worker of this job may have the port; choose one per process, or 0 for any",
         ) from error
     service = Service()
-    front = Front(listening, lambda host: _native(service, host))
+    front = Front(listening, lambda host: _start_native(service, host))
     front.start()
     return Server(front, service)
 
 
-def _native(service: Service, host: str) -> tuple[Any, int]:
+def _start_native(service: Service, host: str) -> tuple[Any, int]:
     """The server of gRPC, on a port that nobody knows."""
     import grpc
 
@@ -165,7 +165,7 @@ def _forget_parent() -> None:
     global _server, _lock
     _lock = threading.RLock()
     if _server is not None:
-        _of_parents.append(_server.front.abandon())
+        _parent_natives.append(_server.front.abandon())
         _server = None
         atexit.unregister(stop)
 

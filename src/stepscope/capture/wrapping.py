@@ -18,19 +18,19 @@ R = TypeVar("R")
 NewRange = Callable[[], AbstractContextManager[object]]
 
 
-def wrapped(function: Callable[P, R], new_range: NewRange) -> Callable[P, R]:
+def wrap_with_range(function: Callable[P, R], new_range: NewRange) -> Callable[P, R]:
     """The function with a range around each call, or around each piece of what the call makes; of the same kind."""
-    wrap = _call
+    wrap = _wrap_call
     if inspect.isgeneratorfunction(function):
-        wrap = _generator
+        wrap = _wrap_generator
     elif inspect.iscoroutinefunction(function):
-        wrap = _coroutine
+        wrap = _wrap_coroutine
     elif inspect.isasyncgenfunction(function):
-        wrap = _asynchronous_generator
+        wrap = _wrap_asynchronous_generator
     return cast(Callable[P, R], functools.wraps(function)(wrap(function, new_range)))
 
 
-def _call(function: Callable[..., Any], new_range: NewRange) -> Callable[..., Any]:
+def _wrap_call(function: Callable[..., Any], new_range: NewRange) -> Callable[..., Any]:
     def traced(*args: Any, **kwargs: Any) -> Any:
         with new_range():
             return function(*args, **kwargs)
@@ -38,21 +38,21 @@ def _call(function: Callable[..., Any], new_range: NewRange) -> Callable[..., An
     return traced
 
 
-def _generator(function: Callable[..., Any], new_range: NewRange) -> Callable[..., Any]:
+def _wrap_generator(function: Callable[..., Any], new_range: NewRange) -> Callable[..., Any]:
     def traced(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        return (yield from _in_pieces(function(*args, **kwargs), new_range))
+        return (yield from _run_in_pieces(function(*args, **kwargs), new_range))
 
     return traced
 
 
-def _coroutine(function: Callable[..., Any], new_range: NewRange) -> Callable[..., Any]:
+def _wrap_coroutine(function: Callable[..., Any], new_range: NewRange) -> Callable[..., Any]:
     async def traced(*args: Any, **kwargs: Any) -> Any:
         return await _Pieces(function(*args, **kwargs), new_range)
 
     return traced
 
 
-def _asynchronous_generator(function: Callable[..., Any], new_range: NewRange) -> Callable[..., Any]:
+def _wrap_asynchronous_generator(function: Callable[..., Any], new_range: NewRange) -> Callable[..., Any]:
     async def traced(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         generator = function(*args, **kwargs)
         try:
@@ -82,10 +82,10 @@ class _Pieces:
         self._new_range = new_range
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        return _in_pieces(self._run, self._new_range)
+        return _run_in_pieces(self._run, self._new_range)
 
 
-def _in_pieces(run: Any, new_range: NewRange) -> Generator[Any, Any, Any]:
+def _run_in_pieces(run: Any, new_range: NewRange) -> Generator[Any, Any, Any]:
     """Runs what has the methods of a generator as `yield from` does, with a range around each resumption."""
     resume, given = run.send, None
     try:

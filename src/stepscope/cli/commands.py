@@ -10,48 +10,53 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stepscope.analysis.registry import TOOLS, Tool
 from stepscope.cli.late import Register, group_of
-from stepscope.cli.show import OutputFormat, show_report, show_summary, stdout_if_dash, working
-from stepscope.errors import CaptureError, OutputError, UsageError
+from stepscope.cli.options import (
+    FORMAT,
+    HOST,
+    OUTPUT,
+    PATH_HELP,
+    RUN,
+    SORT,
+    STEPS,
+    TOP,
+    WHERE,
+    Option,
+    OutputFormat,
+    ToolRequest,
+    stdout_if_dash,
+)  # fmt: skip
+from stepscope.cli.plain import SUMMARY
+from stepscope.cli.show import show_report, show_summary, working
+from stepscope.cli.tools import check_output, load_profile, show
+from stepscope.errors import CaptureError
 
 if TYPE_CHECKING:
-    from stepscope.api import LoadedProfile
     from stepscope.doctor import DoctorReport
 
 DEMO_ONCE = "DEMO_ONCE"
 """If this is set in the environment, the demo ends when it has said what it has to say."""
 
 
-ProfilePath = Annotated[
-    str, typer.Argument(metavar="PATH", help="A profile file, a session folder, a logdir, or a parent of these.")
-]
-RunName = Annotated[str | None, typer.Option("--run", help="The session to look at; the newest if not given.")]
-HostName = Annotated[str | None, typer.Option("--host", help="The host to look at; all hosts if not given.")]
-Steps = Annotated[str | None, typer.Option("--steps", help="The steps to look at, such as 3-9; all if not given.")]
-Format = Annotated[
-    OutputFormat, typer.Option("--format", help="How to write the result; json, csv and parquet hold every row.")
-]
-Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", callback=stdout_if_dash, help="The file to write; stdout if not given or -."),
-]
-Sort = Annotated[
-    str | None,
-    typer.Option("--sort", help="Sort by this column, named as in --format csv; --sort=-COLUMN for the largest first."),
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option("--where", help="COLUMN=TEXT: only rows whose column holds the text, in whatever case; repeatable."),
-]
-Top = Annotated[
-    int | None,
-    typer.Option("--top", min=1, help="At most so many rows of each table; else 20 of the first, 10 of others."),
-]
+def _parameter(option: Option, **more: Any) -> Any:
+    """An option as the library wants it."""
+    return typer.Option(*option.names, help=option.help, **more)
+
+
+ProfilePath = Annotated[str, typer.Argument(metavar="PATH", help=PATH_HELP)]
+RunName = Annotated[str | None, _parameter(RUN)]
+HostName = Annotated[str | None, _parameter(HOST)]
+Steps = Annotated[str | None, _parameter(STEPS)]
+Format = Annotated[OutputFormat, _parameter(FORMAT)]
+Output = Annotated[Path | None, _parameter(OUTPUT, callback=stdout_if_dash)]
+Sort = Annotated[str | None, _parameter(SORT)]
+Where = Annotated[list[str] | None, _parameter(WHERE)]
+Top = Annotated[int | None, _parameter(TOP, min=1)]
 
 
 def _print_version(wanted: bool) -> None:
@@ -72,13 +77,7 @@ def summary(
     output: Output = None,
 ) -> None:
     """Ten lines: the verdict, where the step goes, the top ops, the first advice."""
-    check_output(form, output)
-    with working() as progress:
-        report = load_profile(path, run, host, progress).overview()
-    if form == OutputFormat.TABLE:
-        show_summary(report, output)
-    else:
-        show_report(report, form, output, None)
+    show(ToolRequest(tool=SUMMARY, path=path, run=run, host=host, form=form, output=output))
 
 
 def _register_tool(tool: Tool, app: typer.Typer) -> None:
@@ -93,10 +92,19 @@ def _register_tool(tool: Tool, app: typer.Typer) -> None:
         sort: Sort = None,
         where: Where = None,
     ) -> None:
-        check_output(form, output)
-        with working() as progress:
-            report = load_profile(path, run, host, progress).report(tool.name, steps=steps).arranged(sort, where or ())
-        show_report(report, form, output, top)
+        request = ToolRequest(
+            tool=tool.name,
+            path=path,
+            run=run,
+            host=host,
+            steps=steps,
+            form=form,
+            output=output,
+            top=top,
+            sort=sort,
+            where=tuple(where or ()),
+        )
+        show(request)
 
     app.command(tool.name, help=f"{tool.summary[0].upper()}{tool.summary[1:]}.")(command)
 
@@ -209,30 +217,3 @@ def _root(
     ] = False,
 ) -> None:
     """Takes the options that stand before the command."""
-
-
-def load_profile(
-    path: str,
-    run: str | None,
-    host: str | None,
-    progress: Callable[[str], None],
-    beside: LoadedProfile | None = None,
-) -> LoadedProfile:
-    """Finds the profile that a command is about; one that is looked at beside another shares its memory."""
-    from stepscope.api import load
-
-    return load(path, run=run, host=host, progress=progress, shelf=beside.shelf if beside else None)
-
-
-def check_output(form: OutputFormat, output: Path | None) -> None:
-    """Refuses what cannot be written before any work is done."""
-    if form == OutputFormat.PARQUET and output is None and sys.stdout.isatty():
-        raise UsageError("Parquet is not for a terminal", hint="give --output FILE")
-    if output is not None:
-        check_folder(output)
-
-
-def check_folder(output: Path) -> None:
-    """Refuses a file whose folder there is not."""
-    if not output.parent.is_dir():
-        raise OutputError("the folder does not exist", path=output.parent, hint="make it, or choose another --output")

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.commands import Format, Output, Sort, Steps, Top, Where, check_output, load_profile
-from stepscope.cli.show import OutputFormat, show_report, working
+from stepscope.cli.commands import Format, Output, Sort, Steps, Top, Where
+from stepscope.cli.options import OutputFormat
+from stepscope.cli.show import show_report, working
+from stepscope.cli.tools import check_output, load_profile
 from stepscope.errors import RegressionError
 
 if TYPE_CHECKING:

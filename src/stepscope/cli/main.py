@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from stepscope.cli import screen
+from stepscope import __version__
+from stepscope.cli import plain, screen
 from stepscope.errors import InputError, OutputError, StepscopeError, UsageError
 
 DEBUG_VARIABLE = "STEPSCOPE_DEBUG"
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from stepscope.capture.auto.autostart import disarm
 
         disarm()
-    screen.adapt()
+    screen.adapt(sys.argv[1:] if arguments is None else arguments)
     status = run(arguments)
     _let_go_of_output()
     sys.exit(status)
@@ -71,15 +72,36 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _status_of_command(arguments: Sequence[str] | None) -> int:
-    from stepscope.cli.commands import app
-
-    status = DONE
-    try:
-        app(args=arguments, prog_name="stepscope")
-    except SystemExit as end:  # how the library ends: after the command, after --help, and on wrong usage
-        status = end.code if isinstance(end.code, int) else DONE
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    status = _run_plain(words)
+    if status is None:
+        status = _run_by_library(words)
     _write_output()  # now, while what goes wrong with that can be told
     return status
+
+
+def _run_plain(words: list[str]) -> int | None:
+    """Runs what can be read without the library; None if it takes that."""
+    if words == ["--version"]:
+        print(f"stepscope {__version__}")
+        return DONE
+    request = plain.request_of(words)
+    if request is None:
+        return None
+    from stepscope.cli.tools import show
+
+    show(request)
+    return DONE
+
+
+def _run_by_library(words: list[str]) -> int:
+    from stepscope.cli.commands import app
+
+    try:
+        app(args=words, prog_name="stepscope")
+    except SystemExit as end:  # how the library ends: after the command, after --help, and on wrong usage
+        return end.code if isinstance(end.code, int) else DONE
+    return DONE
 
 
 def _of_the_system(error: OSError) -> StepscopeError | None:

@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from stepscope.capture import ProfilerOptions, hard_end
-from stepscope.capture.auto.autostart import Armed, arm, can_write, disarm, tell_user
+from stepscope.capture.auto.autostart import Armed, arm, can_write, disarm, print_for_user
 from stepscope.capture.auto.ledger import Entry
 from stepscope.capture.auto.run import Program, end_process
 from stepscope.capture.auto.settings import Settings
@@ -92,10 +92,10 @@ def _tell_of_hard_end(armed: Armed, settings: Settings, quiet: bool, how: str) -
     if quiet or os.getpid() != armed.pid:
         return
     if armed.watcher.paths:
-        tell_user(f"{armed.watcher.outcome}: {armed.watcher.paths[-1]}; more: stepscope summary {settings.logdir}")
+        print_for_user(f"{armed.watcher.outcome}: {armed.watcher.paths[-1]}; more: stepscope summary {settings.logdir}")
     else:
         why = f"the program ended itself by {how} before a capture was complete"
-        tell_user(f"{why}; what is left: stepscope doctor {settings.logdir}")
+        print_for_user(f"{why}; what is left: stepscope doctor {settings.logdir}")
 
 
 def _likely_option(word: str, context: typer.Context) -> str:
@@ -115,16 +115,16 @@ def _tell_outcome(armed: Armed, settings: Settings, children: Sequence[Entry]) -
         _tell_of_children(children, settings)
         return
     if watcher.outcome:  # empty where the program ended before there was anything to watch
-        tell_user(watcher.outcome)
+        print_for_user(watcher.outcome)
     if watcher.paths:
         _show_summary(watcher.paths[-1])
-        tell_user(f"the profile is {watcher.paths[-1]}; more: stepscope overview {settings.logdir}")
+        print_for_user(f"the profile is {watcher.paths[-1]}; more: stepscope overview {settings.logdir}")
 
 
 def _tell_of_children(children: Sequence[Entry], settings: Settings) -> None:
     """What the processes captured that the program started, each outcome once, and their session as a whole."""
     for outcome, count in Counter(entry.outcome for entry in children).items():
-        tell_user(f"{outcome} (in {_processes(count)} that the program started)")
+        print_for_user(f"{outcome} (in {_processes(count)} that the program started)")
     profiles = [entry.profile for entry in children if entry.profile is not None]
     if not profiles:
         return
@@ -133,7 +133,7 @@ def _tell_of_children(children: Sequence[Entry], settings: Settings) -> None:
     told = f"{_processes(len(profiles))} wrote {'a profile' if len(profiles) == 1 else 'profiles'}: {_named(profiles)}"
     others = len({path.parent for path in profiles}) - 1
     more = f", the last of {counted(others + 1, 'session')}" if others else ""
-    tell_user(f"{told}; the session is {session}{more}; more: stepscope overview {settings.logdir}")
+    print_for_user(f"{told}; the session is {session}{more}; more: stepscope overview {settings.logdir}")
 
 
 def _processes(count: int) -> str:

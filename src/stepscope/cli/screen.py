@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import codecs
 import io
-import logging
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import logging
 
 _HANDLER = "stepscope.plain-text"
 _ASCII = {"±": "+-", "\N{EN DASH}": "-", "…": "...", "·": ".", "█": "#", "▁": "_"} | dict.fromkeys("▂▃▄▅▆▇", "=")
 
 _STORES = ("gcsfs", "s3fs", "fsspec", "aiobotocore", "botocore")
-_NOWHERE = logging.NullHandler()
-
+_silenced: list[logging.Handler] = []
 _found: list[tuple[io.TextIOWrapper, str | None]] = []
 _missing: list[str] = []
 
 
-def adapt() -> None:
+def adapt(words: Iterable[str] = ()) -> None:
     """Lets standard output and standard error take ASCII for what they cannot write, and keeps from the latter what
     libraries of object stores log, tracebacks above all: we tell in one line what failed.  What is written to a stream
-    that the caller has closed goes nowhere."""
-    for name in _STORES:
-        logging.getLogger(name).addHandler(_NOWHERE)
+    that the caller has closed goes nowhere.
+
+    Args:
+        words: of the command line; without a URL among them, no such library is used.
+    """
+    if any("://" in word for word in words):
+        _silence_stores()
     codecs.register_error(_HANDLER, _in_ascii)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -36,10 +43,23 @@ def adapt() -> None:
             stream.reconfigure(errors=_HANDLER)
 
 
+def _silence_stores() -> None:
+    import logging
+
+    handler = logging.NullHandler()
+    _silenced.append(handler)
+    for name in _STORES:
+        logging.getLogger(name).addHandler(handler)
+
+
 def give_back() -> None:
     """Makes the streams what they were: for a program of others, which is to run as if we were not there."""
-    for name in _STORES:
-        logging.getLogger(name).removeHandler(_NOWHERE)
+    while _silenced:
+        import logging
+
+        handler = _silenced.pop()
+        for name in _STORES:
+            logging.getLogger(name).removeHandler(handler)
     while _found:
         stream, errors = _found.pop()
         stream.reconfigure(errors=errors)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from stepscope.cli.options import OutputFormat
 from stepscope.errors import counted
 from stepscope.kernels import waiting
 from stepscope.report import Report, clean
@@ -18,23 +16,13 @@ from stepscope.report.export import EXPORTS, SHEETS, write_file
 from stepscope.report.sections import TABLE_ROWS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import RenderableType
 
 PATIENCE_SECONDS = 1.0
-STDOUT = Path("-")  # as an --output
 _COMPILES = "compiling, as the first use of an installation does; it takes some ten seconds, once"
 WIDE = 200  # columns of a table that goes to a file or a pipe
-
-
-class OutputFormat(StrEnum):
-    """How a report is written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    PARQUET = "parquet"
-    HTML = "html"
-    MARKDOWN = "markdown"
 
 
 def file_size_text(nbytes: int) -> str:
@@ -47,11 +35,6 @@ def file_size_text(nbytes: int) -> str:
         return counted(nbytes, "byte")
     unit, divisor = ("kB", 1e3) if nbytes < 999_950 else ("MB", 1e6)
     return f"{nbytes / divisor:,.1f} {unit}"
-
-
-def stdout_if_dash(output: Path | None) -> Path | None:
-    """The file of an --output; None, which is stdout, for a dash."""
-    return None if output == STDOUT else output
 
 
 def show_report(report: Report, form: OutputFormat, output: Path | None, top: int | None) -> None:
@@ -94,6 +77,8 @@ def print_wide(picture: RenderableType) -> None:
 
 def _wide(picture: RenderableType) -> str:
     """As text of many columns: a pipe and a file have no width."""
+    import io
+
     from rich.console import Console
 
     text = io.StringIO()
@@ -125,17 +110,43 @@ def working() -> Iterator[Callable[[str], None]]:
         with waiting.told_of(lambda: print(f"stepscope: {_COMPILES}", file=sys.stderr, flush=True)):
             yield lambda _: None
         return
-    from rich.console import Console
-    from rich.text import Text
-
-    status = Console(stderr=True).status("working")
+    status = _Status()
     timer = threading.Timer(PATIENCE_SECONDS, status.start)
     timer.daemon = True
     timer.start()
     try:
         with waiting.told_of(lambda: status.update(_COMPILES)):
-            yield lambda text: status.update(Text(text))  # a run may be named `exp[lr=0.1]`, which is no markup
+            yield status.update
     finally:
         timer.cancel()
         timer.join()
         status.stop()
+
+
+class _Status:
+    """A line on stderr that tells what goes on.  What draws it is imported when it is to be seen."""
+
+    def __init__(self) -> None:
+        self._text = "working"
+        self._drawn: Any = None
+
+    def start(self) -> None:
+        """Begins to show it."""
+        from rich.console import Console
+        from rich.text import Text
+
+        self._drawn = Console(stderr=True).status(Text(self._text))
+        self._drawn.start()
+
+    def update(self, text: str) -> None:
+        """Tells something else."""
+        self._text = text
+        if self._drawn is not None:
+            from rich.text import Text
+
+            self._drawn.update(Text(text))  # a run may be named `exp[lr=0.1]`, which is no markup
+
+    def stop(self) -> None:
+        """Takes it away."""
+        if self._drawn is not None:
+            self._drawn.stop()

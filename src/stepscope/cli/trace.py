@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from stepscope.cli.show import STDOUT, file_size_text, working
+from stepscope.cli.options import stdout_if_dash
+from stepscope.cli.show import file_size_text, working
 from stepscope.errors import UsageError
 
 
@@ -33,19 +34,20 @@ def trace(
     host: Annotated[str | None, typer.Option("--host", help="The host to take; all hosts if not given.")] = None,
 ) -> None:
     """Writes the timeline for Perfetto (ui.perfetto.dev) or as Chrome's trace JSON."""
-    from stepscope.cli.commands import check_folder, load_profile
+    from stepscope.cli.tools import check_folder, load_profile
     from stepscope.export import compressed, pieces
     from stepscope.report.export import write_file
 
     check_folder(output)
-    if output == STDOUT and sys.stdout.isatty():
+    to_stdout = stdout_if_dash(output) is None
+    if to_stdout and sys.stdout.isatty():
         raise UsageError("a trace is not for a terminal", hint="give --output FILE, or send it into a pipe")
     with working() as progress:
         profile = load_profile(path, run, host, progress)
         traces = (profile.trace(name) for name in profile.hosts)
         written = pieces(traces, form.value, len(profile.hosts))
-        if output == STDOUT:
+        if to_stdout:
             size = sum(map(sys.stdout.buffer.write, written))
         else:
             size = write_file(output, compressed(written) if output.suffix == ".gz" else written)
-    typer.echo(f"{'stdout' if output == STDOUT else output} ({file_size_text(size)})", err=True)
+    typer.echo(f"{'stdout' if to_stdout else output} ({file_size_text(size)})", err=True)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from stepscope.cli.show import OutputFormat, show_report, stdout_if_dash, working
+from stepscope.cli.options import OutputFormat, stdout_if_dash
+from stepscope.cli.show import show_report, working
 
 
 def register(app: typer.Typer) -> None:
@@ -35,7 +36,7 @@ def whatif(
     ] = None,
 ) -> None:
     """The step time if a part of the step were removed or faster, and why."""
-    from stepscope.cli.commands import check_output, load_profile
+    from stepscope.cli.tools import check_output, load_profile
 
     check_output(form, output)
     with working() as progress:

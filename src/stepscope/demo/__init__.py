@@ -45,7 +45,7 @@ def train(logdir: str | os.PathLike[str], framework: str | None = None) -> Path:
         os.environ.setdefault(name, value)
     from stepscope.capture import last_error
 
-    path: Path | None = _program(framework).train(logdir)
+    path: Path | None = _choose_program(framework).train(logdir)
     if path is None:
         raise last_error() or CaptureError("the demo recorded nothing", path=logdir)
     return path
@@ -57,17 +57,17 @@ def check_framework(framework: str | None) -> None:
         raise UsageError(f"there is no demo for {framework}", hint=f"choose one of: {', '.join(PROGRAMS)}")
 
 
-def _program(framework: str | None) -> ModuleType:
+def _choose_program(framework: str | None) -> ModuleType:
     if framework is None:
-        return next(program for name in PROGRAMS if (program := _importable(name)) is not None)
+        return next(program for name in PROGRAMS if (program := _import_program(name)) is not None)
     check_framework(framework)
-    program = _importable(framework)
+    program = _import_program(framework)
     if program is None:
         raise CaptureError(f"{framework} cannot be imported", hint="leave the choice of a framework to the demo")
     return program
 
 
-def _importable(name: str) -> ModuleType | None:
+def _import_program(name: str) -> ModuleType | None:
     if importlib.util.find_spec(name) is None:
         return None
     try:

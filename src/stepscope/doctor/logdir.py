@@ -8,12 +8,11 @@ from pathlib import Path, PurePath
 from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.registry import TOOLS
 from stepscope.api import LoadedProfile, load
-from stepscope.doctor.report import Check, DoctorReport, joined, worst_first
+from stepscope.doctor.report import Check, DoctorReport, make_report, merge_equal
 from stepscope.errors import InputError, Problem, StepscopeError
 from stepscope.formats.session import Session, find_sessions
 from stepscope.report import Cell
 
-_FLUSHED = "spool"  # the format of what a capture writes while it runs
 MOST_SESSIONS = 20  # looked into, newest first
 
 
@@ -22,18 +21,18 @@ def examine_logdir(logdir: str, progress: Callable[[str], None] | None = None) -
     try:
         sessions = find_sessions(logdir)
     except InputError as error:
-        return worst_first(_nothing(error.problem))
-    checks, rows = [_place(sessions[0]), *_empty_pages(sessions[0], progress)], []
+        return make_report(_report_nothing(error.problem))
+    checks, rows = [_check_place(sessions[0]), *_find_empty_pages(sessions[0], progress)], []
     for session in sessions[:MOST_SESSIONS]:
         found, row = _examine_session(session, progress)
         checks += found
         rows.append(row)
     if len(sessions) > MOST_SESSIONS:
         checks.append(Check("sessions", "note", f"only the newest {MOST_SESSIONS} of {len(sessions)} were looked into"))
-    return worst_first(joined(checks), sessions[0].hosts, rows)
+    return make_report(merge_equal(checks), sessions[0].hosts, rows)
 
 
-def _nothing(problem: Problem) -> list[Check]:
+def _report_nothing(problem: Problem) -> list[Check]:
     refused = [Check("access", "problem", problem.lost, "let this user read it")] if problem.lost else []
     return [*refused, Check("profiles", "problem", problem.reason, problem.hint or "")]
 
@@ -43,7 +42,7 @@ def _examine_session(session: Session, progress: Callable[[str], None] | None) -
     steps: int | None = None
     source: str | None = None
     try:
-        report = _loaded(session, progress).report("overview")
+        report = _load_session(session, progress).report("overview")
     except InputError as error:
         where = error.problem.path or session.path
         checks.append(Check(session.run, "problem", f"{where}: {error.problem.reason}", error.problem.hint or ""))
@@ -66,7 +65,7 @@ def _examine_session(session: Session, progress: Callable[[str], None] | None) -
     return checks, row
 
 
-def _loaded(session: Session, progress: Callable[[str], None] | None) -> LoadedProfile:
+def _load_session(session: Session, progress: Callable[[str], None] | None) -> LoadedProfile:
     def tell(work: str) -> None:
         if progress is not None:
             progress(f"{session.run}: {work}")  # there may be many, and each takes its time to be read
@@ -74,7 +73,7 @@ def _loaded(session: Session, progress: Callable[[str], None] | None) -> LoadedP
     return load(session.files[0].path if len(session.files) == 1 else session.path, progress=tell)
 
 
-def _place(session: Session) -> Check:
+def _check_place(session: Session) -> Check:
     """Whether TensorBoard and XProf find the newest session: they look at one depth only, Stepscope at any."""
     folder = PurePath(session.files[0].path).parent
     if "://" not in session.files[0].path:
@@ -89,13 +88,13 @@ def _place(session: Session) -> Check:
     return Check("place", "note", f"{folder} is not where TensorBoard and XProf look", remedy)
 
 
-def _empty_pages(session: Session, progress: Callable[[str], None] | None) -> list[Check]:
+def _find_empty_pages(session: Session, progress: Callable[[str], None] | None) -> list[Check]:
     """The pages of the newest session on which there is nothing, and why."""
     checks: list[Check] = []
     if _is_left_behind(session):  # what is empty is so since the capture did not end, and that is told with the session
         return checks
     try:
-        profile = _loaded(session, progress)
+        profile = _load_session(session, progress)
     except InputError:  # told with the session
         return checks
     for tool in TOOLS:
@@ -107,16 +106,16 @@ def _empty_pages(session: Session, progress: Callable[[str], None] | None) -> li
             checks.append(Check(f"page {tool.name}", "problem", error.problem.reason, error.problem.hint or ""))
             continue
         if missing := report.why_empty():
-            checks.append(Check(f"page {tool.name}", "note", *_reason(missing)))
+            checks.append(Check(f"page {tool.name}", "note", *_split_reason(missing)))
     return checks
 
 
 def _is_left_behind(session: Session) -> bool:
     """True if there is nothing but what captures that did not end have flushed."""
-    return all(file.format.name == _FLUSHED for file in session.files)
+    return all(file.format.unfinished_ending for file in session.files)
 
 
-def _reason(missing: str) -> tuple[str, str]:
+def _split_reason(missing: str) -> tuple[str, str]:
     """Why a page is empty, and what to do: tools say both in one sentence, with a colon between."""
     why, _, remedy = missing.partition(": ")
     return f"empty: {why}", remedy

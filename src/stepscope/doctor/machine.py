@@ -12,11 +12,12 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from ctypes.util import find_library
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from stepscope.cache import Cache
-from stepscope.doctor.report import Check, DoctorReport, worst_first
+from stepscope.doctor.report import Check, DoctorReport, make_report
+from stepscope.records import dataclass
 
 FRAMEWORKS = {
     "tensorflow": ("tensorflow", "tensorflow-cpu"),
@@ -70,7 +71,7 @@ def examine_machine(machine: Machine | None = None) -> DoctorReport:
         _cache(),
         *writable(Path.cwd()),
     ]
-    return worst_first(checks)
+    return make_report(checks)
 
 
 # -- frameworks -------------------------------------------------------------------------------------------------------

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Prose, Report, Role, Rows, Section
 
 CHECK_FIELDS: tuple[Field, ...] = (
-    Field("check", "text", "what was looked at", "str"),
-    Field("state", "text", "`ok`, `note` or `problem`", "str"),
-    Field("found", "text", "what was found", "str"),
-    Field("remedy", "text", "what to do about it; empty if nothing", "str"),
+    Field("check", "text", "what was looked at", "str", role=Role.LABEL),
+    Field("state", "text", "`ok`, `note` or `problem`", "str", role=Role.TERM),
+    Field("found", "text", "what was found", "str", role=Role.TEXT),
+    Field("remedy", "text", "what to do about it; empty if nothing", "str", role=Role.TEXT),
 )
 SESSION_FIELDS: tuple[Field, ...] = (
-    Field("run", "text", "the session's name", "str"),
+    Field("run", "text", "the session's name", "str", role=Role.LABEL),
     Field("hosts", "count", "hosts that recorded it", "int"),
     Field("size_mb", "MB", "size of its files together"),
-    Field("format", "text", "format of its files", "str"),
-    Field("state", "text", "`ok`, `note` or `problem`", "str"),
+    Field("format", "text", "format of its files", "str", role=Role.TYPE),
+    Field("state", "text", "`ok`, `note` or `problem`", "str", role=Role.TERM),
     Field("steps", "count", "complete steps; unknown if the session cannot be read", "int"),
-    Field("steps_source", "text", "how the steps were found", "str"),
+    Field("steps_source", "text", "how the steps were found", "str", role=Role.TERM),
 )
 _MOST_NAMED = 2
 
@@ -58,32 +58,32 @@ class DoctorReport(Report):
         rows = tuple(check.row() for check in self.checks if check.state != "problem")
         problems = tuple(f"{check.check}: {check.found}" for check in self.checks if check.state == "problem")
         remedies = tuple(f"{check.check}: {check.remedy}" for check in self.checks if check.remedy)
-        found = tuple(Field(f.name, f.unit, f.doc, f.kind) for f in CHECK_FIELDS if f.name != "remedy")
-        parts: list[Section] = [Rows("Sessions", SESSION_FIELDS, self.sessions)] if self.sessions else []
-        parts += [Prose("Problems", problems)] if problems else []
-        parts += [Rows("Findings" if not problems else "Other findings", found, rows)] if rows else []
-        return [*parts, Prose("What to do", remedies or ("nothing: all is well",))]
+        found = tuple(field for field in CHECK_FIELDS if field.name != "remedy")
+        parts: list[Section] = [Rows("sessions", "Sessions", SESSION_FIELDS, self.sessions)] if self.sessions else []
+        parts += [Prose("problems", "Problems", problems)] if problems else []
+        parts += [Rows("findings", "Findings" if not problems else "Other findings", found, rows)] if rows else []
+        return [*parts, Prose("remedies", "What to do", remedies or ("nothing: all is well",))]
 
     def main_table(self) -> Rows:
         """The findings with their remedies."""
-        return Rows("Findings", CHECK_FIELDS, tuple(check.row() for check in self.checks))
+        return Rows("checks", "Findings", CHECK_FIELDS, tuple(check.row() for check in self.checks))
 
 
-def joined(checks: Sequence[Check]) -> list[Check]:
+def merge_equal(checks: Sequence[Check]) -> list[Check]:
     """Equal findings of several runs or pages as one, which names the first ones and counts the others."""
     names: dict[tuple[str, str, str], list[str]] = {}
     for check in checks:
         names.setdefault((check.state, check.found, check.remedy), []).append(check.check)
-    return [Check(_together(whose), *finding) for finding, whose in names.items()]
+    return [Check(_join_names(whose), *finding) for finding, whose in names.items()]
 
 
-def _together(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     if len(names) <= _MOST_NAMED:
         return ", ".join(names)
     return f"{names[0]} and {len(names) - 1} more"
 
 
-def worst_first(
+def make_report(
     checks: Sequence[Check], hosts: tuple[str, ...] = (), sessions: Sequence[dict[str, Cell]] = ()
 ) -> DoctorReport:
     """The report of all findings."""

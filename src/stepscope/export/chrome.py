@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -18,6 +17,7 @@ from stepscope.analysis.resources.counters import Counter
 from stepscope.export.content import FULL_NAME, Content, Process, contents, shown_names
 from stepscope.model import EventKind, HostTrace, StatTag
 from stepscope.model.arrays import I32, I64, U8, offsets_of
+from stepscope.records import dataclass
 
 _AT_ONCE = 1 << 16
 _KIND_NAMES = {int(kind): kind.name.lower() for kind in EventKind}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from stepscope.analysis.timeline.index import is_drawn
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import I32, I64, Mask
+from stepscope.records import dataclass
 
 FIRST_TRACK_ID = 1_000_000
 """Numbers of tracks begin here, so that none is that of a process: viewers take such a thread for the main one."""

@@ -7,7 +7,6 @@ fields are those of perfetto/trace/trace_packet.proto and what it includes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from stepscope.export.content import FULL_NAME, Content, Process, contents, show
 from stepscope.formats.xspace.encode import Messages, delimited_head, varint
 from stepscope.model import EventKind, HostTrace, Stats, StatTag, Strings
 from stepscope.model.arrays import I32, I64, Mask, offsets_of, run_rows
+from stepscope.records import dataclass
 
 _AT_ONCE = 1 << 15
 

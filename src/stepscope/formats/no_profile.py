@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from stepscope.errors import InputError, NotFoundError, Problem, counted
 from stepscope.formats import store
-from stepscope.formats.base import FORMATS, format_of
+from stepscope.formats.base import format_of, known_in_folders
 from stepscope.formats.naming import listing, printable
 
 _MISTYPED = 0.7  # of two names, how alike they are from which on one may be meant by the other
@@ -44,7 +44,7 @@ def nothing_below(root: str, walk: store.Walk, problems: list[Problem]) -> NotFo
     depth = max(folder.depth for folder in walk.folders)
     where = f"{counted(len(walk.folders), 'folder')} with {counted(walk.file_count, 'file')}"
     where += f", {counted(depth, 'level')} deep" if depth else ""
-    wanted = " or ".join(fmt.summary for fmt in FORMATS if fmt.in_folders)
+    wanted = " or ".join(fmt.summary for fmt in known_in_folders())
     census = _census(entry.name for folder in walk.folders for entry in folder.files)
     instead = f"; there are instead: {census}" if census else ""
     reason = f"no profile in {where}; looked for {wanted}{instead}"

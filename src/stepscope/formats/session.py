@@ -22,16 +22,15 @@ import os
 import re
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import NamedTuple
 
 from stepscope.errors import InputError, Problem, UsageError
 from stepscope.formats import store
-from stepscope.formats.base import Format, format_of
+from stepscope.formats.base import Format, format_of, format_with_ending
+from stepscope.formats.form import NO_STAMP, Beside, NameParts
 from stepscope.formats.naming import listing, natural, printable, unique
-from stepscope.formats.no_profile import no_such_path, nothing_below
-from stepscope.formats.sniffing import format_by_content, format_named, holds_trace
+from stepscope.records import dataclass
 
 LOCAL_HOST = "localhost"
 """The name of a host whose file does not tell one."""
@@ -99,6 +98,8 @@ def find_sessions(path: str | os.PathLike[str]) -> tuple[Session, ...]:
     root = store.plain(path)
     kind = store.kind(root)
     if kind is None:
+        from stepscope.formats.no_profile import no_such_path
+
         raise no_such_path(root)
     if kind != "folder":
         return (_session_of_file(root),)
@@ -107,6 +108,8 @@ def find_sessions(path: str | os.PathLike[str]) -> tuple[Session, ...]:
     found = [candidate for folder in walk.folders for candidate in _candidates(root, folder, problems)]
     found = found or _sniffed_candidates(root, walk, problems)
     if not found:
+        from stepscope.formats.no_profile import nothing_below
+
         raise nothing_below(root, walk, problems)
     return _named(sorted(found, key=lambda candidate: candidate.order, reverse=True), problems)
 
@@ -160,16 +163,15 @@ class _Found(NamedTuple):
 
     Attributes:
         worker: the host, or the empty string.
-        stamp: the number that torch.profiler puts behind it, as a number and as it stands there; (-1, "") if none.
-        stem: the name without `.gz`.
+        stamp: see `NameParts`.
     """
 
+    name: str
     path: str
     format: Format
     identity: store.Identity
     worker: str
     stamp: tuple[int, str]
-    stem: str
 
 
 class _Order(NamedTuple):
@@ -190,27 +192,22 @@ class _Candidate(NamedTuple):
     files: list[_Found]
 
 
-_TORCH_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<stamp>\d+))?\.pt\.trace\.json")
-_NOT_SPANNED: tuple[int, str] = (-1, "")
-_SPOOL_ENDING = ".partial"
-
-
 def _candidates(root: str, folder: store.Folder, problems: list[Problem]) -> list[_Candidate]:
     """The sessions whose files lie in one folder; adds to `problems` what had to be left out."""
     claimed = [(entry, fmt) for entry in folder.files if (fmt := format_of(entry.name)) and fmt.in_folders]
-    found = _without_spools(_without_packed_copies(_described(claimed, problems)))
-    spaces = [file for file in found if file.format.name != "kineto"]
-    traces = [file for file in found if file.format.name == "kineto"]
-    if spaces:
-        traces = _without_derived(spaces, traces, problems)
-    spans = _spans(traces)
-    groups = [*spans, spaces] if spaces else spans
+    found = _without_unfinished(_without_packed_copies(_described(claimed, problems)))
+    whole = [file for file in found if not file.format.has_spans]
+    parts = [file for file in found if file.format.has_spans]
+    if whole:
+        parts = _without_copies(whole, parts, problems)
+    spans = _spans(parts)
+    groups = [*spans, whole] if whole else spans
     run = _run_of(root, folder.path)
     moment, rest = _moment(store.basename(folder.path), found)
     return [
         _Candidate(
             order=_Order(moment, rest, run, number),
-            run=run if files is spaces or len(groups) == 1 else f"{run}/span_{number}",
+            run=run if files is whole or len(groups) == 1 else f"{run}/span_{number}",
             path=folder.path,
             files=files,
         )
@@ -231,21 +228,9 @@ def _described(claimed: Iterable[tuple[store.Entry, Format]], problems: list[Pro
 def _described_file(entry: store.Entry, fmt: Format) -> _Found:
     """Raises NotFoundError for a link that leads nowhere, AccessError."""
     identity = entry.identity or store.identity(entry.path)
-    stem = entry.name.removesuffix(".gz")
-    torch = _TORCH_NAME.fullmatch(stem) if fmt.name == "kineto" else None
-    if torch:
-        digits = torch["stamp"]
-        stamp = (int(digits), digits) if digits else _NOT_SPANNED
-        return _Found(entry.path, fmt, identity, torch["worker"], stamp, stem)
-    if not fmt.claims(entry.name):
-        worker = PurePath(stem).stem
-    elif fmt.name == "kineto":
-        # A number before ".trace.json" is part of the host's name, as in 10.0.0.2.trace.json.gz: only
-        # torch.profiler writes stamps.
-        worker = stem.removesuffix(".trace.json")
-    else:
-        worker = fmt.host_of(entry.name)
-    return _Found(entry.path, fmt, identity, worker, _NOT_SPANNED, stem)
+    claimed = fmt.claims(entry.name)
+    parts = fmt.name_parts(entry.name) if claimed else NameParts(PurePath(entry.name.removesuffix(".gz")).stem)
+    return _Found(entry.name, entry.path, fmt, identity, *parts)
 
 
 def _without_packed_copies(found: list[_Found]) -> list[_Found]:
@@ -254,47 +239,44 @@ def _without_packed_copies(found: list[_Found]) -> list[_Found]:
     return [file for file in found if not (file.path.endswith(".gz") and file.path.removesuffix(".gz") in unpacked)]
 
 
-def _without_spools(found: list[_Found]) -> list[_Found]:
+def _without_unfinished(found: list[_Found]) -> list[_Found]:
     """Leaves out what a capture had flushed beside the profile that was made of it: the job may end between the two.
 
     Where the file system has no links, an empty file holds the profile's name at first; then it is left out instead.
     """
     size_of = {file.path: file.identity.size for file in found}
     spare = set()
-    for path in size_of:
-        profile = path.removesuffix(_SPOOL_ENDING)
-        if profile != path:
+    for file in found:
+        profile = file.path.removesuffix(file.format.unfinished_ending)
+        if profile != file.path:
             is_finished = size_of.get(profile, 0) != 0
-            spare.add(path if is_finished else profile)
+            spare.add(file.path if is_finished else profile)
     return [file for file in found if file.path not in spare]
 
 
-def _without_derived(spaces: list[_Found], traces: list[_Found], problems: list[Problem]) -> list[_Found]:
-    """Leaves out the JSON traces that were made from the xplane files beside them.
-
-    JAX names its copy as the host, and older releases `remote`.  Stepscope keeps what PyTorch wrote under the name of
-    the xplane file that it made of it.  Any other is left out as well, since exports land here, but that is told.  What
-    torch.profiler writes is data of its own.
-    """
-    known = {file.worker for file in spaces} | {"remote"}
-    others = [file for file in traces if file.stem.removesuffix(".pt.trace.json") not in known]
-    kept = [file for file in others if _TORCH_NAME.fullmatch(file.stem)]
-    for file in others:
-        if file not in kept and file.worker not in known:
-            reason = "left out, since it lies beside xplane files and is taken for an export of them"
+def _without_copies(whole: list[_Found], parts: list[_Found], problems: list[Problem]) -> list[_Found]:
+    """Leaves out the files that were made from the profiles of other formats beside them; exports are reported."""
+    hosts = {file.worker for file in whole}
+    kept = []
+    for file in parts:
+        meant = file.format.beside(file.name, hosts)
+        if meant is Beside.OWN:
+            kept.append(file)
+        elif meant is Beside.EXPORT:
+            reason = f"left out, since it lies beside {whole[0].format.noun} and is taken for an export of it"
             hint = "give this file itself to look at it"
             problems.append(Problem(code="left-out", reason=reason, path=file.path, hint=hint))
     return kept
 
 
-def _spans(traces: list[_Found]) -> list[list[_Found]]:
+def _spans(parts: list[_Found]) -> list[list[_Found]]:
     """The n-th file of each worker together, for n = 1, 2, ..."""
     workers: dict[str, list[_Found]] = {}
-    for file in sorted(traces, key=lambda file: (file.stamp, file.path)):
+    for file in sorted(parts, key=lambda file: (file.stamp, file.path)):
         workers.setdefault(file.worker, []).append(file)
-    if all(file.stamp == _NOT_SPANNED for file in traces):
+    if all(file.stamp == NO_STAMP for file in parts):
         # One name with and without ".pt": two files of one moment, not two moments.
-        return [traces] if traces else []
+        return [parts] if parts else []
     longest = max(map(len, workers.values()))
     return [[files[n] for files in workers.values() if n < len(files)] for n in range(longest)]
 
@@ -384,7 +366,7 @@ def _local_digits(moment_ns: int) -> tuple[str, str]:
 
 def _session_of_file(path: str) -> Session:
     name = store.basename(path)
-    fmt = format_of(name) or format_by_content(path, name)
+    fmt = format_of(name) or _format_by_content(path, name)
     file = _described_file(store.Entry(name, path, is_folder=False), fmt)
     folder = store.parent(path) or path
     is_in_layout = store.parts(folder)[-3:-1] == ("plugins", "profile")
@@ -392,17 +374,25 @@ def _session_of_file(path: str) -> Session:
     return Session(printable(run), folder, _host_files([file]))
 
 
+def _format_by_content(path: str, name: str) -> Format:
+    from stepscope.formats.sniffing import format_by_content
+
+    return format_by_content(path, name)
+
+
 def _sniffed_candidates(root: str, walk: store.Walk, problems: list[Problem]) -> list[_Candidate]:
-    """JSON files that are traces by their content, each a session: nothing tells whether they belong together."""
+    """Files that are profiles by their content, each a session: nothing tells whether they belong together."""
+    from stepscope.formats.sniffing import is_surely
+
     files = (entry for folder in walk.folders for entry in folder.files)
-    named = [entry for entry in files if entry.name.removesuffix(".gz").endswith(".json")]
+    named = [(entry, fmt) for entry in files if (fmt := format_with_ending(entry.name))]
     if len(named) > MAX_SNIFFED_FILES:
-        reason = f"of {len(named):,} JSON files whose names tell nothing, only {MAX_SNIFFED_FILES} were looked into"
+        kinds = " and ".join(sorted({f"*{ending}" for _, fmt in named for ending in fmt.other_endings}))
+        reason = f"of {len(named):,} {kinds} files whose names tell nothing, only {MAX_SNIFFED_FILES} were looked into"
         hint = "give a path nearer to the profiles, or the file itself"
         problems.append(Problem(code="search-bound", reason=reason, path=root, hint=hint))
-    traces = [entry for entry in named[:MAX_SNIFFED_FILES] if holds_trace(entry.path, problems)]
-    found = _without_packed_copies(_described(((entry, format_named("kineto")) for entry in traces), problems))
-    return [_sniffed_candidate(root, file) for file in found]
+    sure = [(entry, fmt) for entry, fmt in named[:MAX_SNIFFED_FILES] if is_surely(fmt, entry.path, problems)]
+    return [_sniffed_candidate(root, file) for file in _without_packed_copies(_described(sure, problems))]
 
 
 def _sniffed_candidate(root: str, file: _Found) -> _Candidate:

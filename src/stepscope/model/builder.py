@@ -6,7 +6,7 @@ Not for readers of large files, which fill columns directly.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from stepscope.model.kinds import EventKind, LineKind, PlaneKind, StatTag, Trait
 from stepscope.model.strings import Strings
 from stepscope.model.tables import Events, EventTypes, Lines, Planes, Stats
 from stepscope.model.trace import HostTrace, StatValue
+from stepscope.records import dataclass
 
 _Row = tuple[int, int, int]  # stat: name, tag, value
 

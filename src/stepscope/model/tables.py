@@ -7,12 +7,13 @@ string table; -1 means "none".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 import numpy as np
 
 from stepscope.model.arrays import I32, I64, U8, offsets_of, run_rows
+from stepscope.records import dataclass
 
 
 def column(dtype: type[np.generic], unit: str, doc: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from stepscope.model.arrays import I32, I64, Mask, run_rows
 from stepscope.model.kinds import LineKind, PlaneKind, StatTag
 from stepscope.model.strings import Strings
 from stepscope.model.tables import Events, EventTypes, Lines, Planes, Stats
+from stepscope.records import dataclass
 
 T = TypeVar("T")
 

@@ -1,12 +1,14 @@
 """What a tool answers, and its forms: terminal, HTML, JSON, CSV, Parquet, Arrow.  Imports only errors of ours."""
 
+from stepscope.report import forms
 from stepscope.report.base import Report
+from stepscope.report.fields import Cell, Field, Role
 from stepscope.report.looks import clean, number_text, shortened, size_text
 from stepscope.report.sections import (
-    Cell,
-    Field,
     Figures,
+    Part,
     Prose,
+    Row,
     Rows,
     Section,
     percent,
@@ -16,7 +18,11 @@ from stepscope.report.sections import (
 )  # fmt: skip
 
 __all__ = [
-    "Cell", "Field", "Figures", "Prose", "Report", "Rows", "Section",
+    "Cell", "Field", "Figures", "Part", "Prose", "Report", "Role", "Row", "Rows", "Section",
     "clean", "number_text", "percent", "round_6", "round_ms", "round_us", "shortened",
     "size_text",
 ]  # fmt: skip
+
+forms.register("text", "stepscope.report.terminal", "plain")
+forms.register("terminal", "stepscope.report.terminal", "view")
+forms.register("html", "stepscope.report.html", "notebook")

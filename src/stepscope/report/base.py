@@ -8,12 +8,14 @@ from __future__ import annotations
 import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepscope.errors import UsageError
-from stepscope.report.sections import TABLE_ROWS, Prose, Rows, Section, flat
+from stepscope.records import dataclass
+from stepscope.report import forms
+from stepscope.report.fields import Field, flat
+from stepscope.report.sections import Prose, Rows, Section, for_screens
 
 if TYPE_CHECKING:
     import pandas
@@ -46,15 +48,18 @@ class Report(ABC):
 
     @abstractmethod
     def sections(self) -> Sequence[Section]:
-        """What to show, in order."""
+        """All sections that a report of this tool has, in order, whatever was found: their ids never change.
+
+        Tables are whole, with all their columns and the names as they are in the trace.
+        """
 
     def shown(self) -> Sequence[Section]:
-        """The sections for the eye: without figures of which none is known, further tables of such, and prose without a
-        sentence; a table without rows tells why.
+        """The sections for the eye: wide tables in parts; without figures of which none is known, further tables of
+        such, and prose without a sentence; a table without rows tells why.
 
         A list that a condition emptied says so, not how to record what would be in it.
         """
-        parts = self.sections()
+        parts = [part for section in self.sections() for part in for_screens(section)]
         main = next((section for section in parts if isinstance(section, Rows)), None)
         sections = [section for section in parts if section is main or section.tell]
         if not self.unmatched:
@@ -108,8 +113,13 @@ class Report(ABC):
         return self.MAIN_LIST if any(field.name == self.MAIN_LIST for field in fields(self)) else None
 
     def main_table(self) -> Rows:
-        """The table that CSV, Parquet, Arrow and pandas get."""
-        return next(section for section in self.sections() if isinstance(section, Rows))
+        """The table that CSV, Parquet, Arrow and pandas get: that of the main list, else the first."""
+        tables = [section for section in self.sections() if isinstance(section, Rows)]
+        return next((table for table in tables if table.id == self.MAIN_LIST), tables[0])
+
+    def section(self, id: str) -> Section:  # noqa: A002 - as the sections call it
+        """The section with an id.  Raises KeyError if there is none."""
+        return {section.id: section for section in self.sections()}[id]
 
     def why_empty(self) -> str | None:
         """Why there is nothing to show, one sentence that names what would record it; None if there is something."""
@@ -126,6 +136,12 @@ class Report(ABC):
             "warnings": list(self.warnings),
         }
         return head | self.body()
+
+    def to_json(self) -> bytes:
+        """The report as one JSON object, indented, with a newline at the end."""
+        import msgspec
+
+        return msgspec.json.format(msgspec.json.encode(finite(self.to_dict())), indent=2) + b"\n"
 
     def to_arrow(self) -> pyarrow.Table:
         """The main table as Arrow, with units and meanings in the fields' metadata."""
@@ -145,39 +161,55 @@ class Report(ABC):
 
     def __str__(self) -> str:
         """The report as a terminal shows it, with the first rows of its tables."""
-        from stepscope.report.terminal import plain
-
-        return plain(self)
+        text: str = forms.make("text", self)
+        return text
 
     def __rich__(self) -> Any:
-        from stepscope.report.terminal import view
-
-        return view(self)
+        return forms.make("terminal", self)
 
     def _repr_html_(self) -> str:
-        from stepscope.report.html import fragment
+        text: str = forms.make("html", self)
+        return text
 
-        return fragment(self, TABLE_ROWS)
+
+def finite(value: Any) -> Any:
+    """The same value as JSON can hold it: unknown for each float that is not finite, which JSON has no word for, and a
+    question mark for each byte of a path that is no text."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    if isinstance(value, float) and value - value != 0:
+        return None
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-8", "replace").decode()
+    return value
 
 
 def arrow_of(table: Rows, metadata: dict[str, str] | None = None) -> pyarrow.Table:
-    """A table as Arrow, with units and meanings in the fields' metadata."""
+    """A table as Arrow, with its id in the metadata, and units, roles and meanings in that of the fields."""
     import pyarrow as pa
 
     types = {"float": pa.float64(), "int": pa.int64(), "str": pa.string(), "bool": pa.bool_()}
     types["ints"] = pa.list_(pa.int64())
     schema = pa.schema(
-        [pa.field(f.name, types[f.kind], metadata={"unit": f.unit, "meaning": f.doc}) for f in table.fields],
-        metadata=metadata,
+        [pa.field(f.name, types[f.kind], metadata=_metadata(f)) for f in table.fields],
+        metadata={"id": table.id, **(metadata or {})},
     )
     columns = [[row[field.name] for row in table.rows] for field in table.fields]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def _metadata(field: Field) -> dict[str, str]:
+    return {"unit": field.unit, "role": field.role.value, "label": field.label, "meaning": field.doc}
+
+
 def _require_column(columns: Sequence[str], column: str) -> None:
     """Raises UsageError for a column that a list has not; an empty list has any."""
     if columns and column not in columns:
+        from difflib import get_close_matches
+
         meant = get_close_matches(column, columns, n=1)
         guess = f"did you mean {meant[0]}? " if meant else ""
         raise UsageError(f"there is no column {column!r}", hint=f"{guess}columns: {', '.join(columns)}")

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
-
-import msgspec
+from typing import TYPE_CHECKING, BinaryIO
 
 from stepscope.errors import OutputError
-from stepscope.report import html, markdown
 from stepscope.report.base import Report, arrow_of
-from stepscope.report.sections import Rows, flat
+from stepscope.report.fields import flat
+from stepscope.report.sections import Rows
 
 if TYPE_CHECKING:
     import pyarrow
@@ -23,25 +19,13 @@ if TYPE_CHECKING:
 
 def to_json(report: Report) -> bytes:
     """One JSON object, indented, with a newline at the end."""
-    return msgspec.json.format(msgspec.json.encode(finite(report.to_dict())), indent=2) + b"\n"
-
-
-def finite(value: Any) -> Any:
-    """The same value as JSON can hold it: unknown for each float that is not finite, which JSON has no word for, and a
-    question mark for each byte of a path that is no text."""
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
-    if isinstance(value, float) and value - value != 0:
-        return None
-    if isinstance(value, str) and not value.isascii():
-        return value.encode("utf-8", "replace").decode()
-    return value
+    return report.to_json()
 
 
 def to_csv(report: Report) -> bytes:
     """The main table with a header; unknown is an empty field."""
+    import csv
+
     table = report.main_table()
     names = [field.name for field in table.fields]
     out = _Lines()
@@ -65,6 +49,8 @@ class _Lines:
 
 def to_parquet(report: Report) -> bytes:
     """The main table as Parquet, units and meanings in the fields' metadata."""
+    import io
+
     import pyarrow.parquet
 
     out = io.BytesIO()
@@ -83,12 +69,26 @@ def table_to_arrow(table: Rows) -> bytes:
 
 
 def _stream(table: pyarrow.Table) -> bytes:
+    import io
+
     import pyarrow as pa
 
     out = io.BytesIO()
     with pa.ipc.new_stream(out, table.schema) as writer:
         writer.write_table(table)
     return out.getvalue()
+
+
+def _to_html(report: Report, most_rows: int) -> str:
+    from stepscope.report.html import page
+
+    return page(report, most_rows)
+
+
+def _to_markdown(report: Report, most_rows: int) -> str:
+    from stepscope.report.markdown import document
+
+    return document(report, most_rows)
 
 
 EXPORTS: dict[str, Callable[[Report], bytes]] = {
@@ -98,7 +98,7 @@ EXPORTS: dict[str, Callable[[Report], bytes]] = {
     "arrow": to_arrow_stream,
 }
 
-SHEETS: dict[str, Callable[[Report, int], str]] = {"html": html.page, "markdown": markdown.document}
+SHEETS: dict[str, Callable[[Report, int], str]] = {"html": _to_html, "markdown": _to_markdown}
 """Forms for people: from a report and how many rows of each table to show."""
 
 MEDIA_TYPES = {

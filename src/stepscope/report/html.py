@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from stepscope.report.fields import Field
 from stepscope.report.looks import clean, shown_fields, text_of, texts_of, unit_of, words_of
-from stepscope.report.sections import Field, Figures, Prose, Rows, Section
+from stepscope.report.sections import TABLE_ROWS, Figures, Prose, Rows, Section
 
 if TYPE_CHECKING:
     from stepscope.report.base import Report
@@ -34,6 +35,11 @@ def page(report: Report, most_rows: int) -> str:
     head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
     body = _body(report, most_rows, "", title, _words_first(report.shown()))
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
+
+
+def notebook(report: Report) -> str:
+    """A whole report as a notebook shows it."""
+    return fragment(report, TABLE_ROWS)
 
 
 def fragment(report: Report, most_rows: int, rest: str = "; to_dict() has all", title: str | None = None) -> str:

@@ -10,7 +10,8 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from stepscope.report.sections import Cell, Field, Rows
+from stepscope.report.fields import Cell, Field, Role
+from stepscope.report.sections import Rows
 
 UNKNOWN = "\N{EN DASH}"
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
@@ -20,7 +21,6 @@ _IN_CELLS = frozenset({"bytes"})  # units that each cell tells
 _FEW_DECIMALS = {"percent": 1, "ratio": 2}
 _DIGITS = 5
 _MOST_DECIMALS = 3
-_HOVER_ONLY = frozenset({"meaning"})  # columns that explain others
 
 # What moves the cursor, colours the screen or turns the direction of the text; names in profiles hold whatever a
 # program wrote there.
@@ -69,7 +69,7 @@ def shown_fields(table: Rows, one_host: bool) -> list[Field]:
     kept: list[Field] = []
     for field in table.fields:
         values = [row[field.name] for row in table.rows]
-        if field.name in _HOVER_ONLY or (field.name == "host" and one_host) or _says_nothing(field, values):
+        if field.role is Role.MEANING or (field.role is Role.HOST and one_host) or _says_nothing(field, values):
             continue
         if field.kind == "str" and kept and _repeats(values, [row[kept[-1].name] for row in table.rows]):
             continue
@@ -80,7 +80,7 @@ def shown_fields(table: Rows, one_host: bool) -> list[Field]:
 def _says_nothing(field: Field, values: Sequence[Cell]) -> bool:
     if not values:
         return False
-    if field.name == "complete":  # of interest where a step is not
+    if field.role is Role.COMPLETE:
         return all(values)
     return all(value is None for value in values) or (field.unit == "ms" and not any(values))
 

@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from stepscope.report.fields import Field
 from stepscope.report.looks import clean, shown_fields, text_of, texts_of, unit_of, words_of
-from stepscope.report.sections import Field, Figures, Prose, Rows, Section
+from stepscope.report.sections import Figures, Prose, Rows, Section
 
 if TYPE_CHECKING:
     from stepscope.report.base import Report

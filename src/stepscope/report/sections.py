@@ -1,61 +1,43 @@
-"""What a report is made of: a few named figures, tables, and sentences.
+"""What a report is made of: a few named figures, tables, and sentences, each with an id that does not change.
 
-Every figure and every column carries its unit and its meaning, so that pages, terminals and docs explain them alike.
+Titles are for people and may be reworded; whoever looks for a section looks for its id.  Every figure and every column
+carries its unit, its role and its meaning, so that pages, terminals and docs explain them alike.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
+
+from stepscope.records import dataclass
+from stepscope.report.fields import ROW_NUMBERS, Cell, Field
 
 TABLE_ROWS, FURTHER_ROWS = 20, 10
 """Rows of a report's first table and of the further ones that people are shown if nobody asked for more or fewer."""
 
 _AMOUNTS = frozenset({"ms", "us", "count"})
 
-ROW_NUMBERS = frozenset({"step", "rank"})
-"""Columns of numbers that say which row it is."""
-
-Cell = str | int | float | bool | None | list[int]
-
-
-def flat(value: Cell) -> str | int | float:
-    """A value as one field of a sheet: nothing for unknown, and sizes of several dimensions with an x between.
-
-    >>> flat([32, 4, 1]), flat(True), flat(None)
-    ('32x4x1', 'true', '')
-    """
-    if isinstance(value, list):
-        return "x".join(map(str, value))
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "" if value is None else value
-
-
-@dataclass(frozen=True)
-class Field:
-    """A column of a table or a named figure.
-
-    Attributes:
-        name: the key in JSON, CSV and Arrow.
-        unit: `ms`, `us`, `bytes`, `percent` (0-100), `count`, `text`, ...; empty if it has none.
-        doc: what it means and how it is computed, one sentence or two.
-        kind: how it is stored: `float`, `int`, `str`, `bool` or `ints`.
-    """
-
-    name: str
-    unit: str
-    doc: str
-    kind: str = "float"
+Row = dict[str, Cell]
 
 
 @dataclass(frozen=True)
 class Figures:
-    """A few named figures."""
+    """A few named figures.
 
+    Attributes:
+        id: unique within the report.
+        title: what stands above them.
+        fields: all figures.
+        values: one for each field.
+        on_screen: the names of those that screens show, where others say elsewhere what the rest does; all if empty.
+    """
+
+    id: str
     title: str
     fields: tuple[Field, ...]
-    values: dict[str, Cell]
+    values: Row
+    on_screen: tuple[str, ...] = ()
 
     @property
     def tell(self) -> bool:
@@ -64,28 +46,65 @@ class Figures:
         zeros = [field for field in known if field.unit in _AMOUNTS and not self.values[field.name]]
         return len(known) == len(self.fields) or len(zeros) < len(known)
 
+    def for_screens(self) -> list[Figures]:
+        """The figures that screens show."""
+        shown = tuple(field for field in self.fields if not self.on_screen or field.name in self.on_screen)
+        return [replace(self, fields=shown, on_screen=())]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some columns of a table, where there is no room for all of them."""
+
+    title: str
+    columns: tuple[str, ...]
+
 
 @dataclass(frozen=True)
 class Rows:
-    """A table."""
+    """A table.
 
+    Attributes:
+        id: unique within the report; the key of the report's JSON that has the rows, if there is such a list.
+        title: what stands above it.
+        fields: all columns.
+        rows: the rows, with a value for each field at least.
+        empty: what to say where there is no row.
+        parts: how the columns are shared out to tables that fit a screen; one table with all of them if empty.
+        brief: a row as it fits on a screen, its names shortened or indented; as it is if None.
+    """
+
+    id: str
     title: str
     fields: tuple[Field, ...]
-    rows: tuple[dict[str, Cell], ...]
+    rows: tuple[Row, ...]
     empty: str = "nothing to show"
+    parts: tuple[Part, ...] = ()
+    brief: Callable[[Row], Row] | None = None
 
     @property
     def tell(self) -> bool:
         """False if there are rows with amounts, none of which is known: names alone say nothing that others do not."""
-        amounts = [f for f in self.fields if f.kind in ("float", "int") and f.name not in ROW_NUMBERS]
+        amounts = [f for f in self.fields if f.kind in ("float", "int") and f.role not in ROW_NUMBERS]
         known = any(row[field.name] is not None for row in self.rows for field in amounts)
         return known or not amounts or not self.rows
+
+    def for_screens(self) -> list[Rows]:
+        """The table in its parts, with brief rows."""
+        rows = self.rows if self.brief is None else tuple(map(self.brief, self.rows))
+        whole = replace(self, rows=rows, parts=(), brief=None)
+        by_name = {field.name: field for field in self.fields}
+        return [
+            replace(whole, title=part.title, fields=tuple(by_name[name] for name in part.columns))
+            for part in self.parts
+        ] or [whole]
 
 
 @dataclass(frozen=True)
 class Prose:
-    """Sentences, most important first."""
+    """Sentences, most important first; `id` is unique within the report."""
 
+    id: str
     title: str
     lines: tuple[str, ...]
 
@@ -96,6 +115,11 @@ class Prose:
 
 
 Section = Figures | Rows | Prose
+
+
+def for_screens(section: Section) -> list[Section]:
+    """A section as screens and sheets of paper show it: wide tables in parts."""
+    return [section] if isinstance(section, Prose) else [*section.for_screens()]
 
 
 def round_6(value: float) -> float:

@@ -11,7 +11,6 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -21,14 +20,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from stepscope.records import dataclass
+from stepscope.report.fields import ROW_NUMBERS, Field, Role
 from stepscope.report.looks import clean, shortened, shown_fields, text_of, texts_of, unit_of, words_of
-from stepscope.report.sections import FURTHER_ROWS, ROW_NUMBERS, TABLE_ROWS, Field, Figures, Prose, Rows, Section
+from stepscope.report.sections import FURTHER_ROWS, TABLE_ROWS, Figures, Prose, Rows, Section
 
 if TYPE_CHECKING:
     from stepscope.report.base import Report
 
 _RIGHT = frozenset({"float", "int"})
-_SENTENCES = frozenset({"found"})  # columns that go on in the next line
 _LONGEST = 100  # of a name, however wide the screen is
 _SHORTEST = 16  # of a name, before columns go below
 _GAP = 2
@@ -151,7 +151,7 @@ class _TableView:
         least = natural
         if field.kind == "str":
             least = max(min(natural, _SHORTEST), *map(cell_len, head))
-        is_key = field.kind == "str" or field.name in ROW_NUMBERS
+        is_key = field.kind == "str" or field.role in ROW_NUMBERS
         return _Column(field, head, tuple(cells), is_key, least, min(natural, max(_LONGEST, least)))
 
 
@@ -202,7 +202,7 @@ def _drawn(columns: Sequence[_Column], widths: Sequence[int]) -> Group:
 
 def _fitting(column: _Column, cell: str, width: int) -> list[str]:
     """The lines of a cell."""
-    if column.field.name in _SENTENCES:
+    if column.field.role is Role.TEXT:  # goes on in the next line
         return textwrap.wrap(cell, width) or [""]
     return [shortened(cell, width)]
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from stepscope.errors import AccessError, InputError, NotFoundError, StepscopeError, UsageError
-from stepscope.report.export import finite
+from stepscope.records import dataclass
+from stepscope.report.base import finite
 
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"

@@ -18,9 +18,9 @@ def comparison_json(site: Site, request: Request, session: str) -> Answer:
     return page_of(_comparison(site, request, session))
 
 
-def comparison_arrow(site: Site, request: Request, session: str, number: int) -> Answer:
-    """One of its tables, by its place among the sections, as an Arrow IPC stream."""
-    return binary_answer(table_to_arrow(table_of(_comparison(site, request, session), number)), ARROW)
+def comparison_arrow(site: Site, request: Request, session: str, section: str) -> Answer:
+    """One of its tables, by the id of its section, as an Arrow IPC stream."""
+    return binary_answer(table_to_arrow(table_of(_comparison(site, request, session), section)), ARROW)
 
 
 def _comparison(site: Site, request: Request, session: str) -> CompareReport:
@@ -44,5 +44,5 @@ _COMPARE = "/api/sessions/<session>/compare"
 
 ROUTES = (
     Route(_COMPARE, comparison_json),
-    Route(f"{_COMPARE}/tables/<int:number>.arrow", comparison_arrow),
+    Route(f"{_COMPARE}/tables/<section>.arrow", comparison_arrow),
 )

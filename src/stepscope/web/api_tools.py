@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from werkzeug import Request
@@ -31,7 +30,7 @@ def tool_json(site: Site, request: Request, session: str, tool: str) -> Answer:
 def page_of(report: Report) -> Answer:
     """A report, whole and in the sections that a page shows."""
     whole = report.to_dict()
-    sections = [_section(section, number, whole) for number, section in enumerate(report.sections())]
+    sections = [_section(section, whole) for section in report.sections()]
     body, left_out = _bounded(whole)
     return json_answer({"report": body, "left_out": left_out, "sections": sections, "missing": report.why_empty()})
 
@@ -56,19 +55,17 @@ def trace_export(site: Site, request: Request, session: str, form: str) -> Answe
     return binary_answer(content, "application/gzip", {"Content-Disposition": f'attachment; filename="{name}"'})
 
 
-def table_arrow(site: Site, request: Request, session: str, tool: str, number: int) -> Answer:
-    """One of the report's tables, by its place among the sections, as an Arrow IPC stream."""
-    return binary_answer(table_to_arrow(table_of(_report(site, request, session, tool), number)), ARROW)
+def table_arrow(site: Site, request: Request, session: str, tool: str, section: str) -> Answer:
+    """One of the report's tables, by the id of its section, as an Arrow IPC stream."""
+    return binary_answer(table_to_arrow(table_of(_report(site, request, session, tool), section)), ARROW)
 
 
-def table_of(report: Report, number: int) -> Rows:
-    """A report's table by its place among the sections.  Raises Refused (404) with the places of tables."""
-    sections = report.sections()
-    section = sections[number] if number < len(sections) else None
-    if not isinstance(section, Rows):
-        tables = [str(at) for at, other in enumerate(sections) if isinstance(other, Rows)]
-        raise Refused(404, f"section {number} is no table", "choose another section", tables)
-    return section
+def table_of(report: Report, section: str) -> Rows:
+    """A report's table by its id.  Raises Refused (404) with the ids of tables."""
+    tables = {table.id: table for table in report.sections() if isinstance(table, Rows)}
+    if section not in tables:
+        raise Refused(404, f"there is no table {section!r}", "choose another table", tables)
+    return tables[section]
 
 
 def _report(site: Site, request: Request, session: str, tool: str) -> Report:
@@ -106,35 +103,39 @@ def _long_inside(items: list[Any]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count > INLINE_NESTED}
 
 
-def _section(section: Section, number: int, body: dict[str, Any]) -> dict[str, Any]:
+def _section(section: Section, body: dict[str, Any]) -> dict[str, Any]:
+    head = {"id": section.id, "title": section.title}
     if isinstance(section, Prose):
-        return {"kind": "prose", "title": section.title, "lines": section.lines}
-    head = {"title": section.title, "fields": _fields(section.fields)}
+        return {"kind": "prose", **head, "lines": section.lines}
+    fields = [_field(field) for field in section.fields]
     if isinstance(section, Figures):
-        return {"kind": "figures", **head, "values": {f.name: section.values[f.name] for f in section.fields}}
-    table = {"kind": "table", **head, "row_count": len(section.rows), "empty": section.empty}
-    table["key"] = key_of(section, body)
-    if len(section.rows) > INLINE_ROWS:
-        return table | {"columns": None, "arrow": f"tables/{number}.arrow"}
-    return table | {"columns": {f.name: [row[f.name] for row in section.rows] for f in section.fields}, "arrow": None}
+        values = {field.name: section.values[field.name] for field in section.fields}
+        return {"kind": "figures", **head, "fields": fields, "values": values}
+    return {"kind": "table", **head, "fields": fields, **_rows(section, body)}
 
 
-def key_of(table: Rows, body: dict[str, Any]) -> str | None:
-    """The key of a report's JSON that holds the rows of a table; None if there is no such list, or no row to tell it.
-    A table may show names shorter than the report has them."""
-    names = {field.name for field in table.fields}
-    alike = [
-        key
-        for key, value in body.items()
-        if isinstance(value, list) and value and len(value) == len(table.rows)
-        if isinstance(value[0], dict) and names <= value[0].keys()
-    ]
-    same = [key for key in alike if body[key][0] is table.rows[0]]
-    return next(iter(same), alike[0] if len(alike) == 1 else None)
+def _rows(table: Rows, body: dict[str, Any]) -> dict[str, Any]:
+    """How many rows there are, where they are, and the columns to show first if some are not."""
+    is_long = len(table.rows) > INLINE_ROWS
+    return {
+        "row_count": len(table.rows),
+        "empty": table.empty,
+        "key": table.id if isinstance(body.get(table.id), list) else None,
+        "usual": table.parts[0].columns if len(table.parts) == 1 else None,
+        "columns": None if is_long else {f.name: [row[f.name] for row in table.rows] for f in table.fields},
+        "arrow": f"tables/{table.id}.arrow" if is_long else None,
+    }
 
 
-def _fields(fields: Sequence[Field]) -> list[dict[str, str]]:
-    return [{"name": field.name, "unit": field.unit, "doc": field.doc, "kind": field.kind} for field in fields]
+def _field(field: Field) -> dict[str, str]:
+    return {
+        "name": field.name,
+        "label": field.label,
+        "unit": field.unit,
+        "doc": field.doc,
+        "kind": field.kind,
+        "role": field.role,
+    }
 
 
 _TOOL = "/api/sessions/<session>/tools/<tool>"
@@ -142,6 +143,6 @@ _TOOL = "/api/sessions/<session>/tools/<tool>"
 ROUTES = (
     Route(_TOOL, tool_json),
     Route(f"{_TOOL}.<any(csv, json, parquet, arrow):form>", tool_export),
-    Route(f"{_TOOL}/tables/<int:number>.arrow", table_arrow),
+    Route(f"{_TOOL}/tables/<section>.arrow", table_arrow),
     Route("/api/sessions/<session>/trace/<any(perfetto, chrome):form>", trace_export),
 )

@@ -11,11 +11,12 @@ import re
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from stepscope.errors import StepscopeError
 from stepscope.formats import store
+from stepscope.records import dataclass
 from stepscope.web.answers import Refused
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ import re
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stepscope.errors import InputError, Problem
 from stepscope.formats import store
 from stepscope.formats.session import Session, find_sessions
+from stepscope.records import dataclass
 
 FRESH_SECONDS = 1.0
 """A listing younger than this is believed; so is one younger than WORTH times what it took to make."""

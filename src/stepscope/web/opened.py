@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from stepscope.analysis.overview import overview_tool as overview
@@ -20,6 +20,7 @@ from stepscope.errors import InputError, StepscopeError
 from stepscope.formats import store
 from stepscope.formats.session import HostFile
 from stepscope.model import HostTrace
+from stepscope.records import dataclass
 from stepscope.report import Report
 from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Answer, Refused

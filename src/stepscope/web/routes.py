@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from werkzeug import Request
 from werkzeug.routing import Map, Rule
 
+from stepscope.records import dataclass
 from stepscope.web.answers import Answer, Refused
 
 ROUTE_MODULES = (

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from stepscope.cache import Cache
 from stepscope.formats import store
+from stepscope.records import dataclass
 from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Refused
 from stepscope.web.capturing import Captures, logdir_of

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from draw import MS, Sort, draw
+from framework_captures import FrameworkCapture, skip_unless_regular
 from places import ROOT
 
 import stepscope
@@ -978,6 +979,30 @@ def test_the_first_advice_is_the_bottleneck_and_once_fixed_there_is_none(bottlen
 
     assert slow.to_dict()["advice"][0]["class"] == EXPECTED[name]
     assert [item["class"] for item in fixed.to_dict()["advice"]] == ["none"]
+
+
+def test_the_first_advice_on_a_fresh_slow_map_is_its_python_function(tf_slow_map_capture: FrameworkCapture) -> None:
+    overview = stepscope.load(tf_slow_map_capture.logdir).overview().to_dict()
+
+    assert overview["advice"][0]["class"] == "input_python"
+
+
+def test_a_fresh_healthy_capture_has_no_advice_on_its_input(tf_healthy_capture: FrameworkCapture) -> None:
+    skip_unless_regular(tf_healthy_capture)
+
+    advice = stepscope.load(tf_healthy_capture.logdir).overview().to_dict()["advice"]
+
+    assert [item["class"] for item in advice if item["class"].startswith("input_")] == []
+
+
+def test_what_if_of_a_fresh_capture_through_the_api(tf_slow_map_capture: FrameworkCapture) -> None:
+    profile = stepscope.load(tf_slow_map_capture.logdir)
+
+    found = profile.whatif("input_python").to_dict()
+    half = profile.whatif("input_python", 0.5).to_dict()
+
+    assert found["predicted_step_time_ms"] == pytest.approx(found["step_time_ms"] - found["removed_ms"], abs=0.01)
+    assert 1 < half["predicted_speedup"] < found["predicted_speedup"]
 
 
 def test_an_advice_that_counts_more_than_the_breakdown_s_input_says_so(bottleneck_captures: Path) -> None:

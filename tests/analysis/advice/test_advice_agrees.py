@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from framework_captures import FRESH, FrameworkCapture
 
 import stepscope
 from stepscope.analysis.overview.overview_tool import OverviewReport
@@ -64,6 +65,13 @@ def test_the_corpus_is_all_here(corpus: Path) -> None:
 @pytest.mark.parametrize("name", CORPUS)
 def test_verdict_and_advice_of_real_profiles_go_together(corpus: Path, name: str) -> None:
     assert list(contradictions(stepscope.load(corpus / name).overview())) == []
+
+
+@pytest.mark.parametrize("name", FRESH)
+def test_verdict_and_advice_of_fresh_captures_go_together(request: pytest.FixtureRequest, name: str) -> None:
+    capture: FrameworkCapture = request.getfixturevalue(name)
+
+    assert list(contradictions(stepscope.load(capture.logdir).overview())) == []
 
 
 def test_verdict_and_advice_of_known_bottlenecks_go_together(bottleneck_captures: Path) -> None:

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from stepscope.analysis.facts.feeding import feed_of
 from stepscope.analysis.facts.loop import loop_of
-from stepscope.analysis.facts.work import is_move, work_of
+from stepscope.analysis.facts.work import work_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.spans import Spans, outermost
 from stepscope.model import EventKind, HostTrace, Trait
+from stepscope.vocabulary.lookup import name_has
+from stepscope.vocabulary.traits import OpTrait
 
 K = EventKind
 
@@ -380,7 +382,7 @@ def test_facts_are_the_same_wherever_the_clock_starts(by_ms: int) -> None:
     ],
 )
 def test_ops_that_only_move_data(name: str, moves: bool) -> None:
-    assert is_move(name) == moves
+    assert name_has(name, OpTrait.MOVES_DATA) == moves
 
 
 NETWORK = {

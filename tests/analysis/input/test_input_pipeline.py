@@ -22,9 +22,9 @@ import stepscope
 from stepscope.analysis.input import input_pipeline_tool as input_pipeline
 from stepscope.analysis.input.input_ops import MEANING
 from stepscope.analysis.input.input_pipeline_tool import InputPipelineReport
-from stepscope.analysis.input.iterators import plain_name
 from stepscope.formats.session import find_session
 from stepscope.model import EventKind, HostTrace, Trait
+from stepscope.vocabulary.tf_data import plain_name
 
 K = EventKind
 
@@ -272,7 +272,7 @@ def test_a_profile_without_input_ops_says_which_option_records_them() -> None:
 
 def test_every_category_has_a_meaning_in_the_breakdown() -> None:
     found = report(draw("host main | M1--------\nhost main | R---", SORTS))
-    breakdown = next(section for section in found.sections() if section.title.startswith("Host side: where"))
+    breakdown = found.section("host_breakdown")
     assert [row["category"] for row in breakdown.rows] == list(MEANING)  # type: ignore[union-attr]
 
 

@@ -17,10 +17,11 @@ from pipeline_programs import SLOW
 
 import stepscope
 from stepscope.analysis.input import tf_data_tool as tf_data
-from stepscope.analysis.input.iterators import iterator_calls, parent_name, plain_name
+from stepscope.analysis.input.iterators import iterator_calls
 from stepscope.analysis.input.pipeline_advice import suggestion
 from stepscope.analysis.input.tf_data_tool import TfDataReport
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
+from stepscope.vocabulary.tf_data import parent_name, plain_name
 
 K = EventKind
 US = 10**6

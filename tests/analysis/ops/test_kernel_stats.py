@@ -16,10 +16,10 @@ from stepscope.analysis.ops import kernel_stats_tool as kernel_stats
 from stepscope.analysis.ops import launches
 from stepscope.analysis.ops.kernel_stats_tool import KernelStatsReport, Partial
 from stepscope.analysis.trace.kernel_facts import Launch, copied_bytes, launches_of, parse_details
-from stepscope.analysis.trace.kernel_names import brief
-from stepscope.analysis.trace.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 from stepscope.model.trace import StatValue
+from stepscope.vocabulary.kernel_names import brief
+from stepscope.vocabulary.tensor_cores import kernel_uses, op_is_eligible
 
 K = EventKind
 MS = 1000.0  # us

@@ -13,7 +13,7 @@ from draw import Sort, draw
 
 import stepscope
 from stepscope.analysis.ops import modules_tool as modules
-from stepscope.formats.kineto import read
+from stepscope.formats.kineto.reader import read
 from stepscope.model import EventKind, HostTrace
 
 SORTS = {

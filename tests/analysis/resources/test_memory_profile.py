@@ -20,6 +20,7 @@ from stepscope.analysis.resources.memory_usage import MOST_POINTS, MOST_ROWS, Al
 from stepscope.model import EventKind, HostTrace, LineBuilder, LineKind, PlaneKind, TraceBuilder
 from stepscope.model.trace import StatValue
 from stepscope.report import Rows
+from stepscope.report.looks import shown_fields
 
 if TYPE_CHECKING:
     from framework_captures import FrameworkCapture
@@ -596,9 +597,9 @@ def test_what_the_terminal_shows_and_head_cuts() -> None:
     assert sentence == f"GPU_0_bfc: 30 MiB of 30 MiB (100.0 %) at 2.000 ms: {largest}"
     assert curve == f"GPU_0_bfc  {'▆' * 47}█  of 30 MiB"
     assert columns(report.head(1).rows, "op") == columns(report.head(1).memories[0]["breakdown"], "op") == [("big",)]
-    table = next(section for section in report.sections() if section.title == "Peak of each memory")
+    table = report.section("peak")
     assert isinstance(table, Rows)
-    assert [field.name for field in table.fields] == [
+    assert [field.name for field in shown_fields(table.for_screens()[0], one_host=True)] == [
         "memory", "time_ms", "heap_bytes", "free_bytes", "fragmentation_percent",
     ]  # fmt: skip
 

@@ -9,8 +9,8 @@ from stepscope.analysis.ops.top_ops import add_tables, device_ops, host_ops
 from stepscope.analysis.steps.breakdown import CATEGORIES, CATEGORY_OF_RANK, MEANING, Breakdown, Rank, breakdown
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.verdict import judge
-from stepscope.analysis.trace.op_names import parse_op
 from stepscope.model import EventKind, HostTrace, Trait
+from stepscope.vocabulary.op_names import parse_op
 
 K = EventKind
 

@@ -14,9 +14,9 @@ import stepscope
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Source, attribute, figures, shares
 from stepscope.analysis.trace.hlo import Programs
-from stepscope.analysis.trace.op_names import op_name
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, Stats, StatTag, TraceBuilder
 from stepscope.model.trace import StatValue
+from stepscope.vocabulary.op_names import op_name
 
 K = EventKind
 

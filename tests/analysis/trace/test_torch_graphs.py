@@ -12,7 +12,7 @@ import pytest
 from stepscope.analysis.ops import kernel_stats_tool as kernel_stats
 from stepscope.analysis.trace.attribution import Source, attribute, shares
 from stepscope.analysis.waits import idle_tool as idle
-from stepscope.formats.kineto import read
+from stepscope.formats.kineto.reader import read
 from stepscope.model import HostTrace
 
 Event = dict[str, Any]

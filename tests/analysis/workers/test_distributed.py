@@ -15,9 +15,10 @@ from draw import Sort, draw
 
 import stepscope
 from stepscope.analysis.workers import distributed_tool as distributed
-from stepscope.analysis.workers.collectives import _input_bytes, _operation
-from stepscope.formats.kineto import read
+from stepscope.analysis.workers.collectives import _input_bytes
+from stepscope.formats.kineto.reader import read
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
+from stepscope.vocabulary.collectives import operation_of
 
 if TYPE_CHECKING:
     from framework_captures import FrameworkCapture
@@ -246,7 +247,7 @@ def test_facts_stand_with_the_calls_around_a_launch():
     ],
 )
 def test_operations_by_name(name, operation):
-    assert _operation(name) == operation
+    assert operation_of(name) == operation
 
 
 @pytest.mark.parametrize(

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import oracle
 import pytest
 from draw import draw
+from framework_captures import FRESH, FrameworkCapture
 
 import stepscope
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.workers import pod_viewer_tool as pod_viewer
 from stepscope.model import HostTrace
 from stepscope.report import Cell
-
-if TYPE_CHECKING:
-    from framework_captures import FrameworkCapture
-
 
 SECOND_NS = 10**9
 Table = list[tuple[Any, ...]]
@@ -349,7 +346,16 @@ def test_the_rank_that_writes_a_report_holds_the_others_up(bottleneck_captures: 
 
 @pytest.mark.parametrize("session", ["tpu-inference", "jax-mi300x-conv", "tf-gpu-multi-worker", "torch-multirank"])
 def test_the_parts_of_every_row_add_up_to_it(session: str, corpus: Path) -> None:
-    report = loaded(corpus / session)
+    require_parts_to_add_up(corpus / session)
+
+
+@pytest.mark.parametrize("name", FRESH)
+def test_the_parts_of_every_row_of_a_fresh_capture_add_up_to_it(name: str, request: pytest.FixtureRequest) -> None:
+    require_parts_to_add_up(request.getfixturevalue(name).logdir)
+
+
+def require_parts_to_add_up(path: Path) -> None:
+    report = loaded(path)
     assert len(report.slowest) == len({row["step"] for row in dicts(report.rows)})
     for row in dicts(report.rows):
         assert sum(row[category] for category in CATEGORIES) == pytest.approx(row["duration_ms"], abs=1e-5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,9 @@ from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.facts.work import WorkFacts
 from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import name_has
+from stepscope.vocabulary.traits import OpTrait
 
 MS = 10**9  # picoseconds
 _MOST_PLACES = 3
@@ -49,13 +52,16 @@ class Context:
     verdict_text: str
     has_device: bool
     framework: str
-    eager_percent: float | None
-    compute_16bit_percent: float | None
     between_percent: float | None
     top_ops: Sequence[Mapping[str, Any]] = ()
     besides: str = ""
     python_recorded: bool = False
     read: Callable[[str], Mapping[str, Any] | None] = field(default=lambda _: None)
+
+    def largest_op(self, trait: OpTrait) -> str | None:
+        """The name of the largest of the overview's ops that has a trait; None if none of these has."""
+        named = ((str(op.get("name", "")), str(op.get("category", ""))) for op in self.top_ops)
+        return next((name for name, kind in named if name_has(name, trait) or name_has(f":{kind}", trait)), None)
 
     @cached_property
     def pace(self) -> HostFacts | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stepscope.analysis.advice.context import MS, Context, busy_ps
 from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.facts.loop_events import Activity
+from stepscope.records import dataclass
 
 _MOST_RECORDING = 0.75  # of a part: what it would take without its recording is never taken to be less than the rest
 _MEASURABLE = 0.01  # of the step

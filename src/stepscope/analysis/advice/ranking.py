@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
+from stepscope.records import dataclass
 
 LEAST_PERCENT = 3.0  # what takes less of a step is no bottleneck
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict

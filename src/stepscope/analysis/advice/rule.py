@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
+from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,6 @@ class Rule:
 
     Attributes:
         id: stable name; the advice's `id` begins with it.
-        needs: the tools whose results it reads, besides the overview.
         threshold_percent: the share of the step from which it speaks; `evaluate` reads it from here.
         evaluate: the rule itself: what it says of a run, None if it has nothing to say.
         yields_to: classes of advice that explain the same time better: where one of them predicts at least half as
@@ -25,7 +24,6 @@ class Rule:
     id: str
     threshold_percent: float
     evaluate: Callable[[Context, float], Advice | None]
-    needs: tuple[str, ...] = ()
     yields_to: tuple[str, ...] = ()
 
     def __call__(self, context: Context) -> Advice | None:

@@ -6,7 +6,6 @@ A part is a class of advice (`input_python`), a category of the step breakdown (
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
@@ -17,7 +16,8 @@ from stepscope.analysis.advice.registry import rules
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.errors import UsageError
-from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section
 
 FIELDS: tuple[Field, ...] = (
     Field(
@@ -28,10 +28,10 @@ FIELDS: tuple[Field, ...] = (
     Field("predicted_speedup", "ratio", "now over then"),
 )
 _TABLE: tuple[Field, ...] = (
-    Field("part", "text", "what is removed or made faster", "str"),
+    Field("part", "text", "what is removed or made faster", "str", role=Role.TERM),
     Field("scale", "ratio", "how much of it stays: 0 removes it", "float"),
     *FIELDS,
-    Field("reasoning", "text", "how the prediction comes about", "str"),
+    Field("reasoning", "text", "how the prediction comes about", "str", role=Role.TEXT),
 )
 
 
@@ -60,12 +60,15 @@ class WhatIfReport(Report):
     def sections(self) -> Sequence[Section]:
         """The figures and the reasoning."""
         does = f"without {self.part}" if self.scale == 0 else f"with {self.part} at {self.scale:g} of its time"
-        return [Figures(f"A step {does}", FIELDS, self.figures), Prose("Reasoning", (self.reasoning,))]
+        return [
+            Figures("figures", f"A step {does}", FIELDS, self.figures),
+            Prose("reasoning", "Reasoning", (self.reasoning,)),
+        ]
 
     def main_table(self) -> Rows:
         """One row."""
         row: dict[str, Cell] = {"part": self.part, "scale": self.scale, **self.figures, "reasoning": self.reasoning}
-        return Rows("What if", _TABLE, (row,))
+        return Rows("whatif", "What if", _TABLE, (row,))
 
 
 def what_if(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any
@@ -14,6 +13,7 @@ from stepscope.analysis.ops.op_stats_tool import OpStatsReport
 from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.resources.memory_profile_tool import MemoryProfileReport
 from stepscope.analysis.steps.steps_tool import StepsReport
+from stepscope.records import dataclass
 from stepscope.report import Cell, Report, round_6
 
 _FAR_PERCENT = 5.0  # of the step time: profiling costs that differ by more belong into a comparison

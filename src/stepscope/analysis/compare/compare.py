@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,8 @@ import numpy as np
 from stepscope.analysis.compare.comparable import Side, notes_of
 from stepscope.analysis.compare.welch import Sample, half_width, sample_of
 from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
-from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, number_text, round_6
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section, number_text, round_6
 
 BETWEEN = "between_steps"
 _MEANING = {**MEANING, BETWEEN: "no step lasts: the time from a step's end to the begin of the next"}
@@ -35,60 +36,80 @@ _WORDS = {
 _TWICE = 2.0  # from which ratio of step times on the sentence tells it
 
 DIFFERENCE_FIELDS: tuple[Field, ...] = (
-    Field("difference_ms", "ms", "difference of the mean step times"),
+    Field("difference_ms", "ms", "difference of the mean step times", role=Role.CHANGE),
     Field(
         "uncertainty_ms",
         "ms",
         "half of the 95 % interval of the difference (Welch); where it is no less than the difference, that is within "
         "the noise; unknown if one side has fewer than two steps",
     ),
-    Field("change_percent", "percent", "the difference as a share of the step time before"),
+    Field("change_percent", "percent", "the difference as a share of the step time before", role=Role.CHANGE),
     Field("speedup", "ratio", "step time before over step time after"),
 )
 _CHANGES: tuple[Field, ...] = (
     Field("before_ms", "ms", "per step, before; unknown where that side has no such row"),
     Field("after_ms", "ms", "per step, after; unknown where that side has no such row"),
-    Field("difference_ms", "ms", "after less before"),
-    Field("change_percent", "percent", "the difference as a share of what it was before; unknown if that was nothing"),
+    Field("difference_ms", "ms", "after less before", role=Role.CHANGE),
+    Field(
+        "change_percent",
+        "percent",
+        "the difference as a share of what it was before; unknown if that was nothing",
+        role=Role.CHANGE,
+        label="Change",
+    ),
 )
 _CALLS: tuple[Field, ...] = (
-    Field("before_calls", "count", "how often per step, before"),
-    Field("after_calls", "count", "how often per step, after"),
+    Field("before_calls", "count", "how often per step, before", label="Calls before"),
+    Field("after_calls", "count", "how often per step, after", label="Calls after"),
 )
 _STATUS = Field(
-    "status", "text", "`both`, `added` if only the session after has it, `removed` if only that before", "str"
+    "status",
+    "text",
+    "`both`, `added` if only the session after has it, `removed` if only that before",
+    "str",
+    role=Role.TERM,
 )
 BREAKDOWN_FIELDS: tuple[Field, ...] = (
-    Field("category", "text", "where the time goes; the differences add up to that of the step times", "str"),
+    Field(
+        "category",
+        "text",
+        "where the time goes; the differences add up to that of the step times",
+        "str",
+        role=Role.TERM,
+    ),
     *_CHANGES,
-    Field("meaning", "text", "what counts for the category", "str"),
+    Field("meaning", "text", "what counts for the category", "str", role=Role.MEANING),
 )
 OP_FIELDS: tuple[Field, ...] = (
-    Field("where", "text", "`host` or `device`", "str"),
-    Field("type", "text", "the op's type", "str"),
-    Field("name", "text", "the op; rows are of self time, over all threads and devices", "str"),
+    Field("where", "text", "`host` or `device`", "str", role=Role.PLACE),
+    Field("type", "text", "the op's type", "str", role=Role.TYPE),
+    Field("name", "text", "the op; rows are of self time, over all threads and devices", "str", role=Role.NAME),
     _STATUS,
     *_CHANGES,
     *_CALLS,
 )
 KERNEL_FIELDS: tuple[Field, ...] = (
-    Field("kernel", "text", "the kernel, whichever op launches it", "str"),
+    Field("kernel", "text", "the kernel, whichever op launches it", "str", role=Role.NAME),
     _STATUS,
     *_CHANGES,
     *_CALLS,
 )
 SPREAD_FIELDS: tuple[Field, ...] = (
     Field(
-        "step_time", "text", "which of the times from step to step; two captures share no steps, but have these", "str"
+        "step_time",
+        "text",
+        "which of the times from step to step; two captures share no steps, but have these",
+        "str",
+        role=Role.LABEL,
     ),
     *_CHANGES,
 )
 MEMORY_FIELDS: tuple[Field, ...] = (
-    Field("memory", "text", "the memory; those of several hosts together", "str"),
+    Field("memory", "text", "the memory; those of several hosts together", "str", role=Role.PLACE),
     Field("before_bytes", "bytes", "in use at its peak, before", "int"),
     Field("after_bytes", "bytes", "in use at its peak, after", "int"),
-    Field("difference_bytes", "bytes", "after less before", "int"),
-    Field("change_percent", "percent", "the difference as a share of what it was before"),
+    Field("difference_bytes", "bytes", "after less before", "int", role=Role.CHANGE),
+    Field("change_percent", "percent", "the difference as a share of what it was before", role=Role.CHANGE),
 )
 
 
@@ -161,20 +182,16 @@ class CompareReport(Report):
     def sections(self) -> Sequence[Section]:
         """The verdict first, then where the time went."""
         return [
-            Prose("Verdict", (self.verdict_text,)),
-            Prose("To keep in mind", self.notes),
-            Prose("Steps", tuple(map(_side_line, self.sides))),
-            Figures("Difference", DIFFERENCE_FIELDS, self._figures()),
-            Rows("Breakdown of the mean step", BREAKDOWN_FIELDS, self.breakdown, empty=_NO_STEPS),
-            Rows("Ops", OP_FIELDS, self.rows, empty="neither side has ops"),
-            *self._if_any("Kernels", KERNEL_FIELDS, self.kernels),
-            *self._if_any("Memories at their peak", MEMORY_FIELDS, self.memories),
-            *self._if_any("Times from step to step", SPREAD_FIELDS, self.spread),
+            Prose("verdict", "Verdict", (self.verdict_text,)),
+            Prose("notes", "To keep in mind", self.notes),
+            Prose("sides", "Steps", tuple(map(_side_line, self.sides))),
+            Figures("difference", "Difference", DIFFERENCE_FIELDS, self._figures()),
+            Rows("breakdown", "Breakdown of the mean step", BREAKDOWN_FIELDS, self.breakdown, empty=_NO_STEPS),
+            Rows("rows", "Ops", OP_FIELDS, self.rows, empty="neither side has ops"),
+            *self._if_any("kernels", "Kernels", KERNEL_FIELDS, self.kernels),
+            *self._if_any("memories", "Memories at their peak", MEMORY_FIELDS, self.memories),
+            *self._if_any("spread", "Times from step to step", SPREAD_FIELDS, self.spread),
         ]
-
-    def main_table(self) -> Rows:
-        """The ops."""
-        return Rows("Ops", OP_FIELDS, self.rows, empty="neither side has ops")
 
     def head(self, rows: int) -> CompareReport:
         """The same report with at most so many ops and kernels."""
@@ -186,8 +203,8 @@ class CompareReport(Report):
         return {field.name: value for field, value in zip(DIFFERENCE_FIELDS, values, strict=True)}
 
     @staticmethod
-    def _if_any(title: str, columns: tuple[Field, ...], rows: tuple[dict[str, Cell], ...]) -> list[Section]:
-        return [Rows(title, columns, rows)] if rows else []
+    def _if_any(key: str, title: str, columns: tuple[Field, ...], rows: tuple[dict[str, Cell], ...]) -> list[Section]:
+        return [Rows(key, title, columns, rows)] if rows else []
 
 
 _NO_STEPS = "no steps on one side or on both"

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from stepscope.records import dataclass
 
 CONFIDENCE = 0.95
 _HALVINGS = 60  # of the range in which a quantile lies: to the last digit of a float

@@ -6,27 +6,25 @@ that ops are given.  None of them tells the value of an argument that is no tens
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from stepscope.analysis.steps.find_steps import whole_steps
-from stepscope.analysis.trace.columns import named, on_threads, rows_of
+from stepscope.analysis.trace.columns import on_threads, rows_of
 from stepscope.analysis.trace.hlo import programs as list_of_programs
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.tensorflow import function_of_program, was_traced
+from stepscope.vocabulary.traits import CallTrait, OpTrait
 
 K = EventKind
 
 _MOST_NAMES = 5
 _MOST_SHAPES = 3
 _SEVERAL = 2  # programs of a name, which can be compared
-_PROGRAM_COMPILERS = re.compile(r"(?:Cpu|Gpu|Tpu)Compiler::(?:RunBackend|CompileToBackendResult)$|XlaCompile")
-_FRAME = "entire_frame_compile"
-_GRAPH = re.compile(r"a?_+inference_(.+?)_+\d+(?:__XlaMustCompile.*)?$")
-_PRODUCT = re.compile(r"aten::(?:linear|addmm|mm|bmm|matmul|conv\w*|embedding|_scaled_dot\w+)$")
 
 
 @dataclass(frozen=True)
@@ -75,27 +73,18 @@ def _traced(trace: HostTrace, rows: I64) -> list[Compiled]:
     if not trace.has_stat(stat_names.FUNCTION_CALL):
         return []
     how = trace.stat_strings(stat_names.FUNCTION_CALL, rows=rows)
-    traced = [text for text in np.unique(how).tolist() if trace.strings.raw(text).startswith(b"traced")]
+    traced = [text for text in np.unique(how).tolist() if was_traced(trace.strings.raw(text))]
     return _counted(trace.name_of(row) for row in rows[np.isin(how, traced)].tolist())
 
 
 def _compiled(trace: HostTrace, rows: I64) -> list[Compiled]:
     """Programs that XLA compiles, each once for every compilation; frames that PyTorch compiles."""
-    compiling = rows[named(trace, trace.events.type[rows], _PROGRAM_COMPILERS.match)]
+    compiling = rows[has_trait(trace, trace.events.type[rows], CallTrait.COMPILES_PROGRAM)]
     if len(compiling) and trace.has_stat(stat_names.PROGRAM_NAME):
         names = trace.stat_strings(stat_names.PROGRAM_NAME, rows=compiling)
-        return _counted(_readable(trace.strings[name]) for name in names[names > 0].tolist())
-    frames = int(named(trace, trace.events.type[rows], lambda name: name == _FRAME).sum())
+        return _counted(function_of_program(trace.strings[name]) for name in names[names > 0].tolist())
+    frames = int(has_trait(trace, trace.events.type[rows], CallTrait.COMPILES_FRAME).sum())
     return [Compiled("a compiled frame", frames)] if frames else []
-
-
-def _readable(program: str) -> str:
-    """
-    >>> [_readable(name) for name in ("jit_move", "a_inference_step_963__XlaMustCompile_true_config_1_.2")]
-    ['jit_move', 'step']
-    """
-    found = _GRAPH.match(program)
-    return found[1] if found else program
 
 
 def _changing_argument(trace: HostTrace, program: str) -> tuple[str, list[str], bool]:
@@ -125,7 +114,7 @@ def _changing_shapes(trace: HostTrace) -> tuple[str, list[str]]:
     label = whole_steps(trace).label
     rows = _in_steps(trace, rows_of(trace, K.OP))
     rows = rows[on_threads(trace)[rows]]
-    rows = rows[named(trace, trace.events.type[rows], _PRODUCT.match)]
+    rows = rows[has_trait(trace, trace.events.type[rows], OpTrait.FIRST_OF_STEP)]
     rows = rows[np.lexsort((trace.events.start_ps[rows], label[rows]))]
     first = rows[np.flatnonzero(np.append(True, np.diff(label[rows]) > 0))] if len(rows) else rows
     names = {trace.name_of(row) for row in first.tolist()}

@@ -6,21 +6,21 @@ which the host comes back from waiting for the device is the price of that wait:
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from stepscope.analysis.steps.find_steps import observed, whole_steps
-from stepscope.analysis.trace.blocking import BLOCKING_COPY
-from stepscope.analysis.trace.columns import named, named_each, of_kinds, on_threads
+from stepscope.analysis.trace.columns import of_kinds, on_threads
 from stepscope.analysis.trace.grouping import is_device_work
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
+from stepscope.vocabulary.kernel_names import brief
+from stepscope.vocabulary.lookup import has_trait, names_have
+from stepscope.vocabulary.traits import CallTrait, KernelTrait
+from stepscope.vocabulary.xla import instruction_name
 
 K = EventKind
 
@@ -29,42 +29,6 @@ _MOST_NAMES = 5
 _MOST_GAPS = 3
 _RUNTIME = (K.RUNTIME_CALL, K.SYNC, K.COPY_HOST_TO_DEVICE_CALL)
 _COMPUTES = (K.KERNEL, K.DEVICE_OP)
-
-# Kernels that bring data into another order and compute nothing: cuDNN's and MIOpen's between layouts, TensorFlow's and
-# XLA's transposes.
-_LAYOUT = re.compile(
-    r"(?i)(?:nc[d]?hw\w*(?:to|2)n[d]?hwc|n[d]?hwc\w*(?:to|2)nc[d]?hw|(?<!conv_)(?<!conv2d_)transpose(?!d?_?conv)"
-    r"|SwapDimension\dAnd\d|ShuffleInTensor|SubTensorOpWith(?:Cast|Scalar)\w*1d|tensorTransform)"
-)
-# Kernels that only copy or join: what PyTorch's contiguous(), clone() and cat() run, and XLA's copies.
-_COPIES = re.compile(
-    r"direct_copy_kernel|CatArrayBatchedCopy|^(?:copy|concatenate|slice)(?:[-_](?:start|done|fusion))*(?:\.\d+)?$"
-)
-_COMPUTES_TOO = re.compile(r"(?i)gemm|_dot|convolution|conv2d|conv3d|attention|softmax|reduce|norm|fmha")
-# Products and convolutions whose names say that they take 32 bits; those that say nothing are not counted.
-_WIDE_PRODUCT = re.compile(
-    r"sgemm|sgemv|scudnn|s1688(?:gemm|fprop|dgrad|wgrad)|tf32|f32f32|Cijk_\w+?_SB_"
-    r"|(?i:(?:gemm|gemv|convol|conv\dd|[dw]grad|winograd|xmma|cutlass|matmul|attention|fmha)).*<(?:float|f32)\b"
-    r"|^%(?:dot|convolution)[\w.\-]* = f32\["
-)
-# Kernels have names of a thousand letters; one of these words is found much sooner than a pattern that begins anywhere.
-_WORDS_OF_LAYOUT = (
-    "nchw",
-    "nhwc",
-    "ncdhw",
-    "ndhwc",
-    "transpos",
-    "swapdim",
-    "shuffleintensor",
-    "subtensorop",
-    "transform",
-)
-_WORDS_OF_PRODUCT = (
-    "gemm", "gemv", "scudnn", "s1688", "tf32", "f32f32", "cijk_", "conv", "grad", "winograd", "xmma", "cutlass",
-    "matmul", "attention", "fmha", "%dot",
-)  # fmt: skip
-_PAGEABLE = ("(pageable", "kind_src:pageable")
-_XLA_OP = re.compile(r"%([\w.\-]+) = ")
 
 
 @dataclass(frozen=True)
@@ -151,8 +115,9 @@ def _find(trace: HostTrace) -> DeviceFacts | None:
     kind, length = trace.events.kind[rows], trace.events.duration_ps[rows]
     narrow = (trace.events.traits[rows] & np.uint8(Trait.COMPUTES_16BIT)) != 0
     computes, talks = of_kinds(kind, _COMPUTES), of_kinds(kind, (K.COLLECTIVE,))
-    layout, copying, wide = named_each(trace, trace.events.type[rows], (_is_layout, _is_copy, _is_wide_product))
-    layout &= computes
+    types = trace.events.type[rows]
+    layout = computes & has_trait(trace, types, KernelTrait.REORDERS)
+    copying, wide = has_trait(trace, types, KernelTrait.COPIES), has_trait(trace, types, KernelTrait.WIDE_PRODUCT)
     copying = (copying & computes & ~layout) | of_kinds(kind, (K.COPY_DEVICE_TO_DEVICE,))
     pageable = _from_pageable(trace, rows)
     wide &= computes & ~narrow & ~layout & ~copying
@@ -197,51 +162,13 @@ def _exposed(trace: HostTrace, rows: I64, chosen: Mask, whole: Spans) -> int:
 # -- what runs on the devices --------------------------------------------------------------------------------------
 
 
-def _is_layout(name: str) -> bool:
-    """
-    >>> [_is_layout(name) for name in ("void cudnn::ops::nchwToNhwcKernel<float>()", "input_transpose_fusion", "dot_0")]
-    [True, True, False]
-    """
-    text = _short(name)
-    return _mentions(text, _WORDS_OF_LAYOUT) and bool(_LAYOUT.search(text)) and not _COMPUTES_TOO.search(text)
-
-
-def _is_copy(name: str) -> bool:
-    """
-    >>> [_is_copy(name) for name in ("%copy-done.2 = f32[5] copy-done(f32[5] %a)", "wrapped_copy_add", "copy.3")]
-    [True, False, True]
-    """
-    text = _short(name)
-    return bool(_COPIES.search(text)) and not _COMPUTES_TOO.search(text)
-
-
-def _is_wide_product(name: str) -> bool:
-    """
-    >>> [_is_wide_product(name) for name in ("volta_sgemm_64x64", "void dgrad<float, 5>()", "gemm_fusion_dot")]
-    [True, True, False]
-    """
-    return _mentions(name, _WORDS_OF_PRODUCT) and bool(_WIDE_PRODUCT.search(name))
-
-
-def _mentions(name: str, words: Iterable[str]) -> bool:
-    text = name.lower()
-    return any(word in text for word in words)
-
-
-def _short(name: str) -> str:
-    found = _XLA_OP.match(name)
-    return found[1] if found else name
-
-
 def _from_pageable(trace: HostTrace, rows: I64) -> Mask:
     """Copies to a device whose name or details say that their source is not pinned."""
     copies = np.flatnonzero(of_kinds(trace.events.kind[rows], (K.COPY_HOST_TO_DEVICE,)))
     texts, inverse = np.unique(trace.stat_strings(stat_names.COPY_DETAILS, rows=rows[copies]), return_inverse=True)
-    details = np.array([_mentions(trace.strings[text], _PAGEABLE) for text in texts.tolist()], np.bool_)
+    details = names_have((trace.strings[text] for text in texts.tolist()), KernelTrait.FROM_PAGEABLE)
     found = np.zeros(len(rows), np.bool_)
-    found[copies] = (
-        named(trace, trace.events.type[rows[copies]], lambda name: _mentions(name, _PAGEABLE)) | details[inverse]
-    )
+    found[copies] = has_trait(trace, trace.events.type[rows[copies]], KernelTrait.FROM_PAGEABLE) | details[inverse]
     return found
 
 
@@ -264,7 +191,7 @@ def _shares(trace: HostTrace, rows: I64, time_ps: I64) -> list[Share]:
     merged: dict[str, list[int]] = {}
     for at in np.argsort(-total, kind="stable")[: 4 * _MOST_NAMES].tolist():  # several types may have one name
         if total[at]:
-            merged.setdefault(brief(_short(trace.strings[trace.event_types.name[at]])), []).append(at)
+            merged.setdefault(brief(instruction_name(trace.strings[trace.event_types.name[at]])), []).append(at)
     found = [(name, of, int(total[of].sum())) for name, of in merged.items()]
     found.sort(key=lambda each: (-each[2], each[0]))
     return [
@@ -294,7 +221,7 @@ def _idle(trace: HostTrace, idle: Spans) -> dict[str, Any]:
     calls = np.flatnonzero(on_threads(trace) & of_kinds(trace.events.kind, _RUNTIME))
     start, end = _times(trace, calls)
     waits = of_kinds(trace.events.kind[calls], (K.SYNC,))
-    waits |= named(trace, trace.events.type[calls], BLOCKING_COPY.match)
+    waits |= has_trait(trace, trace.events.type[calls], CallTrait.BLOCKING_COPY)
     begins = np.searchsorted(idle.start, end[waits], side="right") - 1  # the gap in which each wait may end
     meanwhile = idle.covered(start, end)
     hit = begins >= 0

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
 import numpy as np
 
-from stepscope.analysis.facts.work import PYTHON_OP, on_input_threads
+from stepscope.analysis.facts.work import on_input_threads
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.trace.columns import inside, named, rows_of
+from stepscope.analysis.trace.columns import inside, rows_of
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, Trait
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait, name_has
+from stepscope.vocabulary.traits import InputTrait, OpTrait
 
 K = EventKind
-
-_READING_OP = re.compile(r".*:(?:ReadFile|WholeFileReader\w*|ReaderRead\w*|MatchingFiles)$")
-_RANDOM_OP = re.compile(r"(?i).*(?:random|shuffle|dropout)")
-_GENERATOR = re.compile(r"Iterator::.*Generator")
-_PARALLEL = re.compile(r"Iterator::.*(?:Parallel\w+|MapAndBatch)")
 
 
 @dataclass(frozen=True)
@@ -75,20 +70,20 @@ def _find(trace: HostTrace) -> FeedFacts:
     rows = rows_of(trace, K.ITERATOR)
     reads = rows[(events.traits[rows] & np.uint8(Trait.FILE_READ)) != 0]
     ops = _ops_of_iterators(trace) if len(rows) else rows
-    python, reading = (_named(trace, ops, pattern) for pattern in (PYTHON_OP, _READING_OP))
-    generator = _named(trace, rows, _GENERATOR)
-    in_parallel = bool(_named(trace, rows, _PARALLEL).any())
+    python, reading = (_have(trace, ops, trait) for trait in (OpTrait.CALLS_PYTHON, OpTrait.READS_FILE))
+    generator = _have(trace, rows, InputTrait.FROM_PYTHON)
+    in_parallel = bool(_have(trace, rows, InputTrait.PARALLEL).any())
     waits = rows_of(trace, K.INPUT_WAIT)
     handed = rows[~np.isin(events.line[rows], events.line[waits])]  # on threads that wait, the step waits for them
     start, called = events.start_ps[handed], rows_of(trace, K.INPUT_CALLBACK)
-    loader = _loader_sort(trace, waits)
+    loader = _loader_kind(trace, waits)
     calls, made, arrays, pickled = _loader(trace) if loader else (0, 0, 0, 0)
     return FeedFacts(
         has_iterators=len(rows) > 0,
         has_prefetch=len(rows_of(trace, K.INPUT_HANDOVER)) > 0,
         in_the_wait_ps=spans_of(trace, called[inside(trace, called, K.INPUT_WAIT)]).total,
         in_parallel=in_parallel,
-        repeatable=len(ops) > 0 and not _named(trace, ops, _RANDOM_OP).any(),
+        repeatable=len(ops) > 0 and not _have(trace, ops, OpTrait.IS_RANDOM).any(),
         iterators_ps=int(events.duration_ps[rows].max(initial=0)),
         file_read_ps=int(events.duration_ps[reads].sum()),
         ops_ps=int(events.duration_ps[ops].sum()),
@@ -105,9 +100,9 @@ def _find(trace: HostTrace) -> FeedFacts:
     )
 
 
-def _named(trace: HostTrace, rows: I64, pattern: re.Pattern[str]) -> Mask:
-    """Which of the events have a name that the pattern matches."""
-    return named(trace, trace.events.type[rows], pattern.match)
+def _have(trace: HostTrace, rows: I64, trait: OpTrait | InputTrait) -> Mask:
+    """Which of the events have a trait by their names."""
+    return has_trait(trace, trace.events.type[rows], trait)
 
 
 def _events_in_a_row(trace: HostTrace, handed: I64, ops: I64, in_parallel: bool) -> int:
@@ -123,12 +118,13 @@ def _ops_of_iterators(trace: HostTrace) -> I64:
     return ops[(steps_of(trace).label[ops] < 0) | on_input_threads(trace, ops)]
 
 
-_LOADERS = (("single", "_SingleProcessDataLoaderIter"), ("multi", "_MultiProcessingDataLoaderIter"))
+_LOADERS = (("single", InputTrait.SINGLE_PROCESS), ("multi", InputTrait.MULTI_PROCESS))
+_MAKING = (OpTrait.LIFTS_VALUES, OpTrait.DETACHES_IN_PLACE, OpTrait.SETS_STORAGE)
 
 
-def _loader_sort(trace: HostTrace, waits: I64) -> str:
+def _loader_kind(trace: HostTrace, waits: I64) -> str:
     name = trace.name_of(int(waits[0])) if len(waits) else ""
-    return next((sort for sort, part in _LOADERS if part in name), "")
+    return next((kind for kind, trait in _LOADERS if name_has(name, trait)), "")
 
 
 def _loader(trace: HostTrace) -> tuple[int, int, int, int]:
@@ -137,7 +133,5 @@ def _loader(trace: HostTrace) -> tuple[int, int, int, int]:
     ops = ops[inside(trace, ops, K.INPUT_WAIT)]
     start = trace.events.start_ps[ops]
     time = Spans.of(start, start + trace.events.duration_ps[ops]).total
-    lifted, empty, rebuilt = (
-        int(_named(trace, ops, re.compile(rf"aten::{name}$")).sum()) for name in ("lift_fresh", "detach_", "set_")
-    )
+    lifted, empty, rebuilt = (int(_have(trace, ops, trait).sum()) for trait in _MAKING)
     return time, min(lifted, empty), max(lifted - empty, 0), rebuilt

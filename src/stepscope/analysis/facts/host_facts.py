@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stepscope.analysis.facts.compiles import CompileFacts, compiles_of
 from stepscope.analysis.facts.device_facts import DeviceFacts, device_facts_of
 from stepscope.analysis.facts.feeding import FeedFacts, feed_of
@@ -13,6 +11,7 @@ from stepscope.analysis.steps.breakdown import Rank
 from stepscope.analysis.steps.find_steps import steps_of, warm_up_of
 from stepscope.analysis.steps.session_steps import breakdown_of
 from stepscope.model import HostTrace
+from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)

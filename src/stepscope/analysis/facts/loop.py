@@ -7,20 +7,21 @@ gap; a gap while other threads compute for the step is waiting for them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from stepscope.analysis.facts.loop_events import LONG_GAP_PS, Activity, Loop, loop_events, loop_line
 from stepscope.analysis.facts.loop_time import first_at_or_after, helpers_of, parts_of
-from stepscope.analysis.facts.work import CASTS, is_move
 from stepscope.analysis.steps.find_steps import HostSteps, observed, whole_steps
-from stepscope.analysis.trace.columns import named, of_kinds
+from stepscope.analysis.trace.columns import of_kinds
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.torch import LIFTS_VALUES
+from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
 
@@ -29,17 +30,6 @@ _LEAST_FREED = 0.005  # bytes in a ps of a gap, from which on it is giving them 
 NEAR_FETCH_PS = 1_000_000_000  # from one fetched value to the next, where a program looks at many
 MOST_NAMES = 12
 MOST_SPANS = 3
-
-_EAGER_KERNEL = "KernelAndDeviceFunc::Run"
-_PYTHON_CODE = re.compile(r"\$.*\.py:\d+ |.*\.py\(\d+\): ")
-# What torch.tensor runs around the gap in which it goes through Python's lists, and what follows to change the type.
-_FROM_PYTHON = "aten::lift_fresh"
-_MAKES_TENSOR = re.compile(r"aten::(?:empty\w*|lift_fresh|detach_?|to|_to_copy|copy_)$|detach_$")
-_READS_FILE = re.compile(
-    r".*[ .](?:fromfile|open|readinto|readlines?|read|read_array\w*|imread|mmap|load)$"
-    r"|<built-in (?:function (?:fromfile|open)|method read\w* of _io\.(?:Buffered\w+|FileIO|TextIOWrapper)\b.*)>$"
-)
-_NATIVE = re.compile(r"\$(?:numpy|<unknown>|scipy|PIL|cv2|_imaging)\b|.*/(?:numpy|scipy|PIL|cv2|skimage)/")
 
 
 @dataclass(frozen=True)
@@ -154,8 +144,8 @@ def _find(trace: HostTrace) -> LoopFacts | None:
         spans={activity.name.lower(): _longest(loop, spans, activity) for activity, spans in parts.items()},
         calls={activity.name.lower(): len(loop.outer(activity)) for activity in parts},
         input_from_python_ps=from_python.total,
-        input_reads_files_percent=_share(loop, from_python, _READS_FILE),
-        input_is_native_percent=_share(loop, from_python, _NATIVE),
+        input_reads_files_percent=_share(loop, from_python, CodeTrait.READS_FILE),
+        input_is_native_percent=_share(loop, from_python, CodeTrait.IS_NATIVE),
         programs=_by_name(loop, loop.outer(Activity.PROGRAM)),
         eager_ops=_by_name(loop, loop.of_kind(K.EAGER_EXECUTE)),
         gaps=_fillers(loop, parts[Activity.PYTHON]),
@@ -203,7 +193,7 @@ def _recorded(loop: Loop, parts: Mapping[Activity, Spans]) -> dict[str, Recorded
 def _eager_kernels(loop: Loop) -> int:
     """Time of kernels that TensorFlow runs on the loop's thread; no other framework records them like this."""
     kernels = loop.rows(Activity.RUNTIME)
-    kernels = kernels[named(loop.trace, loop.type[kernels], _EAGER_KERNEL.__eq__)]
+    kernels = kernels[has_trait(loop.trace, loop.type[kernels], CallTrait.RUNS_KERNEL)]
     length = loop.end[kernels] - loop.start[kernels]
     return int((length - np.percentile(length, _OF_STARTS)).clip(min=0).sum()) if len(length) else 0
 
@@ -237,7 +227,7 @@ def _running_python(loop: Loop, python: Mask) -> Spans:
     """When recorded Python code itself runs, rather than what it calls."""
     if not python.any():
         return Spans.of(loop.start[:0], loop.end[:0])
-    code = python & named(loop.trace, loop.type, _PYTHON_CODE.match)
+    code = python & has_trait(loop.trace, loop.type, CodeTrait.IS_CODE)
     return loop.where(code) - loop.where(~code & (python | (loop.activity > 0)))
 
 
@@ -284,12 +274,12 @@ def _claimed_by_python(loop: Loop, activity: Activity) -> Spans:
     return loop.at(calls[loop.activity[calls] == int(activity)])
 
 
-def _share(loop: Loop, claimed: Spans, names: re.Pattern[str]) -> float | None:
-    """Percent of the claimed time inside Python functions of such names; None if nothing is claimed."""
+def _share(loop: Loop, claimed: Spans, trait: CodeTrait) -> float | None:
+    """Percent of the claimed time inside Python functions with a trait; None if nothing is claimed."""
     if not claimed.total:
         return None
     calls = loop.of_kind(K.PYTHON_CALL)
-    calls = calls[named(loop.trace, loop.type[calls], names.match)]
+    calls = calls[has_trait(loop.trace, loop.type[calls], trait)]
     inside = claimed & Spans.of(loop.start[calls], loop.end[calls])
     return round(100.0 * inside.total / claimed.total, 2)
 
@@ -315,8 +305,8 @@ def _before_work(loop: Loop, steps: HostSteps, gaps: Spans) -> int:
     """Long gaps before the first program of each step, or the first op that is more than making a tensor of Python's
     numbers."""
     work = [loop.rows(each) for each in (Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER)]
-    if loop.trace.strings.find(_FROM_PYTHON) > 0:
-        work[1] = work[1][~named(loop.trace, loop.type[work[1]], _MAKES_TENSOR.match)]
+    if loop.trace.strings.find(LIFTS_VALUES) > 0:
+        work[1] = work[1][~has_trait(loop.trace, loop.type[work[1]], OpTrait.MAKES_TENSOR)]
     first = np.minimum.reduce([first_at_or_after(loop.start[rows], steps.start_ps) for rows in work])
     first = np.where(first < steps.end_ps, first, steps.start_ps)
     return (gaps & Spans.of(steps.start_ps, first)).total
@@ -329,7 +319,7 @@ def _after_moves(loop: Loop, gaps: Spans) -> int:
     if not len(ops) or not len(gaps.start):
         return 0
     last = np.searchsorted(loop.start[ops], gaps.start, side="right") - 1
-    moves = named(loop.trace, loop.type[ops], lambda name: is_move(name) or CASTS.match(name))
+    moves = has_trait(loop.trace, loop.type[ops], OpTrait.MOVES_DATA | OpTrait.CONVERTS)
     follows = (last >= 0) & moves[last]
     length = gaps.end - gaps.start
     return int(length[follows | (_freed_in(loop, gaps) >= length * _LEAST_FREED)].sum())

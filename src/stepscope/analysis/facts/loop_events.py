@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import field, replace
+from functools import cached_property, reduce
+from operator import or_
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.facts.work import TAKES_IN
 from stepscope.analysis.steps.find_steps import HostSteps
-from stepscope.analysis.trace.columns import named, of_kinds, type_names
+from stepscope.analysis.trace.columns import of_kinds
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, outermost
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait, traits_by_type
+from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind
 
@@ -58,41 +60,15 @@ _OF_KIND: Mapping[EventKind, Activity] = {
     K.RUNTIME_CALL: Activity.RUNTIME,
     K.OTHER: Activity.RUNTIME,
 }
-# Python functions that say by their name what they do.  The name is the part after the last blank.
-_TRAINS = r"(?!.*(?:train|test|eval|update|on_|optim|loss|backward|step))"
-_PYTHON_RULES: tuple[tuple[Activity, str], ...] = (
-    (
-        Activity.CHECKPOINT,
-        r".*[ .](?:\w*(?:save|checkpoint|ckpt|snapshot|serialize|savez)\w*|to_bytes)$|.*pickle\w* \w*dumps?$"
-        r"|.*(?:orbax|checkpoint)\w*/",
-    ),
-    (
-        Activity.INPUT,
-        rf"{_TRAINS}.*[ .](?:__next__|__getitem__|\w*collate\w*|\w*augment\w*|\w*token\w*|\w*preprocess\w*"
-        r"|\w*(?:batch|batches|dataset|loader|examples?|samples?|records?|images?|inputs?)|\w*(?:load|read|decode|fetch)_\w+)$"
-        r"|.*(?:torch/utils/data|/grain/|tensorflow_datasets)",
-    ),
-    (Activity.SYNC, r".*[ .](?:_value|item|_item|tolist|device_get|__float__|__int__|__bool__|__array__)$"),
-    (Activity.WAIT, r".*[ .](?:block_until_ready|try_to_block|synchronize)$"),
+# What a call is to the loop by its name; the first trait that it has counts.
+_OF_TRAIT: tuple[tuple[CallTrait, Activity], ...] = (
+    (CallTrait.SAVES_STATE, Activity.CHECKPOINT),
+    (CallTrait.MAKES_INPUT, Activity.INPUT),
+    (CallTrait.READS_VALUE, Activity.SYNC),
+    (CallTrait.WAITS, Activity.WAIT),
+    (CallTrait.COPIES_IN, Activity.TRANSFER),
 )
-_PYTHON = tuple((activity, re.compile(pattern)) for activity, pattern in _PYTHON_RULES)
-# Calls whose names are always the same.  The constants are arguments that are copied in, and afterwards given back.
-# JAX runs a program of its own for a NumPy array that it takes in (jnp.asarray), and to convert one.
-_OF_NAME: Mapping[str, Activity] = {
-    **dict.fromkeys(("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"), Activity.SYNC),
-    **dict.fromkeys(
-        ("tf.constant", "convert_to_tensor", "shard_args", "PythonRefManager::CollectGarbage"), Activity.TRANSFER
-    ),
-    **{f"PjitFunction({name})": Activity.TRANSFER for name in TAKES_IN},
-    **dict.fromkeys(
-        (
-            f"EagerLocalExecute: {op}"
-            for op in ("SaveV2", "MergeV2Checkpoints", "RestoreV2", "ShardedFilename", "WriteFile")
-        ),
-        Activity.CHECKPOINT,
-    ),
-}
-_ASSIGNS = "EagerLocalExecute: AssignVariableOp"
+_ANY_TRAIT = reduce(or_, (trait for trait, _ in _OF_TRAIT))
 # What the thread of a loop does.
 _CALLING_PROGRAMS = (K.TRACED_FUNCTION, K.EAGER_EXECUTE)
 _CALLING = (K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.RUNTIME_CALL, K.BACKWARD, K.PYTHON_CALL, K.OP)
@@ -178,7 +154,7 @@ def loop_events(trace: HostTrace, line: int, seen: Spans) -> Loop:
     row = np.arange(rows.start, rows.stop)[chosen]
     activity = _by_kind()[kind]
     activity[_single_programs(trace, rows)[inside]] = Activity.PROGRAM
-    _by_name_of(trace, kind, types, end - start, activity)
+    _set_by_names(trace, kind, types, end - start, activity)
     activity[_assigns_what_came_in(trace, types, start, end, activity)] = Activity.TRANSFER
     return _without_claims_on_programs(Loop(trace, row, kind, start, end, types, activity))
 
@@ -196,17 +172,18 @@ def _single_programs(trace: HostTrace, rows: slice) -> Mask:
     return eager & (trace.stat_ints(stat_names.IS_FUNCTION)[rows] > 0) if eager.any() else eager
 
 
-def _by_name_of(
+def _set_by_names(
     trace: HostTrace, kind: NDArray[np.uint8], types: NDArray[np.integer], length: I64, activity: NDArray[np.uint8]
 ) -> None:
     """What only names tell: Python functions, ops that fetch a value, large constants that are copied."""
     looked_at = of_kinds(kind, (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE, K.TRACED_FUNCTION))
-    table = np.zeros(len(trace.event_types.name), np.uint8)
-    for row, name in type_names(trace, types).items():
-        table[row] = _from_name(name)
-    told = table[types] * looked_at
-    told[(told == Activity.TRANSFER) & (length < LONG_GAP_PS)] = 0
-    np.copyto(activity, told, where=told > 0)
+    traits = traits_by_type(trace, types, _ANY_TRAIT)
+    by_type = np.zeros(len(traits), np.uint8)
+    for trait, meant in reversed(_OF_TRAIT):
+        by_type[(traits & np.uint32(trait)) != 0] = meant
+    named = by_type[types] * looked_at
+    named[(named == Activity.TRANSFER) & (length < LONG_GAP_PS)] = 0
+    np.copyto(activity, named, where=named > 0)
 
 
 def _assigns_what_came_in(
@@ -215,15 +192,9 @@ def _assigns_what_came_in(
     """Assignments of a variable that copy, once more, an array which was copied in right before."""
     came = np.maximum.accumulate(end[activity == Activity.TRANSFER])
     rows = np.flatnonzero((activity == Activity.EAGER) & (end - start >= LONG_GAP_PS)) if len(came) else came
-    rows = rows[named(trace, types[rows], _ASSIGNS.__eq__)]
+    rows = rows[has_trait(trace, types[rows], CallTrait.ASSIGNS_VARIABLE)]
     before = np.searchsorted(came, start[rows], side="right") - 1
     return rows[(before >= 0) & (start[rows] - came[np.maximum(before, 0)] < LONG_GAP_PS)]
-
-
-def _from_name(name: str) -> int:
-    if not name.startswith("$") and "): " not in name:
-        return _OF_NAME.get(name, 0)
-    return next((activity for activity, pattern in _PYTHON if pattern.match(name)), 0)
 
 
 def _without_claims_on_programs(loop: Loop) -> Loop:

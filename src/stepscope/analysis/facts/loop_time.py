@@ -6,20 +6,21 @@ is seldom recorded as one.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.analysis.facts.loop_events import LONG_GAP_PS, Activity, Loop
-from stepscope.analysis.facts.work import PYTHON_OP, takes_in
+from stepscope.analysis.facts.work import takes_in
 from stepscope.analysis.steps.find_steps import HostSteps
-from stepscope.analysis.trace.columns import named, of_kinds, on_threads, rows_of
+from stepscope.analysis.trace.columns import of_kinds, on_threads, rows_of
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait, is_called
+from stepscope.vocabulary.traits import CallTrait, OpTrait
+from stepscope.vocabulary.xla import RUNS_PROGRAM
 
 K = EventKind
 
@@ -28,16 +29,6 @@ STATE_DICT_OPS = 4  # so many detached tensors in a row are a state_dict
 _LITTLE = 0.3
 _NEVER = np.iinfo(np.int64).max
 
-_SINGLE_OP = re.compile(r"EagerLocalExecute: ")
-_READS_VARIABLE = frozenset({"EagerLocalExecute: ReadVariableOp", "EagerLocalExecute: Identity"})
-# Calls out of Python, which take its lock again before they return.
-_EXECUTES = frozenset({"TFE_Py_ExecuteCancelable", "TFE_Py_FastPathExecute_C", "TFE_Py_Execute"})
-_DETACH = "aten::detach"
-# What stands between detached parameters that are copied out of the framework, one by one.
-_COPIES_OUT = frozenset({"aten::to", "aten::resolve_conj", "aten::resolve_neg", "aten::alias", "aten::cpu"})
-_GETS_GRADIENT = "torch::autograd::AccumulateGrad"
-# XLA on a CPU runs a program: its ops say when they begin, but not all of them how long they work on other threads.
-_RUNS_PROGRAM = ("ThunkExecutor::Execute", "ThunkExecutor::Execute (wait for completion)")
 # What other threads do that matters to the loop.
 _HELPING = (
     K.OP, K.BACKWARD, K.EXECUTOR, K.COLLECTIVE_CALL, K.COMPILE, K.COPY_HOST_TO_DEVICE_CALL, K.INPUT_WAIT,
@@ -60,7 +51,7 @@ class Helpers:
 
 def helpers_of(trace: HostTrace, steps: HostSteps, line: int) -> Helpers:
     """What all but the thread of the loop, `line`, do."""
-    running = _runs_program(trace)
+    running = is_called(trace, RUNS_PROGRAM)
     other = on_threads(trace) & (of_kinds(trace.events.kind, _HELPING) | running)
     other[trace.lines.event_begin[line] : trace.lines.event_end[line]] = False
     rows = np.flatnonzero(other | is_device_work(trace))
@@ -112,15 +103,6 @@ def _without_tails(trace: HostTrace, rows: I64, end: I64) -> I64:
     return clipped
 
 
-def _runs_program(trace: HostTrace) -> Mask:
-    """Events in which XLA runs a program on a CPU: bool of shape (events,)."""
-    names = [row for row in map(trace.strings.find, _RUNS_PROGRAM) if row > 0]
-    if not names:
-        return np.zeros(len(trace.events), np.bool_)
-    found: Mask = np.isin(trace.event_types.name, names)[trace.events.type]
-    return found
-
-
 def parts_of(loop: Loop, helpers: Helpers, steps: HostSteps, seen: Spans) -> dict[Activity, Spans]:
     """Every instant of the observed time under exactly one activity."""
     parts: dict[Activity, Spans] = {}
@@ -160,7 +142,7 @@ def parts_of(loop: Loop, helpers: Helpers, steps: HostSteps, seen: Spans) -> dic
 def _waits_for_the_lock(loop: Loop) -> Spans:
     """Calls of TensorFlow that have done their work and wait for Python's lock, which a function of the dataset has."""
     calls = np.flatnonzero(loop.end - loop.start >= LONG_GAP_PS)
-    calls = calls[named(loop.trace, loop.type[calls], _EXECUTES.__contains__)]
+    calls = calls[has_trait(loop.trace, loop.type[calls], CallTrait.LEAVES_PYTHON)]
     inner = loop.at(loop.of_kind(K.EAGER_EXECUTE)) if len(calls) else loop.at(calls)
     done = np.maximum(_last_at_or_before(inner.end, loop.end[calls]), loop.start[calls])
     after = Spans.of(done, loop.end[calls]).longer(LONG_GAP_PS)
@@ -170,7 +152,7 @@ def _waits_for_the_lock(loop: Loop) -> Spans:
 def _python_of_datasets(trace: HostTrace) -> Spans:
     """When an op that calls Python runs."""
     ops = rows_of(trace, K.OP)
-    return spans_of(trace, ops[named(trace, trace.events.type[ops], PYTHON_OP.match)])
+    return spans_of(trace, ops[has_trait(trace, trace.events.type[ops], OpTrait.CALLS_PYTHON)])
 
 
 def _that_recur(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
@@ -237,7 +219,7 @@ def first_at_or_after(values: I64, limit: I64) -> I64:
 def _saves_without_ops(loop: Loop, rest: Spans) -> Spans:
     """Long gaps right after a state_dict: PyTorch detaches every parameter, then writes without an op."""
     ops = loop.outer(Activity.OP)
-    copied = ops[~named(loop.trace, loop.type[ops], _COPIES_OUT.__contains__)]
+    copied = ops[~has_trait(loop.trace, loop.type[ops], OpTrait.COPIES_OUT)]
     return _gaps_after_detached(loop, ops, STATE_DICT_OPS, rest) | _gaps_after_detached(
         loop, copied, max(STATE_DICT_OPS, _parameters(loop)), rest
     )
@@ -251,14 +233,14 @@ def _apart_from(spans: Spans, others: Spans) -> Spans:
 
 def _parameters(loop: Loop) -> int:
     """How many parameters get a gradient in a step."""
-    gradients = int(named(loop.trace, loop.type[loop.of_kind(K.OP)], _GETS_GRADIENT.__eq__).sum())
+    gradients = int(has_trait(loop.trace, loop.type[loop.of_kind(K.OP)], OpTrait.ADDS_GRADIENT).sum())
     return round(gradients / max(len(loop.of_kind(K.STEP_MARK)), 1))
 
 
 def _gaps_after_detached(loop: Loop, ops: I64, least: int, rest: Spans) -> Spans:
     if not len(ops):
         return Spans.of(loop.start[:0], loop.end[:0])
-    detach = named(loop.trace, loop.type[ops], _DETACH.__eq__)
+    detach = has_trait(loop.trace, loop.type[ops], OpTrait.DETACHES)
     if not detach.any():
         return Spans.of(loop.start[:0], loop.end[:0])
     run = _run_lengths(detach)
@@ -273,8 +255,8 @@ def _gaps_after_detached(loop: Loop, ops: I64, least: int, rest: Spans) -> Spans
 def _saves_after_reads(loop: Loop, rest: Spans) -> Spans:
     """What surrounds a burst of reads of variables and is mostly long gaps: Keras reads all, and writes without ops."""
     ops = loop.of_kind(K.EAGER_EXECUTE)
-    ops = ops[named(loop.trace, loop.type[ops], _SINGLE_OP.match)]
-    reads = named(loop.trace, loop.type[ops], _READS_VARIABLE.__contains__)
+    ops = ops[has_trait(loop.trace, loop.type[ops], CallTrait.DISPATCHES)]
+    reads = has_trait(loop.trace, loop.type[ops], CallTrait.READS_VARIABLE)
     run = _run_lengths(reads)
     first, last = np.flatnonzero(run == STATE_DICT_OPS), np.flatnonzero(run >= STATE_DICT_OPS)
     if not len(last):

@@ -1,4 +1,4 @@
-"""What the steps compute, by what sort of work it is: forward, backward, moving data, converting it, and how fine.
+"""What the steps compute, by what kind of work it is: forward, backward, moving data, converting it, and how fine.
 
 Only work for the steps counts: threads that prepare input are left out.
 """
@@ -8,21 +8,29 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.steps.find_steps import HostSteps, observed, whole_steps
-from stepscope.analysis.trace.columns import inside, inside_another, named, of_kinds, on_threads, rows_of, type_names
+from stepscope.analysis.trace.columns import inside, inside_another, of_kinds, on_threads, rows_of
 from stepscope.analysis.trace.eager import eager_ops
 from stepscope.analysis.trace.grouping import enclosing, forest, is_device_work
 from stepscope.analysis.trace.hlo import programs
-from stepscope.analysis.trace.op_names import EAGER_OP
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, last_below
+from stepscope.records import dataclass
+from stepscope.vocabulary import tf_data
+from stepscope.vocabulary.jax import PROGRAMS_THAT_TAKE_IN, is_backward, is_product
+from stepscope.vocabulary.lookup import has_trait, traits_by_type
+from stepscope.vocabulary.tensorflow import eager_op
+from stepscope.vocabulary.torch import RECOMPUTES
+from stepscope.vocabulary.traits import OpTrait
 
 K = EventKind
 
@@ -32,13 +40,13 @@ _START_PS = SHORT_OP_PS // 2
 # variable as a whole; of a convolution the order that the library gives its weights and the threads that it wakes, as
 # measured with 1 to 64 rows on two cores (PyTorch 2.13, TensorFlow 2.21).
 _WHOLE_PS = np.iinfo(np.int64).max
-_PER_CALL_PS = (
-    (re.compile(r".*:(?:Assign\w*VariableOp|ResourceApply\w+)$"), _WHOLE_PS),
-    (re.compile(r".*:_?Mkl\w*Conv\w*BackpropFilter"), 25_000_000),
-    (re.compile(r"aten::conv(?:olution|\dd)$"), 60_000_000),
-    (re.compile(r"ConvolutionBackward\d"), 150_000_000),
-    (re.compile(r"(?:Add|Ba?dd?)?b?[mM]mBackward\d"), 40_000_000),
-)
+_PER_CALL_PS = {
+    OpTrait.WRITES_VARIABLE: _WHOLE_PS,
+    OpTrait.PREPARES_FILTER_GRADIENT: 25_000_000,
+    OpTrait.PREPARES_CONVOLUTION: 60_000_000,
+    OpTrait.PREPARES_CONVOLUTION_GRADIENT: 150_000_000,
+    OpTrait.PREPARES_PRODUCT_GRADIENT: 40_000_000,
+}
 _MOST_PREPARED = 0.6  # of such a convolution: where libraries have none for its shape, it is all computation
 _RECORDED_OP_PS = 700_000  # what recording one op inside another makes the outer one longer
 _MOST_OPS = 5
@@ -46,55 +54,8 @@ _MOST_MODULES = 40
 _LEAST_TO_COMPARE = 4  # steps
 _LONG_OP_PS = 300_000_000  # more than starting an op takes: what it works on is large
 
-# Ops that only move or set data.  XLA names a fusion by the opcodes in it.
-_MOVES_TORCH = re.compile(
-    r"aten::(?:cat|clone|copy_|roll|stack|fill_|zero_|repeat|flip|contiguous|constant_pad_nd|_index_put_impl_|index_put_"
-    r"|slice_scatter|index_copy_|resize_|tile|expand_copy|masked_scatter_)$"
-)
-_MOVES_TF = re.compile(
-    r".*:_?(?:Mkl)?(?:Concat(?:V2)?|Slice|StridedSlice|Tile|Pad(?:V2)?|MirrorPad|Pack|Roll|Copy|Snapshot|Fill|ZerosLike"
-    r"|AssignVariableOp|ReadVariableOp|ResourceStridedSliceAssign|StridedSliceAssign|TensorScatterUpdate|BroadcastTo|DeepCopy|Reverse)$"
-)
-_XLA_WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
-_XLA_MOVES = frozenset({
-    "copy", "concatenate", "pad", "slice", "dynamic-update-slice", "dynamic-slice", "update", "reverse", "broadcast",
-    "iota", "transpose", "bitcast", "reshape", "dynamic", "start", "done",
-})  # fmt: skip
-_XLA_ORDERS = frozenset({"bitcast", "transpose"})
-_XLA_WRAPPING = frozenset({"fusion", "wrapped"})
-CASTS = re.compile(r"aten::(?:to|_to_copy)$|.*:Cast$")
-# Programs that JAX runs for an array of NumPy that it takes in, or converts to another type.
-TAKES_IN = ("stage", "convert_element_type")
-_TAKING_IN = frozenset(f"jit_{name}" for name in TAKES_IN)
-_HEAVY = re.compile(
-    r"aten::(?:(?:add|ba?dd?)?b?mm|addmv|mv|dot|linear|_?conv\w*|mkldnn_\w+|thnn_\w+|_scaled_dot\w+|einsum|matmul|baddbmm"
-    r"|_?linalg_\w+|cholesky\w*|lu_\w+)"
-    r"|.*:_?(?:Mkl|MklNative)*(?:Fused)*(?:Batch)?(?:MatMul(?:V\d)?|Conv\dD\w*|DepthwiseConv\w*|Einsum|XlaDot\w*"
-    r"|Matrix(?!Diag|Band|Set)\w+|Cholesky\w*|SelfAdjointEig\w*|Svd|Qr|Lu)"
-)
-# XLA on CPUs gives most products to libraries, which build a graph for each when it first runs.
-_PREPARED = re.compile(r"(?:ynn|onednn)_")
-_PLAIN_PRODUCT = re.compile(r"dot(?:\.|$)")
-# Ops by their names in JAX: those of a backward pass, and products.
-_OF_BACKWARD = re.compile(r"transpose\(jvp")
-_PRODUCTS = re.compile(r"dot_general|conv_general|ragged_dot|cholesky|triangular_solve|eigh|svd")
-# Ops that make a tensor of their result.  Under torch.no_grad, outside of an optimizer, they mostly update something.
-_MAKES_TORCH = re.compile(
-    r"aten::(?:mul|add|sub|rsub|div|true_divide|lerp|neg|where|clamp|pow|sqrt|exp|abs|addcmul|addcdiv)$"
-)
+_TRAIT_OF_WORK = {"moves": OpTrait.MOVES_DATA, "casts": OpTrait.CONVERTS, "heavy": OpTrait.MULTIPLIES}
 _FORWARD_IS_HEAVY = 0.3  # of the time of a forward pass are products and convolutions
-_RECOMPUTES, _EVALUATES = "CheckpointFunctionBackward", "autograd::engine::evaluate_function: "
-# Ops that call Python: those of tf.py_function and tf.numpy_function, and of jax.pure_callback and its kin.
-PYTHON_OP = re.compile(r".*:(?:Eager)?PyFunc\w*$|.*:NumpyFunction$")
-_CALLBACK = re.compile(r"(?:pure|io|debug)_callback(?:\.\d+)?$")
-_GRADIENT = re.compile(r"(?:.*/)?gradient|.*(?:Backprop|_backward|Grad)\b")
-
-
-_SORTS: dict[str, Callable[[str], object]] = {
-    "moves": lambda name: is_move(name),
-    "casts": CASTS.match,
-    "heavy": _HEAVY.match,
-}
 
 
 @dataclass(frozen=True)
@@ -130,7 +91,6 @@ class WorkFacts:
         unlearned_ps: that of forward passes inside it of which no backward pass follows.
         ops: outermost ops.
         short_ps: time of outermost ops shorter than SHORT_OP_PS that are dispatched one by one.
-        short_in_programs_ps: the same of ops in compiled programs and graphs.
         start_ps, start_in_programs_ps: what of the outermost ops their mere start costs, as far as `_START_PS` goes;
             what recording the ops inside them costs is left out.
         ops_in_programs, sorts_in_programs: outermost ops of compiled programs and graphs, and how many different ones.
@@ -163,7 +123,6 @@ class WorkFacts:
     no_grad_ps: int | None = None
     unlearned_ps: int = 0
     short_ps: int = 0
-    short_in_programs_ps: int = 0
     start_ps: int = 0
     start_in_programs_ps: int = 0
     per_call_ps: int = 0
@@ -203,37 +162,37 @@ def _find(trace: HostTrace) -> WorkFacts:
     )
     if device.any():
         trains = len(rows_of(trace, K.BACKWARD)) > 0
-        return replace(found, **_batches(trace, steps, ops, _sorts(trace, ops))) if trains else found
-    return replace(found, **_sorts_of_work(trace, steps, found, ops, own, outer))
+        return replace(found, **_batches(trace, steps, ops, _kinds_of_work(trace, ops))) if trains else found
+    return replace(found, **_facts_without_device(trace, steps, found, ops, own, outer))
 
 
-def _batches(trace: HostTrace, steps: HostSteps, ops: I64, sorts: dict[str, Mask]) -> dict[str, Any]:
+def _batches(trace: HostTrace, steps: HostSteps, ops: I64, kinds: dict[str, Mask]) -> dict[str, Any]:
     """How often a step runs forward and backward, and on how much."""
-    heavy = sorts["heavy"]
-    backward = heavy & (sorts["gradient"] | inside(trace, ops, K.BACKWARD))
+    heavy = kinds["heavy"]
+    backward = heavy & (kinds["gradient"] | inside(trace, ops, K.BACKWARD))
     return {
         "backward_passes": _passes(trace, steps, ops[heavy], backward[heavy]),
         **_on_how_much(trace, ops[heavy & ~backward]),
     }
 
 
-def _sorts_of_work(
+def _facts_without_device(
     trace: HostTrace, steps: HostSteps, found: WorkFacts, ops: I64, own: I64, outer: I64
 ) -> dict[str, Any]:
     """The facts that only a run without a device has."""
-    sorts = _sorts(trace, ops)
+    kinds = _kinds_of_work(trace, ops)
     taken_in = takes_in(trace, ops)
-    moves, heavy = sorts["moves"] & ~taken_in, sorts["heavy"]
+    moves, heavy = kinds["moves"] & ~taken_in, kinds["heavy"]
     in_backward = inside(trace, ops, K.BACKWARD)
     alone = _alone(trace, ops, own, heavy, in_backward)
     moves |= alone.remade if alone else False
-    backward = heavy & (sorts["gradient"] | in_backward)
+    backward = heavy & (kinds["gradient"] | in_backward)
     eager = _eager_moves(trace)
     return {
         "moves_ps": int(own[moves].sum()),
         "moves": _largest_of(_largest(trace, ops[moves], own[moves]), _eager_shares(trace, eager)),
         "eager_moves_ps": int(trace.events.duration_ps[eager].sum()),
-        "casts_ps": _outer_time(trace, ops[sorts["casts"]]),
+        "casts_ps": _outer_time(trace, ops[kinds["casts"]]),
         "taken_in_ps": int(own[taken_in].sum()),
         "forward_ps": int(own[heavy & ~backward].sum()),
         "backward_ps": int(own[backward].sum()),
@@ -242,7 +201,7 @@ def _sorts_of_work(
         "unlearned_ps": alone.unlearned_ps if alone else 0,
         "first_runs_ps": int(_first_runs(trace, steps, ops, own) * found.on_critical_path),
         **_modules(trace, steps, ops, own),
-        **_batches(trace, steps, ops, sorts),
+        **_batches(trace, steps, ops, kinds),
         **_starts(trace, outer),
         **_callbacks(trace, ops, own),
     }
@@ -258,7 +217,6 @@ def _starts(trace: HostTrace, outer: I64) -> dict[str, int]:
     start = np.minimum(length_alone, _START_PS)
     return {
         "short_ps": int(length[short & ~compiled].sum()),
-        "short_in_programs_ps": int(length[short & compiled].sum()),
         "start_ps": int(start[~compiled].sum()),
         "start_in_programs_ps": int(start[compiled].sum()),
         "per_call_ps": int(_per_call(trace, outer, length_alone, start).sum()),
@@ -271,64 +229,35 @@ def _per_call(trace: HostTrace, ops: I64, length: I64, start: I64) -> I64:
     """What each op would take whatever its batch."""
     most = np.full(len(trace.event_types.name), _START_PS, np.int64)
     types = trace.events.type[ops]
-    for row, name in type_names(trace, types).items():
-        most[row] = next((cost for names, cost in _PER_CALL_PS if names.match(name)), _START_PS)
+    traits = traits_by_type(trace, types, reduce(or_, _PER_CALL_PS))
+    for trait, cost in _PER_CALL_PS.items():
+        most[(traits & np.uint32(trait)) != 0] = cost
     whole = most[types] == _WHOLE_PS
     prepared = np.minimum((_MOST_PREPARED * length).astype(np.int64), most[types])
     return np.where(whole, length, np.maximum(prepared, start))
 
 
-def _sorts(trace: HostTrace, ops: I64) -> dict[str, Mask]:
-    """Of which sorts each op is, by its name: bool of shape (ops,) each."""
+def _kinds_of_work(trace: HostTrace, ops: I64) -> dict[str, Mask]:
+    """Of which kinds each op is, by its name: bool of shape (ops,) each."""
     types = trace.events.type[ops]
-    bits, known = np.zeros(len(trace.event_types.name), np.uint8), dict[str, int]()
-    for row, name in type_names(trace, types).items():
-        # Of ops that TensorFlow names `name:Type` only the type tells, and there are few.
-        key = name if "::" in name else name[max(name.rfind(":"), 0) :]
-        if key not in known:
-            known[key] = sum(bool(test(name)) << at for at, test in enumerate(_SORTS.values()))
-        bits[row] = known[key]
-    of_op = bits[types]
-    found: dict[str, Mask] = {sort: (of_op >> at & 1).astype(np.bool_) for at, sort in enumerate(_SORTS)}
+    found = {kind: has_trait(trace, types, trait) for kind, trait in _TRAIT_OF_WORK.items()}
     found["gradient"] = found["heavy"].copy()
-    found["gradient"][found["heavy"]] = named(trace, types[found["heavy"]], _GRADIENT.match)
+    found["gradient"][found["heavy"]] = has_trait(trace, types[found["heavy"]], OpTrait.OF_GRADIENT)
     return found
 
 
-def is_move(name: str) -> bool:
-    """Whether an op only moves or sets data.
-
-    >>> [is_move(name) for name in ("aten::cat", "concat:ConcatV2", "slice_concatenate_fusion.3", "add_copy_fusion")]
-    [True, True, True, False]
-    >>> is_move("copy_bitcast_fusion")  # the compiler gives an operand the order that the next op wants
-    False
-    """
-    if name.startswith("aten::"):
-        return bool(_MOVES_TORCH.match(name))
-    if ":" in name:
-        return bool(_MOVES_TF.match(name))
-    words = set(_XLA_WORD.findall(name)) - _XLA_WRAPPING
-    return bool(words) and words <= _XLA_MOVES and not ("copy" in words and words & _XLA_ORDERS)
-
-
 def _eager_moves(trace: HostTrace) -> I64:
-    """Single ops that only move data, where that is more than their dispatch.  Variables are read and assigned in any
-    program."""
+    """Single ops that only move data, where that is more than their dispatch."""
     rows = eager_ops(trace)
     rows = rows[trace.events.duration_ps[rows] >= _LONG_OP_PS]
     start = trace.events.start_ps[rows]
     rows = rows[observed(trace).touches(start, start + trace.events.duration_ps[rows])]
-    return rows[named(trace, trace.events.type[rows], _is_eager_move)]
-
-
-def _is_eager_move(name: str) -> bool:
-    found = EAGER_OP.match(name)
-    return found is not None and not found["op"].endswith("VariableOp") and is_move(f":{found['op']}")
+    return rows[has_trait(trace, trace.events.type[rows], OpTrait.MOVES_DATA)]
 
 
 def _eager_shares(trace: HostTrace, rows: I64) -> list[OpShare]:
     shares = _largest(trace, rows, trace.events.duration_ps[rows])
-    return [replace(share, name=share.name.partition(": ")[2]) for share in shares]
+    return [replace(share, name=eager_op(share.name)) for share in shares]
 
 
 def _largest_of(*lists: list[OpShare]) -> list[OpShare]:
@@ -358,7 +287,7 @@ def _outer_time(trace: HostTrace, rows: I64) -> int:
 
 def on_input_threads(trace: HostTrace, rows: I64) -> Mask:
     """Which of the events are on the threads of tf.data, whichever step they work for."""
-    serves = np.array(["tf_data" in trace.strings[name] for name in trace.lines.name.tolist()], np.bool_)
+    serves = np.array([tf_data.is_thread(trace.strings[name]) for name in trace.lines.name.tolist()], np.bool_)
     found: Mask = serves[trace.events.line[rows]]
     return found
 
@@ -402,7 +331,7 @@ def _first_runs(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
     if not len(rows_of(trace, K.COMPILE)) or not trace.has_stat(stat_names.PROGRAM_ID):
         return 0
     types = trace.events.type[ops]
-    prepared, plain = (named(trace, types, names.match) for names in (_PREPARED, _PLAIN_PRODUCT))
+    prepared, plain = (has_trait(trace, types, trait) for trait in (OpTrait.LIBRARY_PRODUCT, OpTrait.COMPILED_PRODUCT))
     rows = np.flatnonzero(prepared | plain)
     programs, of = np.unique(trace.stat_ints(stat_names.PROGRAM_ID)[ops[rows]], return_inverse=True)
     pairs = np.unique(of * (len(steps.number) + 1) + steps.label[ops[rows]])
@@ -447,7 +376,7 @@ def _alone(trace: HostTrace, ops: I64, own: I64, heavy: Mask, in_backward: Mask)
     free = (number < 0) & idle & ~inside(trace, ops, K.ANNOTATION)
     unlearned = (number >= 0) & idle & ~learns
     computes = _is_forward(own, free, heavy)
-    makes = named(trace, trace.events.type[ops], _MAKES_TORCH.match) & (own >= _LONG_OP_PS)
+    makes = has_trait(trace, trace.events.type[ops], OpTrait.MAKES_RESULT) & (own >= _LONG_OP_PS)
     return _Alone(
         no_grad_ps=int(own[free].sum()) if computes and not _recomputes(trace) else 0,
         unlearned_ps=int(own[unlearned].sum()) if len(learned) and _is_forward(own, unlearned, heavy) else 0,
@@ -504,7 +433,7 @@ def _is_forward(own: I64, chosen: Mask, heavy: Mask) -> bool:
 
 def _recomputes(trace: HostTrace) -> bool:
     """Whether activations are recomputed: then the first forward pass is one without gradients."""
-    return any(trace.strings.find(f"{prefix}{_RECOMPUTES}") > 0 for prefix in ("", _EVALUATES))
+    return any(trace.strings.find(name) > 0 for name in RECOMPUTES)
 
 
 def _numbers(trace: HostTrace, ops: I64) -> I64:
@@ -564,7 +493,7 @@ def _first_size(dims: str) -> int:
 
 def takes_in(trace: HostTrace, ops: I64) -> Mask:
     """Ops of programs that only take in or convert an array."""
-    rows = [row for row in map(trace.strings.find, _TAKING_IN) if row > 0]
+    rows = [row for row in map(trace.strings.find, PROGRAMS_THAT_TAKE_IN) if row > 0]
     if not rows or not trace.has_stat(stat_names.HLO_MODULE):
         return np.zeros(len(ops), np.bool_)
     found: Mask = np.isin(trace.stat_strings(stat_names.HLO_MODULE, rows=ops), rows)
@@ -572,7 +501,7 @@ def takes_in(trace: HostTrace, ops: I64) -> Mask:
 
 
 def _callbacks(trace: HostTrace, ops: I64, own: I64) -> dict[str, Any]:
-    called = named(trace, trace.events.type[ops], lambda name: _CALLBACK.match(name) or PYTHON_OP.match(name))
+    called = has_trait(trace, trace.events.type[ops], OpTrait.CALLS_BACK | OpTrait.CALLS_PYTHON)
     largest = _largest(trace, ops[called], own[called])
     return {"callbacks_ps": int(own[called].sum()), "callback": largest[0].name if largest else ""}
 
@@ -584,17 +513,17 @@ def _modules(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> dict[str
     found = _programs_run(trace, steps, ops, own)[:_MOST_MODULES]
     known = programs(trace)
 
-    def having(pattern: re.Pattern[str]) -> list[str]:
+    def having(test: Callable[[str], bool]) -> list[str]:
         return [
             share.name
             for share, number, module in found
-            if known and any(map(pattern.search, known.framework_ops(number, module)))
+            if known and any(map(test, known.framework_ops(number, module)))
         ]
 
     return {
         "modules": [share for share, _, _ in found],
-        "training": having(_OF_BACKWARD),
-        "multiplying": having(_PRODUCTS),
+        "training": having(is_backward),
+        "multiplying": having(is_product),
     }
 
 

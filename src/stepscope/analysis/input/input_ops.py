@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.input.iterators import iterator_calls
-from stepscope.analysis.input.loaders import SINGLE_PROCESS
 from stepscope.analysis.trace.columns import on_threads
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 from stepscope.model.arrays import I64
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import names_have
+from stepscope.vocabulary.traits import InputTrait
 
 K = EventKind
 
@@ -29,9 +29,6 @@ MEANING: dict[str, str] = {
 }
 _ON_DEMAND, _IN_ADVANCE, _PREPROCESSING, _ENQUEUE, _OTHER = range(len(CATEGORIES))
 
-# What makes reading run ahead, anywhere between the file and the step.
-_AHEAD = re.compile(r"::(?:\w*MemoryReader|\w*MemoryWriter|\w*Interleave|Prefetch|ParallelMap)")
-_DATAPIPE_READS = re.compile(r"#\w*(?:File|Open|Read|Load|Stream|Http|Online)")
 _STAGES = {"enqueue": _ENQUEUE, "read": _ON_DEMAND, "preprocessing": _PREPROCESSING}
 
 
@@ -124,8 +121,8 @@ def _named(trace: HostTrace, row: I64, category: Sequence[int] | I64) -> _Calls:
 def _iterators(trace: HostTrace) -> _Calls:
     calls = iterator_calls(trace)
     reads = (trace.events.traits[calls.row] & np.uint8(Trait.FILE_READ)) != 0
-    reads |= np.array([_DATAPIPE_READS.search(name) is not None for name in calls.names], np.bool_)[calls.name]
-    ahead = np.array([_AHEAD.search(name) is not None for name in calls.names], np.bool_)[calls.name]
+    reads |= names_have(calls.names, InputTrait.READS_FILE)[calls.name]
+    ahead = names_have(calls.names, InputTrait.READS_AHEAD)[calls.name]
     category = np.where(reads, np.where(ahead, _IN_ADVANCE, _ON_DEMAND), _PREPROCESSING)
     return _Calls(calls.row, calls.name.astype(np.int64), category, calls.names, np.maximum(calls.self_ps, 0))
 
@@ -161,7 +158,7 @@ def _loaders(trace: HostTrace) -> list[_Calls]:
     """Calls of a data loader that shows itself only as a wait for the next batch, and the ops that run inside them."""
     waits = np.flatnonzero((trace.events.kind == K.INPUT_WAIT) & on_threads(trace))
     loaders = _named(trace, waits, np.zeros(len(waits), np.int64))
-    here = np.array([SINGLE_PROCESS.match(name) is not None for name in loaders.names], np.bool_)
+    here = names_have(loaders.names, InputTrait.SINGLE_PROCESS)
     category = np.where(here[loaders.name], _PREPROCESSING, _OTHER) if len(waits) else loaders.category
     inside = _inside(trace, waits)
     ops = inside[trace.events.kind[inside] == K.OP]

@@ -14,14 +14,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from stepscope.analysis.input.input_ops import MEANING, InputOp, add_ops, by_category, input_ops
 from stepscope.analysis.input.input_waits import CoreWait, core_waits
-from stepscope.analysis.input.iterators import TF_DATA, fetches_for_device, last_part
 from stepscope.analysis.input.loaders import Loader, add_loaders, loaders_of, wait_per_step
 from stepscope.analysis.input.pipeline_advice import suggestion
 from stepscope.analysis.steps.breakdown import CATEGORIES as STEP_CATEGORIES
@@ -39,11 +38,23 @@ from stepscope.analysis.steps.steps_tool import step_warnings
 from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, judge
 from stepscope.analysis.trace.host_copies import HostCopy, add_copies, host_copies
 from stepscope.model import EventKind, HostTrace
-from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, percent, round_ms
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Part, Prose, Report, Role, Rows, Section, percent, round_ms
+from stepscope.vocabulary import tf_data
+from stepscope.vocabulary.lookup import name_has
+from stepscope.vocabulary.traits import InputTrait
 
 SUMMARY_FIELDS: tuple[Field, ...] = (
-    Field("verdict", "text", "input_bound from 5 % of the step time on; else what limits the run instead", "str"),
-    Field("level", "text", "highly from 20 %, moderately from 5 %, else not; unknown without steps", "str"),
+    Field(
+        "verdict", "text",
+        "input_bound from 5 % of the step time on; else what limits the run instead",
+        "str", role=Role.TERM,
+    ),
+    Field(
+        "level", "text",
+        "highly from 20 %, moderately from 5 %, else not; unknown without steps",
+        "str", role=Role.TERM,
+    ),
     Field("input_percent", "percent", "share of the step time that waits for input; each step on its slowest host"),
     Field(
         "between_steps_percent", "percent",
@@ -51,25 +62,25 @@ SUMMARY_FIELDS: tuple[Field, ...] = (
         "batch before it marks the step; unknown where steps are marked on no thread",
     ),
     Field("input_time_ms", "ms", "work of all input ops on all hosts over the whole capture, hidden or not"),
-    Field("largest", "text", "the category of input work that takes most of it", "str"),
+    Field("largest", "text", "the category of input work that takes most of it", "str", role=Role.TERM),
 )  # fmt: skip
 STEP_TIME_FIELDS: tuple[Field, ...] = (
     Field("mean", "ms", "mean duration of the complete steps; a step lasts as long as on its slowest host"),
-    Field("std", "ms", "sample standard deviation (n - 1); unknown for fewer than two steps"),
-    Field("min", "ms", "shortest complete step"),
-    Field("max", "ms", "longest complete step"),
-    Field("count", "count", "complete steps; steps cut by the capture's edge do not count", "int"),
+    Field("std", "ms", "sample standard deviation (n - 1); unknown for fewer than two steps", label="Deviation"),
+    Field("min", "ms", "shortest complete step", label="Shortest"),
+    Field("max", "ms", "longest complete step", label="Longest"),
+    Field("count", "count", "complete steps; steps cut by the capture's edge do not count", "int", label="Steps"),
 )
 WAITING_FIELDS: tuple[Field, ...] = (
     Field("mean", "ms", "mean over steps and devices of the time that a device waits for input in a step"),
-    Field("std", "ms", "sample standard deviation (n - 1) over steps of the mean over devices"),
-    Field("min", "ms", "the shortest wait of any device in any step"),
-    Field("max", "ms", "the longest wait of any device in any step"),
-    Field("cores", "count", "devices that waited or worked; on a run without devices, hosts", "int"),
+    Field("std", "ms", "sample standard deviation (n - 1) over steps of the mean over devices", label="Deviation"),
+    Field("min", "ms", "the shortest wait of any device in any step", label="Shortest"),
+    Field("max", "ms", "the longest wait of any device in any step", label="Longest"),
+    Field("cores", "count", "devices that waited or worked; on a run without devices, hosts", "int", label="Devices"),
 )
 STEP_FIELDS: tuple[Field, ...] = (
-    Field("step", "number", "the step's number", "int"),
-    Field("name", "text", "the name of the step", "str"),
+    Field("step", "number", "the step's number", "int", role=Role.STEP),
+    Field("name", "text", "the name of the step", "str", role=Role.NAME),
     Field("duration_ms", "ms", "how long it takes on its slowest host"),
     Field("fetch_ms", "ms", "time in the calls that wait for a batch, on the slowest host; see the loaders"),
     Field(
@@ -78,25 +89,37 @@ STEP_FIELDS: tuple[Field, ...] = (
     ),
     Field("waiting_min_ms", "ms", "the same of the device that waits least"),
     Field("waiting_max_ms", "ms", "the same of the device that waits most"),
-    Field("waiting_most", "text", "the device that waits most, with its host", "str"),
-)  # fmt: skip
-PART_FIELDS: tuple[Field, ...] = (
-    Field("step", "number", "the step's number", "int"),
+    Field("waiting_most", "text", "the device that waits most, with its host", "str", role=Role.PLACE),
     *(Field(f"{key}_ms", "ms", f"on the slowest host, time in which {STEP_MEANING[key]}") for key in STEP_CATEGORIES),
-    Field("complete", "", "no if the capture's edge cuts the step; such steps are in no statistics", "bool"),
+    Field(
+        "complete",
+        "",
+        "no if the capture's edge cuts the step; such steps are in no statistics",
+        "bool",
+        role=Role.COMPLETE,
+    ),
+)  # fmt: skip
+_STEP_PARTS = (
+    Part(
+        "Device side: waiting in each step",
+        (
+            *("step", "name", "duration_ms", "fetch_ms"),
+            *("waiting_mean_ms", "waiting_min_ms", "waiting_max_ms", "waiting_most"),
+        ),
+    ),
+    Part("Device side: what each step is made of", ("step", *(f"{key}_ms" for key in STEP_CATEGORIES), "complete")),
 )
 HOST_FIELDS: tuple[Field, ...] = (
-    Field("category", "text", "what the input ops do", "str"),
+    Field("category", "text", "what the input ops do", "str", role=Role.TERM),
     Field("time_ms", "ms", "work of the ops of this category on all hosts; see work_ms"),
     Field("percent", "percent", "share of the work of all input ops"),
-    Field("meaning", "text", "what counts for the category", "str"),
+    Field("meaning", "text", "what counts for the category", "str", role=Role.MEANING),
 )
 LOADER_FIELDS: tuple[Field, ...] = (
     Field(
         "loader", "text",
         "the call in which the loop waits for its next batch; those that take less than 1 % of the first are left out",
-        "str",
-    ),
+        "str", role=Role.LABEL,),
     Field("calls", "count", "how often, on all hosts; the last of a pass over the data may bring none", "int"),
     Field("total_ms", "ms", "time in these calls"),
     Field("avg_ms", "ms", "the same per call"),
@@ -111,29 +134,39 @@ LOADER_FIELDS: tuple[Field, ...] = (
         "recorded while the loader started",
         "int",
     ),
-    Field("pinning", "text", "where batches are copied to pinned memory, if that was recorded", "str"),
+    Field("pinning", "text", "where batches are copied to pinned memory, if that was recorded", "str", role=Role.TYPE),
     Field("pins", "count", "how often something is copied to pinned memory there", "int"),
     Field("pin_ms", "ms", "how long that takes"),
 )  # fmt: skip
 COPY_FIELDS: tuple[Field, ...] = (
-    Field("memory", "text", "the host's memory that is copied from, pinned or pageable, if the trace tells", "str"),
+    Field(
+        "memory",
+        "text",
+        "the host's memory that is copied from, pinned or pageable, if the trace tells",
+        "str",
+        role=Role.PLACE,
+    ),
     Field("count", "count", "copies to all devices during the capture", "int"),
     Field("bytes", "bytes", "what they copy; unknown if a copy does not state it", "int"),
     Field("total_ms", "ms", "how long the copies take on the devices"),
-    Field("gigabytes_per_s", "GB/s", "bytes by that time, 10^9 to the gigabyte"),
+    Field("gigabytes_per_s", "GB/s", "bytes by that time, 10^9 to the gigabyte", label="Rate"),
     Field("exposed_ms", "ms", "time in which a device does nothing but such copies"),
     Field(
         "call_ms", "ms", "time in the host calls that start them; from pageable memory a call lasts as long as the copy"
     ),
 )
 OP_FIELDS: tuple[Field, ...] = (
-    Field("op", "text", "the input op; for tf.data iterators the long name without numbers of opened inputs", "str"),
+    Field(
+        "op", "text",
+        "the input op; for tf.data iterators the long name without numbers of opened inputs",
+        "str", role=Role.NAME,
+    ),
     Field("count", "count", "how often it ran during the capture", "int"),
     Field("total_ms", "ms", "duration of all its runs"),
     Field("total_percent", "percent", "the same as a share of the self time of all input ops; may exceed 100"),
     Field("self_ms", "ms", "duration without the ops that run inside it on the same thread"),
     Field("self_percent", "percent", "the same as a share of the self time of all input ops"),
-    Field("category", "text", "what it does; see the breakdown", "str"),
+    Field("category", "text", "what it does; see the breakdown", "str", role=Role.TERM),
     Field(
         "work_ms", "ms",
         "duration without the time in which it waits for other input ops, on whichever thread they run; the breakdown "
@@ -207,21 +240,22 @@ class InputPipelineReport(Report):
     def sections(self) -> Sequence[Section]:
         """Summary, device side, host side, copies between them."""
         return [
-            Prose("Summary", self.summary),
-            Figures("Input", SUMMARY_FIELDS, self.figures),
-            Figures("Device side: step time", STEP_TIME_FIELDS, self.step_time_ms),
-            Figures("Device side: waiting for input", WAITING_FIELDS, self.waiting_ms),
-            Rows("Device side: waiting in each step", STEP_FIELDS, self.steps, empty="no steps"),
-            Rows("Device side: what each step is made of", PART_FIELDS, self.steps, empty="no steps"),
-            Rows("Host side: where the input's time goes", HOST_FIELDS, self._host_rows(), empty="no input ops"),
-            Rows("Host side: loaders", LOADER_FIELDS, self.loaders, empty="no calls that wait for a batch"),
-            Rows("Copies to the devices", COPY_FIELDS, self.copies, empty="nothing was copied to a device"),
-            self.main_table(),
+            Prose("summary", "Summary", self.summary),
+            Figures("input", "Input", SUMMARY_FIELDS, self.figures),
+            Figures("step_time", "Device side: step time", STEP_TIME_FIELDS, self.step_time_ms),
+            Figures("waiting", "Device side: waiting for input", WAITING_FIELDS, self.waiting_ms),
+            Rows("steps", "Device side: waiting in each step", STEP_FIELDS, self.steps, "no steps", _STEP_PARTS),
+            Rows(
+                "host_breakdown",
+                "Host side: where the input's time goes",
+                HOST_FIELDS,
+                self._host_rows(),
+                empty="no input ops",
+            ),
+            Rows("loaders", "Host side: loaders", LOADER_FIELDS, self.loaders, empty="no calls that wait for a batch"),
+            Rows("copies", "Copies to the devices", COPY_FIELDS, self.copies, empty="nothing was copied to a device"),
+            Rows("rows", "Host side: input ops", OP_FIELDS, self.rows, empty=_EMPTY),
         ]
-
-    def main_table(self) -> Rows:
-        """The input ops."""
-        return Rows("Host side: input ops", OP_FIELDS, self.rows, empty=_EMPTY)
 
     def _host_rows(self) -> tuple[dict[str, Cell], ...]:
         whole = sum(self.host_breakdown_ms.values())
@@ -455,8 +489,8 @@ def _summary(
 def _remedy(category: str, framework: str, ops: Sequence[InputOp]) -> str:
     """What to change about the op that takes most of a category, by its name if it is a stage of a pipeline."""
     most = max((op for op in ops if op.category == category), key=lambda op: op.work_ps)
-    if most.op.startswith(TF_DATA):
-        return suggestion(last_part(most.op), "", fetches_for_device(most.op))
+    if tf_data.is_iterator(most.op):
+        return suggestion(tf_data.last_part(most.op), "", name_has(most.op, InputTrait.FOR_DEVICE))
     return (_TORCH_ADVICE if framework == "pytorch" else {}).get(category, _ADVICE[category])
 
 

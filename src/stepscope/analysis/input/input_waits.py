@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope.analysis.steps.device_steps import device_name
@@ -14,6 +12,7 @@ from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
+from stepscope.records import dataclass
 
 _TAKES_INPUT = (EventKind.COPY_HOST_TO_DEVICE, EventKind.INFEED)
 

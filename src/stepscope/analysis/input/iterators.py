@@ -15,64 +15,16 @@ the calls that produced it.  Without marks, a call of the iterator's parent that
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, Mask, last_below, run_rows
+from stepscope.records import dataclass
+from stepscope.vocabulary import tf_data
 
 MOST_PARTS = 100  # of a long name; deeper calls stay without a parent
 _UNKNOWN = -1
-
-# `Interleave[524]` is the 524th dataset that an interleave opened: a new iterator of an old kind.  Datasets with a
-# fixed number of inputs number them instead, and then the number tells which.
-_OPENED = re.compile(r"(?<!:Zip)(?<!:Concatenate)(?<!:DirectedInterleave)\[\d+\]")
-
-TF_DATA = "Iterator::"
-"""What the long names of tf.data iterators begin with; those of other libraries are iterators too."""
-
-_FOR_DEVICE = re.compile(r"Iterator::(?:(?:Root|Model)::)?Prefetch::Generator$")
-
-# Iterators whose few threads serve all of their inputs: while one of them waits for its element, its threads may be
-# busy with others, and that work is what it waits for.
-_SHARES_WORKERS = re.compile(r"(?:Legacy)?ParallelInterleave")
-
-
-def plain_name(name: str) -> str:
-    """A long name without the numbers of datasets that were opened on the way.
-
-    >>> plain_name("Iterator::Root::ParallelInterleaveV4[524]::Map")
-    'Iterator::Root::ParallelInterleaveV4::Map'
-    >>> plain_name("Iterator::Root::Zip[1]::Map")
-    'Iterator::Root::Zip[1]::Map'
-    """
-    return _OPENED.sub("", name)
-
-
-def last_part(long_name: str) -> str:
-    """The iterator's own type, without the number of an input: the last part of its long name."""
-    return long_name.rpartition("::")[2].partition("[")[0]
-
-
-def parent_name(long_name: str) -> str:
-    """The long name of the iterator that calls this one; empty for a root.
-
-    >>> parent_name("Iterator::Root::Zip[1]::Map")
-    'Iterator::Root::Zip'
-    """
-    above = long_name.rpartition("::")[0]
-    if "::" not in above:
-        return ""
-    head, _, last = above.rpartition("::")
-    return f"{head}::{last.partition('[')[0]}"
-
-
-def fetches_for_device(long_name: str) -> bool:
-    """Whether the iterator is one that fetches from a host's pipeline for a device."""
-    return _FOR_DEVICE.match(long_name) is not None
 
 
 @dataclass(frozen=True)
@@ -80,7 +32,7 @@ class IteratorCalls:
     """Calls of iterators; all arrays have the shape (calls,).
 
     Attributes:
-        names: the distinct long names, see `plain_name`.
+        names: the distinct long names, see `tf_data.plain_name`.
         row: int64, the call's event.
         name: int32, index into `names`.
         iterator: int64, the iterator's id, -1 if unknown.
@@ -135,7 +87,7 @@ def _iterator_calls(trace: HostTrace) -> IteratorCalls:
     loose = outermost & ~((above == _UNKNOWN) & (depth > 2))  # without ids only the enclosing call tells
     parent[loose | ((parent >= 0) & (depth[parent] >= depth))] = -1
     elsewhere &= parent >= 0
-    shared = np.array([_SHARES_WORKERS.match(last_part(text)) is not None for text in names], np.bool_)[name]
+    shared = np.array([tf_data.shares_workers(text) for text in names], np.bool_)[name]
     beside = _beside(np.flatnonzero(shared), ids, above, start, start + duration)
     self_ps, waiting_ps, overlap = _self_times(parent, elsewhere, start, duration, beside)
     root, blocks = _roots(parent, depth, outermost & (parent < 0), overlap > 0)
@@ -154,10 +106,10 @@ def _column(trace: HostTrace, names: tuple[str, ...], row: I64) -> I64:
 def _names(trace: HostTrace, row: I64) -> tuple[tuple[str, ...], I32, I32]:
     """Distinct plain names, and of each call the index of its name and the number of its parts."""
     stored, inverse = np.unique(trace.event_names()[row], return_inverse=True)
-    plain = [plain_name(trace.strings[at]) for at in stored.tolist()]
+    plain = [tf_data.plain_name(trace.strings[at]) for at in stored.tolist()]
     index = {text: at for at, text in enumerate(dict.fromkeys(plain))}
     of_stored = np.array([index[text] for text in plain], np.int32)
-    parts = np.array([text.count("::") + 1 for text in index], np.int32)
+    parts = np.array([tf_data.count_parts(text) for text in index], np.int32)
     name = of_stored[inverse.reshape(-1)] if len(row) else np.empty(0, np.int32)
     return tuple(index), name, np.minimum(parts[name], MOST_PARTS) if len(row) else np.empty(0, np.int32)
 

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.trace.columns import named, of_kinds, on_threads
+from stepscope.analysis.trace.columns import of_kinds, on_threads
 from stepscope.analysis.trace.grouping import enclosing
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait, name_has
+from stepscope.vocabulary.traits import InputTrait
 
 K = EventKind
 
 LEAST_SHARE = 0.01  # of the longest loader: what takes less is left out
 IN_CALLS, ON_A_THREAD = "in the calls", "on another thread"
-
-SINGLE_PROCESS = re.compile(r".*SingleProcess")
-_WORKERS = re.compile(r".*MultiProcess")
-# Python calls, where they were recorded: the constructor of a loader's iterator, and the start of a process in it.
-_LOADER_STARTS = re.compile(r".*torch/utils/data/dataloader\.py\(\d+\): __init__$")
-_PROCESS_STARTS = re.compile(r"(?:.*/)?multiprocessing/process\.py\(\d+\): start$")
-_PINS = re.compile(r"aten::_?pin_memory$|.*torch/utils/data/_utils/pin_memory\.py\(\d+\): pin_memory$")
 
 
 @dataclass(frozen=True)
@@ -121,7 +116,7 @@ def _loader(trace: HostTrace, name: str, calls: I64, all_pins: _Pins) -> Loader:
     steps, duration = steps_of(trace), trace.events.duration_ps[calls]
     in_steps = spans_of(trace, calls) & Spans.of(steps.start_ps, steps.end_ps)
     inside = all_pins.in_waits[np.isin(all_pins.waits, calls)]
-    of_thread = not len(inside) and _WORKERS.match(name) is not None
+    of_thread = not len(inside) and name_has(name, InputTrait.MULTI_PROCESS)
     pins = all_pins.elsewhere if of_thread else inside
     return Loader(
         name=name,
@@ -138,18 +133,18 @@ def _loader(trace: HostTrace, name: str, calls: I64, all_pins: _Pins) -> Loader:
 
 def _workers(trace: HostTrace, name: str) -> int | None:
     """Processes that a loader's iterator started; every iterator seen to start has to agree."""
-    if SINGLE_PROCESS.match(name):
+    if name_has(name, InputTrait.SINGLE_PROCESS):
         return 0
-    if not _WORKERS.match(name):
+    if not name_has(name, InputTrait.MULTI_PROCESS):
         return None
-    starts = np.flatnonzero(_which(trace, _PROCESS_STARTS, K.PYTHON_CALL))
-    makers = enclosing(trace, _which(trace, _LOADER_STARTS, K.PYTHON_CALL))[starts]
+    starts = np.flatnonzero(_which(trace, InputTrait.STARTS_PROCESS, K.PYTHON_CALL))
+    makers = enclosing(trace, _which(trace, InputTrait.STARTS_LOADER, K.PYTHON_CALL))[starts]
     _, counts = np.unique(makers[makers >= 0], return_counts=True)
     return int(counts[0]) if len(counts) and (counts == counts[0]).all() else None
 
 
 def _pins(trace: HostTrace, waits: I64) -> _Pins:
-    found = _which(trace, _PINS, K.OP, K.PYTHON_CALL)
+    found = _which(trace, InputTrait.PINS_MEMORY, K.OP, K.PYTHON_CALL)
     if not found.any():
         return _Pins(*[np.empty(0, np.int64)] * 3)
     pins, is_wait = _outermost(trace, found), np.zeros(len(trace.events), np.bool_)
@@ -159,11 +154,11 @@ def _pins(trace: HostTrace, waits: I64) -> _Pins:
     return _Pins(pins[around >= 0], around[around >= 0], pins[~waiting])
 
 
-def _which(trace: HostTrace, pattern: re.Pattern[str], *kinds: EventKind) -> Mask:
-    """Events of some kinds whose name matches: bool of shape (events,)."""
+def _which(trace: HostTrace, trait: InputTrait, *kinds: EventKind) -> Mask:
+    """Events of some kinds whose name has a trait: bool of shape (events,)."""
     found = of_kinds(trace.events.kind, kinds)
     rows = np.flatnonzero(found)
-    found[rows] = named(trace, trace.events.type[rows], pattern.match)
+    found[rows] = has_trait(trace, trace.events.type[rows], trait)
     return found
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from stepscope.analysis.input.iterators import IteratorCalls, fetches_for_device
+from stepscope.analysis.input.iterators import IteratorCalls
 from stepscope.model import HostTrace
 from stepscope.model.arrays import F64, I64, Mask
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import names_have
+from stepscope.vocabulary.traits import InputTrait
 
 SLOW_PS = 50_000_000  # a call that takes longer counts as slow
 COUNTED_SHARE = 0.1  # of the longest call: from here on a slow call counts for the pipeline's bottleneck
@@ -143,7 +145,7 @@ class _Nodes:
         self.first_call[of_call[::-1]] = served[::-1]  # of several the last assignment, the first call, stays
         self.pipeline_at = pipeline[self.root]
         self._find_bottlenecks(int(pipeline.max()) + 1)
-        device = np.array([fetches_for_device(name) for name in calls.names])
+        device = names_have(calls.names, InputTrait.FOR_DEVICE)
         self.on_device = np.zeros(int(pipeline.max()) + 1, np.bool_)
         self.on_device[self.pipeline_at[device[self.name]]] = True
 

@@ -24,49 +24,66 @@ In JSON a node of `graph` has besides: `id`, `parent` (the `id` of the node that
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from stepscope.analysis.input.iterators import iterator_calls, last_part, parent_name
+from stepscope.analysis.input.iterators import iterator_calls
 from stepscope.analysis.input.pipeline_advice import suggestion
 from stepscope.analysis.input.pipelines import RANKS, SLOW_PS, Execution, Pipeline, pipelines_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, round_ms, round_us
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Row, Rows, Section, round_ms, round_us
+from stepscope.vocabulary.tf_data import last_part, parent_name
 
 PIPELINE_FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host that runs the pipeline", "str"),
+    Field("host", "text", "the host that runs the pipeline", "str", role=Role.HOST),
     Field(
         "name", "text",
         "Host:n runs the program's tf.data code; Device:n fetches from it for one device (distribution strategies)",
-        "str",
-    ),
+        "str", role=Role.NAME,),
     Field("calls", "count", "how often the pipeline was asked for an element", "int"),
     Field("slow_calls", "count", "calls that took longer than 50 us", "int"),
     Field("min_us", "us", "shortest call"),
     Field("mean_us", "us", "mean duration of the calls"),
     Field("max_us", "us", "longest call"),
     Field("total_ms", "ms", "all calls together"),
-    Field("bottleneck", "text", "the iterator that holds up its slow calls most; unknown without slow calls", "str"),
+    Field(
+        "bottleneck", "text",
+        "the iterator that holds up its slow calls most; unknown without slow calls",
+        "str", role=Role.NAME,
+    ),
     Field("iterators", "count", "iterators over the dataset, one for each epoch or `iter()`", "int"),
 )  # fmt: skip
 BOTTLENECK_FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the most input-bound host", "str"),
-    Field("pipeline", "text", "its slowest pipeline", "str"),
-    Field("iterator", "text", "type of the iterator with the longest self time on the critical path", "str"),
-    Field("long_name", "text", "its long name: what reads from it, and itself last", "str"),
-    Field("dataset_op", "text", "the dataset op that it runs; unknown in older TensorFlow", "str"),
+    Field("host", "text", "the most input-bound host", "str", role=Role.HOST),
+    Field("pipeline", "text", "its slowest pipeline", "str", role=Role.LABEL),
+    Field(
+        "iterator",
+        "text",
+        "type of the iterator with the longest self time on the critical path",
+        "str",
+        role=Role.NAME,
+    ),
+    Field("long_name", "text", "its long name: what reads from it, and itself last", "str", role=Role.NAME),
+    Field("dataset_op", "text", "the dataset op that it runs; unknown in older TensorFlow", "str", role=Role.LABEL),
     Field("self_us", "us", "its self time in the execution that the graph shows"),
     Field(
         "slow_self_percent", "percent", "its self time in the slow calls that count, of that of all critical iterators"
     ),
     Field("execution_us", "us", "how long the execution that the graph shows took"),
-    Field("suggestion", "text", "what to change", "str"),
+    Field("suggestion", "text", "what to change", "str", role=Role.TEXT),
 )
 GRAPH_FIELDS: tuple[Field, ...] = (
-    Field("name", "text", "the iterator's type", "str"),
-    Field("start_ms", "ms", "begin of its first call in this execution, from the start of the host's session"),
+    Field("name", "text", "the iterator's type", "str", role=Role.NAME),
+    Field(
+        "start_ms",
+        "ms",
+        "begin of its first call in this execution, from the start of the host's session",
+        role=Role.INSTANT,
+    ),
     Field("total_us", "us", "wall time of its calls in this execution, added up"),
     Field("self_us", "us", "the same without the time in which the iterators that it reads from ran for it"),
     Field("calls", "count", "how often it was called in this execution", "int"),
@@ -74,12 +91,18 @@ GRAPH_FIELDS: tuple[Field, ...] = (
     Field("bottleneck", "", "yes for the bottleneck", "bool"),
 )
 EXECUTION_FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host that runs the pipeline", "str"),
-    Field("pipeline", "text", "the pipeline's name", "str"),
-    Field("rank", "number", "1 for the pipeline's slowest execution", "int"),
-    Field("start_ms", "ms", "when it begins, from the start of the host's session"),
+    Field("host", "text", "the host that runs the pipeline", "str", role=Role.HOST),
+    Field("pipeline", "text", "the pipeline's name", "str", role=Role.LABEL),
+    Field("rank", "number", "1 for the pipeline's slowest execution", "int", role=Role.ORDINAL),
+    Field("start_ms", "ms", "when it begins, from the start of the host's session", role=Role.INSTANT),
     Field("duration_us", "us", "how long it takes"),
-    Field("bottleneck", "text", "the critical iterator with the longest self time in this execution", "str"),
+    Field(
+        "bottleneck",
+        "text",
+        "the critical iterator with the longest self time in this execution",
+        "str",
+        role=Role.NAME,
+    ),
 )
 
 
@@ -130,16 +153,19 @@ class TfDataReport(Report):
         found: dict[str, Cell] = self.bottleneck or dict.fromkeys((f.name for f in BOTTLENECK_FIELDS), None)
         ranked = tuple({f.name: row[f.name] for f in EXECUTION_FIELDS} for row in self.executions)
         return [
-            Prose("Performance analysis", self.summary),
-            Figures("Bottleneck", BOTTLENECK_FIELDS[:-1], found),
-            self.main_table(),
-            Rows("Graph of the slow execution", GRAPH_FIELDS, _indented(self.graph), empty="no execution to show"),
-            Rows("Slowest executions", EXECUTION_FIELDS, ranked, empty="no execution to show"),
+            Prose("summary", "Performance analysis", self.summary),
+            Figures("bottleneck", "Bottleneck", BOTTLENECK_FIELDS[:-1], found),
+            Rows("pipelines", "Input pipelines", PIPELINE_FIELDS, self.pipelines, empty=_EMPTY),
+            Rows(
+                "graph",
+                "Graph of the slow execution",
+                GRAPH_FIELDS,
+                self.graph,
+                empty="no execution to show",
+                brief=functools.partial(_indented, _depths(self.graph)),
+            ),
+            Rows("executions", "Slowest executions", EXECUTION_FIELDS, ranked, empty="no execution to show"),
         ]
-
-    def main_table(self) -> Rows:
-        """The pipelines."""
-        return Rows("Input pipelines", PIPELINE_FIELDS, self.pipelines, empty=_EMPTY)
 
     def head(self, rows: int) -> TfDataReport:
         """The same with at most so many pipelines and executions."""
@@ -152,12 +178,17 @@ _EMPTY = (
 )
 
 
-def _indented(graph: Sequence[dict[str, Cell]]) -> tuple[dict[str, Cell], ...]:
-    """The nodes with their names indented by their place in the graph, for the eye."""
+def _depths(graph: Sequence[Row]) -> dict[Cell, int]:
+    """How deep each node stands in the graph, by its id."""
     depth: dict[Cell, int] = {None: -1}
     for node in graph:
         depth[node["id"]] = depth[node["parent"]] + 1
-    return tuple({**node, "name": "  " * depth[node["id"]] + str(node["name"])} for node in graph)
+    return depth
+
+
+def _indented(depths: dict[Cell, int], node: Row) -> Row:
+    """A node with its name indented by its place in the graph."""
+    return {**node, "name": "  " * depths[node["id"]] + str(node["name"])}
 
 
 # -- one host ----------------------------------------------------------------------------------------------------

@@ -6,8 +6,6 @@ defined them, so that they compare with what it showed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope.analysis.steps.device_steps import device_name
@@ -16,14 +14,15 @@ from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import F64, I64
-from stepscope.report import Cell, Field, round_ms
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Role, round_ms
 
 _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
 _MOST_BLOCKS = 1e9  # on a multiprocessor; more is garbage
 
 FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host whose device it is", "str"),
-    Field("device", "text", "the device", "str"),
+    Field("host", "text", "the host whose device it is", "str", role=Role.HOST),
+    Field("device", "text", "the device", "str", role=Role.PLACE),
     Field("window_ms", "ms", "from the begin of the first step to the end of the last"),
     Field("utilization_percent", "percent", "time with at least one kernel, collectives included, copies not"),
     Field(

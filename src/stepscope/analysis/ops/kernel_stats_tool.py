@@ -7,7 +7,7 @@ devices are added up. What the trace does not hold, or holds as garbage, is unkn
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,80 +19,96 @@ from stepscope.analysis.ops.launches import StreamLaunches, launches_of_streams
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, attribute, names_of, shares
 from stepscope.analysis.trace.kernel_facts import Launch, launches_of
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.origin import Origin, header, origin_of
-from stepscope.analysis.trace.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import I64, number_pairs
-from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_us
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Part, Report, Role, Row, Rows, Section, percent, round_us
+from stepscope.vocabulary.kernel_names import brief
+from stepscope.vocabulary.tensor_cores import kernel_uses, op_is_eligible
 
 MOST_ROWS = 2000  # kept per host
 _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
 _FIRST_TENSOR_CORES = 7  # NVIDIA's compute capability
 
-_RANK = Field("rank", "number", "place in the descending order of total time", "int")
-_KERNEL = Field("kernel", "text", "the kernel's name; on screens the telling part of it, in files all of it", "str")
-KERNEL_FIELDS: tuple[Field, ...] = (
-    _RANK,
-    _KERNEL,
-    Field("op", "text", "the op that launched it; unknown if nothing in the trace ties the kernel to one", "str"),
-    Field("occurrences", "count", "how often the kernel ran for this op", "int"),
-    Field("total_us", "us", "time on the devices, all occurrences together"),
-    Field("total_percent", "percent", "total time as a share of the time of all kernels"),
-)
-TIME_FIELDS: tuple[Field, ...] = (
-    _RANK,
-    _KERNEL,
-    Field("avg_us", "us", "total time divided by occurrences"),
-    Field("min_us", "us", "the shortest occurrence"),
-    Field("max_us", "us", "the longest occurrence"),
+FIELDS: tuple[Field, ...] = (
+    Field("rank", "number", "place in the descending order of total time", "int", role=Role.ORDINAL),
     Field(
-        "tensor_core_eligible", "", "whether the op could use tensor cores: it multiplies matrices or convolves", "bool"
+        "kernel",
+        "text",
+        "the kernel's name; on screens the telling part of it, in files all of it",
+        "str",
+        role=Role.NAME,
     ),
     Field(
-        "uses_tensor_core",
-        "",
-        "whether the kernel computes on tensor cores (AMD: matrix cores): its name tells",
-        "bool",
+        "op",
+        "text",
+        "the op that launched it; unknown if nothing in the trace ties the kernel to one",
+        "str",
+        role=Role.NAME,
     ),
-)
-LAUNCH_FIELDS: tuple[Field, ...] = (
-    _RANK,
-    _KERNEL,
-    Field("registers_per_thread", "count", "registers that a thread of the kernel takes", "int"),
-    Field("shared_memory_bytes", "bytes", "static and dynamic shared memory of a block together", "int"),
-    Field("block_dim", "threads", "threads of a block in x, y, z", "ints"),
-    Field("grid_dim", "blocks", "blocks of the grid in x, y, z, as the tracer counts them", "ints"),
+    Field("registers_per_thread", "count", "registers that a thread of the kernel takes", "int", label="Registers"),
+    Field(
+        "shared_memory_bytes", "bytes", "static and dynamic shared memory of a block together", "int", label="Shared"
+    ),
+    Field("block_dim", "threads", "threads of a block in x, y, z", "ints", label="Block"),
+    Field("grid_dim", "blocks", "blocks of the grid in x, y, z, as the tracer counts them", "ints", label="Grid"),
     Field(
         "occupancy_percent",
         "percent",
         "warps that can be active at once, of those that the device has room for: theoretical, in PyTorch's traces its "
         "estimate of the achieved",
     ),
+    Field(
+        "tensor_core_eligible",
+        "",
+        "whether the op could use tensor cores: it multiplies matrices or convolves",
+        "bool",
+        label="TC eligible",
+    ),
+    Field(
+        "uses_tensor_core",
+        "",
+        "whether the kernel computes on tensor cores (AMD: matrix cores): its name tells",
+        "bool",
+        label="TC used",
+    ),
+    Field("occurrences", "count", "how often the kernel ran for this op", "int", label="Count"),
+    Field("total_us", "us", "time on the devices, all occurrences together"),
+    Field("avg_us", "us", "total time divided by occurrences"),
+    Field("min_us", "us", "the shortest occurrence"),
+    Field("max_us", "us", "the longest occurrence"),
+    Field("total_percent", "percent", "total time as a share of the time of all kernels"),
 )
-_BY_CONTRACT = (
-    "rank", "kernel", "op", "registers_per_thread", "shared_memory_bytes", "block_dim", "grid_dim", "occupancy_percent",
-    "tensor_core_eligible", "uses_tensor_core", "occurrences", "total_us", "avg_us", "min_us", "max_us",
-    "total_percent",
-)  # fmt: skip
-FIELDS: tuple[Field, ...] = tuple(
-    next(field for field in (*KERNEL_FIELDS, *TIME_FIELDS, *LAUNCH_FIELDS) if field.name == name)
-    for name in _BY_CONTRACT
+_PARTS = (
+    Part("Kernels", ("rank", "kernel", "op", "occurrences", "total_us", "total_percent")),
+    Part(
+        "Single occurrences, and tensor cores",
+        ("rank", "kernel", "avg_us", "min_us", "max_us", "tensor_core_eligible", "uses_tensor_core"),
+    ),
+    Part(
+        "How kernels were launched",
+        (
+            *("rank", "kernel", "registers_per_thread", "shared_memory_bytes", "block_dim", "grid_dim"),
+            "occupancy_percent",
+        ),
+    ),
 )
 BY_KERNEL_FIELDS: tuple[Field, ...] = (
-    Field("kernel", "text", "the kernel's name; `others` for all that are not listed", "str"),
-    Field("occurrences", "count", "how often it ran, for whichever op", "int"),
+    Field("kernel", "text", "the kernel's name; `others` for all that are not listed", "str", role=Role.NAME),
+    Field("occurrences", "count", "how often it ran, for whichever op", "int", label="Count"),
     Field("total_us", "us", "its time on the devices"),
     Field("percent", "percent", "share of the time of all kernels"),
 )
 TENSOR_CORE_FIELDS: tuple[Field, ...] = (
-    Field("uses_percent", "percent", "kernel time on tensor cores, of all kernel time"),
+    Field("uses_percent", "percent", "kernel time on tensor cores, of all kernel time", label="On tensor cores"),
     Field("unknown_percent", "percent", "kernel time of which the names do not tell whether it is"),
     Field("eligible_percent", "percent", "kernel time of ops that could use tensor cores, of all kernel time"),
     Field(
         "eligible_unused_percent",
         "percent",
         "kernel time of such ops in kernels that do not; some of them only prepare what the others compute",
+        label="Eligible, not used",
     ),
 )
 TOP_KERNELS = 10
@@ -166,27 +182,26 @@ class KernelStatsReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """Kernels by time, how they were launched, then what all of them together show."""
-        rows, by_kernel = _briefly(self.rows), _briefly(self.by_kernel)
         return [
-            Rows("Kernels", KERNEL_FIELDS, rows, self.empty),
-            Rows("Kernels of all ops", BY_KERNEL_FIELDS, by_kernel, "no kernels"),
-            Rows("Single occurrences, and tensor cores", TIME_FIELDS, rows, "no kernels"),
-            Rows("How kernels were launched", LAUNCH_FIELDS, rows, "no kernels"),
-            Rows("How well kernels fill their devices", device_use.FIELDS, self.devices, "no steps with kernels"),
-            Figures("Tensor cores", TENSOR_CORE_FIELDS, self.tensor_cores),
-            Figures("Launches", launches.FIELDS, self.launches),
-            Rows("Launches by stream", launches.STREAM_FIELDS, self.streams, "no kernels"),
-            Figures("How the ops of kernels are known", attribution.FIELDS, self.attribution),
+            Rows("rows", "Kernels", FIELDS, self.rows, self.empty, _PARTS, _briefly),
+            Rows("by_kernel", "Kernels of all ops", BY_KERNEL_FIELDS, self.by_kernel, "no kernels", brief=_briefly),
+            Rows(
+                "devices",
+                "How well kernels fill their devices",
+                device_use.FIELDS,
+                self.devices,
+                "no steps with kernels",
+            ),
+            Figures("tensor_cores", "Tensor cores", TENSOR_CORE_FIELDS, self.tensor_cores),
+            Figures("launches", "Launches", launches.FIELDS, self.launches),
+            Rows("streams", "Launches by stream", launches.STREAM_FIELDS, self.streams, "no kernels"),
+            Figures("attribution", "How the ops of kernels are known", attribution.FIELDS, self.attribution),
         ]
 
-    def main_table(self) -> Rows:
-        """The kernels with all columns."""
-        return Rows("Kernels", FIELDS, self.rows, self.empty)
 
-
-def _briefly(rows: Sequence[dict[str, Cell]]) -> tuple[dict[str, Cell], ...]:
-    """The same rows with kernel names that fit on a screen."""
-    return tuple(row | {"kernel": brief(str(row["kernel"]))} for row in rows)
+def _briefly(row: Row) -> Row:
+    """The same row with a kernel's name that fits on a screen."""
+    return row | {"kernel": brief(str(row["kernel"]))}
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

@@ -6,15 +6,14 @@ first kernel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64
-from stepscope.report import Cell, Field, percent, round_us
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Role, percent, round_us
 
 SHORT_US = 10.0
 LONG_DELAY_US = 100.0
@@ -142,9 +141,9 @@ def _gaps(start: I64, end: I64, call_start: I64) -> tuple[I64, I64]:
 # -- for reports ---------------------------------------------------------------------------------------------------
 
 STREAM_FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host whose device it is", "str"),
-    Field("device", "text", "the device", "str"),
-    Field("stream", "text", "the stream, as the trace names it", "str"),
+    Field("host", "text", "the host whose device it is", "str", role=Role.HOST),
+    Field("device", "text", "the device", "str", role=Role.PLACE),
+    Field("stream", "text", "the stream, as the trace names it", "str", role=Role.PLACE),
     Field("kernels", "count", "kernels and collectives that ran on the stream", "int"),
     Field("busy_percent", "percent", "time with any work on the stream, of the time from its first to its last work"),
     Field("short_percent", "percent", f"kernels that last less than {SHORT_US:g} us, of all kernels, by number"),
@@ -163,15 +162,21 @@ STREAM_FIELDS: tuple[Field, ...] = (
 FIELDS: tuple[Field, ...] = (
     Field("kernels", "count", "kernels and collectives that ran, over all streams", "int"),
     Field("short_kernels_percent", "percent", f"those that last less than {SHORT_US:g} us, by number"),
-    Field("short_kernels_time_percent", "percent", "the same as a share of kernel time"),
+    Field("short_kernels_time_percent", "percent", "the same as a share of kernel time", label="Their time"),
     Field(
         "cheaper_than_launch_percent",
         "percent",
         "kernels that take less time than the host call that launched nothing but them, of all launched so, by number",
+        label="Shorter than a launch",
     ),
     Field("launches", "count", "host calls that launched device work; one of a recorded graph counts once", "int"),
-    Field("launch_call_us", "us", "mean time that such a call takes on the host"),
-    Field("launch_delay_us", "us", "mean time from the begin of a call to that of its first work"),
+    Field("launch_call_us", "us", "mean time that such a call takes on the host", label="Mean launch call"),
+    Field(
+        "launch_delay_us",
+        "us",
+        "mean time from the begin of a call to that of its first work",
+        label="Mean launch delay",
+    ),
     Field("long_delays_percent", "percent", f"launches delayed by more than {LONG_DELAY_US:g} us, by number"),
     Field("gaps", "count", "times without work between two pieces of work of a stream", "int"),
     Field("mean_gap_us", "us", "their mean length"),
@@ -184,6 +189,7 @@ FIELDS: tuple[Field, ...] = (
         "gaps_late_percent",
         "percent",
         "part of the gaps in which the host had not even begun to launch what comes next, of gaps with a known launch",
+        label="Gaps by late launches",
     ),
 )
 

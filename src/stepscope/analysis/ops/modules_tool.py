@@ -10,7 +10,7 @@ PyTorch records modules if it is told to record Python calls: `torch.profiler.pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,16 +21,21 @@ from stepscope.analysis.trace.origin import Origin, framework_of, header, origin
 from stepscope.analysis.trace.remedies import MODULES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, number_pairs
-from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Part, Report, Role, Row, Rows, Section, percent, round_us
+from stepscope.vocabulary.torch import MODULE_PREFIX
 
 MOST_MODULES = 5000  # kept per host, those with most time
-_PREFIX = "nn.Module: "
 
 FIELDS: tuple[Field, ...] = (
-    Field("id", "number", "the row's number; a module precedes those inside it", "int"),
-    Field("parent", "number", "the row of the module that calls it; unknown for the outermost", "int"),
-    Field("depth", "number", "how many modules are around it", "int"),
-    Field("module", "text", "its class with the number that the profiler gives to each instance", "str"),
+    Field("id", "number", "the row's number; a module precedes those inside it", "int", role=Role.ORDINAL),
+    Field(
+        "parent", "number", "the row of the module that calls it; unknown for the outermost", "int", role=Role.ORDINAL
+    ),
+    Field("depth", "number", "how many modules are around it", "int", role=Role.ORDINAL),
+    Field(
+        "module", "text", "its class with the number that the profiler gives to each instance", "str", role=Role.LABEL
+    ),
     Field("calls", "count", "how often it ran along this path", "int"),
     Field("host_us", "us", "time on the host, modules inside it included"),
     Field("host_self_us", "us", "the same without the modules inside it"),
@@ -84,12 +89,14 @@ class ModulesReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """The tree, drawn by indentation."""
-        shown = tuple(row | {"module": "  " * int(str(row["depth"])) + str(row["module"])} for row in self.rows)
-        return [Rows("Modules", FIELDS[3:], shown, _empty(self.framework))]
+        return [Rows("rows", "Modules", FIELDS, self.rows, _empty(self.framework), _PARTS, _indented)]
 
-    def main_table(self) -> Rows:
-        """The modules with all columns."""
-        return Rows("Modules", FIELDS, self.rows, _empty(self.framework))
+
+_PARTS = (Part("Modules", tuple(field.name for field in FIELDS[3:])),)  # indentation shows the tree
+
+
+def _indented(row: Row) -> Row:
+    return row | {"module": "  " * int(str(row["depth"])) + str(row["module"])}
 
 
 # -- one host ------------------------------------------------------------------------------------------------------
@@ -117,7 +124,7 @@ def partial(trace: HostTrace) -> Partial:
         _device_sums(path, forward, found.time_ps, size), _device_sums(path, backward, found.time_ps, size),
         np.bincount(path[forward[forward >= 0]], minlength=size),
     )  # fmt: skip
-    names = [trace.name_of(row).removeprefix(_PREFIX) for row in rows[first].tolist()]
+    names = [trace.name_of(row).removeprefix(MODULE_PREFIX) for row in rows[first].tolist()]
     whole = zip(parent.tolist(), names, *(column.tolist() for column in columns), strict=True)
     lost = (forward < 0) & (backward < 0)
     nodes, left_out = _most([Node(*each) for each in whole])
@@ -128,7 +135,7 @@ def _module_calls(trace: HostTrace) -> I64:
     python = np.flatnonzero(trace.events.kind == EventKind.PYTHON_CALL)
     types = trace.events.type[python]
     names = trace.event_types.name
-    of_modules = [kind for kind in np.unique(types).tolist() if trace.strings[names[kind]].startswith(_PREFIX)]
+    of_modules = [kind for kind in np.unique(types).tolist() if trace.strings[names[kind]].startswith(MODULE_PREFIX)]
     return python[np.isin(types, of_modules)]
 
 

@@ -11,7 +11,6 @@ Shapes are recorded with `torch.profiler.profile(record_shapes=True)`, lines wit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,14 +24,15 @@ from stepscope.analysis.trace.origin import Origin, framework_of, header, origin
 from stepscope.analysis.trace.remedies import CALL_SITES, SHAPES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, number_pairs
-from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Report, Role, Rows, Section, percent, round_us
 
 K = EventKind
 
 MOST_ROWS = 4000  # kept per host and table, those with most time
 _OPS = (K.OP, K.BACKWARD, K.COLLECTIVE_CALL)
 
-_NAME = Field("name", "text", "the op", "str")
+_NAME = Field("name", "text", "the op", "str", role=Role.NAME)
 _TIME_FIELDS: tuple[Field, ...] = (
     Field("calls", "count", "how often it ran", "int"),
     Field("host_total_us", "us", "time on the host, with what runs inside it"),
@@ -44,13 +44,19 @@ _TIME_FIELDS: tuple[Field, ...] = (
 )
 SHAPE_FIELDS: tuple[Field, ...] = (
     _NAME,
-    Field("input_shapes", "text", "the shapes of its inputs, as the trace holds them; unknown if not recorded", "str"),
-    Field("input_types", "text", "the types of its inputs; unknown if not recorded", "str"),
+    Field(
+        "input_shapes",
+        "text",
+        "the shapes of its inputs, as the trace holds them; unknown if not recorded",
+        "str",
+        role=Role.SHAPE,
+    ),
+    Field("input_types", "text", "the types of its inputs; unknown if not recorded", "str", role=Role.TYPE),
     *_TIME_FIELDS,
 )
 SITE_FIELDS: tuple[Field, ...] = (
     _NAME,
-    Field("call_site", "text", "the line of the program", "str"),
+    Field("call_site", "text", "the line of the program", "str", role=Role.SOURCE),
     *_TIME_FIELDS,
 )
 _EMPTY = "no ops were recorded on the host: record with ProfilerOptions(host_tracer_level=2)"
@@ -103,11 +109,10 @@ class OpShapesReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """By shape, then by line."""
-        return [self.main_table(), Rows("Ops by line of the program", SITE_FIELDS, self.call_sites, _NO_LINES)]
-
-    def main_table(self) -> Rows:
-        """The ops by shape."""
-        return Rows("Ops by shape of their inputs", SHAPE_FIELDS, self.rows, _EMPTY)
+        return [
+            Rows("rows", "Ops by shape of their inputs", SHAPE_FIELDS, self.rows, _EMPTY),
+            Rows("call_sites", "Ops by line of the program", SITE_FIELDS, self.call_sites, _NO_LINES),
+        ]
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +11,13 @@ from stepscope import kernels
 from stepscope.analysis.trace.attribution import names_of
 from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.op_work import OpWork, eager_dispatch
-from stepscope.analysis.trace.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, Mask, number_pairs
+from stepscope.records import dataclass
+from stepscope.vocabulary.tensor_cores import kernel_uses, op_is_eligible
+from stepscope.vocabulary.xla import is_half
 
 K = EventKind
-_HALF = re.compile(r"-(?:start|done)(?:\.\d+)?$")
 MOST_OPS = 2000  # kept per host and side
 
 
@@ -147,7 +146,7 @@ def _costs(
 
 def _is_half(work: OpWork) -> Mask:
     """The begin or the end of something asynchronous, such as `copy-start`: all its bytes, but not its time."""
-    return np.array([any(map(_HALF.search, op)) for op in work.ops], np.bool_)
+    return np.array([any(map(is_half, op)) for op in work.ops], np.bool_)
 
 
 def _sums(op: I32, values: I64 | None, size: int) -> list[float | None]:

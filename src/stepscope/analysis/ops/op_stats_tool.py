@@ -13,18 +13,18 @@ which it does none. Work that cannot be attributed to an op has a row under its 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stepscope.analysis.ops.op_sides import Peaks, Side, device_idle, host_idle, peaks_of, side_of
 from stepscope.analysis.ops.op_table import distributions, side_rows, totals, whole
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, shares
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.op_work import device_calls, device_work, host_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Part, Report, Role, Row, Rows, Section, percent
+from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
 
@@ -34,36 +34,52 @@ _STAND_INS = {
     K.PYTHON_CALL: "the Python functions that it called",
 }
 
-_RANK = Field("rank", "number", "place in the list: device ops by self time, then host ops by self time", "int")
-_NAME = Field("name", "text", "the op: its name in the framework, else the XLA instruction, else the kernel", "str")
-OP_FIELDS: tuple[Field, ...] = (
-    _RANK,
-    Field("where", "text", "`host` or `device`", "str"),
-    Field("type", "text", "the op's type, as the framework calls it; for copies the direction", "str"),
-    _NAME,
-    Field("occurrences", "count", "how often the op ran; on a device, launches of all its kernels count once", "int"),
-    Field("total_self_us", "us", "self time: without what runs inside it"),
-    Field("self_percent", "percent", "self time as a share of that of all ops on the same side"),
-)
-TIME_FIELDS: tuple[Field, ...] = (
-    _RANK,
-    _NAME,
+FIELDS: tuple[Field, ...] = (
+    Field(
+        "rank",
+        "number",
+        "place in the list: device ops by self time, then host ops by self time",
+        "int",
+        role=Role.ORDINAL,
+    ),
+    Field("where", "text", "`host` or `device`", "str", role=Role.PLACE),
+    Field("type", "text", "the op's type, as the framework calls it; for copies the direction", "str", role=Role.TYPE),
+    Field(
+        "name",
+        "text",
+        "the op: its name in the framework, else the XLA instruction, else the kernel",
+        "str",
+        role=Role.NAME,
+    ),
+    Field(
+        "occurrences",
+        "count",
+        "how often the op ran; on a device, launches of all its kernels count once",
+        "int",
+        label="Count",
+    ),
     Field("total_us", "us", "accumulated time: with what runs inside it"),
     Field("avg_us", "us", "total time divided by occurrences"),
+    Field("total_self_us", "us", "self time: without what runs inside it"),
     Field("avg_self_us", "us", "self time divided by occurrences"),
-    Field("cumulative_self_percent", "percent", "self_percent added up from the side's first row to this one"),
-)
-RATE_FIELDS: tuple[Field, ...] = (
-    _RANK,
-    _NAME,
-    Field("gflop_per_s", "GFLOP/s", "floating-point operations that the trace states, by total time"),
+    Field("self_percent", "percent", "self time as a share of that of all ops on the same side"),
+    Field(
+        "cumulative_self_percent",
+        "percent",
+        "self_percent added up from the side's first row to this one",
+        label="Cumulative",
+    ),
+    Field(
+        "gflop_per_s", "GFLOP/s", "floating-point operations that the trace states, by total time", label="Compute rate"
+    ),
     Field(
         "gib_per_s",
         "GiB/s",
         "bytes of memory that the trace states the op accesses or copies, by total time; unknown for the begin and the "
         "end of asynchronous copies, whose time is not that of the copy",
+        label="Memory rate",
     ),
-    Field("flop_per_byte", "FLOP/byte", "the operations divided by the bytes"),
+    Field("flop_per_byte", "FLOP/byte", "the operations divided by the bytes", label="Intensity"),
     Field(
         "tensor_core_percent",
         "percent",
@@ -75,6 +91,7 @@ RATE_FIELDS: tuple[Field, ...] = (
         "`compute` or `memory`, whichever comes closer to the peak rate that the trace states for the device; unknown "
         "where it states no peaks or no operations and bytes",
         "str",
+        role=Role.TERM,
     ),
     Field(
         "eager_percent",
@@ -82,10 +99,6 @@ RATE_FIELDS: tuple[Field, ...] = (
         "self time of the op's runs on the host that were dispatched one by one; the rest runs in traced functions; "
         "unknown where the trace does not tell",
     ),
-)
-SHARE_FIELDS: tuple[Field, ...] = (
-    _RANK,
-    _NAME,
     *(
         Field(f"{side}_{name}", "percent", f"{meaning} {side}; 0 for ops that ran on the {other}")
         for side, other in (("device", "host"), ("host", "device"))
@@ -99,14 +112,28 @@ SHARE_FIELDS: tuple[Field, ...] = (
         "cumulative_self_percent_with_idle",
         "percent",
         "the same added up to this row, with idle time taking its place among the ops by its length",
+        label="Cumulative",
     ),
 )
-_BY_CONTRACT = (
-    "rank", "where", "type", "name", "occurrences", "total_us", "avg_us", "total_self_us", "avg_self_us",
-    "self_percent", "cumulative_self_percent",
-)  # fmt: skip
-_ALL = {field.name: field for field in (*OP_FIELDS, *TIME_FIELDS, *RATE_FIELDS, *SHARE_FIELDS)}
-FIELDS: tuple[Field, ...] = tuple(_ALL[name] for name in dict.fromkeys((*_BY_CONTRACT, *_ALL)))
+_PARTS = (
+    Part("Ops", ("rank", "where", "type", "name", "occurrences", "total_self_us", "self_percent")),
+    Part("Times of ops", ("rank", "name", "total_us", "avg_us", "avg_self_us", "cumulative_self_percent")),
+    Part(
+        "Rates of ops",
+        (
+            *("rank", "name", "gflop_per_s", "gib_per_s", "flop_per_byte", "tensor_core_percent", "bound_by"),
+            "eager_percent",
+        ),
+    ),
+    Part(
+        "Shares of ops",
+        (
+            *("rank", "name", "device_self_percent", "device_cumulative_self_percent"),
+            *("host_self_percent", "host_cumulative_self_percent"),
+            *("self_percent_with_idle", "cumulative_self_percent_with_idle"),
+        ),
+    ),
+)
 TOTAL_FIELDS: tuple[Field, ...] = tuple(
     field
     for side, busy, idle in (
@@ -125,9 +152,15 @@ TOTAL_FIELDS: tuple[Field, ...] = tuple(
     )
 )
 DISTRIBUTION_FIELDS: tuple[Field, ...] = (
-    Field("where", "text", "`host` or `device`", "str"),
-    Field("by", "text", "`type` for op types, `op` for single ops", "str"),
-    Field("name", "text", "the type or the op; `others` for all that are not listed; `IDLE` for idle time", "str"),
+    Field("where", "text", "`host` or `device`", "str", role=Role.PLACE),
+    Field("by", "text", "`type` for op types, `op` for single ops", "str", role=Role.TERM),
+    Field(
+        "name",
+        "text",
+        "the type or the op; `others` for all that are not listed; `IDLE` for idle time",
+        "str",
+        role=Role.NAME,
+    ),
     Field("self_us", "us", "self time"),
     Field("percent", "percent", "share of the self time on this side; unknown for idle time"),
     Field("percent_with_idle", "percent", "share of self time and idle time on this side"),
@@ -168,25 +201,18 @@ class OpStatsReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """The ops, how their time spreads, and how far it can be attributed."""
-        rows, spread = _briefly(self.rows), _briefly(self.distributions)
+        spread = self.distributions
         return [
-            Rows("Ops", OP_FIELDS, rows, _EMPTY),
-            Rows("Self time by type and by op", DISTRIBUTION_FIELDS, spread, "no ops"),
-            Rows("Times of ops", TIME_FIELDS, rows, "no ops"),
-            Rows("Rates of ops", RATE_FIELDS, rows, "no ops"),
-            Rows("Shares of ops", SHARE_FIELDS, rows, "no ops"),
-            Figures("Totals", TOTAL_FIELDS, self.totals),
-            Figures("How the ops of device work are known", attribution.FIELDS, self.attribution),
+            Rows("rows", "Ops", FIELDS, self.rows, _EMPTY, _PARTS, _briefly),
+            Rows("distributions", "Self time by type and by op", DISTRIBUTION_FIELDS, spread, "no ops", brief=_briefly),
+            Figures("totals", "Totals", TOTAL_FIELDS, self.totals),
+            Figures("attribution", "How the ops of device work are known", attribution.FIELDS, self.attribution),
         ]
 
-    def main_table(self) -> Rows:
-        """The ops with all columns."""
-        return Rows("Ops", FIELDS, self.rows, _EMPTY)
 
-
-def _briefly(rows: Sequence[dict[str, Cell]]) -> tuple[dict[str, Cell], ...]:
-    """The same rows with the names of kernels as they fit on a screen; paths of ops are cut by who shows them."""
-    return tuple(row if "/" in str(row["name"]) else row | {"name": brief(str(row["name"]))} for row in rows)
+def _briefly(row: Row) -> Row:
+    """The same row with the name of a kernel as it fits on a screen; paths of ops are cut by who shows them."""
+    return row if "/" in str(row["name"]) else row | {"name": brief(str(row["name"]))}
 
 
 _EMPTY = (

@@ -9,7 +9,6 @@ it becomes one kernel. Each launch saved is time of the host and, where a device
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,11 +16,12 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.trace.attribution import attribute, names_of
 from stepscope.analysis.trace.grouping import enclosing
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, number_pairs
-from stepscope.report import Cell, Field, Report, Rows, Section, percent, round_us
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Report, Role, Row, Rows, Section, percent, round_us
+from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
 
@@ -39,10 +39,10 @@ _FIGURES: tuple[Field, ...] = (
     Field("avg_device_us", "us", "the same per occurrence"),
     Field("percent", "percent", "its kernels' time as a share of that of all kernels"),
     Field("launches_saved", "count", "launches fewer if it were one kernel: count times (length - 1)", "int"),
-    Field("kernels", "text", "the kernels in order", "str"),
+    Field("kernels", "text", "the kernels in order", "str", role=Role.LABEL),
 )
 OP_FIELDS: tuple[Field, ...] = (
-    Field("op", "text", "the outermost op that launches them, else the launching call", "str"),
+    Field("op", "text", "the outermost op that launches them, else the launching call", "str", role=Role.NAME),
     Field("host_us", "us", "time of these ops on the host"),
     *_FIGURES,
 )
@@ -92,20 +92,16 @@ class SequencesReport(Report):
     def sections(self) -> Sequence[Section]:
         """By op, then on streams."""
         return [
-            Rows("Kernels of one op", OP_FIELDS, _briefly(self.ops), _EMPTY),
-            Rows("Sequences on streams", STREAM_FIELDS, _briefly(self.rows), _NONE),
+            Rows("ops", "Kernels of one op", OP_FIELDS, self.ops, _EMPTY, brief=_briefly),
+            Rows("rows", "Sequences on streams", STREAM_FIELDS, self.rows, _NONE, brief=_briefly),
         ]
-
-    def main_table(self) -> Rows:
-        """The sequences on streams."""
-        return Rows("Sequences on streams", STREAM_FIELDS, self.rows, _NONE)
 
 
 _ARROW = " -> "
 
 
-def _briefly(rows: Iterable[dict[str, Cell]]) -> tuple[dict[str, Cell], ...]:
-    return tuple(row | {"kernels": _ARROW.join(map(brief, str(row["kernels"]).split(_ARROW)))} for row in rows)
+def _briefly(row: Row) -> Row:
+    return row | {"kernels": _ARROW.join(map(brief, str(row["kernels"]).split(_ARROW)))}
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

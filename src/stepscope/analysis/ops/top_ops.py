@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from stepscope import kernels
 from stepscope.analysis.trace.op_work import OpWork, device_calls, device_work, eager_dispatch, host_work
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
+from stepscope.records import dataclass
 
 MOST_OPS = 1000  # kept per host
 K = EventKind

@@ -8,14 +8,15 @@ that stand idle, memory that is nearly full.  [Advice](../advice.md) explains ea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.advice.ranking import advise
 from stepscope.analysis.overview import overview_tool as overview
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Prose, Report, Role, Rows, Section
 
 Partial = overview.Partial
 Read = Callable[[str], Mapping[str, Any] | None]
@@ -23,10 +24,10 @@ Read = Callable[[str], Mapping[str, Any] | None]
 _DOUBTFUL = 0.6  # below it a rule is not sure of the class
 
 FIELDS: tuple[Field, ...] = (
-    Field("rank", "number", "1 for what to change first", "int"),
-    Field("class", "text", "the class of the bottleneck", "str"),
-    Field("title", "text", "what to do, in a few words", "str"),
-    Field("evidence", "text", "the measured facts behind it", "str"),
+    Field("rank", "number", "1 for what to change first", "int", role=Role.ORDINAL),
+    Field("class", "text", "the class of the bottleneck", "str", role=Role.LABEL),
+    Field("title", "text", "what to do, in a few words", "str", role=Role.LABEL),
+    Field("evidence", "text", "the measured facts behind it", "str", role=Role.TEXT),
     Field(
         "step_time_ms", "ms", "from one step to the next, without what the recording itself cost where that is known"
     ),
@@ -39,10 +40,10 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field("predicted_speedup_most", "ratio", "the most to expect"),
     Field("confidence", "0 to 1", "how sure the class is"),
-    Field("actions", "text", "what to do, most effective first, separated by semicolons", "str"),
-    Field("reasoning", "text", "how the prediction comes about", "str"),
-    Field("tool", "text", "the tool that shows the details", "str"),
-    Field("docs", "text", "the section of the documentation on the class", "str"),
+    Field("actions", "text", "what to do, most effective first, separated by semicolons", "str", role=Role.TEXT),
+    Field("reasoning", "text", "how the prediction comes about", "str", role=Role.TEXT),
+    Field("tool", "text", "the tool that shows the details", "str", role=Role.TYPE),
+    Field("docs", "text", "the section of the documentation on the class", "str", role=Role.TEXT),
 )
 
 
@@ -68,12 +69,14 @@ class AdviceReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """The verdict, then each item in words; `main_table` holds the same for other programs."""
-        told = [Prose(_head(row), tuple(_lines(row))) for row in self.rows]
-        return [Prose("Verdict", (self.verdict,)), *told]
+        told = [Prose(f"advice-{row['id']}", _head(row), tuple(_lines(row))) for row in self.rows]
+        return [Prose("verdict", "Verdict", (self.verdict,)), *told]
 
     def main_table(self) -> Rows:
         """One row an item."""
-        return Rows("Advice", FIELDS, tuple(_cells(row) for row in self.rows), empty="no steps, so nothing to advise")
+        return Rows(
+            "advice", "Advice", FIELDS, tuple(_cells(row) for row in self.rows), empty="no steps, so nothing to advise"
+        )
 
 
 def partial(trace: Any) -> Partial:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.advice import Advice, Context, advise
@@ -17,12 +17,14 @@ from stepscope.analysis.steps.steps_tool import step_warnings
 from stepscope.analysis.steps.verdict import Verdict, agree, judge, unexplained
 from stepscope.analysis.trace.environment import PYTHON_CALLS_MISSING, Missing, environment_of
 from stepscope.model import HostTrace
+from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Field,
     Figures,
     Prose,
     Report,
+    Role,
     Rows,
     Section,
     clean,
@@ -41,56 +43,124 @@ _TELLING_PERCENT = 5.0  # of all op time; where no op takes as much, the summary
 _SOURCES = {"none": "no step marks: the whole capture"}
 
 STEP_TIME_FIELDS: tuple[Field, ...] = (
-    Field("mean", "ms", "mean duration of the complete steps; a step lasts as long as on its slowest host"),
-    Field("std", "ms", "sample standard deviation (n - 1) of the step durations; unknown for fewer than two steps"),
-    Field("min", "ms", "shortest complete step"),
-    Field("max", "ms", "longest complete step"),
-    Field("count", "count", "complete steps; steps cut by the capture's edge do not count", "int"),
+    Field(
+        "mean",
+        "ms",
+        "mean duration of the complete steps; a step lasts as long as on its slowest host",
+        label="Mean step",
+    ),
+    Field(
+        "std",
+        "ms",
+        "sample standard deviation (n - 1) of the step durations; unknown for fewer than two steps",
+        label="Deviation",
+    ),
+    Field("min", "ms", "shortest complete step", label="Shortest"),
+    Field("max", "ms", "longest complete step", label="Longest"),
+    Field("count", "count", "complete steps; steps cut by the capture's edge do not count", "int", label="Steps"),
     Field(
         "between_steps_percent",
         "percent",
         "time between steps, of the time from the first step's begin to the last's end",
     ),
 )
+LIMIT_FIELDS: tuple[Field, ...] = (
+    *STEP_TIME_FIELDS,
+    Field(
+        "input_bound_percent",
+        "percent",
+        "share of the step time in which the step waits for its next batch, or copies it to the device, and no device "
+        "computes",
+    ),
+    Field(
+        "profiling_cost_percent",
+        "percent",
+        "how much longer the median step inside the capture was than the median of those before it; negative if it "
+        "was shorter; noise if either median lies within the quartiles of the others",
+        label="Cost of profiling",
+    ),
+)
+_ON_SCREEN = tuple(field.name for field in STEP_TIME_FIELDS)  # the sentences of the verdict tell the rest
 BREAKDOWN_FIELDS: tuple[Field, ...] = (
-    Field("category", "text", "where the time goes; every instant of a step counts for exactly one category", "str"),
+    Field(
+        "category",
+        "text",
+        "where the time goes; every instant of a step counts for exactly one category",
+        "str",
+        role=Role.TERM,
+    ),
     Field("mean_ms", "ms", "mean over the complete steps"),
     Field("percent", "percent", "share of the mean step time"),
-    Field("meaning", "text", "what counts for the category", "str"),
+    Field("meaning", "text", "what counts for the category", "str", role=Role.MEANING),
 )
 TOP_OP_FIELDS: tuple[Field, ...] = (
-    Field("name", "text", "the op: HLO op, framework op, or kernel", "str"),
-    Field("category", "text", "the op's type", "str"),
+    Field("name", "text", "the op: HLO op, framework op, or kernel", "str", role=Role.NAME),
+    Field("category", "text", "the op's type", "str", role=Role.TYPE),
     Field("self_time_ms", "ms", "time in the op itself, without what runs inside it, over the whole capture"),
     Field("self_percent", "percent", "self time as a share of the self time of all ops"),
     Field("cumulative_percent", "percent", "the same added up from the first row to this one"),
     Field("calls", "count", "how often it ran; several kernels of one run count once", "int"),
 )
 ENVIRONMENT_FIELDS: tuple[Field, ...] = (
-    Field("host_count", "count", "hosts whose traces are in the session", "int"),
-    Field("device_type", "text", "model of the devices, each once; CPU if none took part", "str"),
-    Field("device_count", "count", "devices that the profiler saw, over all hosts", "int"),
+    Field("host_count", "count", "hosts whose traces are in the session", "int", label="Hosts"),
+    Field(
+        "device_type",
+        "text",
+        "model of the devices, each once; CPU if none took part",
+        "str",
+        role=Role.PLACE,
+        label="Device",
+    ),
+    Field("device_count", "count", "devices that the profiler saw, over all hosts", "int", label="Devices"),
     Field("devices_used", "count", "devices that ran a kernel or an op during the capture, over all hosts", "int"),
     Field(
         "framework",
         "text",
         "the framework that wrote the profile, as far as names in it tell; python: none",
         "str",
+        role=Role.TYPE,
     ),
-    Field("capture_ms", "ms", "from the first to the last event, on the host with the longest capture"),
+    Field(
+        "capture_ms", "ms", "from the first to the last event, on the host with the longest capture", label="Captured"
+    ),
 )
 PLACEMENT_FIELDS: tuple[Field, ...] = (
-    Field("host_op_percent", "percent", "runs of ops on the host, of all on host and devices, by number"),
-    Field("device_op_percent", "percent", "runs of ops on a device, of all on host and devices, by number"),
-    Field("host_eager_percent", "percent", "op time on the host of ops dispatched one by one; unknown if not recorded"),
-    Field("compute_16bit_percent", "percent", "device compute time at 16 bits or fewer, of all device compute time"),
-    Field("compute_32bit_percent", "percent", "device compute time at 32 bits or more, of all device compute time"),
+    Field(
+        "host_op_percent",
+        "percent",
+        "runs of ops on the host, of all on host and devices, by number",
+        label="Ops on the host",
+    ),
+    Field(
+        "device_op_percent",
+        "percent",
+        "runs of ops on a device, of all on host and devices, by number",
+        label="Ops on devices",
+    ),
+    Field(
+        "host_eager_percent",
+        "percent",
+        "op time on the host of ops dispatched one by one; unknown if not recorded",
+        label="Eager op time",
+    ),
+    Field(
+        "compute_16bit_percent",
+        "percent",
+        "device compute time at 16 bits or fewer, of all device compute time",
+        label="16-bit compute",
+    ),
+    Field(
+        "compute_32bit_percent",
+        "percent",
+        "device compute time at 32 bits or more, of all device compute time",
+        label="32-bit compute",
+    ),
 )
 _METRIC_FIELDS: tuple[Field, ...] = (
-    Field("metric", "text", "the figure's path in the JSON object", "str"),
+    Field("metric", "text", "the figure's path in the JSON object", "str", role=Role.LABEL),
     Field("value", "by unit", "the figure; unknown is empty"),
-    Field("unit", "text", "the figure's unit", "str"),
-    Field("text", "text", "the figure if it is text", "str"),
+    Field("unit", "text", "the figure's unit", "str", role=Role.TYPE),
+    Field("text", "text", "the figure if it is text", "str", role=Role.TEXT),
 )
 
 
@@ -157,14 +227,16 @@ class OverviewReport(Report):
     def sections(self) -> Sequence[Section]:
         """Verdict, figures, breakdown, top ops, environment, advice, and what is missing."""
         return [
-            Prose("Verdict", (self.verdict.sentence, *self._how_lines(), *self._cost_lines())),
-            Figures("Step time", STEP_TIME_FIELDS, self.step_time_ms),
-            Rows("Breakdown of the mean step", BREAKDOWN_FIELDS, self.breakdown_rows(), empty="no steps"),
-            Rows(f"Top {TOP_OPS} ops", TOP_OP_FIELDS, self.top_ops, empty="the profile holds no ops"),
-            Figures("Placement and precision", PLACEMENT_FIELDS, self.placement),
-            Figures("Environment", ENVIRONMENT_FIELDS, self.environment),
-            Prose("What to do first", tuple(line for advice in self.advice for line in _advice_lines(advice))),
-            Prose("Not in this capture", tuple(f"{item.what}: {item.remedy}" for item in self.missing)),
+            Prose("verdict", "Verdict", (self.verdict.sentence, *self._how_lines(), *self._cost_lines())),
+            Figures("step_time", "Step time", LIMIT_FIELDS, self._limits(), _ON_SCREEN),
+            Rows("breakdown", "Breakdown of the mean step", BREAKDOWN_FIELDS, self.breakdown_rows(), empty="no steps"),
+            Rows("top_ops", f"Top {TOP_OPS} ops", TOP_OP_FIELDS, self.top_ops, empty="the profile holds no ops"),
+            Figures("placement", "Placement and precision", PLACEMENT_FIELDS, self.placement),
+            Figures("environment", "Environment", ENVIRONMENT_FIELDS, self.environment),
+            Prose(
+                "advice", "What to do first", tuple(line for advice in self.advice for line in _advice_lines(advice))
+            ),
+            Prose("missing", "Not in this capture", tuple(f"{item.what}: {item.remedy}" for item in self.missing)),
         ]
 
     def summary_lines(self) -> Sequence[str]:
@@ -243,6 +315,14 @@ class OverviewReport(Report):
             if total > 0
         )
 
+    def _limits(self) -> dict[str, Cell]:
+        cost = None if self.profiling is None else self.profiling.percent
+        return {
+            **self.step_time_ms,
+            "input_bound_percent": self.input_bound_percent,
+            "profiling_cost_percent": cost,
+        }
+
     def main_table(self) -> Rows:
         """Every figure as a row: its path, value and unit."""
         units = {f.name: f.unit for f in (*STEP_TIME_FIELDS, *ENVIRONMENT_FIELDS, *PLACEMENT_FIELDS)}
@@ -256,7 +336,9 @@ class OverviewReport(Report):
         figures["profiling_cost_percent"] = (cost, "percent")
         figures["verdict"] = (self.verdict.name, "text")
         figures["steps_source"] = (self.steps_source, "text")
-        return Rows("Figures", _METRIC_FIELDS, tuple(_metric(key, *figure) for key, figure in figures.items()))
+        return Rows(
+            "figures", "Figures", _METRIC_FIELDS, tuple(_metric(key, *figure) for key, figure in figures.items())
+        )
 
 
 def _number(value: Cell) -> float:
@@ -397,7 +479,6 @@ def _missing(partials: Sequence[Partial]) -> tuple[Missing, ...]:
 
 def _context(partials: Sequence[Partial], session: SessionFigures, verdict: Verdict) -> Context:
     """What the rules look at."""
-    eager, narrow = session.placement["host_eager_percent"], session.placement["compute_16bit_percent"]
     return Context(
         hosts=tuple(part.facts for part in partials),
         shares=session.steady_shares,
@@ -406,8 +487,6 @@ def _context(partials: Sequence[Partial], session: SessionFigures, verdict: Verd
         verdict_text=verdict.sentence,
         has_device=session.has_device,
         framework=str(session.environment["framework"] or ""),
-        eager_percent=eager if isinstance(eager, float) else None,
-        compute_16bit_percent=narrow if isinstance(narrow, float) else None,
         between_percent=session.gap,
         top_ops=session.top_ops,
         python_recorded=any(

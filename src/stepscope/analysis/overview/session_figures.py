@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.ops.top_ops import OpTable, add_tables
@@ -13,6 +12,7 @@ from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.profiling_cost import ProfilingCost
 from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, between_shares
 from stepscope.analysis.trace.environment import EnvironmentOfHost
+from stepscope.records import dataclass
 from stepscope.report import Cell, percent, round_ms
 
 TOP_OPS = 10  # listed

@@ -6,7 +6,6 @@ Only allocation events are looked at, so that the cost follows their number and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,9 @@ from stepscope import kernels
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, PlaneKind, Stats, StatTag, stat_names
 from stepscope.model.arrays import F64, I64, U8, Mask
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import OpTrait
 
 UNKNOWN = -1
 
@@ -40,8 +42,6 @@ _FROM_INDEX, _FROM_DEVICE = np.int64(1) << 40, np.int64(1) << 41
 _KIND_STEP = 1 << 16
 _MOST_ORDINAL, _MOST_KIND = _KIND_STEP - 2, 1 << 30
 
-# PyTorch's ops that do nothing but allocate: what calls them is what needs the memory.
-_ALLOCATE_ONLY = ("aten::empty", "aten::new_empty")
 _ABSENT_TEXTS = ("", "(null)")
 _OPS = (EventKind.OP, EventKind.BACKWARD)
 _FUNCTIONS = (EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN, EventKind.ANNOTATION, EventKind.INPUT_CALLBACK)
@@ -326,9 +326,7 @@ def op_names(trace: HostTrace, events: I64, stated: I64) -> I64:
 
 def _only_allocates(trace: HostTrace, events: I64) -> Mask:
     """Whether each event is an op that does nothing but allocate: bool of shape (events,)."""
-    rows, place = np.unique(trace.event_types.name[trace.events.type[events]], return_inverse=True)
-    starts = tuple(text.encode() for text in _ALLOCATE_ONLY)
-    return np.array([trace.strings.raw(row).startswith(starts) for row in rows.tolist()], np.bool_)[place]
+    return has_trait(trace, trace.events.type[events], OpTrait.ONLY_ALLOCATES)
 
 
 def _climb(trace: HostTrace, events: I64, kinds: Sequence[EventKind]) -> I64:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope.analysis.resources.allocations import UNKNOWN, allocations_of
 from stepscope.analysis.resources.memory_usage import in_use_bytes
 from stepscope.model import HostTrace, LineKind, StatTag
 from stepscope.model.arrays import F64, I32, I64, U8
+from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,22 +26,38 @@ from stepscope.analysis.resources.memory_usage import MOST_POINTS, Alive, Memory
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.remedies import ALLOCATIONS, remedy
 from stepscope.model import HostTrace
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms, size_text
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Part, Prose, Report, Role, Rows, Section, percent, round_ms, size_text
 
 MOST_SENTENCES = 8
 _BLOCKS, _CURVE_WIDTH = " ▁▂▃▄▅▆▇█", 48
 NOTHING = "no allocations were recorded"
 _POINTS_OF_ALL, _LEAST_POINTS = 64 * MOST_POINTS, 50  # of the timelines of many hosts together; of each at least
 
-_MEMORY = Field("memory", "text", "the memory: the allocator's name, or the number of the device on its host", "str")
-_HOST = Field("host", "text", "the host that recorded this row", "str")
+_MEMORY = Field(
+    "memory",
+    "text",
+    "the memory: the allocator's name, or the number of the device on its host",
+    "str",
+    role=Role.PLACE,
+)
+_HOST = Field("host", "text", "the host that recorded this row", "str", role=Role.HOST)
 MEMORY_FIELDS: tuple[Field, ...] = (
-    Field("id", "text", "the memory: the allocator's name, or the number of the device on its host", "str"),
+    Field(
+        "id",
+        "text",
+        "the memory: the allocator's name, or the number of the device on its host",
+        "str",
+        role=Role.LABEL,
+    ),
     _HOST,
     Field("allocations", "count", "allocations during the capture", "int"),
     Field("deallocations", "count", "deallocations during the capture", "int"),
     Field("capacity_bytes", "bytes", "size of the memory: stack, heap and free memory at the peak", "int"),
-    Field("peak_heap_bytes", "bytes", "the most heap in use since the program began; unknown if not recorded", "int"),
+    Field(
+        *("peak_heap_bytes", "bytes", "the most heap in use since the program began; unknown if not recorded", "int"),
+        label="Peak heap, since the start",
+    ),
 )
 _STATE_FIELDS: tuple[Field, ...] = (
     Field("in_use_bytes", "bytes", "memory in use: stack and heap", "int"),
@@ -54,35 +70,54 @@ _STATE_FIELDS: tuple[Field, ...] = (
 PEAK_FIELDS: tuple[Field, ...] = (
     _MEMORY,
     _HOST,
-    Field("time_ms", "ms", "when most memory was in use during the capture, from the start of the host's session"),
-    Field("step", "number", "the step in which that was; empty between steps", "int"),
-    *_STATE_FIELDS,
+    Field(
+        "time_ms",
+        "ms",
+        "when most memory was in use during the capture, from the start of the host's session",
+        role=Role.INSTANT,
+        label="Peak at",
+    ),
+    Field("step", "number", "the step in which that was; empty between steps", "int", role=Role.STEP),
+    replace(_STATE_FIELDS[0], label="Peak in this capture"),
+    *(replace(field, label=f"{field.label} at the peak") for field in _STATE_FIELDS[1:]),
 )
 BREAKDOWN_FIELDS: tuple[Field, ...] = (
-    Field("op", "text", "the op that asked for the memory; the stack, or what was there before the capture", "str"),
+    Field(
+        "op",
+        "text",
+        "the op that asked for the memory; the stack, or what was there before the capture",
+        "str",
+        role=Role.NAME,
+    ),
     Field("allocated_bytes", "bytes", "memory given to these allocations, all together", "int"),
     Field("requested_bytes", "bytes", "memory that they asked for; unknown if not recorded", "int"),
     Field("occurrences", "count", "allocations alive at the peak", "int"),
     Field(
-        "region", "text", "what for: `temp`, `output` (activations, gradients), `persist`/`dynamic` (weights)", "str"
+        "region",
+        "text",
+        "what for: `temp`, `output` (activations, gradients), `persist`/`dynamic` (weights)",
+        "str",
+        role=Role.TYPE,
     ),
-    Field("dtype", "text", "element type of the tensors", "str"),
-    Field("shape", "text", "shape of the tensors", "str"),
+    Field("dtype", "text", "element type of the tensors", "str", role=Role.TYPE),
+    Field("shape", "text", "shape of the tensors", "str", role=Role.SHAPE),
     _MEMORY,
     _HOST,
 )
 TIMELINE_FIELDS: tuple[Field, ...] = (
     _MEMORY,
     _HOST,
-    Field("time_ms", "ms", "when it happens, from the start of the host's session"),
-    Field("event", "text", "`allocation` or `deallocation`", "str"),
+    Field("time_ms", "ms", "when it happens, from the start of the host's session", role=Role.INSTANT),
+    Field("event", "text", "`allocation` or `deallocation`", "str", role=Role.TYPE),
     Field("requested_bytes", "bytes", "memory asked for, negative for deallocations; unknown if not recorded", "int"),
     Field("allocated_bytes", "bytes", "memory given, negative for deallocations", "int"),
-    Field("op", "text", "the op that asked for the memory; of a deallocation, for what it frees", "str"),
-    Field("step", "number", "the step that it belongs to, else the one during which it happens", "int"),
-    Field("region", "text", "what for: `temp`, `output`, `persist`, `dynamic`", "str"),
-    Field("dtype", "text", "element type of the tensor", "str"),
-    Field("shape", "text", "shape of the tensor", "str"),
+    Field(
+        "op", "text", "the op that asked for the memory; of a deallocation, for what it frees", "str", role=Role.NAME
+    ),
+    Field("step", "number", "the step that it belongs to, else the one during which it happens", "int", role=Role.STEP),
+    Field("region", "text", "what for: `temp`, `output`, `persist`, `dynamic`", "str", role=Role.TYPE),
+    Field("dtype", "text", "element type of the tensor", "str", role=Role.TYPE),
+    Field("shape", "text", "shape of the tensor", "str", role=Role.SHAPE),
     *(replace(field, doc=f"{field.doc}, after the event") for field in _STATE_FIELDS),
 )
 
@@ -134,12 +169,12 @@ class MemoryProfileReport(Report):
         """The peaks in sentences, the memories, their peaks, breakdowns and timelines."""
         curves = tuple(self._curves())
         return [
-            Prose("Peaks", self._sentences()),
-            *([Prose("Memory in use over time", curves)] if curves else []),
-            self._table("Memories", MEMORY_FIELDS, self.memories),
-            self._table("Peak of each memory", PEAK_FIELDS, self._in_each("peak")),
-            self._table("Breakdown at the peak", BREAKDOWN_FIELDS, self.rows),
-            self._table("Timeline", TIMELINE_FIELDS, self._in_each("timeline")),
+            Prose("peaks", "Peaks", self._sentences()),
+            Prose("curves", "Memory in use over time", curves),
+            _table("memories", "Memories", MEMORY_FIELDS, self.memories),
+            _table("peak", "Peak of each memory", PEAK_FIELDS, self._in_each("peak")),
+            _table("breakdown", "Breakdown at the peak", BREAKDOWN_FIELDS, self.rows),
+            _table("timeline", "Timeline", TIMELINE_FIELDS, self._in_each("timeline")),
         ]
 
     def arranged(self, sort: str | None = None, where: Sequence[str] = ()) -> Report:
@@ -160,23 +195,13 @@ class MemoryProfileReport(Report):
 
     def main_table(self) -> Rows:
         """What was alive at the peak of each memory."""
-        return Rows("Breakdown at the peak", BREAKDOWN_FIELDS, self.rows, NOTHING)
+        return Rows("breakdown", "Breakdown at the peak", BREAKDOWN_FIELDS, self.rows, NOTHING)
 
     def why_empty(self) -> str | None:
         """A memory without a breakdown is something to show too.  The warnings tell what would have recorded some."""
         if self.memories:
             return None
         return next((warning for warning in self.warnings if warning.startswith(NOTHING)), NOTHING)
-
-    def _table(self, title: str, fields: Sequence[Field], rows: Iterable[dict[str, Any]]) -> Rows:
-        """A table without the columns that say nothing: unknown in every row, the only host, or as the heap."""
-        listed = [_only(row, fields) for row in rows]
-        silent = {field.name for field in fields if listed and all(row[field.name] is None for row in listed)}
-        silent |= {_HOST.name} if listed and len(self.hosts) == 1 else set()
-        if listed and not any(row.get("stack_bytes") for row in listed):
-            silent |= {"stack_bytes", "in_use_bytes"}  # the heap is all there is
-        shown = tuple(field for field in fields if field.name not in silent)
-        return Rows(title, shown, tuple(listed), NOTHING)
 
     def _in_each(self, name: str) -> Iterable[dict[str, Cell]]:
         for memory in self.memories:
@@ -201,6 +226,15 @@ class MemoryProfileReport(Report):
         for name, memory in named:
             full = size_text(memory["peak"]["in_use_bytes"])
             yield f"{name:{width}}  {_curve(memory['timeline'])}  of {full}"
+
+
+def _table(key: str, title: str, fields: tuple[Field, ...], rows: Iterable[dict[str, Any]]) -> Rows:
+    """A table; without a stack the heap is all there is, and screens show it alone."""
+    listed = tuple(_only(row, fields) for row in rows)
+    is_heap_alone = bool(listed) and not any(row.get("stack_bytes") for row in listed)
+    silent = {"stack_bytes", "in_use_bytes"} if is_heap_alone else set()
+    shown = tuple(field.name for field in fields if field.name not in silent)
+    return Rows(key, title, fields, listed, NOTHING, (Part(title, shown),))
 
 
 def _curve(timeline: Sequence[dict[str, Any]]) -> str:

@@ -5,7 +5,6 @@ peak.  Peak and breakdown come from every event; only the timeline is thinned ou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from stepscope.analysis.resources.allocations import (
 from stepscope.analysis.steps.find_steps import steps_of, steps_of_events
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
+from stepscope.records import dataclass
 
 MOST_POINTS = 1000  # of a timeline
 MOST_ROWS = 1000  # of a breakdown

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +20,8 @@ import numpy as np
 from stepscope.analysis.resources.counters import Counter, counters_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import HostTrace
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Prose, Report, Role, Rows, Section
 
 MOST_ROWS = 500  # kept per host
 _UNITS = ("%", "GB", "MB/s", "W")  # that a counter's name may end with
@@ -32,15 +32,15 @@ _SCARCE_GB = 1.0
 _FEWEST = 3  # samples from which a sentence may be drawn
 
 FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host", "str"),
-    Field("place", "text", "where the counter was recorded: a device, or what recorded it", "str"),
-    Field("counter", "text", "what is counted", "str"),
-    Field("unit", "text", "the unit of the values; unknown if the counter does not tell", "str"),
+    Field("host", "text", "the host", "str", role=Role.HOST),
+    Field("place", "text", "where the counter was recorded: a device, or what recorded it", "str", role=Role.PLACE),
+    Field("counter", "text", "what is counted", "str", role=Role.LABEL),
+    Field("unit", "text", "the unit of the values; unknown if the counter does not tell", "str", role=Role.TYPE),
     Field("samples", "count", "how many samples there are", "int"),
     Field("mean", "", "mean of the samples"),
     Field("min", "", "the smallest"),
     Field("max", "", "the largest"),
-    Field("p95", "", "the smallest value that 95 of 100 samples do not exceed"),
+    Field("p95", "", "the smallest value that 95 of 100 samples do not exceed", label="95th percentile"),
 )
 _EMPTY = "no counters: record with stepscope, whose ProfilerOptions(system_interval_ms=100) samples the machine"
 
@@ -83,12 +83,10 @@ class SystemReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """What stands out, and the counters."""
-        found = [Prose("What stands out", self.findings)] if self.findings else []
-        return [*found, self.main_table()]
-
-    def main_table(self) -> Rows:
-        """The counters."""
-        return Rows("Counters of the system", FIELDS, self.rows, _EMPTY)
+        return [
+            Prose("findings", "What stands out", self.findings),
+            Rows("rows", "Counters of the system", FIELDS, self.rows, _EMPTY),
+        ]
 
 
 def partial(trace: HostTrace) -> Partial:

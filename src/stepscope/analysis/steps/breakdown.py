@@ -7,8 +7,6 @@ An instant in which nothing known happens counts as "other".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope import kernels
@@ -18,6 +16,7 @@ from stepscope.analysis.trace.columns import on_threads
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Kind, Trait
 from stepscope.model.arrays import I32, I64, U8, Mask, run_rows
+from stepscope.records import dataclass
 
 K = EventKind
 
@@ -32,6 +31,9 @@ CATEGORIES: tuple[str, ...] = (
     "device_compute",
     "other",
 )
+LABELS = {"device_collectives": "Collectives"}
+"""Short headings of categories whose names are long."""
+
 MEANING: dict[str, str] = {
     "compilation": "the host traces or compiles a program and no device works",
     "output": "data is copied from a device to the host and the device computes nothing else",

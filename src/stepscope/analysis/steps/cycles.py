@@ -14,12 +14,11 @@ the counts; the finest whose cycles are all alike is taken:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
 
 LEAST_STEPS = 3  # fewer repetitions than this prove no cycle
 LEAST_CONFIDENCE = 0.6

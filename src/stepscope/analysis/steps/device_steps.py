@@ -8,8 +8,6 @@ host does while the device does nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope import kernels
@@ -19,6 +17,7 @@ from stepscope.analysis.steps.host_steps import backlog_end
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import HostTrace, PlaneKind
 from stepscope.model.arrays import I64, U8
+from stepscope.records import dataclass
 
 _Intervals = tuple[U8, I64, I64]  # rank, start and end of each
 

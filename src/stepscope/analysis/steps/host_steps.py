@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Mask
+from stepscope.records import dataclass
 
 COMPUTES = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE)
 

@@ -6,10 +6,10 @@ A capture keeps both medians in its profile, since the steps before it are in no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 
 from stepscope.model import HostTrace
+from stepscope.records import dataclass
 
 _PLANE = "/stepscope:capture"
 

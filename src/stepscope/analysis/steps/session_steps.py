@@ -7,13 +7,13 @@ laid side by side with the shift that makes them overlap most on the wall clock;
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from stepscope.analysis.steps.breakdown import CATEGORIES, Breakdown, breakdown
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.origin import origin_of
 from stepscope.model import HostTrace
+from stepscope.records import dataclass
 
 _LEAST_CERTAIN_FIRST = ("none", "inferred", "markers")
 _MOST_TOLD = 3  # ways in which hosts know their steps, in a sentence

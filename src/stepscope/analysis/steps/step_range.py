@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from stepscope.analysis.steps.session_steps import StepsOfHost, align, breakdown
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace, take_events
 from stepscope.model.arrays import I32, I64
+from stepscope.records import dataclass
 
 _RANGE = re.compile(r"\s*(?P<first>\d{1,18})\s*(?:-\s*(?P<last>\d{1,18})\s*)?")
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
+from stepscope.analysis.steps.breakdown import CATEGORIES, LABELS, MEANING
 from stepscope.analysis.steps.session_steps import (
     Aligned,
     StepRow,
@@ -17,18 +16,34 @@ from stepscope.analysis.steps.session_steps import (
     told_by_host,
 )
 from stepscope.model import HostTrace
-from stepscope.report import Cell, Field, Report, Rows, Section, round_ms
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Report, Role, Rows, Section, round_ms
 
 Partial = StepsOfHost
 
 FIELDS: tuple[Field, ...] = (
-    Field("step", "number", "the step's number: the program's own if it gave one, else counted from 0", "int"),
-    Field("name", "text", "the name of the step mark with its number", "str"),
-    Field("host", "text", "the host that recorded this row", "str"),
-    Field("start_ms", "ms", "when the step begins, from the start of the host's session"),
+    Field(
+        "step",
+        "number",
+        "the step's number: the program's own if it gave one, else counted from 0",
+        "int",
+        role=Role.STEP,
+    ),
+    Field("name", "text", "the name of the step mark with its number", "str", role=Role.NAME),
+    Field("host", "text", "the host that recorded this row", "str", role=Role.HOST),
+    Field("start_ms", "ms", "when the step begins, from the start of the host's session", role=Role.INSTANT),
     Field("duration_ms", "ms", "how long the step takes; the categories that follow add up to it"),
-    *(Field(category, "ms", f"time of the step in which {MEANING[category]}") for category in CATEGORIES),
-    Field("complete", "", "no if the capture's edge cuts the step; such steps are in no statistics", "bool"),
+    *(
+        Field(name, "ms", f"time of the step in which {MEANING[name]}", label=LABELS.get(name, ""))
+        for name in CATEGORIES
+    ),
+    Field(
+        "complete",
+        "",
+        "no if the capture's edge cuts the step; such steps are in no statistics",
+        "bool",
+        role=Role.COMPLETE,
+    ),
 )
 
 
@@ -54,7 +69,7 @@ class StepsReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """One table."""
-        return [Rows("Steps", FIELDS, self.rows, empty="no steps: the profile holds no events that take time")]
+        return [Rows("rows", "Steps", FIELDS, self.rows, empty="no steps: the profile holds no events that take time")]
 
 
 def partial(trace: HostTrace) -> StepsOfHost:

@@ -7,7 +7,9 @@ what XProf leaves out of GPU profiles (launches, host work, waits for input) is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from stepscope.records import dataclass
 
 HIGHLY_INPUT_BOUND = 20.0
 MODERATELY_INPUT_BOUND = 5.0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope import kernels
@@ -15,6 +13,7 @@ from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I32, I64
 from stepscope.model.trace import StatValue
+from stepscope.records import dataclass
 
 DEEPEST_STACK = 200
 MOST_PARTNERS = 50

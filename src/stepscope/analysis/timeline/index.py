@@ -7,7 +7,6 @@ about.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ from stepscope import kernels
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import F64, I32, I64, Mask, offsets_of
+from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from stepscope.kernels.pyramid import Levels, Rows, Slices

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope import kernels
@@ -12,6 +10,7 @@ from stepscope.analysis.timeline.tracks import Group, activity_ps, all_groups, g
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import HostTrace, LineKind
 from stepscope.model.arrays import F64, I64, Mask
+from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope.analysis.timeline.index import is_drawn
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, Mask
+from stepscope.records import dataclass
 
 LONGEST_QUERY = 500
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from stepscope import kernels
 from stepscope.analysis.timeline.index import is_drawn
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace
+from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from stepscope.analysis.timeline.index import Index, index_of, is_drawn
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import I64
+from stepscope.records import dataclass
 
 LEAST_OF_A_POOL = 3
 """So many threads of one name make a group of their own."""

@@ -13,9 +13,7 @@ What is left is unattributed, and tools say how much that is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,19 +21,20 @@ from stepscope import kernels
 from stepscope.analysis.trace.columns import on_threads
 from stepscope.analysis.trace.grouping import forest, is_device_work, launched_before
 from stepscope.analysis.trace.hlo import programs
-from stepscope.analysis.trace.op_names import op_name
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
+from stepscope.records import dataclass
 from stepscope.report import Field, percent, round_us
+from stepscope.vocabulary.jax import argument_of
+from stepscope.vocabulary.lookup import names_have
+from stepscope.vocabulary.op_names import op_name
+from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind
 OpName = tuple[str, str]  # name and type
 
 WORTH_SAYING_PERCENT = 1.0
 _TOO_LONG_PS = 1 << 56  # twenty hours: a device that says more of one piece of work says garbage
-# What JAX calls an instruction that is made from an argument of the function, such as a copy of it: the argument alone.
-_ARGUMENT = re.compile(r"(\w+):")
-_GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
 
 
 class Source(Kind):
@@ -239,9 +238,9 @@ def instruction_names(trace: HostTrace) -> Callable[[int, int], OpName]:
     def name_of(event: int, instruction: int) -> OpName:
         text = trace.strings[instruction]
         framework = known.framework_op(int(program[event]), trace.strings[module[event]], text) if known else ""
-        argument = _ARGUMENT.fullmatch(framework)
+        argument = argument_of(framework)
         if argument:
-            return argument[1], op_name(text, K.DEVICE_OP)[1]
+            return argument, op_name(text, K.DEVICE_OP)[1]
         return op_name(framework or text, K.DEVICE_OP)
 
     return name_of
@@ -269,7 +268,8 @@ def _from_graphs(trace: HostTrace, rows: I64, call: I64, table: _OpTable, op: I3
     """What a launched graph does, by the graph, where nothing tells the ops that were recorded into it."""
     graph = trace.stat_ints(stat_names.GRAPH_ID, 0, rows=rows)
     names = names_of(trace, np.maximum(call, 0))
-    launches = [at for at in np.unique(names).tolist() if _GRAPH_LAUNCH.match(trace.strings[at])]
+    different = np.unique(names)
+    launches = different[names_have(trace.strings.texts(different), CallTrait.LAUNCHES_GRAPH)]
     lost = np.flatnonzero((source == Source.NONE) & ((graph > 0) | ((call >= 0) & np.isin(names, launches))))
 
     def name_of(piece: int) -> OpName:
@@ -307,19 +307,31 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "device_time_us", "us", "time of all device work that the table speaks of, added up over devices and streams"
     ),
-    Field("own_percent", "percent", "of that time, work that carries its XLA instruction or its framework op itself"),
+    Field(
+        "own_percent",
+        "percent",
+        "of that time, work that carries its XLA instruction or its framework op itself",
+        label="Said by the kernel",
+    ),
     Field(
         "graph_percent",
         "percent",
         "work of a recorded graph of kernels, whose op is known from its node, or which goes by the graph if no op is",
+        label="From its graph",
     ),
-    Field("call_percent", "percent", "work whose op is the one around the host call that launched it"),
+    Field(
+        "call_percent",
+        "percent",
+        "work whose op is the one around the host call that launched it",
+        label="From the launching call",
+    ),
     Field(
         "around_percent",
         "percent",
         "work without an op, named by the annotation, the traced function or the Python call around its launch",
+        label="From the op around",
     ),
-    Field("unattributed_percent", "percent", "work that nothing in the trace ties to an op"),
+    Field("unattributed_percent", "percent", "work that nothing in the trace ties to an op", label="Unknown"),
 )
 _NAME_OF_SOURCE = ("unattributed", "own", "graph", "call", "around")
 

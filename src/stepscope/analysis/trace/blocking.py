@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
-from stepscope.analysis.trace.columns import named, on_threads
+from stepscope.analysis.trace.columns import on_threads
 from stepscope.analysis.trace.grouping import enclosing
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, run_rows
-
-BLOCKING_COPY = re.compile(r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$")
-
-# JAX waits for a device inside its runtime, which records nothing of it: the Python call is all there is.
-BLOCKING_PYTHON = re.compile(r"\$\S*\.py:\d+ block_until_ready$")
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CallTrait, CodeTrait
 
 
 def blocking_calls(trace: HostTrace) -> I64:
@@ -26,7 +21,7 @@ def blocking_calls(trace: HostTrace) -> I64:
 def _blocking_calls(trace: HostTrace) -> I64:
     threads, kind = on_threads(trace), trace.events.kind
     calls = np.flatnonzero(threads & (kind == EventKind.RUNTIME_CALL))
-    copies = calls[named(trace, trace.events.type[calls], BLOCKING_COPY.match)]
+    copies = calls[has_trait(trace, trace.events.type[calls], CallTrait.BLOCKING_COPY)]
     found = np.union1d(np.flatnonzero(threads & (kind == EventKind.SYNC)), copies)
     return np.union1d(found, _blocking_python(trace, found)) if trace.device_planes() else found
 
@@ -34,7 +29,7 @@ def _blocking_calls(trace: HostTrace) -> I64:
 def _blocking_python(trace: HostTrace, recorded: I64) -> I64:
     """Python calls that wait, but for those in which the runtime recorded its own waiting."""
     python = np.flatnonzero(on_threads(trace) & (trace.events.kind == EventKind.PYTHON_CALL))
-    calls = python[named(trace, trace.events.type[python], BLOCKING_PYTHON.match)]
+    calls = python[has_trait(trace, trace.events.type[python], CodeTrait.WAITS_FOR_DEVICE)]
     if not len(calls):
         return calls
     waits = np.zeros(len(trace.events), np.bool_)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64
+from stepscope.vocabulary.lookup import traits_by_type
+from stepscope.vocabulary.python import is_of_user
+from stepscope.vocabulary.traits import CodeTrait
 
-# A frame of a file: `train.py(12): step`, `$train.py:12 step`.
-_FRAME = re.compile(r"\$?[^<>]*\.py[(:]\d+")
-_LIBRARY = re.compile(
-    r"\$?(?:.*[/\\](?:site|dist)-packages[/\\]|(?:.*[/\\])?(?:torch|tensorflow|jax|keras|numpy|importlib|_?contextlib)[/\\.]"
-    r"|.*[/\\]lib[/\\]python3\.\d+[/\\]|<|\$api\.py:\d+ (?:block_until_ready|try_to_block)$)"
-)  # of JAX's own files a trace has no folder
 _STACK_END = ";"
 
 
@@ -38,20 +33,14 @@ def site_text(text: str) -> str:
     'train.py(12): step'
     """
     frames = [frame.strip() for frame in text.split(_STACK_END) if frame.strip()]
-    own = (frame for frame in frames if _is_users(frame))
+    own = (frame for frame in frames if is_of_user(frame))
     return next(own, frames[0] if frames else "").lstrip("$")
-
-
-def _is_users(frame: str) -> bool:
-    return _FRAME.match(frame) is not None and _LIBRARY.match(frame) is None
 
 
 def _frames_around(trace: HostTrace, rows: I64) -> I64:
     python = np.flatnonzero(trace.events.kind == EventKind.PYTHON_CALL)
-    level = np.zeros(len(trace.event_types), np.uint8)
-    for kind in np.unique(trace.events.type[python]).tolist():
-        level[kind] = _is_users(trace.strings[trace.event_types.name[kind]])
-    here = level[trace.events.type]
+    level = traits_by_type(trace, trace.events.type[python], CodeTrait.OF_USER) != 0
+    here = level.astype(np.uint8)[trace.events.type]
     here[trace.events.kind != EventKind.PYTHON_CALL] = 0
     levels = np.zeros(256, np.uint8)
     levels[1] = 1

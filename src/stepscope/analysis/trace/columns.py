@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.analysis.trace.grouping import forest
@@ -61,40 +60,3 @@ def _around(trace: HostTrace) -> U8:
     out = np.empty(len(trace.events), np.uint8)
     kernels.nesting.around(trace.events.kind, forest(trace).parent, bits, out)
     return out
-
-
-def type_names(trace: HostTrace, types: NDArray[np.integer]) -> dict[int, str]:
-    """The names of the event types that occur in a column of them, by row of the table of types."""
-    present = np.flatnonzero(np.bincount(types, minlength=1))
-    return dict(zip(present.tolist(), _names_of_types(trace, present), strict=True))
-
-
-def _names_of_types(trace: HostTrace, present: I64) -> list[str]:
-    known: dict[int, str] = trace.derived("type names", lambda _: {})
-    rows = present.tolist()
-    missing = [row for row in rows if row not in known]
-    if missing:
-        known.update(zip(missing, trace.strings.texts(trace.event_types.name[missing]), strict=True))
-    return [known[row] for row in rows]
-
-
-def named(trace: HostTrace, types: NDArray[np.integer], test: Callable[[str], object]) -> Mask:
-    """Which events, given by their types, have a name that passes a test: bool of the shape of `types`."""
-    present = np.flatnonzero(np.bincount(types, minlength=1))
-    passed = np.fromiter(map(bool, map(test, _names_of_types(trace, present))), np.bool_, len(present))
-    if not passed.any():
-        return np.zeros(len(types), np.bool_)
-    table = np.zeros(len(trace.event_types), np.bool_)
-    table[present[passed]] = True
-    found: Mask = table[types]
-    return found
-
-
-def named_each(trace: HostTrace, types: NDArray[np.integer], tests: Sequence[Callable[[str], object]]) -> list[Mask]:
-    """The same for up to eight tests at once, which is quicker than one after the other."""
-    present = np.flatnonzero(np.bincount(types, minlength=1))
-    bits = np.zeros(len(trace.event_types), np.uint8)
-    names = _names_of_types(trace, present)
-    bits[present] = [sum(bool(test(name)) << at for at, test in enumerate(tests)) for name in names]
-    of_event = bits[types]
-    return [(of_event & np.uint8(1 << at)) != 0 for at in range(len(tests))]

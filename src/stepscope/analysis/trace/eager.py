@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.trace.columns import named, of_kinds, on_threads, rows_of
+from stepscope.analysis.trace.columns import of_kinds, on_threads, rows_of
 from stepscope.analysis.trace.grouping import enclosing
-from stepscope.analysis.trace.op_names import EAGER_OP
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind
 
@@ -28,7 +29,7 @@ def _find(trace: HostTrace) -> I64:
     rows = rows[on_threads(trace)[rows]]
     if not len(rows):
         return rows
-    single = named(trace, trace.events.type[rows], EAGER_OP.match)
+    single = has_trait(trace, trace.events.type[rows], CallTrait.DISPATCHES_OP)
     single &= trace.stat_ints(stat_names.IS_FUNCTION, rows=rows) <= 0
     rows = rows[single]
     among = np.zeros(len(trace.events), np.bool_)

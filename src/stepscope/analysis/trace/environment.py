@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
 from stepscope.analysis.trace.remedies import ALLOCATIONS, DEVICE_ACTIVITY, HOST_ACTIVITY, PYTHON_CALLS, remedy
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
+from stepscope.records import dataclass
 
 # NVIDIA architectures by compute capability, oldest first; a device has the last whose capability it reaches.
 _NVIDIA = (

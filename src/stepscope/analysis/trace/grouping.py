@@ -7,7 +7,6 @@ iterator calls made for them, device work and the host call that launched it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from stepscope import kernels
 from stepscope.analysis.trace.program_runs import link_runs
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I32, I64, Mask, last_below
+from stepscope.records import dataclass
 
 _MEASURED_DEVICE = frozenset({
     EventKind.KERNEL, EventKind.COPY_HOST_TO_DEVICE, EventKind.COPY_DEVICE_TO_HOST, EventKind.COPY_DEVICE_TO_DEVICE,

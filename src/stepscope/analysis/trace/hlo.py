@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 
 import numpy as np
 
 from stepscope import kernels
 from stepscope.model import HostTrace, PlaneKind, StatTag, stat_names
+from stepscope.vocabulary.xla import split_program
 
-_PROGRAM_ID = re.compile(r"(?P<module>.*)\((?P<id>-?\d+)\)")
 _BYTES_AN_INSTRUCTION = 32  # at least; leaves room to spare
 # Fields of XLA's HloProto, HloModuleProto, ProgramShapeProto and ShapeProto.
 _MODULE, _SHAPE_OF_PROGRAM, _PARAMETER, _ELEMENT_TYPE, _DIMENSIONS = 1, 4, 1, 2, 3
@@ -32,11 +31,11 @@ class Programs:
         self._ops: dict[bytes, dict[str, str]] = {}
         self._ids: dict[str, list[int]] = {}
         for name, proto in protos.items():
-            found = _PROGRAM_ID.fullmatch(name)
-            self._protos[found["module"] if found else name] = proto
-            if found:
-                self._protos[int(found["id"])] = proto
-                self._ids.setdefault(found["module"], []).append(int(found["id"]))
+            module, number = split_program(name)
+            self._protos[module] = proto
+            if number is not None:
+                self._protos[number] = proto
+                self._ids.setdefault(module, []).append(number)
 
     def __bool__(self) -> bool:
         return bool(self._protos)

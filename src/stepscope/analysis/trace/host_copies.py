@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,11 +11,10 @@ from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64
+from stepscope.records import dataclass
+from stepscope.vocabulary.devices import memory_of
 
 K = EventKind
-
-# "Memcpy HtoD (Pinned -> Device)", "kind_src:pinned kind_dst:device size:4096"
-_MEMORY = re.compile(r".*(?:\(|kind_src:)(pinned|pageable)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -37,18 +34,6 @@ class HostCopy:
     total_ps: int
     exposed_ps: int
     call_ps: int
-
-
-def memory_of(text: str) -> str:
-    """The sort of host memory that a copy's name or details tell.
-
-    >>> memory_of("Memcpy HtoD (Pageable -> Device)")
-    'pageable'
-    >>> memory_of("kind_src:pinned kind_dst:device size:4096 dest:0 async:1")
-    'pinned'
-    """
-    found = _MEMORY.match(text)
-    return found[1].lower() if found else ""
 
 
 def host_copies(trace: HostTrace) -> list[HostCopy]:

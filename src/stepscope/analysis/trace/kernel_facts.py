@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, number_pairs
+from stepscope.records import dataclass
 
 T = TypeVar("T")
 Dimensions = tuple[int, int, int]

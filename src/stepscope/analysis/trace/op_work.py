@@ -6,7 +6,6 @@ The one place that says what an op is, so that every tool that speaks of ops mea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,9 +14,10 @@ from stepscope.analysis.trace.attribution import attribute, instruction_names, n
 from stepscope.analysis.trace.columns import of_kinds, on_threads
 from stepscope.analysis.trace.eager import eager_ops
 from stepscope.analysis.trace.grouping import forest, spread_labels
-from stepscope.analysis.trace.op_names import op_name
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
+from stepscope.records import dataclass
+from stepscope.vocabulary.op_names import op_name
 
 K = EventKind
 

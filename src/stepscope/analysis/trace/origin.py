@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from stepscope.model import HostTrace
+from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)

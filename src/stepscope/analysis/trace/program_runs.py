@@ -7,17 +7,12 @@ run, everything would belong to the first step.  Runs of one program happen in t
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from stepscope import kernels
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, Mask
-
-_CALLED = re.compile(r"\w+\((.*)\)$")
-_MADE_BY = re.compile(r"^(?:jit|pmap)_")  # what JAX puts before the name of a function to name its program
-_NOT_IN_NAMES = re.compile(r"[^\w.-]")  # XLA writes an underscore instead
+from stepscope.vocabulary.jax import called_function, function_of_program
 
 
 def link_runs(trace: HostTrace, parent: I32, cause: I32) -> None:
@@ -73,7 +68,7 @@ def _calls_of_runs(trace: HostTrace, parent: I32, ops: I64, first: I64, run: I64
     calls, called = _outer_calls(trace, parent)
     made_by = np.full(len(first), -1, np.int64)
     for program in np.unique(module).tolist():
-        name = _plain(_MADE_BY.sub("", trace.strings[program]))
+        name = function_of_program(trace.strings[program])
         runs = np.flatnonzero(module == program)
         runs = runs[np.argsort(begin[runs], kind="stable")]
         mine = calls[[each == name for each in called]]
@@ -91,17 +86,7 @@ def _outer_calls(trace: HostTrace, parent: I32) -> tuple[I64, list[str]]:
     kernels.nesting.outermost(parent, is_call, outermost)
     calls = np.flatnonzero(is_call)
     calls = calls[outermost[calls] == calls]
-    found = [_CALLED.match(trace.name_of(call)) for call in calls.tolist()]
-    return calls, [_plain(match[1]) if match else "" for match in found]
-
-
-def _plain(name: str) -> str:
-    """A function's name as it is in the name of its program; later releases of JAX cut underscores off its end.
-
-    >>> _plain("<lambda>")
-    '_lambda'
-    """
-    return _NOT_IN_NAMES.sub("_", name).rstrip("_")
+    return calls, [called_function(trace.name_of(call)) for call in calls.tolist()]
 
 
 def _runs_without_call(runs: I64, calls: I64) -> int:

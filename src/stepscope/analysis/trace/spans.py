@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope import kernels
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)

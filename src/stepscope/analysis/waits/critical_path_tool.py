@@ -14,7 +14,6 @@ did last, since traces seldom tell which event it waited for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,11 +25,12 @@ from stepscope.analysis.trace.attribution import names_of
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import on_threads
 from stepscope.analysis.trace.grouping import enclosing, forest, is_device_work
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, Kind
 from stepscope.model.arrays import I64, U8, number_pairs
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Prose, Report, Role, Row, Rows, Section, percent, round_ms
+from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
 
@@ -90,22 +90,22 @@ _NO_PATH = (
 _PARTS = tuple(MEANING)
 _OF_KERNELS = (Part.DEVICE_COMPUTE.name.lower(), Part.DEVICE_COMMUNICATION.name.lower())
 PART_FIELDS: tuple[Field, ...] = (
-    Field("part", "text", "what the step waits for", "str"),
+    Field("part", "text", "what the step waits for", "str", role=Role.TERM),
     Field("ms", "ms", "time on the path, mean per step"),
     Field("percent", "percent", "the same as a share of the step"),
-    Field("meaning", "text", "when a moment counts so", "str"),
+    Field("meaning", "text", "when a moment counts so", "str", role=Role.MEANING),
 )
 ROW_FIELDS: tuple[Field, ...] = (
-    Field("name", "text", "the kernel, op or call", "str"),
-    Field("part", "text", "what its time on the path counts as", "str"),
+    Field("name", "text", "the kernel, op or call", "str", role=Role.NAME),
+    Field("part", "text", "what its time on the path counts as", "str", role=Role.TERM),
     Field("count", "count", "how often it is on the path", "int"),
     Field("ms", "ms", "its time on the path, mean per step"),
     Field("percent", "percent", "the same as a share of the step"),
     Field("delay_ms", "ms", "gaps and launch delays on the path right before it, mean per step"),
 )
 STEP_FIELDS: tuple[Field, ...] = (
-    Field("step", "number", "the step's number", "int"),
-    Field("host", "text", "the host", "str"),
+    Field("step", "number", "the step's number", "int", role=Role.STEP),
+    Field("host", "text", "the host", "str", role=Role.HOST),
     Field("duration_ms", "ms", "how long the step takes; the parts that follow add up to it"),
     *(Field(f"{part.name.lower()}_ms", "ms", f"time on the path while {meaning}") for part, meaning in MEANING.items()),
 )
@@ -169,19 +169,16 @@ class CriticalPathReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """Parts, what is on the path, and every step."""
-        shown = tuple(
-            row | {"name": brief(str(row["name"]))} if row["part"] in _OF_KERNELS else row for row in self.rows
-        )
         return [
-            Prose("Critical path", self.findings),
-            Rows("What steps wait for", PART_FIELDS, self.parts, _EMPTY),
-            Rows("On the path", ROW_FIELDS, shown, _EMPTY),
-            Rows("Paths by step", STEP_FIELDS, self.steps, _EMPTY),
+            Prose("findings", "Critical path", self.findings),
+            Rows("parts", "What steps wait for", PART_FIELDS, self.parts, _EMPTY),
+            Rows("rows", "On the path", ROW_FIELDS, self.rows, _EMPTY, brief=_briefly),
+            Rows("steps", "Paths by step", STEP_FIELDS, self.steps, _EMPTY),
         ]
 
-    def main_table(self) -> Rows:
-        """What is on the path."""
-        return Rows("On the path", ROW_FIELDS, self.rows, _EMPTY)
+
+def _briefly(row: Row) -> Row:
+    return row | {"name": brief(str(row["name"]))} if row["part"] in _OF_KERNELS else row
 
 
 _EMPTY = (

@@ -16,7 +16,6 @@ The queue of a stream holds what is launched and has not started. Launching bloc
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,12 +26,13 @@ from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.grouping import COMPUTING
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace, LineKind
 from stepscope.model.arrays import I64
-from stepscope.report import Cell, Field, Figures, Prose, Report, Rows, Section, percent, round_ms
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section, percent, round_ms
+from stepscope.vocabulary.kernel_names import brief
 
 NEXT_KERNEL_PS = 30_000_000
 FULL_QUEUE = 1024
@@ -43,12 +43,12 @@ _ALL_IN_STEPS_PERCENT = 90.0  # from which on steps are told apart from all the 
 
 CAUSES = ("host wait", "kernel wait", "other")
 
-_HOST = Field("host", "text", "the host whose device it is", "str")
-_DEVICE = Field("device", "text", "the device", "str")
+_HOST = Field("host", "text", "the host whose device it is", "str", role=Role.HOST)
+_DEVICE = Field("device", "text", "the device", "str", role=Role.PLACE)
 STREAM_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
-    Field("stream", "text", "the stream, as the trace names it", "str"),
+    Field("stream", "text", "the stream, as the trace names it", "str", role=Role.PLACE),
     Field("busy_ms", "ms", "time with work on the stream"),
     Field("idle_ms", "ms", "all gaps between the first and the last work of the stream"),
     Field("host_wait_ms", "ms", "gaps in which the host had not begun to launch the next work"),
@@ -61,12 +61,14 @@ STREAM_FIELDS: tuple[Field, ...] = (
 GAP_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
-    Field("stream", "text", "the stream", "str"),
-    Field("start_ms", "ms", "when the gap begins, from the start of the capture"),
+    Field("stream", "text", "the stream", "str", role=Role.PLACE),
+    Field("start_ms", "ms", "when the gap begins, from the start of the capture", role=Role.INSTANT),
     Field("duration_ms", "ms", "how long nothing is on the stream"),
-    Field("cause", "text", "host wait, kernel wait or other, as the idle time of streams is split", "str"),
-    Field("before", "text", "the work that ends where the gap begins", "str"),
-    Field("after", "text", "the work that ends the gap", "str"),
+    Field(
+        "cause", "text", "host wait, kernel wait or other, as the idle time of streams is split", "str", role=Role.TERM
+    ),
+    Field("before", "text", "the work that ends where the gap begins", "str", role=Role.LABEL),
+    Field("after", "text", "the work that ends the gap", "str", role=Role.LABEL),
 )
 DEVICE_FIELDS: tuple[Field, ...] = (
     _HOST,
@@ -80,7 +82,7 @@ DEVICE_FIELDS: tuple[Field, ...] = (
 QUEUE_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
-    Field("stream", "text", "the stream", "str"),
+    Field("stream", "text", "the stream", "str", role=Role.PLACE),
     Field("launched", "count", "pieces of work whose launching call is recorded", "int"),
     Field("queue_mean", "count", "pieces that are launched and have not started, averaged over time"),
     Field("queue_max", "count", "most of them at once", "int"),
@@ -177,12 +179,12 @@ class IdleReport(Report):
     def sections(self) -> Sequence[Section]:
         """What it says, streams by idle time, the longest gaps, devices, queues, launches."""
         return [
-            Prose("Idle time", self.findings),
-            Rows("Idle time of streams by cause", STREAM_FIELDS, self.rows, _EMPTY),
-            Rows(f"Longest gaps, at most {MOST_GAPS}", GAP_FIELDS, self.gaps, "no gap on any stream"),
-            Rows("Idle time of devices", DEVICE_FIELDS, self.devices, _EMPTY),
-            Rows("Queues", QUEUE_FIELDS, self.queues, "no launches are recorded"),
-            Figures("Launches", launches.FIELDS, self.launches),
+            Prose("findings", "Idle time", self.findings),
+            Rows("rows", "Idle time of streams by cause", STREAM_FIELDS, self.rows, _EMPTY),
+            Rows("gaps", f"Longest gaps, at most {MOST_GAPS}", GAP_FIELDS, self.gaps, "no gap on any stream"),
+            Rows("devices", "Idle time of devices", DEVICE_FIELDS, self.devices, _EMPTY),
+            Rows("queues", "Queues", QUEUE_FIELDS, self.queues, "no launches are recorded"),
+            Figures("launches", "Launches", launches.FIELDS, self.launches),
         ]
 
 

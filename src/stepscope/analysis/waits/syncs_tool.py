@@ -14,9 +14,9 @@ itself; one in the middle of it keeps the host from running ahead.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from enum import IntFlag
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -24,31 +24,36 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.attribution import names_of
-from stepscope.analysis.trace.blocking import BLOCKING_PYTHON, blocking_calls
+from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.call_sites import call_sites, site_text
+from stepscope.analysis.trace.columns import rows_of
 from stepscope.analysis.trace.grouping import enclosing, is_device_work
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import CALL_SITES, remedy
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, number_pairs
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section, number_text, percent, round_us
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Prose, Report, Role, Rows, Section, number_text, percent, round_us
+from stepscope.vocabulary.lookup import has_trait, name_has
+from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
 
 MOST_ROWS = 2000  # kept per host
 _OPS = (K.OP, K.BACKWARD, K.COLLECTIVE_CALL)
-_READS_A_VALUE = re.compile(r"aten::(?:item|_local_scalar_dense|is_nonzero)$")
-_REASONS = (
-    ("reads a value", r"aten::(?:item|_local_scalar_dense|is_nonzero|equal|allclose)$"),
-    ("size depends on data", r"aten::(?:nonzero\w*|masked_select|_?unique\w*|repeat_interleave|bincount|index|where)$"),
-    ("copies and waits", r"aten::(?:to|_to_copy|copy_|_to_cpu|cpu)$"),
+_REASONS: tuple[tuple[str, tuple[IntFlag, ...]], ...] = (
+    ("reads a value", (CallTrait.READS_VALUE, OpTrait.COMPARES_VALUES)),
+    ("size depends on data", (OpTrait.SIZED_BY_DATA,)),
+    ("copies and waits", (OpTrait.COPIES_AND_WAITS,)),
 )
 
 FIELDS: tuple[Field, ...] = (
-    Field("call", "text", "the call that waits", "str"),
-    Field("op", "text", "the outermost op around it; unknown if the program itself waits", "str"),
-    Field("reason", "text", "why an op like this waits; `explicit` without an op", "str"),
-    Field("call_site", "text", "the line of the program, as far as Python calls were recorded", "str"),
+    Field("call", "text", "the call that waits", "str", role=Role.NAME),
+    Field("op", "text", "the outermost op around it; unknown if the program itself waits", "str", role=Role.NAME),
+    Field("reason", "text", "why an op like this waits; `explicit` without an op", "str", role=Role.TERM),
+    Field(
+        "call_site", "text", "the line of the program, as far as Python calls were recorded", "str", role=Role.SOURCE
+    ),
     Field("count", "count", "how often", "int"),
     Field("per_step", "count", "how often in a step, on average; unknown without steps"),
     Field("total_us", "us", "time in the call"),
@@ -57,8 +62,16 @@ FIELDS: tuple[Field, ...] = (
     Field("step_percent", "percent", "time of those in steps, as a share of the time of all steps"),
 )
 READ_FIELDS: tuple[Field, ...] = (
-    Field("op", "text", "the op that takes a value out of a tensor: `.item()`, `float(x)`, `if x > 1`", "str"),
-    Field("call_site", "text", "the line of the program, as far as Python calls were recorded", "str"),
+    Field(
+        "op",
+        "text",
+        "the op that takes a value out of a tensor: `.item()`, `float(x)`, `if x > 1`",
+        "str",
+        role=Role.NAME,
+    ),
+    Field(
+        "call_site", "text", "the line of the program, as far as Python calls were recorded", "str", role=Role.SOURCE
+    ),
     Field("count", "count", "how often", "int"),
     Field("per_step", "count", "how often in a step, on average; unknown without steps"),
     Field("waits", "count", "how many of them wait for a device", "int"),
@@ -132,14 +145,10 @@ class SyncsReport(Report):
     def sections(self) -> Sequence[Section]:
         """What they cost, the calls, and the ops that read values."""
         return [
-            Prose("Waiting for devices", self.findings),
-            Rows("Calls that wait for a device", FIELDS, self.rows, _EMPTY),
-            Rows("Ops that read a value", READ_FIELDS, self.reads, _NO_READS),
+            Prose("findings", "Waiting for devices", self.findings),
+            Rows("rows", "Calls that wait for a device", FIELDS, self.rows, _EMPTY),
+            Rows("reads", "Ops that read a value", READ_FIELDS, self.reads, _NO_READS),
         ]
-
-    def main_table(self) -> Rows:
-        """The calls."""
-        return Rows("Calls that wait for a device", FIELDS, self.rows, _EMPTY)
 
 
 # -- one host ------------------------------------------------------------------------------------------------------
@@ -171,9 +180,8 @@ def _sync_rows(trace: HostTrace, rows: I64) -> list[SyncRow]:
 
 
 def _read_rows(trace: HostTrace, waits: I64) -> list[ReadRow]:
-    names = trace.event_types.name
-    reads = [at for at in range(len(names)) if _READS_A_VALUE.match(trace.strings[names[at]])]
-    is_read = (trace.events.kind == K.OP) & np.isin(trace.events.type, reads)
+    is_read, ops = np.zeros(len(trace.events), np.bool_), rows_of(trace, K.OP)
+    is_read[ops] = has_trait(trace, trace.events.type[ops], CallTrait.READS_VALUE)
     outer = enclosing(trace, is_read)
     rows = np.flatnonzero(is_read & (outer == np.arange(len(outer))))
     name, site = names_of(trace, rows), call_sites(trace, rows)
@@ -263,7 +271,7 @@ def _read_cells(row: ReadRow, steps: int) -> dict[str, Cell]:
 def _reason(op: str) -> str:
     if not op:
         return "explicit"
-    return next((reason for reason, pattern in _REASONS if re.match(pattern, op)), "inside an op")
+    return next((reason for reason, traits in _REASONS if any(name_has(op, each) for each in traits)), "inside an op")
 
 
 def _findings(rows: Sequence[SyncRow], steps: int, steps_ps: int) -> list[str]:
@@ -299,7 +307,7 @@ def _warnings(partials: Sequence[Partial], rows: Sequence[SyncRow]) -> list[str]
     ]
     if not any(part.has_device for part in partials):
         found.append("no device works in this profile, so there is nothing to wait for")
-    elif rows and not any(row.site or BLOCKING_PYTHON.match(row.call) for row in rows):
+    elif rows and not any(row.site or name_has(row.call, CodeTrait.WAITS_FOR_DEVICE) for row in rows):
         how = remedy(CALL_SITES, framework_of([part.origin for part in partials]))
         found.append(f"no Python calls were recorded: {how}")
     return found

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -20,24 +18,15 @@ from stepscope.analysis.steps.find_steps import steps_of_events
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import on_threads
 from stepscope.analysis.trace.grouping import forest, is_device_work
-from stepscope.analysis.trace.kernel_names import brief
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
+from stepscope.vocabulary.collectives import bytes_of_type, is_library_call, operation_of
 
 K = EventKind
 
 _MOST_CLIMB = 32  # calls around a launch
 _MOST_RANKS, _MOST_ELEMENTS = 1 << 31, 1 << 48  # more is garbage
-_LIBRARY_CALL = re.compile(r"\w+:(?!:)")  # `gloo:all_reduce` is the operation, `c10d::allreduce_` hands it over
-_OPERATIONS = (
-    ("all_reduce", "allreduce"), ("all_gather", "allgather"), ("reduce_scatter", "reducescatter"),
-    ("all_to_all", "alltoall"), ("broadcast", "broadcast"), ("send_recv", "sendrecv|send|recv|permute"),
-    ("barrier", "barrier"), ("gather", "gather"), ("scatter", "scatter"), ("reduce", "reduce"),
-)  # fmt: skip
-_BYTES_OF_TYPE = (
-    (1, r"float8|float4|bool|byte|char|int8|e4m3|e5m2"), (2, r"half|bfloat16|bf16|float16|short|int16"),
-    (8, r"double|float64|long|int64"), (4, r"float|int"),
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,9 +61,7 @@ def collective_rows(trace: HostTrace) -> I64:
     threads = on_threads(trace)
     calls = np.flatnonzero(threads & (trace.events.kind == K.COLLECTIVE_CALL))
     types = trace.events.type[calls]
-    by_library = [
-        at for at in np.unique(types).tolist() if _LIBRARY_CALL.match(trace.strings[trace.event_types.name[at]])
-    ]
+    by_library = [at for at in np.unique(types).tolist() if is_library_call(trace.strings[trace.event_types.name[at]])]
     return calls[np.isin(types, by_library)] if by_library else calls[~_inside_call(trace, calls)]
 
 
@@ -89,7 +76,7 @@ def collectives_of(trace: HostTrace) -> Collectives:
     rows = collective_rows(trace)
     rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
     facts = _Facts(trace, rows)
-    names, name = _numbered([_operation(text) for text in facts.names()])
+    names, name = _numbered([operation_of(text) for text in facts.names()])
     groups, group = _numbered(facts.groups())
     return Collectives(
         names, groups, name, group, steps_of_events(trace, rows).tolist(), trace.events.start_ps[rows].tolist(),
@@ -162,7 +149,7 @@ class _Facts:
         text = self._trace.strings
         return [
             count * size
-            if 0 <= count < _MOST_ELEMENTS and (size := _type_bytes(text[kind]))
+            if 0 <= count < _MOST_ELEMENTS and (size := bytes_of_type(text[kind]))
             else _input_bytes(text[shape], text[of]) * (max(ranks, 1) if gathered else 1)
             for count, kind, shape, of, ranks, gathered in zip(
                 most.tolist(), types.tolist(), dims.tolist(), kinds.tolist(), self.sizes(), gathers, strict=True
@@ -194,25 +181,6 @@ def _calls_around(trace: HostTrace, rows: I64) -> list[I64]:
 
 
 @lru_cache(maxsize=4096)
-def _operation(text: str) -> str:
-    """The operation that a name speaks of.
-
-    >>> _operation("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
-    'all_reduce'
-    >>> _operation("nccl:_all_gather_base")
-    'all_gather'
-    """
-    letters = re.sub(r"[^a-z]", "", text.lower())
-    return next((name for name, pattern in _OPERATIONS if re.search(pattern, letters)), brief(text))
-
-
-@lru_cache(maxsize=256)
-def _type_bytes(name: str) -> int:
-    """Bytes of a value of an element type, 0 if the type is unknown."""
-    return next((size for size, pattern in _BYTES_OF_TYPE if re.search(pattern, name.lower())), 0)
-
-
-@lru_cache(maxsize=4096)
 def _input_bytes(dims: str, types: str) -> int:
     """Bytes of the tensors that an op was given, 0 if none is known.
 
@@ -227,7 +195,9 @@ def _input_bytes(dims: str, types: str) -> int:
         return 0
     total = 0
     for shape, kind in zip(shapes, kinds, strict=False):
-        size = _type_bytes(kind) if isinstance(kind, str) and kind not in ("Scalar", "ScalarList", "TensorList") else 0
+        size = (
+            bytes_of_type(kind) if isinstance(kind, str) and kind not in ("Scalar", "ScalarList", "TensorList") else 0
+        )
         if size and isinstance(shape, list) and shape and all(isinstance(extent, int) for extent in shape):
             total += size * math.prod(shape)
     return total if 0 <= total < _MOST_ELEMENTS else 0

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,7 +34,8 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.workers.collectives import Collectives, collective_rows, collectives_of
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section, number_text, percent, round_ms, round_us
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Prose, Report, Role, Rows, Section, number_text, percent, round_ms, round_us
 
 K = EventKind
 
@@ -45,8 +46,10 @@ _RANK_NUMBER = re.compile(r"[0-9]{1,9}")
 _RANK_IN_NAME = re.compile(r"rank[-_. ]?([0-9]{1,9})", re.IGNORECASE)
 _PARTS = ("compute", "communication", "overlap", "exposed", "other_work", "idle")
 
-_RANK = Field("rank", "number", "the process's rank in its job; unknown if the trace does not tell", "int")
-_HOST = Field("host", "text", "the host, as its file names it", "str")
+_RANK = Field(
+    "rank", "number", "the process's rank in its job; unknown if the trace does not tell", "int", role=Role.ORDINAL
+)
+_HOST = Field("host", "text", "the host, as its file names it", "str", role=Role.HOST)
 _PART_FIELDS: tuple[Field, ...] = (
     Field("compute_ms", "ms", "time in which the rank computes, whatever else it does; without devices, time in ops"),
     Field("communication_ms", "ms", "time in which the rank takes part in collectives"),
@@ -67,9 +70,9 @@ RANK_FIELDS: tuple[Field, ...] = (
     Field("last_count", "count", "collectives to which it came last", "int"),
 )
 COLLECTIVE_FIELDS: tuple[Field, ...] = (
-    Field("operation", "text", "what it does: all_reduce, all_gather, ...", "str"),
+    Field("operation", "text", "what it does: all_reduce, all_gather, ...", "str", role=Role.LABEL),
     Field("ranks", "count", "ranks that take part; unknown if no trace tells", "int"),
-    Field("group", "text", "the process group's name and ranks, where traces tell them", "str"),
+    Field("group", "text", "the process group's name and ranks, where traces tell them", "str", role=Role.LABEL),
     Field("bytes", "bytes", "data of one such collective on one rank; unknown if the trace does not tell", "int"),
     Field("count", "count", "how often it ran, ranks added up", "int"),
     Field("total_us", "us", "its time, ranks added up"),
@@ -77,10 +80,10 @@ COLLECTIVE_FIELDS: tuple[Field, ...] = (
     Field("transfer_us", "us", "mean of the shortest of the ranks' durations; unknown unless ranks were compared"),
     Field("waiting_us", "us", "mean time beyond that, per occurrence and rank"),
     Field("bus_gb_per_s", "GB/s", "bus bandwidth over the transfer time, on a single rank over the whole time"),
-    Field("last", "text", "the rank that came last most often", "str"),
+    Field("last", "text", "the rank that came last most often", "str", role=Role.PLACE),
 )
 STEP_FIELDS: tuple[Field, ...] = (
-    Field("step", "number", "the step's number", "int"),
+    Field("step", "number", "the step's number", "int", role=Role.STEP),
     _RANK,
     _HOST,
     Field("duration_ms", "ms", "how long the step takes on this rank"),
@@ -135,10 +138,10 @@ class DistributedReport(Report):
     def sections(self) -> Sequence[Section]:
         """Who holds whom up, the ranks, the collectives, and every step on every rank."""
         return [
-            Prose("Ranks compared", self.findings),
-            Rows("Ranks", RANK_FIELDS, self.rows, "no rank did any work"),
-            Rows("Collectives", COLLECTIVE_FIELDS, self.collectives, _NO_COLLECTIVES),
-            Rows("Steps by rank", STEP_FIELDS, self.steps, "no steps"),
+            Prose("findings", "Ranks compared", self.findings),
+            Rows("rows", "Ranks", RANK_FIELDS, self.rows, "no rank did any work"),
+            Rows("collectives", "Collectives", COLLECTIVE_FIELDS, self.collectives, _NO_COLLECTIVES),
+            Rows("steps", "Steps by rank", STEP_FIELDS, self.steps, "no steps"),
         ]
 
 

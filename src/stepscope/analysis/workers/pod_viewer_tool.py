@@ -17,10 +17,9 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
+from stepscope.analysis.steps.breakdown import CATEGORIES, LABELS, MEANING
 from stepscope.analysis.steps.device_steps import DeviceSteps, device_name, device_steps, working_devices
 from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, finding_of, steps_of_host
 from stepscope.analysis.steps.steps_tool import step_warnings
@@ -37,35 +36,59 @@ from stepscope.analysis.workers.slow_workers import (
     start_offsets,
 )
 from stepscope.model import HostTrace
-from stepscope.report import Cell, Field, Prose, Report, Rows, Section, percent, round_ms
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Prose, Report, Role, Rows, Section, percent, round_ms
 
 ALL = "all"
 ALIKE_PERCENT = 3.0  # workers that differ by less take about the same time
 NOTHING_PERCENT = 0.05  # is written as 0.0 %
 
-_STEP = Field("step", "number", "the step's number: the program's own if it gave one, else counted from 0", "int")
-_HOST = Field("host", "text", "the host", "str")
-_DEVICE = Field("device", "text", "the device; `CPU` without one, `all` for the whole of a host with several", "str")
+_STEP = Field(
+    "step", "number", "the step's number: the program's own if it gave one, else counted from 0", "int", role=Role.STEP
+)
+_HOST = Field("host", "text", "the host", "str", role=Role.HOST)
+_DEVICE = Field(
+    "device",
+    "text",
+    "the device; `CPU` without one, `all` for the whole of a host with several",
+    "str",
+    role=Role.PLACE,
+)
 ROW_FIELDS: tuple[Field, ...] = (
     _STEP,
     _HOST,
     _DEVICE,
     Field("duration_ms", "ms", "how long the step takes there; the categories that follow add up to it"),
-    *(Field(category, "ms", f"time of the step in which {MEANING[category]}") for category in CATEGORIES),
-    Field("bottleneck", "text", "the category that takes most of the step", "str"),
-    Field("complete", "", "no if the capture's edge cuts the step; such steps are in no statistics", "bool"),
+    *(
+        Field(name, "ms", f"time of the step in which {MEANING[name]}", label=LABELS.get(name, ""))
+        for name in CATEGORIES
+    ),
+    Field("bottleneck", "text", "the category that takes most of the step", "str", role=Role.TERM),
+    Field(
+        "complete",
+        "",
+        "no if the capture's edge cuts the step; such steps are in no statistics",
+        "bool",
+        role=Role.COMPLETE,
+    ),
 )
 SLOWEST_FIELDS: tuple[Field, ...] = (
     _STEP,
-    Field("host", "text", "the host that is busy longest", "str"),
-    Field("device", "text", "its busiest device", "str"),
+    Field("host", "text", "the host that is busy longest", "str", role=Role.HOST),
+    Field("device", "text", "its busiest device", "str", role=Role.PLACE),
     Field("duration_ms", "ms", "how long the step takes on this worker: the host, or the device if there is one host"),
     Field("busy_ms", "ms", "the same without collectives, in which workers wait for each other"),
-    Field("bottleneck", "text", "the category, but for collectives, that takes most of that", "str"),
+    Field("bottleneck", "text", "the category, but for collectives, that takes most of that", "str", role=Role.TERM),
     Field("bottleneck_ms", "ms", "how much"),
     Field("behind_ms", "ms", "how much longer it is busy than the median of the other workers"),
     Field("behind_percent", "percent", "the same as a share of the step: what it would gain to be like the others"),
-    Field("extra", "text", "the category in which it spends most more than the median of the others", "str"),
+    Field(
+        "extra",
+        "text",
+        "the category in which it spends most more than the median of the others",
+        "str",
+        role=Role.TERM,
+    ),
     Field("extra_ms", "ms", "how much more"),
 )
 WORKER_FIELDS: tuple[Field, ...] = (
@@ -77,7 +100,7 @@ WORKER_FIELDS: tuple[Field, ...] = (
     Field("max_ms", "ms", "the longest"),
     Field("busy_ms", "ms", "mean time of these steps outside collectives"),
     Field("slowest_count", "count", "steps in which it is the slowest host, or the slowest of all devices", "int"),
-    Field("bottleneck", "text", "the category that takes most of its steps", "str"),
+    Field("bottleneck", "text", "the category that takes most of its steps", "str", role=Role.TERM),
     Field("start_offset_ms", "ms", "how much later than on the first host the same steps begin, by the clocks; median"),
 )
 
@@ -124,15 +147,11 @@ class PodViewerReport(Report):
     def sections(self) -> Sequence[Section]:
         """What the comparison says, the workers, the slowest of each step, and every step on every worker."""
         return [
-            Prose("Workers compared", self.findings),
-            Rows("Workers", WORKER_FIELDS, self.workers, _EMPTY),
-            Rows("Slowest worker of each step", SLOWEST_FIELDS, self.slowest, _EMPTY),
-            self.main_table(),
+            Prose("findings", "Workers compared", self.findings),
+            Rows("workers", "Workers", WORKER_FIELDS, self.workers, _EMPTY),
+            Rows("slowest", "Slowest worker of each step", SLOWEST_FIELDS, self.slowest, _EMPTY),
+            Rows("rows", "Steps by worker", ROW_FIELDS, self.rows, _EMPTY),
         ]
-
-    def main_table(self) -> Rows:
-        """Every step on every worker."""
-        return Rows("Steps by worker", ROW_FIELDS, self.rows, _EMPTY)
 
 
 _EMPTY = "no steps: the profile holds no events that take time"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.session_steps import Aligned, StepsOfHost, has_own_numbers
+from stepscope.records import dataclass
 
 _WAITING = CATEGORIES.index("device_collectives")
 _MOST_NAMED = 10

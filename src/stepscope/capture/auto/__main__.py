@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 
-from stepscope.capture.auto.autostart import arm_from_environment, tell_user
+from stepscope.capture.auto.autostart import arm_from_environment, print_for_user
 from stepscope.capture.auto.run import WRONG_USAGE, Program, end_process
 from stepscope.capture.auto.settings import LOGDIR
 
@@ -19,7 +19,7 @@ def main(words: list[str]) -> None:
         print("usage: python -m stepscope.autostart [-m] SCRIPT [ARGS...]", file=sys.stderr)
         sys.exit(WRONG_USAGE)
     if not os.environ.get(LOGDIR):
-        tell_user(f"nothing is captured, for {LOGDIR} is not set")
+        print_for_user(f"nothing is captured, for {LOGDIR} is not set")
     arm_from_environment()
     end_process(Program(target, arguments, as_module).run())
 

@@ -46,7 +46,7 @@ class Armed:
     """
 
     def __init__(self, settings: Settings, tell: Callable[[str], object], parent: Ledger | None = None) -> None:
-        self.ledger = parent or Ledger.of_program(settings.logdir)
+        self.ledger = parent or Ledger.for_program(settings.logdir)
         self.watcher = Watcher(settings, self._ask_main, tell, self.ledger, is_child=parent is not None)
         self._is_child = parent is not None
         self.pid = os.getpid()
@@ -56,9 +56,9 @@ class Armed:
     def install(self) -> None:
         """Watches imports, step marks and the signal from now on."""
         wanted = {name: functools.partial(self._find_steps, name) for name in FINDERS}
-        imports = ImportWatch(wanted, self.watcher.framework_begins)
+        imports = ImportWatch(wanted, self.watcher.expect_framework)
         imports.install()
-        self._undo += [imports.remove, ranges.watch_steps(self.watcher.marked)]
+        self._undo += [imports.remove, ranges.watch_steps(self.watcher.mark_step)]
         self.takes_signal = self._take_signal()
         atexit.register(self._remove_ledger)
         atexit.register(self.watcher.finish)
@@ -141,9 +141,9 @@ def arm_from_environment() -> None:
     """What `import stepscope` does where STEPSCOPE_LOGDIR is set, but for Stepscope's own command line."""
     if _is_own_command():
         return
-    parent = Ledger.of_text(os.environ[CHILD]) if os.environ.get(CHILD) else None
-    settings = Settings.of_environment()
-    armed = settings and arm(settings, tell_user, parent)
+    parent = Ledger.from_text(os.environ[CHILD]) if os.environ.get(CHILD) else None
+    settings = Settings.from_environment()
+    armed = settings and arm(settings, print_for_user, parent)
     if not settings or not armed:
         return
     armed.watcher.watch_from_here(at_once=False)
@@ -151,7 +151,7 @@ def arm_from_environment() -> None:
         return
     if SIGNAL is not None:
         request = f"`kill -USR2 {os.getpid()}` asks for one" if armed.takes_signal else "SIGUSR2 is the program's own"
-        tell_user(f"captures go to {settings.logdir}; {request}")
+        print_for_user(f"captures go to {settings.logdir}; {request}")
 
 
 def _is_own_command() -> bool:
@@ -167,12 +167,12 @@ def can_write(logdir: str) -> bool:
     try:
         files.require_writable(logdir)
     except CaptureError as error:
-        tell_user(str(error))
+        print_for_user(str(error))
         return False
     return True
 
 
-def tell_user(line: str) -> None:
+def print_for_user(line: str) -> None:
     """A line for whoever watches the job; its own output stays as it is.  Each line is one write, so that those of
     several ranks do not mix."""
     print(f"stepscope: {line}\n", end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Takes the watch along into the Python processes that a program starts.
+"""Takes the watch along into the Python processes that a program start_with_stepscope.
 
 - A fork inherits everything.  It captures once it runs steps, and never a time window, so workers that load data write
   nothing.
@@ -33,16 +33,16 @@ _ORIGINAL: dict[str, Any] = {}
 def inherit(settings: Settings, ledger: Ledger) -> None:
     """Makes processes that start from now on captured as well; they write down there what they captured."""
     before = {name: os.environ.get(name) for name in [*settings.to_environment(), CHILD]}
-    os.environ.update(settings.continuing().to_environment())
-    os.environ[CHILD] = ledger.as_text()
+    os.environ.update(settings.keep_running().to_environment())
+    os.environ[CHILD] = ledger.to_text()
     popen = subprocess.Popen.__init__
 
     @functools.wraps(popen)
-    def starts(self: Any, args: Any, *others: Any, **named: Any) -> None:
-        popen(self, _with_us(args, named), *others, **named)
+    def start_with_stepscope(self: Any, args: Any, *others: Any, **named: Any) -> None:
+        popen(self, _add_to_args(args, named), *others, **named)
 
     _ORIGINAL.update(environment=before, popen=popen, spawn=None)
-    subprocess.Popen.__init__ = starts  # type: ignore[method-assign]
+    subprocess.Popen.__init__ = start_with_stepscope  # type: ignore[method-assign]
     _take_spawn()
 
 
@@ -52,15 +52,15 @@ def _take_spawn() -> None:
     command = spawn.get_command_line
 
     @functools.wraps(command)
-    def commands(**facts: Any) -> list[str]:
+    def command_with_stepscope(**facts: Any) -> list[str]:
         words: list[str] = command(**facts)
-        return [f"import stepscope; {word}" if _is_program(word) else word for word in words]
+        return [f"import stepscope; {word}" if _starts_program(word) else word for word in words]
 
     _ORIGINAL["spawn"] = command
-    spawn.get_command_line = commands
+    spawn.get_command_line = command_with_stepscope
 
 
-def _is_program(word: object) -> bool:
+def _starts_program(word: object) -> bool:
     return isinstance(word, str) and word.startswith(_SPAWN)
 
 
@@ -80,7 +80,7 @@ def disinherit() -> None:
     _ORIGINAL.clear()
 
 
-def _with_us(args: Any, named: Mapping[str, Any]) -> Any:
+def _add_to_args(args: Any, named: Mapping[str, Any]) -> Any:
     """A command with Stepscope in it, if it runs this Python in an environment like ours."""
     if named.get("executable") is not None or isinstance(args, (str, bytes, os.PathLike)) or not args:
         return args
@@ -88,13 +88,13 @@ def _with_us(args: Any, named: Mapping[str, Any]) -> Any:
         words = [os.fspath(word) for word in args]
         if not all(isinstance(word, str) for word in words) or words[0] != sys.executable:
             return args
-        return with_us(words) if _asks_for_us(named.get("env")) else args
+        return add_stepscope(words) if _wants_capture(named.get("env")) else args
     except Exception as error:
         report(error, "taking Stepscope along into a process")
         return args
 
 
-def _asks_for_us(environment: Mapping[Any, Any] | None) -> bool:
+def _wants_capture(environment: Mapping[Any, Any] | None) -> bool:
     """False if the program gives the process an environment of its own choice: nothing would be captured there, and
     Stepscope itself might not be found."""
     if environment is None:
@@ -102,25 +102,27 @@ def _asks_for_us(environment: Mapping[Any, Any] | None) -> bool:
     return LOGDIR in environment and environment.get("PYTHONPATH") == os.environ.get("PYTHONPATH")
 
 
-def with_us(words: Sequence[str]) -> list[str]:
+def add_stepscope(words: Sequence[str]) -> list[str]:
     """The command line of a Python that runs a script or a module, with Stepscope before these.
 
-    >>> with_us(["python", "-u", "train.py", "--steps", "3"])
+    >>> add_stepscope(["python", "-u", "train.py", "--steps", "3"])
     ['python', '-u', '-m', 'stepscope.capture.auto', 'train.py', '--steps', '3']
-    >>> with_us(["python", "-um", "train"])
+    >>> add_stepscope(["python", "-um", "train"])
     ['python', '-u', '-m', 'stepscope.capture.auto', '-m', 'train']
-    >>> with_us(["python", "-c", "pass"])
+    >>> add_stepscope(["python", "-c", "pass"])
     ['python', '-c', 'pass']
     """
     place = 1
     while place < len(words) and len(words[place]) > 1 and words[place].startswith("-"):
-        flags, program, rest = _read(words[place])
+        flags, program, rest = _parse_flags(words[place])
         if program == "m":
             module = [rest] * bool(rest) + list(words[place + 1 :])
             is_ours = bool(module) and module[0].split(".")[0] == "stepscope"
             before = [*words[:place], *([f"-{flags}"] if flags else [])]
-            return list(words) if is_ours or not module or _hides_us(flags) else [*before, "-m", _US, "-m", *module]
-        if program == "c" or _hides_us(flags):
+            return (
+                list(words) if is_ours or not module or _hides_stepscope(flags) else [*before, "-m", _US, "-m", *module]
+            )
+        if program == "c" or _hides_stepscope(flags):
             return list(words)
         needs_value = words[place] == "--check-hash-based-pycs" or (program and not rest)
         place += 2 if needs_value else 1
@@ -129,10 +131,10 @@ def with_us(words: Sequence[str]) -> list[str]:
     return [*words[:place], "-m", _US, *words[place:]]
 
 
-def _read(word: str) -> tuple[str, str, str]:
+def _parse_flags(word: str) -> tuple[str, str, str]:
     """A word of flags as Python takes it: those without a value, the one that has one, and what follows it.
 
-    >>> _read("-um"), _read("-Wignore"), _read("-bb")
+    >>> _parse_flags("-um"), _parse_flags("-Wignore"), _parse_flags("-bb")
     (('u', 'm', ''), ('', 'W', 'ignore'), ('bb', '', ''))
     """
     if word.startswith("--"):
@@ -141,5 +143,5 @@ def _read(word: str) -> tuple[str, str, str]:
     return word[1:at], word[at : at + 1], word[at + 1 :]
 
 
-def _hides_us(flags: str) -> bool:
+def _hides_stepscope(flags: str) -> bool:
     return any(flag in _WITHOUT_US for flag in flags)

@@ -27,7 +27,7 @@ class ImportWatch:
     def install(self) -> None:
         """Watches from now on; what is imported already is called back for now."""
         for name in [name for name in self._wanted if _is_complete(sys.modules.get(name))]:
-            self._tell(name)
+            self._call_back(name)
         if self._wanted:
             sys.meta_path.insert(0, self)
 
@@ -42,13 +42,13 @@ class ImportWatch:
         """Where the other finders find a module that is waited for, with a loader that tells; None for all others."""
         if name not in self._wanted:
             return None
-        spec = self._found_by_others(name, path, target)
+        spec = self._find_by_others(name, path, target)
         if spec is not None and hasattr(spec.loader, "exec_module"):
             self._begins(name)
-            self._tell_after_loading(spec)
+            self._wrap_loader(spec)
         return spec
 
-    def _found_by_others(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+    def _find_by_others(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
         for finder in sys.meta_path:
             find = None if finder is self else getattr(finder, "find_spec", None)  # Python, too, steps over one without
             spec: ModuleSpec | None = find and find(name, path, target)
@@ -56,22 +56,22 @@ class ImportWatch:
                 return spec
         return None
 
-    def _tell_after_loading(self, spec: ModuleSpec) -> None:
+    def _wrap_loader(self, spec: ModuleSpec) -> None:
         """Replaces the loader's method rather than the loader, which others ask for its data and its source."""
         loader = spec.loader
         assert loader is not None
         load = loader.exec_module
 
-        def loads_and_tells(module: ModuleType) -> None:
+        def load_and_call_back(module: ModuleType) -> None:
             load(module)
-            self._tell(spec.name)
+            self._call_back(spec.name)
 
         try:
-            loader.exec_module = loads_and_tells  # type: ignore[method-assign]
+            loader.exec_module = load_and_call_back  # type: ignore[method-assign]
         except AttributeError:  # a loader that is a class or has slots: the framework goes unseen
             return
 
-    def _tell(self, name: str) -> None:
+    def _call_back(self, name: str) -> None:
         callback = self._wanted.pop(name, None)
         if callback is None:
             return

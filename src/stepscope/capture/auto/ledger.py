@@ -11,12 +11,12 @@ import json
 import os
 import shutil
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from stepscope.capture.files import place_of
+from stepscope.capture.files import resolve_logdir
 from stepscope.capture.report import Wall
 from stepscope.formats.store import is_remote
+from stepscope.records import dataclass
 
 _FILE = "captured"
 _NOBODY = "1"
@@ -46,20 +46,20 @@ class Ledger:
     folder: Path | None = None
 
     @classmethod
-    def of_program(cls, logdir: str) -> Ledger:
+    def for_program(cls, logdir: str) -> Ledger:
         """One for a program whose profiles go to `logdir`.  Nothing is made yet."""
-        place = place_of(logdir)
+        place = resolve_logdir(logdir)
         if is_remote(place):
             return cls()
         name = f"children-{os.getpid()}-{os.urandom(4).hex()}"
         return cls(Path(place) / "plugins" / ".stepscope" / name)
 
     @classmethod
-    def of_text(cls, text: str) -> Ledger:
+    def from_text(cls, text: str) -> Ledger:
         """The one that `as_text` told of."""
         return cls(Path(text)) if Path(text).is_absolute() else cls()
 
-    def as_text(self) -> str:
+    def to_text(self) -> str:
         """For the environment of a process; never empty."""
         return _NOBODY if self.folder is None else str(self.folder)
 
@@ -81,7 +81,7 @@ class Ledger:
             lines = (self.folder / _FILE).read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
             return []
-        return [entry for entry in map(_entry, lines) if entry is not None]
+        return [entry for entry in map(_parse_entry, lines) if entry is not None]
 
     def profiles(self) -> list[Path]:
         """The profiles that processes have written so far."""
@@ -94,7 +94,7 @@ class Ledger:
                 shutil.rmtree(self.folder)
 
 
-def _entry(line: str) -> Entry | None:
+def _parse_entry(line: str) -> Entry | None:
     try:
         told = json.loads(line)
         return Entry(str(told["outcome"]), Path(told["profile"]) if told["profile"] else None)

@@ -43,31 +43,31 @@ class Program:
             finish: called when the program's code has run, before Python would wait for its threads and end.
         """
         try:
-            code, main = self._prepared()
+            code, main = self._prepare()
         except UsageError as error:
             print(f"{sys.executable}: {error.problem.reason}", file=sys.stderr)
             return WRONG_USAGE if not self._as_module else 1
         except BaseException as error:
-            return _told(error, None)
+            return _report_exception(error, None)
         sys.modules["__main__"] = main
         try:
             exec(code, main.__dict__)
         except BaseException as error:
-            return _told(error, _of_the_program(error, code))
+            return _report_exception(error, _cut_own_frames(error, code))
         finally:
             finish()
         return 0
 
-    def _prepared(self) -> tuple[CodeType, ModuleType]:
+    def _prepare(self) -> tuple[CodeType, ModuleType]:
         """The code and the empty `__main__` module, with the interpreter's state as Python would have it."""
         sys.argv = [self._target, *self._arguments]
         if self._as_module:
             _put_first(str(Path.cwd()))
-            return self._module(_spec_of(self._target))
+            return self._module(_find_module_spec(self._target))
         path = Path(self._target)
         if path.is_dir() or path.suffix in (".zip", ".pyz"):
             _put_first(self._target)
-            return self._module(_spec_of("__main__"), name_is_target=False)
+            return self._module(_find_module_spec("__main__"), name_is_target=False)
         _put_first(str(Path(os.path.realpath(path)).parent))
         return self._script(path)
 
@@ -84,7 +84,7 @@ class Program:
 
     def _module(self, spec: ModuleSpec, name_is_target: bool = True) -> tuple[CodeType, ModuleType]:
         loader = spec.loader
-        assert loader is not None, "checked by _spec_of"
+        assert loader is not None, "checked by _find_module_spec"
         code: CodeType | None = loader.get_code(spec.name)  # type: ignore[attr-defined]
         if code is None:
             raise UsageError(f"No code object available for {spec.name}")
@@ -109,7 +109,7 @@ def _main_module(file: str, loader: object, spec: ModuleSpec | None) -> ModuleTy
     return main
 
 
-def _spec_of(name: str) -> ModuleSpec:
+def _find_module_spec(name: str) -> ModuleSpec:
     """Where a module is that can be run; of a package, its `__main__`."""
     sys.modules.pop("__main__", None)
     try:
@@ -119,7 +119,7 @@ def _spec_of(name: str) -> ModuleSpec:
     if spec is None or spec.loader is None or not hasattr(spec.loader, "get_code"):
         raise UsageError(f"No module named {name}")
     if spec.submodule_search_locations is not None:
-        return _spec_of(f"{name}.__main__")
+        return _find_module_spec(f"{name}.__main__")
     return spec
 
 
@@ -129,17 +129,17 @@ def _put_first(folder: str) -> None:
         sys.path[0] = folder
 
 
-def _of_the_program(error: BaseException, code: CodeType) -> TracebackType | None:
+def _cut_own_frames(error: BaseException, code: CodeType) -> TracebackType | None:
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code is not code:
         trace = trace.tb_next
     return trace
 
 
-def _told(error: BaseException, trace: TracebackType | None) -> int:
+def _report_exception(error: BaseException, trace: TracebackType | None) -> int:
     """Ends an exception as Python's main program does; returns the exit status."""
     if isinstance(error, SystemExit):
-        return _status(error.code)
+        return _exit_status(error.code)
     error.__traceback__ = trace
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
     sys.excepthook(type(error), error, trace)
@@ -148,7 +148,7 @@ def _told(error: BaseException, trace: TracebackType | None) -> int:
     return 1
 
 
-def _status(code: object) -> int:
+def _exit_status(code: object) -> int:
     if code is None:
         return 0
     if isinstance(code, int):

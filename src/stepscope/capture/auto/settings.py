@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from stepscope.capture.files import place_of
+from stepscope.capture.files import resolve_logdir
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.report import warn
+from stepscope.records import dataclass
 
 LOGDIR, CHILD = "STEPSCOPE_LOGDIR", "STEPSCOPE_CHILD"
 
@@ -37,14 +38,14 @@ class Settings:
     options: ProfilerOptions = field(default_factory=ProfilerOptions)
 
     @classmethod
-    def of_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings | None:
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings | None:
         """What the environment asks for; None if it does not name a logdir.  A value that is
         none is told and ignored."""
         logdir = environment.get(LOGDIR, "")
         if not logdir:
             return None
-        given = {name: _number(environment, variable, kind) for name, (variable, kind) in _NUMBERS.items()}
-        levels = {name: _number(environment, f"STEPSCOPE_{name.upper()}", int) for name in _LEVELS}
+        given = {name: _read_number(environment, variable, kind) for name, (variable, kind) in _NUMBERS.items()}
+        levels = {name: _read_number(environment, f"STEPSCOPE_{name.upper()}", int) for name in _LEVELS}
         settings = cls(
             logdir,
             **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
@@ -54,20 +55,20 @@ class Settings:
                 **{name: value for name, value in levels.items() if value is not None},  # type: ignore[arg-type]
             ),
         )
-        return settings.for_child() if environment.get(CHILD) else settings
+        return settings.derive_for_child() if environment.get(CHILD) else settings
 
-    def continuing(self) -> Settings:
+    def keep_running(self) -> Settings:
         """The same for a program that is not to be ended, or not again."""
         return replace(self, stop_after=False)
 
-    def for_child(self) -> Settings:
+    def derive_for_child(self) -> Settings:
         """The same for a process that the program has started: it is never ended, and steps alone are captured, for
         most such processes only load data."""
         return replace(self, stop_after=False, patience=math.inf)
 
     def to_environment(self) -> dict[str, str]:
         """The variables that ask for this, for processes that the program starts."""
-        asked = {LOGDIR: place_of(self.logdir), "STEPSCOPE_STOP_AFTER": str(int(self.stop_after))}
+        asked = {LOGDIR: resolve_logdir(self.logdir), "STEPSCOPE_STOP_AFTER": str(int(self.stop_after))}
         asked |= {variable: str(getattr(self, name)) for name, (variable, _) in _NUMBERS.items()}
         asked |= {f"STEPSCOPE_{name.upper()}": str(getattr(self.options, name)) for name in _LEVELS}
         return asked
@@ -82,7 +83,7 @@ _NUMBERS: dict[str, tuple[str, type[int] | type[float]]] = {
 _LEVELS = ("host_tracer_level", "python_tracer_level", "device_tracer_level")
 
 
-def _number(environment: Mapping[str, str], variable: str, kind: type[int] | type[float]) -> float | None:
+def _read_number(environment: Mapping[str, str], variable: str, kind: type[int] | type[float]) -> float | None:
     text = environment.get(variable, "")
     if not text:
         return None

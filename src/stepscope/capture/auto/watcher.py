@@ -94,9 +94,9 @@ class Watcher:
         self._conductor = Conductor(
             self._settings.logdir,
             self._settings.options,
-            self._action,
-            on_stopped=self._steps_captured,
-            on_saved=self._saved,
+            self._choose_action,
+            on_stopped=self._note_captured_steps,
+            on_saved=self._report_saved,
         )
 
     def _plan(self, first: int | None) -> None:
@@ -108,7 +108,7 @@ class Watcher:
     def _is_planned(self) -> bool:
         return self._first is not None
 
-    def _action(self, step: int) -> Action:
+    def _choose_action(self, step: int) -> Action:
         if self._first is None or not self._first <= step <= self._last:
             return Action.NONE
         return Action.RECORD_AND_SAVE if step == self._last else Action.RECORD
@@ -118,23 +118,23 @@ class Watcher:
     def begin(self, source: Source) -> None:
         """A step of a source begins, unless one runs."""
         if self.active:
-            self._enter(lambda: self._begin(source))
+            self._run_exclusively(lambda: self._begin(source))
 
     def end(self, source: Source, another_follows: bool = True) -> None:
         """A step of a source has ended; if another follows, it begins with that."""
         if self.active:
-            self._enter(lambda: self._end(source, another_follows))
+            self._run_exclusively(lambda: self._end(source, another_follows))
 
-    def marked(self, number: object) -> None:
+    def mark_step(self, number: object) -> None:
         """The program itself has marked the beginning of a step."""
         if self.active:
-            self._enter(self._marked)
+            self._run_exclusively(self._mark_step)
 
-    def framework_begins(self, name: str) -> None:
+    def expect_framework(self, name: str) -> None:
         """A framework is being imported, so the steps are still to come; a time window until now says nothing."""
         if self.active:
-            self._enter(self._drop_window)
-            self._after(self._settings.patience, self._open_window_of_no_launcher)
+            self._run_exclusively(self._drop_window)
+            self._run_later(self._settings.patience, self._open_window_unless_launcher)
 
     # -- what the process asks for -----------------------------------------------------------------------------------
 
@@ -148,33 +148,33 @@ class Watcher:
         if not self.active:
             return
         if any(name in sys.modules for name in FINDERS):
-            self._after(self._settings.patience, self._open_window_of_no_launcher)
+            self._run_later(self._settings.patience, self._open_window_unless_launcher)
         elif at_once:
-            self._on_main(self._open_window)
+            self._run_on_main(self._open_window)
 
     def request(self) -> None:
         """A capture is wanted now, or the end of the one that runs.  A signal handler may call this."""
-        self._on_main(self._toggle)
+        self._run_on_main(self._toggle)
 
     def serve(self) -> None:
         """Does what was asked for, on the main thread."""
-        while self._asked and self._enter(self._do_asked):
+        while self._asked and self._run_exclusively(self._do_asked):
             pass
         self._end_program_if_wanted()
 
     def finish(self) -> None:
         """The program ends: what still records is saved."""
-        self._settings = self._settings.continuing()
+        self._settings = self._settings.keep_running()
         self._cancel_timer()
-        self._enter(self._finish)
+        self._run_exclusively(self._finish)
 
     def before_hard_end(self, how: str) -> None:
         """The program ends without Python's end: what is being written is waited for, though not for ever."""
-        if session.can_end_at_once():
-            self._settings = self._settings.continuing()
+        if session.SESSION.can_end_at_once():
+            self._settings = self._settings.keep_running()
             self._cancel_timer()
-            self._enter(self._finish_running)
-        session.before_hard_end(how)
+            self._run_exclusively(self._finish_running)
+        session.SESSION.program_end.before_hard_end(how)
         self._conductor.wait(_TELL_PATIENCE_S)
 
     def remove_window(self) -> None:
@@ -190,7 +190,7 @@ class Watcher:
 
     def forget_parent(self) -> None:
         """After a fork: the capture is the parent's; steps of this process are captured anew."""
-        self._settings = self._settings.for_child()
+        self._settings = self._settings.derive_for_child()
         self._tell = str
         self._is_child = True
         self.paths, self.outcome, self.has_steps = [], "", False
@@ -198,7 +198,7 @@ class Watcher:
 
     # -- getting inside, one thread at a time ------------------------------------------------------------------------
 
-    def _enter(self, work: Work) -> bool:
+    def _run_exclusively(self, work: Work) -> bool:
         if not self._inside.acquire(blocking=False):
             return False
         try:
@@ -207,7 +207,7 @@ class Watcher:
         finally:
             self._inside.release()
         if self._asked and work != self._do_asked:
-            self._on_main()
+            self._run_on_main()
         self._end_program_if_wanted()
         return True
 
@@ -215,16 +215,16 @@ class Watcher:
         while self._asked:
             self._asked.popleft()()
 
-    def _on_main(self, *work: Work) -> None:
+    def _run_on_main(self, *work: Work) -> None:
         self._asked.extend(work)
         if threading.current_thread() is threading.main_thread() or not self._ask_main():
             self.serve()
 
-    def _after(self, seconds: float, work: Work) -> None:
+    def _run_later(self, seconds: float, work: Work) -> None:
         self._cancel_timer()
         if seconds == math.inf:
             return
-        self._timer = threading.Timer(seconds, self._on_main, (work,))
+        self._timer = threading.Timer(seconds, self._run_on_main, (work,))
         self._timer.daemon = True
         self._timer.name = f"{THREAD_PREFIX}patience"  # by which tracers of Python calls know it as ours
         with report.Wall("waiting for a time window", strict=False):  # there may be no more threads to be had
@@ -240,10 +240,10 @@ class Watcher:
             return
         self.active = False
         if threading.current_thread() is threading.main_thread():
-            self._settings = self._settings.continuing()
+            self._settings = self._settings.keep_running()
             raise SystemExit(0)
         if not self._ask_main():
-            self._settings = self._settings.continuing()
+            self._settings = self._settings.keep_running()
             self._tell("the program goes on: the steps run on another thread than the main one")
 
     # -- inside ------------------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ class Watcher:
         if self._is_best(source) and self._is_planned():
             self._conductor.begin()
 
-    def _marked(self) -> None:
+    def _mark_step(self) -> None:
         if MARKED in self._counts:
             self._end(MARKED, another_follows=True)
         else:  # no step ends with the first mark
@@ -272,7 +272,7 @@ class Watcher:
         if not self._is_planned():  # it has just been saved
             return
         if self._conductor.number > self._last and not self._conductor.running:
-            self._plan_failed()
+            self._report_failed_plan()
         elif another_follows:
             self._conductor.begin()
 
@@ -284,7 +284,7 @@ class Watcher:
         self._others += 1
         if self._best is not None and not self._is_better(source, self._best):
             return False
-        self._turn_to(source)
+        self._follow_source(source)
         return True
 
     def _is_better(self, source: Source, best: Source) -> bool:
@@ -297,7 +297,7 @@ class Watcher:
             return False
         return (source.rank, source.size) > (best.rank, best.size)
 
-    def _turn_to(self, source: Source) -> None:
+    def _follow_source(self, source: Source) -> None:
         """Counts the steps of another source from now on.  What was captured of the one before were no steps."""
         self._best, self._others = source, 0
         self._conductor.cancel()
@@ -306,10 +306,10 @@ class Watcher:
         self._conductor.number = max(count - 1, 0)
         self._plan(count if self._requested else max(self._settings.skip, count))
 
-    def _steps_captured(self) -> None:
+    def _note_captured_steps(self) -> None:
         first, count = self._first or 0, self._conductor.number - (self._first or 0)
         name = self._best.name if self._best else "steps"
-        self._captured(f"{count} steps captured, number {first} to {first + count - 1} of the {name}")
+        self._set_outcome(f"{count} steps captured, number {first} to {first + count - 1} of the {name}")
         self.has_steps = True
         self._plan(None)
         # A small function may have been called often before the first call of the training step.
@@ -317,17 +317,17 @@ class Watcher:
         self._second_thoughts = _STALE_STEPS if doubtful else 0
         self.active = doubtful
 
-    def _captured(self, outcome: str) -> None:
+    def _set_outcome(self, outcome: str) -> None:
         self.outcome = outcome
         self._has_captured = True
 
-    def _saved(self, path: Path) -> None:
+    def _report_saved(self, path: Path) -> None:
         self.paths.append(path)
         if self._is_child:
             self._ledger.add(self.outcome, path)
         self._tell(f"{self.outcome}: {path}")
 
-    def _plan_failed(self) -> None:
+    def _report_failed_plan(self) -> None:
         error = report.last_error()
         if error is not None and error.problem.code == session.ALREADY_RUNNING:
             self.outcome = f"nothing more was captured, for the program captures by itself: {error.problem.path}"
@@ -336,7 +336,7 @@ class Watcher:
         self._tell(self.outcome)
         self._plan(None)
 
-    def _open_window_of_no_launcher(self) -> None:
+    def _open_window_unless_launcher(self) -> None:
         if not self._is_launcher():
             self._open_window()
 
@@ -348,13 +348,13 @@ class Watcher:
             return
         if "torch" in sys.modules and threading.current_thread() is not threading.main_thread():
             return  # PyTorch's profiler would see this thread only
-        session.start(self._settings.logdir, self._options_of_window())
-        self._window, self._window_since = session._session, time.monotonic()
+        self._window = session.start(self._settings.logdir, self._window_options())
+        self._window_since = time.monotonic()
         if self._window is not None:
             self._window.yields = not self._requested  # what the program itself wants to capture is worth more
-            self._after(self._settings.seconds, self._close_window)
+            self._run_later(self._settings.seconds, self._close_window)
 
-    def _options_of_window(self) -> ProfilerOptions:
+    def _window_options(self) -> ProfilerOptions:
         options = self._settings.options
         if options.python_tracer_level > 0 or any(name in sys.modules for name in FINDERS):
             return options
@@ -367,20 +367,21 @@ class Watcher:
         if window is None:
             return
         seconds = time.monotonic() - self._window_since
-        if session._session is window:
-            session.stop()
-        elif window.gave_way:
-            self.outcome = "nothing more was captured, for the program captures by itself"
+        if window.gave_way:
+            self.outcome = "nothing more was captured, because the program captures by itself"
             return
+        session.SESSION.end(window)
         window.finished.wait()  # it may have ended with the program, or at a limit
-        self._captured(f"no step was found; a window of {seconds:.1f} s was captured instead{_with_calls(window)}")
+        self._set_outcome(
+            f"no step was found; a window of {seconds:.1f} s was captured instead{_describe_calls(window)}"
+        )
         if window.path is not None:
-            self._saved(window.path)
+            self._report_saved(window.path)
 
     def _drop_window(self) -> None:
         window, self._window = self._window, None
-        if window is not None and session._session is window:
-            session.stop(save=False)
+        if window is not None:
+            session.SESSION.end(window, save=False)
 
     def _toggle(self) -> None:
         if self._window is not None:
@@ -395,7 +396,7 @@ class Watcher:
         else:
             self._requested = True
             self._plan(self._conductor.number + 1)
-            self._after(_REQUEST_PATIENCE_S, self._open_window)
+            self._run_later(_REQUEST_PATIENCE_S, self._open_window)
 
     def _finish_running(self) -> None:
         self._conductor.finish()
@@ -409,9 +410,9 @@ class Watcher:
         if self._best is None:
             self.outcome = "nothing was captured: no step was found, and the program ended before a time window began"
             return
-        self._tell_too_few_steps()
+        self._report_too_few_steps()
 
-    def _tell_too_few_steps(self) -> None:
+    def _report_too_few_steps(self) -> None:
         assert self._best is not None
         steps = f"the program took {self._counts[self._best]} steps ({self._best.name})"
         self.outcome = f"nothing was captured: {steps} and the first {self._first} are skipped; skip fewer (--skip)"
@@ -419,7 +420,7 @@ class Watcher:
             self._ledger.add(self.outcome)
 
 
-def _with_calls(window: Capture) -> str:
+def _describe_calls(window: Capture) -> str:
     if window.name != "host" or not window.options.python_tracer_level:
         return ""
     least = f" of {window.options.python_min_us:g} us or more" if window.options.python_min_us else ""

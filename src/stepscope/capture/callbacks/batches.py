@@ -14,11 +14,11 @@ Batches = int | tuple[int, int] | str
 """Batches counted from 1: 12 is one, (10, 15) and '10,15' are six, 0 is none."""
 
 
-def chosen(profile_batch: Batches) -> Schedule | None:
+def parse_batches(profile_batch: Batches) -> Schedule | None:
     """The batches that are recorded; None for none.  What makes no sense is reported and means none: it must not end a
     training job."""
     try:
-        first, last = _pair(profile_batch)
+        first, last = _parse_pair(profile_batch)
     except (TypeError, ValueError, OverflowError):
         first, last = -1, -1
     if first < 0 or last < first:
@@ -30,7 +30,7 @@ def chosen(profile_batch: Batches) -> Schedule | None:
     return batches(max(first, 1), last) if last > 0 else None
 
 
-def _pair(profile_batch: Batches) -> tuple[int, int]:
+def _parse_pair(profile_batch: Batches) -> tuple[int, int]:
     if isinstance(profile_batch, str):
         numbers = [int(text) for text in profile_batch.split(",")]
     elif isinstance(profile_batch, (tuple, list)):
@@ -57,18 +57,18 @@ class BatchCallback:
         schedule: Schedule | None = None,
     ) -> None:
         super().__init__()
-        self._steps = Conductor(logdir, options, schedule or chosen(profile_batch) or never, first=1)
+        self._steps = Conductor(logdir, options, schedule or parse_batches(profile_batch) or never, first=1)
 
     @property
     def path(self) -> Path | None:
         """The profile of the capture that ended last, None if none has; waits until it is written."""
         return next(iter(self._steps.paths[-1:]), None)
 
-    def batch_begins(self) -> None:
+    def start_batch(self) -> None:
         """The trainer has a batch."""
         self._steps.begin()
 
-    def batch_ended(self, another_follows: bool) -> None:
+    def end_batch(self, another_follows: bool) -> None:
         """The trainer is done with a batch.
 
         Args:
@@ -78,6 +78,6 @@ class BatchCallback:
         if another_follows:
             self._steps.begin()
 
-    def training_ended(self) -> None:
+    def end_training(self) -> None:
         """There are no more batches: what still records is saved."""
         self._steps.finish()

@@ -36,15 +36,15 @@ class ProfilerCallback(BatchCallback, _trainer_callback()):  # type: ignore[misc
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """The batches of a step are there."""
-        self.batch_begins()
+        self.start_batch()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """The optimizer has taken its step."""
-        self.batch_ended(_another_follows(state, control))
+        self.end_batch(_another_follows(state, control))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """What still records is saved."""
-        self.training_ended()
+        self.end_training()
 
 
 def _another_follows(state: Any, control: Any) -> bool:

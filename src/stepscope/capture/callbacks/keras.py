@@ -26,15 +26,15 @@ class ProfilerCallback(BatchCallback, keras.callbacks.Callback):  # type: ignore
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         """A batch is there."""
-        self.batch_begins()
+        self.start_batch()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """The optimizer has taken its step."""
-        self.batch_ended(another_follows(batch, self.params))
+        self.end_batch(another_follows(batch, self.params))
 
     def on_train_end(self, logs: Any = None) -> None:
         """What still records is saved."""
-        self.training_ended()
+        self.end_training()
 
 
 def another_follows(batch: int, params: dict[str, Any] | None) -> bool:

@@ -42,16 +42,16 @@ class ProfilerCallback(BatchCallback, _lightning_callback()):  # type: ignore[mi
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """A batch is there."""
-        self.batch_begins()
+        self.start_batch()
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """The batch is done with."""
-        self.batch_ended(getattr(trainer, "is_last_batch", True) is False)
+        self.end_batch(getattr(trainer, "is_last_batch", True) is False)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """What still records is saved."""
-        self.training_ended()
+        self.end_training()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """What still records is saved."""
-        self.training_ended()
+        self.end_training()

@@ -34,12 +34,12 @@ class Continuous:
         if session.is_running():
             raise CaptureError("a capture is already running", code="already-running")
         self._thread.start()
-        while self.alive() and not session.is_running():
+        while self.is_alive() and not session.is_running():
             self._thread.join(0.01)
         if self._failure is not None:
             raise self._failure
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """False once it has been stopped or a recording has failed."""
         return self._thread.is_alive()
 
@@ -48,7 +48,7 @@ class Continuous:
         asked: Future[Collected] = Future()
         self._asked.put(asked)
         self._wake.set()
-        if not self.alive():
+        if not self.is_alive():
             self._refuse_all()
         return asked.result()
 

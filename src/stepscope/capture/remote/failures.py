@@ -14,7 +14,7 @@ _DISABLED = re.compile("disabled", re.IGNORECASE)
 _CODE = grpc.StatusCode
 
 
-def failure_of(error: Any, waited_seconds: float) -> Failure:
+def translate_rpc_error(error: Any, waited_seconds: float) -> Failure:
     """The failure that a call to a profiler server ended with."""
     code, said = error.code(), " ".join((error.details() or "").split())
     if code in (_CODE.ALREADY_EXISTS, _CODE.INTERNAL, _CODE.FAILED_PRECONDITION):
@@ -23,15 +23,15 @@ def failure_of(error: Any, waited_seconds: float) -> Failure:
             return Failure(Cause.BUSY, f"busy with another capture; {hint} (it says: {said})")
         if _DISABLED.search(said):
             return Failure(Cause.DISABLED, f"profiling is switched off in the job: {said}")
-    if code in _TOLD:
-        cause, text = _TOLD[code]
+    if code in _FAILURES:
+        cause, text = _FAILURES[code]
         return Failure(cause, text.format(seconds=waited_seconds, said=said or "nothing more"))
     if code == _CODE.UNKNOWN and "Stream removed" in said:
         return Failure(Cause.DISCONNECTED, "the connection broke while it recorded")
     return Failure(Cause.SERVER_ERROR, f"the server answered {code.name}: {said or 'nothing more'}")
 
 
-_TOLD: dict[Any, tuple[Cause, str]] = {
+_FAILURES: dict[Any, tuple[Cause, str]] = {
     _CODE.UNIMPLEMENTED: (
         Cause.NO_PROFILER,
         "it speaks gRPC and has no profiler service; another program has this port, so ask for the port that the"

@@ -64,7 +64,7 @@ class FanOut:
         return _outcome(plan, workers, self._cancel.is_set())
 
     def _plan(self) -> Plan:
-        folder, url = _run_of(self._request.logdir)
+        folder, url = _open_run(self._request.logdir)
         duration_ms = self._request.duration_ms or OPEN_ENDED_MS
         session_id = f"{folder.name}-{os.urandom(4).hex()}"
         return Plan(folder, url, session_id, duration_ms / 1e3, self._request.options, self._request.attempts)
@@ -124,9 +124,9 @@ def _close(workers: Sequence[Worker]) -> None:
         worker.close()
 
 
-def _run_of(logdir: LogDir) -> tuple[Path, str | None]:
+def _open_run(logdir: LogDir) -> tuple[Path, str | None]:
     """The folder of a run that begins now, and where its files go in the end if the logdir is on another machine."""
-    place = files.place_of(logdir)
+    place = files.resolve_logdir(logdir)
     if not is_remote(place):
         return files.make_run_folder(place), None
     run = files.run_name()

@@ -52,7 +52,7 @@ def listen(address: str, port: int) -> list[socket.socket]:
     listening: list[socket.socket] = []
     try:
         for family, place in dict.fromkeys((family, place[:2]) for family, _, _, _, place in found):
-            _listen_too(listening, family, str(place[0]), port)
+            _listen_on_address(listening, family, str(place[0]), port)
     except OSError:
         for opened in listening:
             opened.close()
@@ -60,7 +60,7 @@ def listen(address: str, port: int) -> list[socket.socket]:
     return listening
 
 
-def _listen_too(listening: list[socket.socket], family: int, host: str, port: int) -> None:
+def _listen_on_address(listening: list[socket.socket], family: int, host: str, port: int) -> None:
     """Listens on another address; one that this machine does not have is left out if there are others."""
     bound = listening[0].getsockname()[1] if listening else port
     try:

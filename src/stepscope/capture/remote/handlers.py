@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from stepscope.capture.remote.monitor import watch
 from stepscope.capture.remote.xspace import has_events
 from stepscope.capture.tracers.base import Collected
 from stepscope.errors import CaptureError
+from stepscope.records import dataclass
 
 MAX_MESSAGE_BYTES = 2**31 - 2**16
 """protobuf writes no message of 2 GiB; the space below is for what surrounds the profile."""
@@ -83,7 +84,7 @@ class Service:
             service.STOP_CONTINUOUS: self.stop_continuous,
             service.GET_SNAPSHOT: self.get_snapshot,
         }
-        return service.handlers({method: _guarded(method.name, answer) for method, answer in behaviours.items()})
+        return service.handlers({method: _guard(method.name, answer) for method, answer in behaviours.items()})
 
     def end(self) -> None:
         """Ends every call; what was recorded still goes to its client."""
@@ -98,14 +99,14 @@ class Service:
 
     def profile(self, request: Any, context: Any) -> Any:
         """Records for as long as was asked, and answers with the profile or with a file in the client's folder."""
-        wanted = wanted_of(request)
-        with self._claimed(request.session_id) as running:
+        wanted = parse_request(request)
+        with self._claim(request.session_id) as running:
             if not context.add_callback(lambda: _give_up(running)):
                 _give_up(running)  # it was over before it came here, and then no callback tells
             running.ended.wait(max(0.0, wanted.start_unix_ns / 1e9 - time.time()))
             recorded = session.record(wanted.duration_ms, wanted.options, running.ended)
             if running.given_up:
-                raise _given_up()
+                raise _make_gave_up_error()
             return _answer(wanted, recorded)
 
     def terminate(self, request: Any, context: Any) -> Any:
@@ -174,7 +175,7 @@ class Service:
         return continuous
 
     @contextmanager
-    def _claimed(self, session_id: str) -> Iterator[Running]:
+    def _claim(self, session_id: str) -> Iterator[Running]:
         with self._lock:
             self._refuse_second()
             running = self._running = Running(session_id)
@@ -186,7 +187,7 @@ class Service:
             self._running = None
 
     def _refuse_second(self) -> None:
-        if self._running is not None or (self._continuous is not None and self._continuous.alive()):
+        if self._running is not None or (self._continuous is not None and self._continuous.is_alive()):
             raise CaptureError(
                 "another profiling session is active in this process",
                 code="busy",
@@ -194,7 +195,7 @@ class Service:
             )
 
 
-def wanted_of(request: Any) -> Wanted:
+def parse_request(request: Any) -> Wanted:
     """What a ProfileRequest asks for.  Raises CaptureError if it makes no sense."""
     duration_ms = request.opts.duration_ms or request.duration_ms
     _refuse_if(duration_ms == 0, "duration_ms is 0")
@@ -206,7 +207,7 @@ def wanted_of(request: Any) -> Wanted:
         duration_ms=duration_ms,
         start_unix_ns=request.opts.start_timestamp_ns,
         folder=None if request.emit_xspace else _folder(request),
-        host=files.as_name(host),
+        host=files.safe_name(host),
     )
 
 
@@ -243,10 +244,10 @@ def _give_up(running: Running) -> None:
 
 def _refuse_if_over(context: Any) -> None:
     if not context.is_active():
-        raise _given_up()
+        raise _make_gave_up_error()
 
 
-def _given_up() -> CaptureError:
+def _make_gave_up_error() -> CaptureError:
     return CaptureError("the client gave up", code="given-up", lost="the capture")
 
 
@@ -263,11 +264,11 @@ def _answer(wanted: Wanted, recorded: Collected) -> Any:
             hint="the server writes the file itself, so the client's logdir must exist on its machine too",
         ) from error
     files.store(recorded.artifacts, wanted.folder, wanted.host)
-    return messages.new("ProfileResponse", empty_trace=not has_events(_space(recorded)))
+    return messages.new("ProfileResponse", empty_trace=not has_events(_find_space(recorded)))
 
 
 def _response(recorded: Collected) -> Any:
-    space = _space(recorded)
+    space = _find_space(recorded)
     if len(space) > MAX_MESSAGE_BYTES:
         raise CaptureError(
             f"the profile has {len(space):,} bytes and no message may have 2 GiB",
@@ -278,17 +279,17 @@ def _response(recorded: Collected) -> Any:
     return messages.new("ProfileResponse", xspace=space, empty_trace=not has_events(space))
 
 
-def _space(recorded: Collected) -> bytes:
+def _find_space(recorded: Collected) -> bytes:
     for artifact in recorded.artifacts:
         if artifact.suffix == "xplane.pb" and isinstance(artifact.content, bytes):
             return artifact.content
     raise recorded.error or CaptureError("the profiler wrote no XSpace", code="nothing-recorded")
 
 
-def _guarded(name: str, answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _guard(name: str, answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Turns whatever goes wrong into an answer to the client; nothing reaches the program but its log."""
 
-    def guarded(request: Any, context: Any) -> Any:
+    def answer_safely(request: Any, context: Any) -> Any:
         try:
             return answer(request, context)
         except Exception as error:
@@ -296,4 +297,4 @@ def _guarded(name: str, answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any
         context.abort(_CODES.get(told.problem.code, grpc.StatusCode.INTERNAL), str(told))
         raise AssertionError("abort raises")
 
-    return guarded
+    return answer_safely

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stepscope.capture import ranges
+from stepscope.records import dataclass
 
 _MACHINE = Path("/proc/stat")
 _EMPTY, _WITH_STEPS = 0, 3  # ProfilerServiceMonitorResult.ResponseType

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Protocol
 
 from stepscope.capture.options import RANGES, ProfilerOptions
 from stepscope.capture.remote import addresses
 from stepscope.errors import UsageError
+from stepscope.records import dataclass
 
 LONGEST_MS = 3_600_000
 """The longest capture that may be asked for, an hour: a slip of the keyboard must not fill a worker's memory."""

@@ -10,7 +10,7 @@ import grpc
 
 from stepscope.capture.remote import messages, service
 from stepscope.capture.remote.addresses import Address
-from stepscope.capture.remote.failures import failure_of
+from stepscope.capture.remote.failures import translate_rpc_error
 from stepscope.capture.remote.outcome import Cause, Failure
 
 TIMEOUT_SECONDS = 5.0
@@ -39,14 +39,14 @@ def _check_connection(address: Address, timeout: float) -> Failure | None:
             f" stepscope.server.start({address.port}), and check that the job still runs",
         )
     except TimeoutError:
-        return _silent(f"no answer within {timeout:.0f} s")
+        return _make_no_answer(f"no answer within {timeout:.0f} s")
     except OSError as error:
         reason = error.strerror or str(error)
-        return _silent(f"no way there ({errno.errorcode.get(error.errno or 0, 'network')}: {reason})")
+        return _make_no_answer(f"no way there ({errno.errorcode.get(error.errno or 0, 'network')}: {reason})")
     return None
 
 
-def _silent(reason: str) -> Failure:
+def _make_no_answer(reason: str) -> Failure:
     return Failure(Cause.NO_ANSWER, f"{reason}; a firewall, or a machine that is down or in another network")
 
 
@@ -61,5 +61,5 @@ def _check_service(channel: Any, timeout: float) -> Failure | None:
                 "something listens there and does not speak plain gRPC; TensorBoard's and Stepscope's web pages have"
                 " ports of their own, so ask for the port that the job gave to server.start",
             )
-        return failure_of(error, timeout)
+        return translate_rpc_error(error, timeout)
     return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from stepscope.capture.remote import messages
+from stepscope.records import dataclass
 
 NAME = "tensorflow.ProfilerService"
 

@@ -45,7 +45,7 @@ class ContinuousProfiling:
     def __init__(self, service_addr: str, logdir: LogDir, options: object = None) -> None:
         self._address = addresses.parse_one(service_addr)
         self._logdir = logdir
-        self._options = ProfilerOptions.of(options).in_range()
+        self._options = ProfilerOptions.from_any(options).clamp()
         self._channel: Any = None
 
     def start(self) -> None:
@@ -84,7 +84,7 @@ class ContinuousProfiling:
             raise self._error(Failure(Cause.EMPTY, "the snapshot is empty; ask again while the job trains"))
         folder = files.make_run_folder(self._logdir)
         try:
-            return files.store((Artifact("xplane.pb", space),), folder, files.as_name(str(self._address)))
+            return files.store((Artifact("xplane.pb", space),), folder, files.safe_name(str(self._address)))
         finally:
             files.drop_if_empty(folder)
 
@@ -115,7 +115,7 @@ class ContinuousProfiling:
         import grpc
 
         from stepscope.capture.remote import messages, service
-        from stepscope.capture.remote.failures import failure_of
+        from stepscope.capture.remote.failures import translate_rpc_error
 
         try:
             return service.caller(self._channel, method)(
@@ -125,7 +125,7 @@ class ContinuousProfiling:
             if error.code() == grpc.StatusCode.UNIMPLEMENTED:
                 text = "this server knows no continuous profiling; capture a profile instead"
                 raise self._error(Failure(Cause.NO_PROFILER, text)) from None
-            raise self._error(failure_of(error, _ANSWER_SECONDS)) from None
+            raise self._error(translate_rpc_error(error, _ANSWER_SECONDS)) from None
 
     def _error(self, failure: Failure) -> CaptureError:
         return CaptureError(f"{self._address}: {failure.detail}", code=failure.cause.value.replace(" ", "-"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,12 @@ from stepscope.capture import files
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.remote import messages, reach, service
 from stepscope.capture.remote.addresses import Address
-from stepscope.capture.remote.failures import failure_of
+from stepscope.capture.remote.failures import translate_rpc_error
 from stepscope.capture.remote.outcome import RETRIED, Cause, Failure, OnProgress, Phase, WorkerStatus
 from stepscope.capture.remote.xspace import has_events
 from stepscope.capture.tracers.base import Artifact
 from stepscope.errors import CaptureError
+from stepscope.records import dataclass
 
 _PATIENCE_SECONDS = 120.0  # for collecting, converting and sending, at least
 _END_SECONDS = 5.0  # for a server to take note that a capture is to end
@@ -81,7 +82,7 @@ class Worker:
             self._wait(start_unix_ns)
             response = self._call.result()
         except grpc.RpcError as error:
-            self._fail(failure_of(error, deadline))
+            self._fail(translate_rpc_error(error, deadline))
         except grpc.FutureCancelledError:
             self._fail(_CANCELLED)
         else:
@@ -153,16 +154,16 @@ class Worker:
         ended.add_done_callback(lambda _: None)  # a server that does not know of it goes on to the end
 
     def _take(self, response: Any) -> None:
-        content = _content(response) or self._file_of_server()
+        content = _content(response) or self._find_server_file()
         if response.empty_trace or (isinstance(content, bytes) and not has_events(content)):
-            self._fail(self._nothing())
+            self._fail(self._describe_empty())
         elif content is None:
             self._fail(Failure(Cause.NOT_SAVED, f"it wrote the profile on its own disk, in {self._servers_folder()}"))
         else:
             self._store(content)
 
     def _store(self, content: bytes | Path) -> None:
-        name, plan = files.as_name(self.status.address), self._plan
+        name, plan = files.safe_name(self.status.address), self._plan
         try:
             path = files.store((Artifact("xplane.pb", content),), plan.folder, name)
             size = path.stat().st_size
@@ -177,12 +178,12 @@ class Worker:
     def _servers_folder(self) -> Path:
         return self._plan.folder.parent / self._plan.session_id
 
-    def _file_of_server(self) -> Path | None:
+    def _find_server_file(self) -> Path | None:
         """What a server that answers with a file wrote, if we can see it."""
-        found = sorted(self._servers_folder().glob(f"{files.as_name(self.status.address)}.xplane.pb"))
+        found = sorted(self._servers_folder().glob(f"{files.safe_name(self.status.address)}.xplane.pb"))
         return found[0] if found else None
 
-    def _nothing(self) -> Failure:
+    def _describe_empty(self) -> Failure:
         if self._over.is_set():
             return Failure(Cause.CANCELLED, "cancelled before it recorded anything")
         options, ms = self._plan.options, round(self._plan.seconds * 1e3)

@@ -21,12 +21,12 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.report import warn
 from stepscope.capture.tracers.base import Probe, Tracer
 from stepscope.errors import CaptureError
+from stepscope.records import dataclass
 
 ENVIRONMENT = "STEPSCOPE_TRACER"
 
@@ -46,7 +46,7 @@ class Entry:
     target: str
     needs_framework: bool = True
 
-    def imported(self) -> bool:
+    def is_imported(self) -> bool:
         """True if the framework is there, imported to the end."""
         return hasattr(sys.modules.get(self.name), "profiler")
 
@@ -138,24 +138,26 @@ def choose() -> Entry:
     """
     wanted = os.environ.get(ENVIRONMENT, "")
     if wanted:
-        return _named(wanted)
-    candidates = list(imported())
-    chosen = _by_keras(candidates) or _by_use(candidates) or (candidates[-1] if candidates else REGISTRY[-1])
-    _tell_of_doubt(chosen, candidates)
+        return _find_by_name(wanted)
+    candidates = list(find_imported())
+    chosen = (
+        _choose_by_keras(candidates) or _choose_by_use(candidates) or (candidates[-1] if candidates else REGISTRY[-1])
+    )
+    _warn_of_others(chosen, candidates)
     return chosen
 
 
-def imported() -> Iterator[Entry]:
+def find_imported() -> Iterator[Entry]:
     """The tracers whose framework is imported, in the registry's order."""
-    return (entry for entry in REGISTRY if entry.needs_framework and entry.imported())
+    return (entry for entry in REGISTRY if entry.needs_framework and entry.is_imported())
 
 
-def _named(wanted: str) -> Entry:
+def _find_by_name(wanted: str) -> Entry:
     entry = next((entry for entry in REGISTRY if entry.name == wanted), None)
     if entry is None:
         names = ", ".join(entry.name for entry in REGISTRY)
         raise CaptureError(f"{ENVIRONMENT}={wanted} names no tracer", code="no-tracer", hint=f"choose one of: {names}")
-    if entry.needs_framework and not entry.imported():
+    if entry.needs_framework and not entry.is_imported():
         raise CaptureError(
             f"{ENVIRONMENT}={wanted} is set and {wanted} is not imported",
             code="no-tracer",
@@ -164,19 +166,19 @@ def _named(wanted: str) -> Entry:
     return entry
 
 
-def _by_keras(candidates: list[Entry]) -> Entry | None:
+def _choose_by_keras(candidates: list[Entry]) -> Entry | None:
     backend = getattr(getattr(sys.modules.get("keras"), "config", None), "backend", None)
     name = backend() if backend else "tensorflow"
     return next((entry for entry in candidates if entry.name == name != "tensorflow"), None)
 
 
-def _by_use(candidates: list[Entry]) -> Entry | None:
-    return next((entry for entry in candidates if entry.load().in_use()), None)
+def _choose_by_use(candidates: list[Entry]) -> Entry | None:
+    return next((entry for entry in candidates if entry.load().is_in_use()), None)
 
 
-def _tell_of_doubt(chosen: Entry, candidates: list[Entry]) -> None:
+def _warn_of_others(chosen: Entry, candidates: list[Entry]) -> None:
     others = [entry.name for entry in candidates if entry is not chosen]
-    if "jax" in others and not REGISTRY[0].load().in_use():
+    if "jax" in others and not REGISTRY[0].load().is_in_use():
         others.remove("jax")  # it came along with TensorFlow
     if others:
         warn(f"{chosen.name} is profiled, {' and '.join(others)} is imported too; set {ENVIRONMENT} to choose another")

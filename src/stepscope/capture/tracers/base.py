@@ -8,10 +8,11 @@ many as its options ask for; adding one is a module with a class of that shape a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
+
+from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from stepscope.capture.options import ProfilerOptions
@@ -81,11 +82,11 @@ class Tracer(Protocol):
     """True if `stop` and `discard` may only be called on the thread that called `start`."""
 
     @staticmethod
-    def in_use() -> bool:
+    def is_in_use() -> bool:
         """True if the program is known to compute with the tracer's framework, which importing does not prove."""
 
     @staticmethod
-    def listening() -> bool:
+    def is_listening() -> bool:
         """True if a capture that somebody else started would take annotations."""
 
     def start(self, options: ProfilerOptions) -> None:

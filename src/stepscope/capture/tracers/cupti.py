@@ -64,7 +64,7 @@ class CuptiTracer:
         there = int(cupti.get_timestamp())
         self._offset_ns = (before + clock()) // 2 - there
         if not _registered:
-            cupti.activity_register_callbacks(_requested, _completed)
+            cupti.activity_register_callbacks(_provide_buffer, _take_buffer)
             _registered = True
         _current = self
         try:
@@ -97,7 +97,7 @@ class CuptiTracer:
         """Takes activities as CUPTI hands them over, on a thread of its own."""
         kinds = self._cupti.ActivityKind
         for activity in activities:
-            told = _told(activity, kinds)
+            told = _describe_activity(activity, kinds)
             if told is None:
                 continue
             if not 0 < activity.start <= activity.end:  # CUPTI's word for work that has not ended or was not timed
@@ -124,10 +124,10 @@ class CuptiTracer:
         return [_chunk(*key, rows) for key, rows in grouped.items()]
 
 
-def _told(activity: Any, kinds: Any) -> tuple[str, str, dict[str, StatValue]] | None:
+def _describe_activity(activity: Any, kinds: Any) -> tuple[str, str, dict[str, StatValue]] | None:
     """Kind, name and stats of an activity; None for one of a kind that nobody asked for."""
     if activity.kind == kinds.CONCURRENT_KERNEL:
-        return "KERNEL", str(activity.name), _launch(activity)
+        return "KERNEL", str(activity.name), _describe_launch(activity)
     if activity.kind in (kinds.MEMCPY, kinds.MEMCPY2):
         return *_COPIES.get(int(activity.copy_kind), _OTHER_COPY), {"bytes": int(activity.bytes)}
     if activity.kind == kinds.MEMSET:
@@ -135,7 +135,7 @@ def _told(activity: Any, kinds: Any) -> tuple[str, str, dict[str, StatValue]] | 
     return None
 
 
-def _launch(kernel: Any) -> dict[str, StatValue]:
+def _describe_launch(kernel: Any) -> dict[str, StatValue]:
     """How a kernel was launched, in the words of the XSpace format."""
     grid = f"{kernel.grid_x},{kernel.grid_y},{kernel.grid_z}"
     block = f"{kernel.block_x},{kernel.block_y},{kernel.block_z}"
@@ -154,11 +154,11 @@ def _chunk(device: int, stream: int, kind: str, rows: list[_Row]) -> Chunk:
     return Chunk(f"/device:GPU:{device}", f"Stream #{stream}", stream, kind, list(names), name, begin, end, stats)
 
 
-def _requested() -> tuple[int, int]:
+def _provide_buffer() -> tuple[int, int]:
     """A buffer's size, and how many records it may hold: as many as fit."""
     return _BUFFER_BYTES, 0
 
 
-def _completed(activities: list[Any]) -> None:
+def _take_buffer(activities: list[Any]) -> None:
     if _current is not None:
         _current.add(activities)

@@ -29,7 +29,7 @@ class ExportFolder:
                 path=self.path,
                 hint="look for its own message above; another profiler may have been running",
             )
-        return self._possession.told(Collected((Artifact("xplane.pb", found[-1]),)))
+        return self._possession.add_error(Collected((Artifact("xplane.pb", found[-1]),)))
 
     def close(self) -> None:
         """Removes the folder."""

@@ -33,7 +33,7 @@ class Possession:
         self._undo: list[Callable[[], object]] = []
         self.gave_way = False
 
-    def end_before(self, home: Any, name: str, then: Callable[..., object] = lambda *_, **__: None) -> None:
+    def end_before_call(self, home: Any, name: str, then: Callable[..., object] = lambda *_, **__: None) -> None:
         """Ends the recording before anybody calls a function, the attribute `name` of `home`.
 
         Args:
@@ -83,7 +83,7 @@ class Possession:
                 self._failure = error
             return True
 
-    def told(self, collected: Collected) -> Collected:
+    def add_error(self, collected: Collected) -> Collected:
         """What was collected, with a word on what is missing."""
         if not self.gave_way or collected.error is not None:
             return collected

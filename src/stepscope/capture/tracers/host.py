@@ -13,12 +13,13 @@ import threading
 import time
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import TracebackType
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock, Metadata
 from stepscope.formats.spool.layout import Chunk, StatValue
+from stepscope.records import dataclass
 
 PLANE = "/host:CPU"
 _BYTES_OF_EVENT = 160  # a tuple, two numbers, its share of the names
@@ -62,7 +63,7 @@ class HostTracer:
 
     def drain(self) -> list[Chunk]:
         """The ranges that have ended, a chunk for each thread that has any."""
-        return [self._chunk(thread, taken) for thread in list(self._threads) if (taken := take(thread.events))]
+        return [self._chunk(thread, taken) for thread in list(self._threads) if (taken := take_events(thread.events))]
 
     def _chunk(self, thread: Thread, events: list[Event]) -> Chunk:
         if self._stop_ns != _FOREVER:
@@ -84,7 +85,7 @@ class HostTracer:
         """A range of the thread that enters it."""
         return HostSpan(self, name, metadata)
 
-    def append_of_this_thread(self) -> Callable[[Event], None]:
+    def make_append(self) -> Callable[[Event], None]:
         """What takes the events of the thread that calls."""
         thread = Thread(threading.current_thread().name, threading.get_native_id())
         self._threads.append(thread)
@@ -115,7 +116,7 @@ class HostSpan:
         try:
             append = tracer._local.append
         except AttributeError:
-            append = tracer.append_of_this_thread()
+            append = tracer.make_append()
         append((self._name, self._start_ns, end_ns, self._metadata))
 
     def set_metadata(self, **metadata: object) -> None:
@@ -123,7 +124,7 @@ class HostSpan:
         self._metadata = {**self._metadata, **metadata}
 
 
-def take(events: list[Event]) -> list[Event]:
+def take_events(events: list[Event]) -> list[Event]:
     """Takes what is in a list that another thread appends to: both halves are single operations of the interpreter."""
     taken = events[:]
     del events[: len(taken)]

@@ -35,13 +35,13 @@ class JaxTracer:
         self._folder: ExportFolder | None = None
 
     @staticmethod
-    def in_use() -> bool:
+    def is_in_use() -> bool:
         """True once JAX has set up a backend."""
         asked = getattr(sys.modules.get("jax._src.xla_bridge"), "backends_are_initialized", None)
         return bool(asked and asked())
 
     @staticmethod
-    def listening() -> bool:
+    def is_listening() -> bool:
         """True while any JAX profiler session records."""
         enabled = getattr(sys.modules["jax"].profiler.TraceAnnotation, "is_enabled", None)
         return bool(enabled and enabled())
@@ -56,7 +56,7 @@ class JaxTracer:
             raise
         self._folder = folder
         for home in (self._profiler, sys.modules.get("jax._src.profiler")):  # `jax.profiler.trace` knows the second
-            self._possession.end_before(home, "start_trace")
+            self._possession.end_before_call(home, "start_trace")
 
     def _native(self, options: ProfilerOptions) -> dict[str, Any]:
         if not hasattr(self._profiler, "ProfileOptions"):
@@ -78,7 +78,7 @@ class JaxTracer:
     def _results(self) -> Iterable[Any]:
         """The arrays that the program holds; to ask a JAX without a backend would set one up."""
         listed = getattr(sys.modules["jax"], "live_arrays", None)
-        return listed() if listed and self.in_use() else ()
+        return listed() if listed and self.is_in_use() else ()
 
     def _end(self) -> ExportFolder:
         folder, self._folder = self._folder, None

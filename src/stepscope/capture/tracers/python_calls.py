@@ -13,7 +13,7 @@ import threading
 import time
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -23,6 +23,7 @@ from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.errors import CaptureError
 from stepscope.formats.spool.layout import Chunk
+from stepscope.records import dataclass
 
 PLANE = "/host:python-tracer"
 _BYTES_OF_CALL = 130
@@ -110,7 +111,7 @@ class PythonTracer:
             return
         open_calls = thread.open
         is_innermost = open_calls and open_calls[-1][0] is code
-        if not is_innermost and (code.co_filename.startswith(_OWN_FOLDER) or not _found(open_calls, code)):
+        if not is_innermost and (code.co_filename.startswith(_OWN_FOLDER) or not _unwind_to(open_calls, code)):
             return
         begin = open_calls.pop()[1]
         long_enough = end - begin >= self._min_ns and len(open_calls) < self._max_depth
@@ -132,7 +133,7 @@ class PythonTracer:
         return thread
 
 
-def _found(open_calls: list[tuple[CodeType, int]], code: CodeType) -> bool:
+def _unwind_to(open_calls: list[tuple[CodeType, int]], code: CodeType) -> bool:
     """Drops what is above the call of `code`, as it lost its end, when a hook was off for a moment; all if there is
     no such call."""
     while open_calls and open_calls[-1][0] is not code:
@@ -141,12 +142,12 @@ def _found(open_calls: list[tuple[CodeType, int]], code: CodeType) -> bool:
 
 
 def _chunk(thread: Thread, calls: list[Call]) -> Chunk:
-    names, name = named(code for code, _, _ in calls)
+    names, name = name_codes(code for code, _, _ in calls)
     begin, end = array("q", [call[1] for call in calls]), array("q", [call[2] for call in calls])
     return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", names, name, begin, end)
 
 
-def named(codes: Iterable[CodeType]) -> tuple[list[str], array[int]]:
+def name_codes(codes: Iterable[CodeType]) -> tuple[list[str], array[int]]:
     """The distinct names, and the row of each code object's name among them.
 
     Code objects, which have to live meanwhile, are told apart by their identity: to hash one takes a look at each of
@@ -158,12 +159,12 @@ def named(codes: Iterable[CodeType]) -> tuple[list[str], array[int]]:
     for code in codes:
         row = known.get(id(code))
         if row is None:
-            row = known[id(code)] = rows.setdefault(name_of(code), len(rows))
+            row = known[id(code)] = rows.setdefault(code_name(code), len(rows))
         column.append(row)
     return list(rows), column
 
 
-def name_of(code: CodeType) -> str:
+def code_name(code: CodeType) -> str:
     """`$train.py:12 load`, the form in which TensorFlow's tracer names Python calls."""
     return f"${os.path.basename(code.co_filename)}:{code.co_firstlineno} {code.co_name}"  # noqa: PTH119 - hot enough
 
@@ -226,7 +227,7 @@ class _Monitoring:
             monitoring.register_callback(self._tool, event, self._tracer.enter)
         for event in (events.PY_RETURN, events.PY_YIELD, events.PY_UNWIND):
             monitoring.register_callback(self._tool, event, self._tracer.leave)
-        monitoring.set_events(self._tool, self._all(events))
+        monitoring.set_events(self._tool, self._all_events(events))
 
     def remove(self) -> None:
         tool, self._tool = self._tool, None
@@ -239,6 +240,6 @@ class _Monitoring:
         self._monitoring.free_tool_id(tool)
 
     @staticmethod
-    def _all(events: Any) -> int:
+    def _all_events(events: Any) -> int:
         entering: int = events.PY_START | events.PY_RESUME | events.PY_THROW
         return entering | int(events.PY_RETURN | events.PY_YIELD | events.PY_UNWIND)

@@ -10,14 +10,15 @@ import sys
 import threading
 import time
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType, FrameType
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock
-from stepscope.capture.tracers.python_calls import named
+from stepscope.capture.tracers.python_calls import name_codes
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, THREAD_PREFIX, Ticker
 from stepscope.formats.spool.layout import Chunk
+from stepscope.records import dataclass
 
 PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
 _MOST_FRAMES = 128
@@ -130,6 +131,6 @@ class StackSampler:
 
 
 def _chunk(thread: Thread, ranges: list[tuple[CodeType, int, int]]) -> Chunk:
-    names, name = named(code for code, _, _ in ranges)
+    names, name = name_codes(code for code, _, _ in ranges)
     begin, end = array("q", [each[1] for each in ranges]), array("q", [each[2] for each in ranges])
     return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", names, name, begin, end)

@@ -65,7 +65,7 @@ class SystemTracer:
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Begins to sample, first of all the state at the start."""
         self._clock = clock
-        stat, statm, meminfo, io = (self._opened(name) for name in ("stat", "self/statm", "meminfo", "self/io"))
+        stat, statm, meminfo, io = (self._open_file(name) for name in ("stat", "self/statm", "meminfo", "self/io"))
         self._reads = [_Cpu(stat).read, _Memory(statm, meminfo).read, _Disk(io).read]
         self._last_ns = clock()
         for read in self._reads:
@@ -74,7 +74,7 @@ class SystemTracer:
         self._ticker = Ticker("system", self._interval_s, self._tick, first=self._find_gpus)
         self._ticker.start()
 
-    def _opened(self, name: str) -> _File:
+    def _open_file(self, name: str) -> _File:
         self._files.append(_File(self._proc / name))
         return self._files[-1]
 

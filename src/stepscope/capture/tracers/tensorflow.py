@@ -23,13 +23,13 @@ class TensorFlowTracer:
         self._folder: ExportFolder | None = None
 
     @staticmethod
-    def in_use() -> bool:
+    def is_in_use() -> bool:
         """True once TensorFlow has run an op eagerly or built a function: its context is set up by the first."""
         context = getattr(sys.modules.get("tensorflow.python.eager.context"), "_context", None)
         return bool(getattr(context, "_initialized", False))
 
     @staticmethod
-    def listening() -> bool:
+    def is_listening() -> bool:
         """True while any TensorFlow profiler session records."""
         enabled = getattr(sys.modules.get("tensorflow.python.profiler.trace"), "enabled", None)
         return bool(enabled and enabled())
@@ -51,11 +51,11 @@ class TensorFlowTracer:
         self._folder = folder
         # `Profile` and TensorFlow's older interface know the second.
         for home in (self._profiler, sys.modules.get("tensorflow.python.profiler.profiler_v2")):
-            self._possession.end_before(home, "start")
+            self._possession.end_before_call(home, "start")
 
     def stop(self) -> ExportFolder:
         """Ends the recording; TensorFlow exports in the same call."""
-        folder = self._taken()
+        folder = self._take_folder()
         try:
             self._possession.end()
         except BaseException:
@@ -69,14 +69,14 @@ class TensorFlowTracer:
         try:
             self._possession.end()
         finally:
-            self._taken().close()
+            self._take_folder().close()
 
     def annotate(self, name: str, metadata: Metadata) -> Span:
         """A range in whatever session records."""
         span: Span = self._profiler.Trace(name, **metadata)
         return span
 
-    def _taken(self) -> ExportFolder:
+    def _take_folder(self) -> ExportFolder:
         folder, self._folder = self._folder, None
         assert folder is not None, "start comes first"
         return folder

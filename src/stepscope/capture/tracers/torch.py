@@ -41,21 +41,21 @@ class TorchTracer:
         self.one_thread = _configuration(trace_only=False) is None
 
     @staticmethod
-    def in_use() -> bool:
+    def is_in_use() -> bool:
         """False: PyTorch leaves no sign of having computed."""
         return False
 
     @staticmethod
-    def listening() -> bool:
+    def is_listening() -> bool:
         """True while any PyTorch profiler records."""
         return bool(getattr(sys.modules.get("torch.autograd.profiler"), "_is_profiler_enabled", False))
 
     def start(self, options: ProfilerOptions) -> None:
         """Begins to record.  Raises RuntimeError if another profiler records."""
-        if self.listening():
+        if self.is_listening():
             raise CaptureError("a PyTorch profiler is already running", code="busy", hint="end it before this capture")
         self._native = self._profiler(options)
-        if _prepares_slowly() and self._prepared_quickly():
+        if _prepares_slowly() and self._prepare_quickly():
             self._native.start_trace()
         else:
             self._native.start()
@@ -68,8 +68,8 @@ class TorchTracer:
         home = sys.modules["torch.autograd.profiler"].profile
         prepare = getattr(home, "_prepare_trace", None)
         if prepare is not None:
-            self._possession.end_before(home, "_prepare_trace")
-            self._possession.end_before(home, "_start_trace", then=prepare)
+            self._possession.end_before_call(home, "_prepare_trace")
+            self._possession.end_before_call(home, "_start_trace", then=prepare)
 
     def _end(self) -> None:
         self._native.stop()
@@ -87,7 +87,7 @@ class TorchTracer:
             **more,
         )
 
-    def _prepared_quickly(self) -> bool:
+    def _prepare_quickly(self) -> bool:
         """Does what `prepare_trace` does, but for importing the compiler; False if this torch does it otherwise."""
         native = self._native
         if getattr(native, "_use_cupti_monitor", False):  # it has more to prepare
@@ -233,10 +233,11 @@ class TorchRecording:
         except Exception as error:  # a fault of the conversion must not cost the recording
             reason = f"the Kineto trace could not be converted: {error}"
             return Collected(
-                (_kept(trace, f"{time.time_ns()}."),), CaptureError(reason, kept="the trace as PyTorch wrote it")
+                (_trace_artifact(trace, f"{time.time_ns()}."),),
+                CaptureError(reason, kept="the trace as PyTorch wrote it"),
             )
-        artifacts = Artifact("xplane.pb", kineto.profile_path(trace)), _kept(trace)
-        return self._possession.told(Collected(artifacts, notes=self._notes()))
+        artifacts = Artifact("xplane.pb", kineto.profile_path(trace)), _trace_artifact(trace)
+        return self._possession.add_error(Collected(artifacts, notes=self._notes()))
 
     def _notes(self) -> tuple[str, ...]:
         if self._held_s < _LONG_S:
@@ -263,7 +264,7 @@ def _convert(trace: Path, host: str, open_steps: Sequence[str]) -> None:
         kineto.main(words)
 
 
-def _kept(trace: Path, stamp: str = "") -> Artifact:
+def _trace_artifact(trace: Path, stamp: str = "") -> Artifact:
     """The trace as PyTorch wrote it.
 
     Args:

@@ -8,23 +8,19 @@ There are two forms:
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.errors import UnreadableError
+from stepscope.formats.kineto.scanning import PartScanner
 from stepscope.formats.kineto.text import Text
 from stepscope.formats.kineto.texts import TextTable
 from stepscope.kernels import trace_json as scan
 from stepscope.model.arrays import I32, I64, U8
+from stepscope.records import dataclass
 
-_CHUNK_ROWS = 1 << 18
-_CHUNK_STATS = 1 << 20
-_CHUNK_SLOW = 1 << 12
 _LONGEST_METADATA = 1 << 20  # of a value that nobody may ask for
 _NEEDED_KEYS = frozenset({"deviceProperties", "distributedInfo"})  # these grow with the job
 _FARTHEST_NS = 1 << 62  # of two bases, 146 years; more is damage
@@ -34,9 +30,12 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Raw:
-    """The events of a trace as they stand in the file: one row each, texts interned; see `scan.Rows`.
+    """The events of a trace as they stand in the file: one row each, texts interned.
 
     Attributes:
+        flags: what an event has, such as `scan.HAS_TIME`.
+        us, frac_ps: add up to the time, as do those of the duration.
+        flow: an `id` that is a whole number, or the id of its text, that of an `id2` as JSON.
         stat_offsets: int64 of shape (rows + 1,): row `i` has the stats from `stat_offsets[i]` to the next.
         texts: the texts, still with the backslashes of JSON.
         metadata: what stands beside the events, by key.
@@ -77,66 +76,6 @@ class Raw:
         return len(self.phase)
 
 
-class _Columns:
-    """Columns that grow by whole chunks, which the scanner fills directly and which are joined at the end.
-
-    Chunks that nothing has been written to yet take no memory, so their size does not matter to small traces.
-    """
-
-    def __init__(self) -> None:
-        self.rows = _row_buffers(_CHUNK_ROWS)
-        self.stats = _stat_buffers(_CHUNK_STATS, _CHUNK_SLOW)
-        self.n_rows = 0
-        self.n_stats = 0
-        self._done: dict[str, list[NDArray[Any]]] = {}
-
-    def drain(self, rows: int, stats: int) -> None:
-        """Sets aside what is full; with nothing to set aside, one event needs more room than there is, and gets it."""
-        if not rows:
-            self.stats = _stat_buffers(2 * len(self.stats.name), 2 * len(self.stats.slow))
-            return
-        self.rows.stat_end[:rows] += self.n_stats
-        for name, column in self.rows._asdict().items():
-            self._done.setdefault(name, []).append(column[:rows])
-        for name in ("name", "tag", "value"):
-            self._done.setdefault(f"stat_{name}", []).append(getattr(self.stats, name)[:stats])
-        self.n_rows += rows
-        self.n_stats += stats
-        self._renew(rows, stats)
-
-    def _renew(self, rows: int, stats: int) -> None:
-        """What is left of the chunks is used up before there are new ones."""
-        if rows < len(self.rows.phase) // 2:
-            self.rows = self.rows._replace(**{name: column[rows:] for name, column in self.rows._asdict().items()})
-        else:
-            self.rows = _row_buffers(_CHUNK_ROWS)
-        if stats < len(self.stats.name) // 2:
-            left = {name: getattr(self.stats, name)[stats:] for name in ("name", "tag", "value", "double")}
-            self.stats = self.stats._replace(**left)
-        else:
-            self.stats = _stat_buffers(_CHUNK_STATS, _CHUNK_SLOW)
-
-    def finish(self) -> dict[str, NDArray[Any]]:
-        """Everything set aside, one array a column."""
-        empty = self.rows._asdict() | {f"stat_{name}": column for name, column in self.stats._asdict().items()}
-        names = [*scan.Rows._fields, "stat_name", "stat_tag", "stat_value"]
-        # One column at a time, each freed before the next, bounds the memory to one column more than there is.
-        return {name: np.concatenate(self._done.pop(name, [empty[name][:0]])) for name in names}
-
-
-def _row_buffers(rows: int) -> scan.Rows:
-    wide, narrow = np.int64, np.int32
-    types = (np.uint8, np.uint8, narrow, narrow, narrow, narrow, wide, narrow, wide, narrow, wide, wide)
-    return scan.Rows(*(np.empty(rows, dtype) for dtype in types))  # type: ignore[arg-type]
-
-
-def _stat_buffers(rows: int, slow: int) -> scan.StatRows:
-    value = np.empty(rows, np.int64)
-    return scan.StatRows(
-        np.empty(rows, np.int32), np.empty(rows, np.uint8), value, value.view(np.float64), np.empty((slow, 3), np.int64)
-    )
-
-
 def decode(data: bytes | Iterator[bytes], source: str) -> Raw:
     """Reads the events of a trace.  Raises UnreadableError if the text holds none and is no empty trace either."""
     text = Text(data, source)
@@ -149,7 +88,11 @@ def decode(data: bytes | Iterator[bytes], source: str) -> Raw:
                 offset=0,
                 hint="the capture did not finish; record it again",
             )
-        return _Decoder(text, source).decode()
+        decoder = _Decoder(text, source)
+        try:
+            return decoder.decode()
+        finally:
+            decoder.scanner.close()
     finally:
         text.close()
 
@@ -158,9 +101,8 @@ class _Decoder:
     def __init__(self, text: Text, source: str) -> None:
         self.text = text
         self.source = source
-        self.columns = _Columns()
-        self.texts = TextTable()
-        self.state = self.texts.state
+        self.scanner = PartScanner()
+        self.damaged = 0  # places that were stepped over before the events
         self.damaged_at = -1
         self.metadata: list[dict[str, Any]] = []
         self.first_rows: list[int] = []
@@ -182,7 +124,7 @@ class _Decoder:
                 self._cut("what follows is no JSON" if self.metadata else "")
                 break
             self.metadata.append({})
-            self.first_rows.append(self._rows_so_far())
+            self.first_rows.append(self.scanner.whole.rows)
             self.text.at += 1
             if first == "[":
                 self._events(optional_end=True)
@@ -192,9 +134,6 @@ class _Decoder:
         raw = self._result()
         self._require_events(raw)
         return raw
-
-    def _rows_so_far(self) -> int:
-        return self.columns.n_rows + int(self.state[scan.ROWS])
 
     def _object(self) -> None:
         """Reads the members of a document up to its closing brace."""
@@ -223,8 +162,9 @@ class _Decoder:
         ahead = -1 if self.arrays else text.buf[text.at : text.end].tobytes().find(b'"' + _EVENTS_KEY.encode() + b'"')
         if ahead < 0:
             return False
-        self.state[scan.DAMAGED] += 1
-        self.damaged_at = text.position
+        if not self._damaged_places:
+            self.damaged_at = text.position
+        self.damaged += 1
         text.at += ahead
         return True
 
@@ -280,16 +220,11 @@ class _Decoder:
         """Reads the array whose first element is next.  Without an object around it, its end may be missing."""
         self.arrays += 1
         while True:
-            why = self._scan()
-            if why == scan.CLOSED:
+            if self._scan() == scan.CLOSED:
                 return None
-            if why == scan.FULL:
-                self._drain()
-            elif why != scan.MORE:
-                self.texts.grow(scan.NO_TEXT if why == scan.TEXTS_FULL else scan.NO_BLOB)
-            elif not self.text.more():
+            if not self.text.more():
                 break
-        if self.state[scan.RECOVERING]:
+        if self.scanner.whole.recovering:
             return self._cut("nothing after the damage can be read as an event")
         if self.text.at < self.text.end:
             return self._cut("the JSON ends in the middle of an event")
@@ -298,28 +233,16 @@ class _Decoder:
         return None
 
     def _scan(self) -> int:
-        text, state = self.text, self.state
-        state[scan.AT] = text.at
-        state[scan.MEMBER_AT] = 0
-        damaged = int(state[scan.DAMAGED])
-        why = scan.scan_events(text.buf, text.end, self.texts.arrays, self.columns.rows, self.columns.stats, state)
-        text.at = int(state[scan.AT])
-        if state[scan.DAMAGED] and not damaged:
-            self.damaged_at = text.offset + int(state[scan.DAMAGED_AT])
-        self._convert_slow()
-        return int(why)
+        text, damaged = self.text, self._damaged_places
+        why = self.scanner.scan(text.buf, text.at, text.end)
+        text.at = self.scanner.at
+        if self._damaged_places and not damaged:
+            self.damaged_at = text.offset + self.scanner.whole.damaged_at
+        return why
 
-    def _convert_slow(self) -> None:
-        """Converts the numbers that the scanner left, those with many digits, before the window moves on."""
-        stats = self.columns.stats
-        for row, begin, end in stats.slow[: self.state[scan.SLOW]].tolist():
-            number = float(self.text.buf[begin:end].tobytes())
-            stats.double[row] = min(max(number, -sys.float_info.max), sys.float_info.max)
-        self.state[scan.SLOW] = 0
-
-    def _drain(self) -> None:
-        self.columns.drain(int(self.state[scan.ROWS]), int(self.state[scan.STATS]))
-        self.state[[scan.ROWS, scan.STATS]] = 0
+    @property
+    def _damaged_places(self) -> int:
+        return self.damaged + self.scanner.whole.damaged
 
     # -- result --------------------------------------------------------------------------------------------------
 
@@ -346,7 +269,7 @@ class _Decoder:
             return f"{self.text.inflater.damage} before the first event"
         if not self.metadata:
             return f"this is {_looks_like(self.text.head(64))}, not a JSON trace"
-        if self.arrays and self.cut_because and not self.state[scan.DAMAGED]:
+        if self.arrays and self.cut_because and not self._damaged_places:
             return f"{self.cut_because}, before the first whole event"
         if self.arrays:
             return "a JSON array without events"
@@ -355,21 +278,19 @@ class _Decoder:
         return f"{shape}, but no events{f'; {self.cut_because}' if self.cut_because else ''}"
 
     def _result(self) -> Raw:
-        if self.state[scan.ROWS]:
-            self._drain()
-        columns = self.columns.finish()
+        columns: dict[str, Any] = {**self.scanner.whole.take()}
         offsets = np.zeros(len(columns["stat_end"]) + 1, np.int64)
         offsets[1:] = columns.pop("stat_end")
         self._align_clocks(columns["us"])
         return Raw(
             **columns,
             stat_offsets=offsets,
-            texts=self.texts,
+            texts=TextTable(self.scanner.whole),
             metadata={key: value for found in reversed(self.metadata) for key, value in found.items()},
             documents=len(self.metadata),
             cut_at=self.cut_at,
             cut_because=self.cut_because,
-            damaged=int(self.state[scan.DAMAGED]),
+            damaged=self._damaged_places,
             damaged_at=self.damaged_at,
             compressed=self.text.inflater is not None,
             size=self.text.offset + self.text.end,

@@ -6,17 +6,19 @@ counter, M metadata, s and f the ends of an arrow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.formats.kineto.classify import MEMORY_NAME, Place, classify
+from stepscope.formats.kineto.classify import Place, classify
 from stepscope.formats.kineto.document import Raw
 from stepscope.kernels import trace_events
 from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, Trait
 from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
+from stepscope.records import dataclass
+from stepscope.vocabulary.torch import MEMORY_NAME
 
 # Times further than this from the middle of the trace are damage: 23 days.  It keeps all sums inside int64.
 _FAR_US = 2 * 10**12

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from stepscope.formats.kineto.events import Kept, is_phase
 from stepscope.formats.xspace import schema
 from stepscope.model import EventKind, LineKind, PlaneKind, StatTag
 from stepscope.model.arrays import I32, I64, number_pairs
+from stepscope.records import dataclass
 
 _WAIT_TID_BASE = 1_000_000  # waits are drawn on the thread of this number plus the stream's
 _ALL_STREAMS = -1  # what a wait for a whole device or context has for a stream

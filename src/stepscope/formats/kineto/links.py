@@ -7,19 +7,12 @@ follows from that.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.formats.kineto.classify import (
-    MEMORY_NAME,
-    STEP_MARK,
-    Place,
-    inputs_are_16bit,
-    is_op,
-    kernel_computes_16bit,
-)
+from stepscope.formats.kineto.classify import Place, is_op, kernel_computes_16bit
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import Kept, Sorts, is_phase
 from stepscope.kernels import trace_events
@@ -27,6 +20,9 @@ from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, StatTag, Trait
 from stepscope.model.arrays import I32, I64, U8, number_pairs
 from stepscope.model.stat_names import CORRELATION_ID, FRAMEWORK_OP, STEP_NUM
+from stepscope.records import dataclass
+from stepscope.vocabulary.precision import inputs_are_16bit
+from stepscope.vocabulary.torch import MEMORY_NAME, step_number
 
 EXTERNAL_ID = "External id"
 FLOW_ID = "fwdbwd_id"
@@ -144,10 +140,7 @@ def _put_collectives(kept: Kept, stats: StatColumns) -> None:
 
 def _number_steps(raw: Raw, sorts: Sorts, kept: Kept, extra: Extra) -> None:
     marks = np.flatnonzero(kept.kind == EventKind.STEP_MARK)
-    numbers = []
-    for name in sorts.name[kept.sort[marks]].tolist():
-        found = STEP_MARK.match(raw.texts[name])
-        numbers.append(int(found[1][-18:]) if found else 0)
+    numbers = [step_number(raw.texts[name]) for name in sorts.name[kept.sort[marks]].tolist()]
     extra.add(marks, raw.texts.add(STEP_NUM[0]), StatTag.INT, np.array(numbers, np.int64))
 
 

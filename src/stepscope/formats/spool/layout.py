@@ -22,8 +22,10 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from stepscope.records import dataclass
 
 MAGIC = b"stepscope spool 1\n"
 LENGTHS = struct.Struct("<II")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from stepscope.formats.xspace import schema
 from stepscope.model import EventKind, HostTrace, TraceBuilder, Trait
 from stepscope.model.arrays import I32, I64
 from stepscope.model.tables import Events, Lines, Stats
+from stepscope.records import dataclass
 
 _LIMIT_NS = schema.TIME_LIMIT_PS // 1000
 _NO_EVENTS = (np.empty(0, np.int64),) * 5

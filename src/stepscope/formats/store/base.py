@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from stepscope.errors import AccessError
+from stepscope.records import dataclass
 
 MAX_ENTRIES = 100_000
 """Names read in one walk: a quarter of a second on a local disk."""

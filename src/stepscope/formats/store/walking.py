@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from stepscope.errors import InputError, Problem
 from stepscope.formats.store.base import Entry, Store
 from stepscope.formats.store.paths import join
+from stepscope.records import dataclass
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "site-packages", "__pycache__", "lost+found"})
 """Folders that are never entered, besides hidden ones: full of files, and none of them a profile."""

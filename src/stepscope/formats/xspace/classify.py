@@ -1,6 +1,6 @@
 """Decides what every event is: from its name, from the line it stands on, and from the stats it carries.
 
-This is the only place that knows XSpace event names.  The rules are tables; the first that matches wins.
+It knows the stats of XSpace files; the rules for names stand in the vocabulary.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ from stepscope.model import (
     Trait,
 )
 from stepscope.model.arrays import I32, I64, U8, Mask
+from stepscope.vocabulary import collectives, devices, jax, python, tensorflow, tf_data, torch, xla
+from stepscope.vocabulary.frameworks import framework_of
+from stepscope.vocabulary.precision import is_narrow
+from stepscope.vocabulary.tables import KindRule
 
 K = EventKind
 
@@ -54,73 +58,26 @@ FLAG_OF_STAT: dict[str, tuple[int, bool]] = {
     "is_eager": (EAGER, False),
 }
 
-_Rule = tuple[str, EventKind, Trait]
-
-_HOST_RULES: tuple[_Rule, ...] = (
-    (r"\$", K.PYTHON_CALL, Trait.NONE),
-    (r"ProfilerStep#\d+$|TraceContext$", K.STEP_MARK, Trait.NONE),
-    (r"(?:train|test)[^/]*$", K.OTHER, Trait.MARKS_IF_ROOT),
-    (r"(?i:IteratorGetNext)|MultiDeviceIteratorGetNext", K.INPUT_WAIT, Trait.NONE),
-    (r"Iterator::.*::(?:TFRecord|TextLine|FixedLengthRecord|SSTable|RecordIO|ArrayRecord)(?:V\d+)?(?:\[\d+\])?$",
-     K.ITERATOR, Trait.FILE_READ),
-    (r"Iterator::|Iterator$", K.ITERATOR, Trait.NONE),
-    (r"(?:Prefetch|ParallelInterleave|ParallelMap|ParallelFilter|MapAndBatch|ParseExample|ParallelBatch)"
-     r"(?:Produce|Consume|InitializeInput)$", K.INPUT_HANDOVER, Trait.NONE),
-    (r"InstantiatedCapturedFunction::Run", K.INPUT_CALLBACK, Trait.NONE),
-    (r"(?:FunctionRun|SessionRun|RunGraph)$", K.FUNCTION_RUN, Trait.NONE),
-    (r"PjitFunction\(", K.TRACED_FUNCTION, Trait.NONE),
-    (r"ExecutorState::Process|ExecutorDoneCallback", K.EXECUTOR, Trait.NONE),
-    (r"Eager(?:Kernel|Local)?Execute", K.EAGER_EXECUTE, Trait.NONE),
-    (r"MemoryAllocation$", K.ALLOCATION, Trait.NONE),
-    (r"MemoryDeallocation$", K.DEALLOCATION, Trait.NONE),
-    (r"ThreadpoolListener::StartRegion$", K.REGION_BEGIN, Trait.NONE),
-    (r"ThreadpoolListener::StopRegion$", K.REGION_END, Trait.NONE),
-    (r"ThreadpoolListener::", K.THREADPOOL, Trait.NONE),
-    (r"(?:cu|hip|cuda)[A-Za-z]*Synchronize", K.SYNC, Trait.NONE),  # in StreamWaitEvent a stream waits, not the host
-    (r"(?:Batched)?DevicePut$|H2D Dispatch$", K.COPY_HOST_TO_DEVICE_CALL, Trait.NONE),
-    (r"InfeedEnqueue", K.COPY_HOST_TO_DEVICE_CALL, Trait.ENQUEUE),
-    (r"(?i:memcpy)(?i:HToD|H2D)", K.COPY_HOST_TO_DEVICE_CALL, Trait.NONE),
-    (r"(?i:memcpy)(?i:HToH|H2H)", K.COPY_HOST_TO_HOST, Trait.NONE),
-    (r"tf\.function-graph_building|lower_sharding_computation|(?:XlaCompile|XlaCompileImpl|CompileToLocalExecutable|PjRt\w*::Compile\w*|\w*Compiler::\w*|HloPass\w*"
-     r"|backend_compile|TfrtCpuClient::Compile\w*|CpuCompiler\w*|LlvmIrCompiler\w*|IrCompiler\w*|MlirToHlo\w*)",
-     K.COMPILE, Trait.COMPILES),
-    (r"(?:SaveV2|MergeV2Checkpoints|RestoreV2|ShardedFilename)(?::|$)|.*:(?:SaveV2|MergeV2Checkpoints|RestoreV2)$",
-     K.CHECKPOINT, Trait.NONE),
-    (r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*:[A-Z_]\w*$", K.OP, Trait.NONE),  # TensorFlow: name:Type
-    (r"[^:]*:[a-z_][a-z0-9_]*(?:\[.*\])?$", K.OP, Trait.NONE),  # JAX: scope:primitive
-    (r"[^:]+:$", K.OP, Trait.NONE),
-)  # fmt: skip
-
-_COLLECTIVES = (
-    r"all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all|collective[-_]?(?:permute|broadcast)|"
-    r"ragged-all-to-all"
+# The first rule that matches wins: an op is whatever has the form of one and is nothing else.
+_HOST_RULES: tuple[KindRule, ...] = (
+    *python.KINDS,
+    *torch.STEP_KINDS,
+    *tensorflow.KERAS_STEPS,
+    *tf_data.KINDS,
+    *tensorflow.RUNTIME,
+    *jax.KINDS,
+    *devices.HOST_CALLS,
+    *xla.COMPILING,
+    *tensorflow.OPS,
+    *jax.OPS,
+    *tensorflow.UNTYPED_OPS,
 )
-_GPU_RULES: tuple[_Rule, ...] = (
-    (r"(?i:nccl|rccl)", K.COLLECTIVE, Trait.NONE),
-    (r"(?i:memcpy[ ]?(?:HtoD|H2D))|CopyHostToDevice", K.COPY_HOST_TO_DEVICE, Trait.NONE),
-    (r"(?i:memcpy[ ]?(?:DtoH|D2H))|CopyDeviceToHost", K.COPY_DEVICE_TO_HOST, Trait.NONE),
-    (r"(?i:memcpy[ ]?(?:DtoD|D2D))|CopyDeviceToDevice", K.COPY_DEVICE_TO_DEVICE, Trait.NONE),
-    (r"(?i:memcpy[ ]?(?:PtoP|P2P))", K.COPY_PEER, Trait.NONE),
-    (r"(?i:memcpy[ ]?(?:HtoH|H2H))", K.COPY_HOST_TO_HOST, Trait.NONE),
-    (r"(?i:memcpy)", K.COPY_OTHER, Trait.NONE),
-    (r"(?i:memset)", K.MEMSET, Trait.NONE),
-    (r"CudaGraphExec:", K.GRAPH_LAUNCH, Trait.NONE),
-    (r"Memory |UM_", K.DEVICE_MEMORY, Trait.NONE),
-    (r"NVTX:", K.SCOPE, Trait.NONE),
-)
-_TPU_RULES: tuple[_Rule, ...] = (
-    (rf"%?(?:{_COLLECTIVES})", K.COLLECTIVE, Trait.NONE),
-    (r"%?infeed", K.INFEED, Trait.NONE),
-    (r"%?outfeed", K.OUTFEED, Trait.NONE),
-    # Space 5 is the host's memory: of a copy the first shape is what it makes.
-    (r"%?copy-(?:start|done)\S* = \(?\S*S\(5\)", K.COPY_DEVICE_TO_HOST, Trait.NONE),
-    (r"%?copy-(?:start|done)\S* = .*S\(5\)", K.COPY_HOST_TO_DEVICE, Trait.NONE),
-)
-_RULES_OF_PLANE: dict[PlaneKind, tuple[_Rule, ...]] = {
+_GPU_RULES: tuple[KindRule, ...] = (*collectives.STREAM_WORK, *devices.DEVICE_WORK)
+_RULES_OF_PLANE: dict[PlaneKind, tuple[KindRule, ...]] = {
     PlaneKind.HOST: _HOST_RULES,
     PlaneKind.GPU: _GPU_RULES,
-    PlaneKind.TPU: _TPU_RULES,
-    PlaneKind.SPARSE_CORE: _TPU_RULES,
+    PlaneKind.TPU: xla.CORE_OPS,
+    PlaneKind.SPARSE_CORE: xla.CORE_OPS,
 }
 _KINDS = max(EventKind) + 1
 _KIND_OF_LINE = {
@@ -131,20 +88,8 @@ _KIND_OF_LINE = {
     LineKind.OVERHEAD: K.OVERHEAD,
 }
 
-# What marks 16-bit (or narrower) floating point in a kernel's name or in the shapes of its op: the spellings of CUDA,
-# cuDNN, CUTLASS and Eigen, then the operand letters of Tensile (H half, B bfloat16) and of XLA shapes.
-_16BIT = re.compile(
-    rb"half|fp16|bf16|bfloat16|float16|fp8|f8e[45]m[23]|[hi](?:884|1688|16816)(?!\d)|hmma|hgemm|_f16|"
-    rb"_[HB]{2}[SHB]_|(?:^|[(,;])f16\["
-)
 
-# The second of JAX's is also a part of names of PyTorch's own Python, such as `torch/_jit_internal.py(104)`.
-_JAX_CALL = re.compile(rb"PjitFunction\(")
-_JAX_NAME = re.compile(rb"\$profiler\.py|jit_")
-_TORCH_NAME = re.compile(rb"aten::|ProfilerStep#")
-
-
-def _compiled(rules: Sequence[_Rule]) -> re.Pattern[bytes]:
+def _compiled(rules: Sequence[KindRule]) -> re.Pattern[bytes]:
     # Each rule is one group, so `lastindex` of a match is the number of the rule.
     return re.compile("|".join(f"({pattern})" for pattern, _, _ in rules).encode())
 
@@ -292,7 +237,7 @@ def put_16bit(strings: Strings, events: Events, types: EventTypes, stats: Stats)
         text = np.where(shape[rows] > 0, shape[rows], text)
     narrow = np.zeros(len(strings), np.bool_)
     for row in np.flatnonzero(np.bincount(text)).tolist():
-        narrow[row] = _16BIT.search(strings.raw(row)) is not None
+        narrow[row] = is_narrow(strings.raw(row))
     events.traits[rows[narrow.take(text)]] |= np.uint8(Trait.COMPUTES_16BIT)
 
 
@@ -312,14 +257,6 @@ def _texts_named(strings: Strings, stats: Stats, name: str) -> tuple[I64, I64]:
 
 
 def framework(strings: Strings) -> str:
-    """Which framework wrote the file, told by names that only it writes; `python` where Stepscope recorded a program
-    that uses none; empty if nothing tells."""
-    if strings.find("jax_version") > 0 or strings.find("jaxlib_version") > 0:
-        return "jax"
-    if any(strings.find(name) > 0 for name in ("FunctionRun", "EagerExecute", "ExecutorState::Process")):
-        return "tensorflow"
-    blob = strings.blob.data
-    for name, pattern in (("jax", _JAX_CALL), ("pytorch", _TORCH_NAME), ("jax", _JAX_NAME)):
-        if pattern.search(blob):
-            return name
-    return "python" if strings.find(WITHOUT_FRAMEWORK) > 0 else ""
+    """Which framework wrote the file; `python` where Stepscope recorded a program that uses none; empty if nothing
+    tells."""
+    return framework_of(strings) or ("python" if strings.find(WITHOUT_FRAMEWORK) > 0 else "")

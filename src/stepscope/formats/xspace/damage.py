@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from stepscope.errors import Problem, UnreadableError, counted
 from stepscope.kernels import wire
 from stepscope.model.arrays import I64, U8
+from stepscope.records import dataclass
 
 _WHY = {
     wire.BAD_VARINT: "a number has no end",

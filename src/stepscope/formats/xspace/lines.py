@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -20,6 +19,7 @@ from stepscope.formats.xspace.names import NO_ROWS
 from stepscope.formats.xspace.planes import Bytes, Plane, Ranges, stat_columns
 from stepscope.kernels import wire
 from stepscope.model.arrays import I32, I64, U8, offsets_of, run_rows
+from stepscope.records import dataclass
 
 _CHUNK_BYTES = 4 << 20  # of lines, for one task
 _MOST_THREADS = 8

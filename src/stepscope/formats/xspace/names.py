@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from stepscope.kernels import wire
 from stepscope.model import Strings
 from stepscope.model.arrays import I32, I64, U8, offsets_of
+from stepscope.records import dataclass
 
 NO_ROWS = np.empty(0, np.int64)
 _FIRST_ROOM = 1 << 10  # texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +14,7 @@ from stepscope.formats.xspace.names import NO_ROWS, Interner, Lookup
 from stepscope.kernels import wire
 from stepscope.model import PlaneKind, Stats
 from stepscope.model.arrays import I32, I64, U8, offsets_of
+from stepscope.records import dataclass
 
 Bytes = U8
 Ranges = tuple[I64, I64]

@@ -8,7 +8,6 @@ sequence of pieces and no protobuf library is involved.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +18,7 @@ from stepscope.formats.xspace.encode import Messages, delimited_head, encode_chi
 from stepscope.formats.xspace.kinds import with_kinds
 from stepscope.model import EventKind, HostTrace, PlaneKind, Stats, StatTag
 from stepscope.model.arrays import I64, offsets_of
+from stepscope.records import dataclass
 
 _EVENTS_AT_ONCE = 1 << 16
 

@@ -115,6 +115,5 @@ RULE = Rule(
     id="communication.exposed",
     threshold_percent=15.0,
     evaluate=_evaluate,
-    needs=("distributed",),
     yields_to=("straggler",),
 )

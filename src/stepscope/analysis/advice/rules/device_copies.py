@@ -8,6 +8,8 @@ from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
+from stepscope.vocabulary.lookup import name_has
+from stepscope.vocabulary.traits import CallTrait
 
 _LAYOUT: Actions = {
     "tensorflow": (
@@ -99,7 +101,7 @@ def _pageable(context: Context, threshold: float) -> Advice | None:
     device = context.device
     if device is None or not device.pageable:
         return None
-    waits = [call for call in device.calls if "memcpy" in call.name.lower()]
+    waits = [call for call in device.calls if name_has(call.name, CallTrait.COPIES)]
     time = (device.exposed_pageable_ps + sum(call.total_ps for call in waits)) / device.steps / MS
     if context.percent(time) < threshold:
         return None

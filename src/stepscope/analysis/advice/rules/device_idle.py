@@ -5,8 +5,6 @@ Idle time that waiting for input, saving, compiling or Python explains belongs t
 
 from __future__ import annotations
 
-import re
-
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Bound, without
 from stepscope.analysis.advice.items import Advice, Row
@@ -14,6 +12,8 @@ from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
 from stepscope.analysis.facts.loop_events import Activity
+from stepscope.vocabulary.lookup import name_has
+from stepscope.vocabulary.traits import CallTrait
 
 _MANY_KERNELS = 50.0  # a step: fewer do not keep a host busy
 _MANY_GAPS = 20.0  # a step: launching leaves a gap before many kernels, other causes leave few
@@ -24,7 +24,6 @@ _OF_PROGRAMS = 35.0  # percent of the step that starting programs has to take
 _LARGEST_GAP = 0.5  # of all idle time: then it is not launching that makes it
 _BUSY_INPUT = 0.5  # of the steps' time: that much work on one thread of the input competes for the cores
 
-_BLOCKS = re.compile(r"(?i).*(?:memcpy|copy|synchronize|wait)")
 
 _FEWER: Actions = {
     "tensorflow": (
@@ -177,7 +176,9 @@ def _waiting(context: Context, threshold: float) -> Advice | None:
     if device is None:
         return None
     blocked = [
-        call for call in device.calls if call.total_ps >= _LARGEST_GAP * device.idle_ps and _BLOCKS.match(call.name)
+        call
+        for call in device.calls
+        if call.total_ps >= _LARGEST_GAP * device.idle_ps and name_has(call.name, CallTrait.MAY_BLOCK)
     ]
     after = device.after_sync_ps if device.syncs > device.steps else 0
     idle_ps = max(after, blocked[0].total_ps if blocked else 0)

@@ -6,7 +6,6 @@ All three look alike on a timeline, so one rule decides between them.
 from __future__ import annotations
 
 import math
-import re
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import (
@@ -24,6 +23,7 @@ from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.facts.work import WorkFacts
+from stepscope.vocabulary.jax import is_product_program
 
 _FEWEST_STARTS = 8.0  # a step: fewer are the usual course of a compiled step
 _FEWEST_TORCH_OPS = 100.0  # a step: PyTorch dispatches every op, also of a step that could hardly have fewer
@@ -45,7 +45,6 @@ _HALF_BUSY_ROWS = 32
 _GRAPH_NODE_PS = 1_500_000  # what running one op of a graph costs besides its kernel
 _OF_KERNELS = 0.8  # of the time of kernels one after the other: a graph runs some side by side, and others not at all
 _UNTOUCHED = (Activity.INPUT, Activity.CHECKPOINT, Activity.COMPILE, Activity.COLLECTIVE, Activity.TRANSFER)
-_PRODUCT = re.compile(r"(?i).*(?:dot|matmul|conv|einsum|cholesky|scatter|gather|sort)")
 
 _COMPILE: Actions = {
     "tensorflow": (
@@ -310,7 +309,7 @@ def _fused(context: Context, work: WorkFacts, unfused: bool) -> Gain:
         middle = update * left + (1 - update) * math.sqrt(max(left * now, 0.0))
         what = f"dispatching; {left:.2f} ms would be left if all ops were merged, {now:.2f} ms if none, between them"
         return with_only(context, middle, what)
-    products = sum(module.self_ps for module in work.modules if _PRODUCT.match(module.name)) / work.steps / MS
+    products = sum(module.self_ps for module in work.modules if is_product_program(module.name)) / work.steps / MS
     return with_only(context, products, "dispatching, and of ops that a compiler fuses")
 
 

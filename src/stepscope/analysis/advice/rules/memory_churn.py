@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.items import Advice, Row
@@ -11,9 +9,10 @@ from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.facts.work import WorkFacts
+from stepscope.vocabulary.lookup import name_has
+from stepscope.vocabulary.traits import OpTrait
 
 _FEW_PROGRAMS = 8.0  # a step
-_XLA_COPY = re.compile(r"copy(?:\.\d+)?$")
 _MANY_COPIES = 0.1  # of the computation
 _OF_COPIES = 0.7  # of the time in a program in which no op runs: the rest waits for something else
 
@@ -71,7 +70,7 @@ def _giving_back(context: Context, work: WorkFacts, moves: float) -> float:
     if not inside or not moves:
         return 0.0
     share = moves / context.compute_ms
-    copies = share >= _MANY_COPIES and bool(_XLA_COPY.match(work.moves[0].name))
+    copies = share >= _MANY_COPIES and name_has(work.moves[0].name, OpTrait.COPIES_WHOLE)
     return max(inside - context.compute_ms, 0.0) * (max(share, _OF_COPIES) if copies else share)
 
 

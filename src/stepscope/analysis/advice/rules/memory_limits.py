@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,10 +10,11 @@ from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.vocabulary.lookup import name_has
+from stepscope.vocabulary.traits import CallTrait
 
 _HOLES_PERCENT = 50.0  # of what is free
 _HOLES_MATTER = 75.0  # percent of the capacity in use from which holes can make an allocation fail
-_DRIVER = re.compile(r"(?:cuda|hip|cu)(?:Malloc|Free|HostAlloc|HostFree|MemAlloc|MemFree)(?!\w*Async)\w*$")
 
 _ROOM: Actions = {
     "tensorflow": (
@@ -83,7 +83,7 @@ def _of(context: Context, memory: Mapping[str, Any], threshold: float) -> Advice
 def _allocating(context: Context, threshold: float) -> Advice | None:
     """Calls that take memory from the driver or give it back stop the device; a caching allocator seldom makes any."""
     device = context.device
-    calls = [call for call in device.calls if _DRIVER.match(call.name)] if device else []
+    calls = [call for call in device.calls if name_has(call.name, CallTrait.TAKES_MEMORY)] if device else []
     if device is None or not calls:
         return None
     idle = sum(call.total_ps for call in calls) / device.steps / MS
@@ -104,5 +104,5 @@ def _allocating(context: Context, threshold: float) -> Advice | None:
     )
 
 
-RULE = Rule(id="memory.nearly-full", threshold_percent=95.0, evaluate=_evaluate, needs=("memory-profile",))
+RULE = Rule(id="memory.nearly-full", threshold_percent=95.0, evaluate=_evaluate)
 ALLOCATING = Rule(id="memory.driver-calls", threshold_percent=3.0, evaluate=_allocating)

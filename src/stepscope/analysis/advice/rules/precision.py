@@ -70,6 +70,5 @@ RULE = Rule(
     id="precision.low",
     threshold_percent=25.0,
     evaluate=_evaluate,
-    needs=("kernel-stats",),
     yields_to=("eager_dispatch", "small_batch"),  # a device that waits for launches gains nothing by being faster
 )

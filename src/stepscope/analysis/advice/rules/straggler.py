@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections.abc import Sequence
 
@@ -13,10 +12,10 @@ from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.facts.loop_time import SEVERAL_STEPS
+from stepscope.vocabulary.torch import machine_of
 
 _MOSTLY = 0.5
 _MOSTLY_LAST = 0.7  # of the steps: of two workers that take turns, each is last in about half of them
-_PROCESS = re.compile(r"_\d+$")  # what PyTorch appends to the name of the machine
 _MORE_WORK = 1.05  # times that of the others
 _MORE_OPS = 1.05  # times the ops of the others: the slow worker does something that they do not
 
@@ -72,7 +71,7 @@ def _is_mostly_last(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
 def _shares_its_cores(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
     """Whether all are processes of one machine without devices, and compute as much: what makes the same work slower
     in one of them is the cores that they share, and no fault of the program."""
-    machines = {_PROCESS.sub("", host.host) for host in (slow, *others)}
+    machines = {machine_of(host.host) for host in (slow, *others)}
     usual = statistics.median(host.work.operands for host in others)
     alike = 0 < slow.work.operands <= _MORE_WORK * usual
     return slow.device is None and len(machines) == 1 and alike

@@ -8,6 +8,7 @@ from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.loop_events import Activity
+from stepscope.vocabulary.traits import OpTrait
 
 _MEASURABLE_PERCENT = 1.0  # less than that is nobody's question
 
@@ -46,9 +47,15 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         actions=actions_for(context.framework, _ACTIONS),
         tool="op-stats",
         confidence=0.8,
-        rows=(Row("op-stats", "copy to device" if copies >= casts else "aten::to", round(copies + casts, 3)),),
+        rows=(_row(context, copies, casts),),
         intervals=context.intervals(Activity.TRANSFER if copies >= casts else Activity.OP),
     )
+
+
+def _row(context: Context, copies: float, casts: float) -> Row:
+    """The op that converts most, where converting is most of it and that op is among the overview's; else the input."""
+    op = context.largest_op(OpTrait.CONVERTS) if casts > copies else None
+    return Row("op-stats", op, round(casts, 3)) if op else Row("overview", "input", round(copies + casts, 3))
 
 
 def _are_pageable(context: Context, copies: float) -> bool:

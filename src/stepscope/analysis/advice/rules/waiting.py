@@ -360,6 +360,4 @@ def _from_tf_data(context: Context) -> str:
     return str(bottleneck.get("suggestion") or "")
 
 
-RULE = Rule(
-    id="input", threshold_percent=10.0, evaluate=_evaluate, needs=("tf-data",), yields_to=("recompilation", "straggler")
-)
+RULE = Rule(id="input", threshold_percent=10.0, evaluate=_evaluate, yields_to=("recompilation", "straggler"))

@@ -10,9 +10,11 @@ import importlib
 import itertools
 import threading
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import ModuleType
 from typing import Protocol
+
+from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Calls:
         return result
 
 
-def size_or_nothing(measure: Callable[[], int]) -> int:
+def measure_size(measure: Callable[[], int]) -> int:
     """A size that is asked of a framework's insides, which may have changed; 0 then."""
     try:
         return measure()

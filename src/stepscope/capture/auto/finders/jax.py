@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, Listener, Undo, serial, size_or_nothing
+from stepscope.capture.auto.finders import Calls, Listener, Undo, measure_size, serial
 
 
 def install(jax: ModuleType, listener: Listener) -> Undo:
@@ -16,18 +16,18 @@ def install(jax: ModuleType, listener: Listener) -> Undo:
     originals = {name: getattr(jax, name) for name in ("jit", "pmap")}
     leaves: Callable[[Any], list[Any]] = jax.tree_util.tree_leaves
 
-    def watched(transform: Callable[..., Any]) -> Callable[..., Any]:
+    def watch_transform(transform: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(transform)
-        def transforms(*args: Any, **kwargs: Any) -> Any:
+        def transform_and_watch(*args: Any, **kwargs: Any) -> Any:
             made = transform(*args, **kwargs)
             if not hasattr(made, "lower"):  # jit(static_argnums=0) waits for the function
                 return lambda function: WatchedFunction(made(function), calls, listener, leaves)
             return WatchedFunction(made, calls, listener, leaves)
 
-        return transforms
+        return transform_and_watch
 
     for name, transform in originals.items():
-        setattr(jax, name, watched(transform))
+        setattr(jax, name, watch_transform(transform))
 
     def undo() -> None:
         for name, transform in originals.items():
@@ -53,7 +53,7 @@ class WatchedFunction:
         if not self._listener.active:
             return self._function(*args, **kwargs)
         if self._size is None:  # before the call: it may take its arguments' memory
-            self._size = size_or_nothing(lambda: len(self._leaves((args, kwargs))))
+            self._size = measure_size(lambda: len(self._leaves((args, kwargs))))
         name = f"calls of the jitted function {getattr(self._function, '__name__', 'without a name')}"
         size = self._size
         return self._calls.watch(functools.partial(self._function, *args, **kwargs), name, self._serial, lambda: size)

@@ -17,20 +17,20 @@ def install(keras: ModuleType, listener: Listener) -> Undo:
     begin, end = hooks.on_train_batch_begin, hooks.on_train_batch_end
 
     @functools.wraps(begin)
-    def begins(self: Any, batch: int, logs: Any = None) -> None:
+    def begin_and_report(self: Any, batch: int, logs: Any = None) -> None:
         if listener.active:
             listener.begin(BATCH)
         begin(self, batch, logs)
 
     @functools.wraps(end)
-    def ends(self: Any, batch: int, logs: Any = None) -> None:
+    def end_and_report(self: Any, batch: int, logs: Any = None) -> None:
         end(self, batch, logs)
         if listener.active:
             from stepscope.capture.callbacks.keras import another_follows
 
             listener.end(BATCH, another_follows(batch, self.params))
 
-    hooks.on_train_batch_begin, hooks.on_train_batch_end = begins, ends
+    hooks.on_train_batch_begin, hooks.on_train_batch_end = begin_and_report, end_and_report
 
     def undo() -> None:
         hooks.on_train_batch_begin, hooks.on_train_batch_end = begin, end

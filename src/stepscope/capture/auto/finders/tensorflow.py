@@ -6,7 +6,7 @@ import functools
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, Listener, Undo, serial, size_or_nothing
+from stepscope.capture.auto.finders import Calls, Listener, Undo, measure_size, serial
 
 
 def install(tensorflow: ModuleType, listener: Listener) -> Undo:
@@ -16,17 +16,17 @@ def install(tensorflow: ModuleType, listener: Listener) -> Undo:
     call = function.__call__
 
     @functools.wraps(call)
-    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call_and_report(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not listener.active:
             return call(self, *args, **kwargs)
         if not hasattr(self, "_stepscope"):
             self._stepscope = serial()
         name = f"calls of the tf.function {getattr(self, '_name', None) or 'without a name'}"
         return calls.watch(
-            functools.partial(call, self, *args, **kwargs), name, self._stepscope, lambda: _operations(self)
+            functools.partial(call, self, *args, **kwargs), name, self._stepscope, lambda: _count_operations(self)
         )
 
-    function.__call__ = watched
+    function.__call__ = call_and_report
 
     def undo() -> None:
         function.__call__ = call
@@ -34,7 +34,7 @@ def install(tensorflow: ModuleType, listener: Listener) -> Undo:
     return undo
 
 
-def _operations(function: Any) -> int:
+def _count_operations(function: Any) -> int:
     """How many operations the largest graph of a function has."""
 
     def measure() -> int:
@@ -44,4 +44,4 @@ def _operations(function: Any) -> int:
             known = function._stepscope_size = max(len(graph.get_operations()) for graph in graphs)
         return known
 
-    return size_or_nothing(measure)
+    return measure_size(measure)

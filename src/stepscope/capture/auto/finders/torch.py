@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
-import sys
 import threading
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
 from stepscope.capture.auto.finders import LOADED, OPTIMIZED, Listener, Source, Undo, serial
 
+StepMethod = Callable[..., Any]
+
 
 def install(torch: ModuleType, listener: Listener) -> Undo:
     """Watches all optimizers and loaders from now on."""
-    undo_optimizers = _watch_optimizers(torch, listener)
+    undo_optimizers = _watch_optimizers(torch.optim.Optimizer, listener)
     undo_loaders = _watch_loaders(torch, listener)
 
     def undo() -> None:
@@ -23,21 +25,82 @@ def install(torch: ModuleType, listener: Listener) -> Undo:
     return undo
 
 
-def _watch_optimizers(torch: ModuleType, listener: Listener) -> Undo:
-    """Of several optimizers in one loop, such as those of a GAN, the one that steps first counts the steps."""
-    first: dict[int, int] = {}
+def _watch_optimizers(optimizer: Any, listener: Listener) -> Undo:
+    """Watches `step` of every class of optimizer, those that exist already included.
 
-    def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not listener.active:
+    A step has to end after `optimizer.step()` has returned.  PyTorch's own post hooks run inside the range that its
+    profiler records for that call, so that a step which ends there cuts the range in two.  PyTorch wraps the `step` of
+    a class when its first object is made, by `profile_hook_step`; the watch goes around that wrapper.
+    """
+    calls = OptimizerCalls(listener)
+    profile_hook_step = optimizer.profile_hook_step
+    plain: dict[Any, StepMethod] = {}  # PyTorch's wrapper of each class that existed before
+
+    def hook_and_watch(function: StepMethod) -> StepMethod:
+        return calls.watch(profile_hook_step(function))
+
+    for kind in _find_subclasses(optimizer):
+        step = vars(kind).get("step")
+        if getattr(step, "hooked", False):
+            plain[kind] = step
+            kind.step = calls.watch(step)
+    optimizer.profile_hook_step = staticmethod(hook_and_watch)
+
+    def undo() -> None:
+        optimizer.profile_hook_step = staticmethod(profile_hook_step)
+        calls.active = False  # for classes that were wrapped meanwhile
+        for kind, step in plain.items():
+            kind.step = step
+
+    return undo
+
+
+def _find_subclasses(kind: Any) -> Iterator[Any]:
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _find_subclasses(subclass)
+
+
+class OptimizerCalls:
+    """Reports the calls of `optimizer.step()`.
+
+    Of several optimizers in one loop, such as those of a GAN, the one that steps first counts the steps.  Of an
+    optimizer that calls another one, the outer call counts.
+
+    Attributes:
+        active: False once nothing is to be reported any more.
+    """
+
+    def __init__(self, listener: Listener) -> None:
+        self.active = True
+        self._listener = listener
+        self._first: dict[int, int] = {}  # thread -> the optimizer that steps first there
+        self._depth = threading.local()
+
+    def watch(self, step: StepMethod) -> StepMethod:
+        """The same method, whose calls are reported once they have returned."""
+
+        @functools.wraps(step)  # takes over `hooked` and `__wrapped__`, by which PyTorch knows its own wrapper
+        def call_and_report(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            depth = getattr(self._depth, "now", 0)
+            self._depth.now = depth + 1
+            try:
+                result = step(optimizer, *args, **kwargs)
+            finally:
+                self._depth.now = depth
+            if depth == 0:
+                self._report(optimizer)
+            return result
+
+        call_and_report.__wrapped__ = getattr(step, "__wrapped__", step)
+        return call_and_report
+
+    def _report(self, optimizer: object) -> None:
+        if not (self.active and self._listener.active):
             return
         thread = threading.get_ident()
-        if first.setdefault(thread, id(optimizer)) == id(optimizer):
-            listener.end(Source(OPTIMIZED, "optimizer.step() of PyTorch", thread))
-
-    # The package hides the module behind the names that it takes from it.
-    handle = sys.modules[torch.optim.Optimizer.__module__].register_optimizer_step_post_hook(stepped)
-    undo: Undo = handle.remove
-    return undo
+        if self._first.setdefault(thread, id(optimizer)) == id(optimizer):
+            self._listener.end(Source(OPTIMIZED, "optimizer.step() of PyTorch", thread))
 
 
 def _watch_loaders(torch: ModuleType, listener: Listener) -> Undo:
@@ -49,12 +112,12 @@ def _watch_loaders(torch: ModuleType, listener: Listener) -> Undo:
     prepare = optimizer.__init__
 
     @functools.wraps(prepare)
-    def prepares(self: Any, *args: Any, **kwargs: Any) -> None:
+    def prepare_and_note(self: Any, *args: Any, **kwargs: Any) -> None:
         trains.set()
         prepare(self, *args, **kwargs)
 
     @functools.wraps(fetch)
-    def fetches(self: Any) -> Any:
+    def fetch_and_report(self: Any) -> Any:
         if listener.active and not trains.is_set():
             if hasattr(self, "_stepscope"):
                 listener.end(Source(LOADED, "batches of a DataLoader", self._stepscope))
@@ -62,7 +125,7 @@ def _watch_loaders(torch: ModuleType, listener: Listener) -> Undo:
                 self._stepscope = serial()
         return fetch(self)
 
-    optimizer.__init__, iterator.__next__ = prepares, fetches
+    optimizer.__init__, iterator.__next__ = prepare_and_note, fetch_and_report
 
     def undo() -> None:
         optimizer.__init__, iterator.__next__ = prepare, fetch

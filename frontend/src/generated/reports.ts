@@ -1,0 +1,851 @@
+/** Made by scripts/gen_types.py; change the declarations in Python and run `make format`. */
+export type Role =
+  | "name"
+  | "label"
+  | "term"
+  | "type"
+  | "shape"
+  | "source"
+  | "host"
+  | "place"
+  | "step"
+  | "ordinal"
+  | "instant"
+  | "duration"
+  | "share"
+  | "count"
+  | "size"
+  | "measure"
+  | "change"
+  | "flag"
+  | "complete"
+  | "text"
+  | "meaning";
+export type Kind = "float" | "int" | "str" | "bool" | "ints";
+
+/** The sections of every tool's report, by their ids; a table and figures with the types of their fields. */
+export interface Reports {
+  overview: {
+    verdict: { kind: "prose" };
+    step_time: {
+      kind: "figures";
+      fields: {
+        mean: number | null;
+        std: number | null;
+        min: number | null;
+        max: number | null;
+        count: number | null;
+        between_steps_percent: number | null;
+        input_bound_percent: number | null;
+        profiling_cost_percent: number | null;
+      };
+    };
+    breakdown: {
+      kind: "table";
+      fields: {
+        category: string | null;
+        mean_ms: number | null;
+        percent: number | null;
+        meaning: string | null;
+      };
+    };
+    top_ops: {
+      kind: "table";
+      fields: {
+        name: string | null;
+        category: string | null;
+        self_time_ms: number | null;
+        self_percent: number | null;
+        cumulative_percent: number | null;
+        calls: number | null;
+      };
+    };
+    placement: {
+      kind: "figures";
+      fields: {
+        host_op_percent: number | null;
+        device_op_percent: number | null;
+        host_eager_percent: number | null;
+        compute_16bit_percent: number | null;
+        compute_32bit_percent: number | null;
+      };
+    };
+    environment: {
+      kind: "figures";
+      fields: {
+        host_count: number | null;
+        device_type: string | null;
+        device_count: number | null;
+        devices_used: number | null;
+        framework: string | null;
+        capture_ms: number | null;
+      };
+    };
+    advice: { kind: "prose" };
+    missing: { kind: "prose" };
+  };
+  steps: {
+    rows: {
+      kind: "table";
+      fields: {
+        step: number | null;
+        name: string | null;
+        host: string | null;
+        start_ms: number | null;
+        duration_ms: number | null;
+        compilation: number | null;
+        output: number | null;
+        input: number | null;
+        kernel_launch: number | null;
+        host_compute: number | null;
+        device_collectives: number | null;
+        device_to_device: number | null;
+        device_compute: number | null;
+        other: number | null;
+        complete: boolean | null;
+      };
+    };
+  };
+  "input-pipeline": {
+    summary: { kind: "prose" };
+    input: {
+      kind: "figures";
+      fields: {
+        verdict: string | null;
+        level: string | null;
+        input_percent: number | null;
+        between_steps_percent: number | null;
+        input_time_ms: number | null;
+        largest: string | null;
+      };
+    };
+    step_time: {
+      kind: "figures";
+      fields: {
+        mean: number | null;
+        std: number | null;
+        min: number | null;
+        max: number | null;
+        count: number | null;
+      };
+    };
+    waiting: {
+      kind: "figures";
+      fields: {
+        mean: number | null;
+        std: number | null;
+        min: number | null;
+        max: number | null;
+        cores: number | null;
+      };
+    };
+    steps: {
+      kind: "table";
+      fields: {
+        step: number | null;
+        name: string | null;
+        duration_ms: number | null;
+        fetch_ms: number | null;
+        waiting_mean_ms: number | null;
+        waiting_min_ms: number | null;
+        waiting_max_ms: number | null;
+        waiting_most: string | null;
+        compilation_ms: number | null;
+        output_ms: number | null;
+        input_ms: number | null;
+        kernel_launch_ms: number | null;
+        host_compute_ms: number | null;
+        device_collectives_ms: number | null;
+        device_to_device_ms: number | null;
+        device_compute_ms: number | null;
+        other_ms: number | null;
+        complete: boolean | null;
+      };
+    };
+    host_breakdown: {
+      kind: "table";
+      fields: {
+        category: string | null;
+        time_ms: number | null;
+        percent: number | null;
+        meaning: string | null;
+      };
+    };
+    loaders: {
+      kind: "table";
+      fields: {
+        loader: string | null;
+        calls: number | null;
+        total_ms: number | null;
+        avg_ms: number | null;
+        max_ms: number | null;
+        step_percent: number | null;
+        workers: number | null;
+        pinning: string | null;
+        pins: number | null;
+        pin_ms: number | null;
+      };
+    };
+    copies: {
+      kind: "table";
+      fields: {
+        memory: string | null;
+        count: number | null;
+        bytes: number | null;
+        total_ms: number | null;
+        gigabytes_per_s: number | null;
+        exposed_ms: number | null;
+        call_ms: number | null;
+      };
+    };
+    rows: {
+      kind: "table";
+      fields: {
+        op: string | null;
+        count: number | null;
+        total_ms: number | null;
+        total_percent: number | null;
+        self_ms: number | null;
+        self_percent: number | null;
+        category: string | null;
+        work_ms: number | null;
+      };
+    };
+  };
+  "op-stats": {
+    rows: {
+      kind: "table";
+      fields: {
+        rank: number | null;
+        where: string | null;
+        type: string | null;
+        name: string | null;
+        occurrences: number | null;
+        total_us: number | null;
+        avg_us: number | null;
+        total_self_us: number | null;
+        avg_self_us: number | null;
+        self_percent: number | null;
+        cumulative_self_percent: number | null;
+        gflop_per_s: number | null;
+        gib_per_s: number | null;
+        flop_per_byte: number | null;
+        tensor_core_percent: number | null;
+        bound_by: string | null;
+        eager_percent: number | null;
+        device_self_percent: number | null;
+        device_cumulative_self_percent: number | null;
+        host_self_percent: number | null;
+        host_cumulative_self_percent: number | null;
+        self_percent_with_idle: number | null;
+        cumulative_self_percent_with_idle: number | null;
+      };
+    };
+    distributions: {
+      kind: "table";
+      fields: {
+        where: string | null;
+        by: string | null;
+        name: string | null;
+        self_us: number | null;
+        percent: number | null;
+        percent_with_idle: number | null;
+      };
+    };
+    totals: {
+      kind: "figures";
+      fields: {
+        device_ops: number | null;
+        device_self_us: number | null;
+        device_idle_us: number | null;
+        host_ops: number | null;
+        host_self_us: number | null;
+        host_idle_us: number | null;
+      };
+    };
+    attribution: {
+      kind: "figures";
+      fields: {
+        device_time_us: number | null;
+        own_percent: number | null;
+        graph_percent: number | null;
+        call_percent: number | null;
+        around_percent: number | null;
+        unattributed_percent: number | null;
+      };
+    };
+  };
+  "kernel-stats": {
+    rows: {
+      kind: "table";
+      fields: {
+        rank: number | null;
+        kernel: string | null;
+        op: string | null;
+        registers_per_thread: number | null;
+        shared_memory_bytes: number | null;
+        block_dim: readonly number[] | null;
+        grid_dim: readonly number[] | null;
+        occupancy_percent: number | null;
+        tensor_core_eligible: boolean | null;
+        uses_tensor_core: boolean | null;
+        occurrences: number | null;
+        total_us: number | null;
+        avg_us: number | null;
+        min_us: number | null;
+        max_us: number | null;
+        total_percent: number | null;
+      };
+    };
+    by_kernel: {
+      kind: "table";
+      fields: {
+        kernel: string | null;
+        occurrences: number | null;
+        total_us: number | null;
+        percent: number | null;
+      };
+    };
+    devices: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        device: string | null;
+        window_ms: number | null;
+        utilization_percent: number | null;
+        sm_efficiency_percent: number | null;
+        occupancy_percent: number | null;
+      };
+    };
+    tensor_cores: {
+      kind: "figures";
+      fields: {
+        uses_percent: number | null;
+        unknown_percent: number | null;
+        eligible_percent: number | null;
+        eligible_unused_percent: number | null;
+      };
+    };
+    launches: {
+      kind: "figures";
+      fields: {
+        kernels: number | null;
+        short_kernels_percent: number | null;
+        short_kernels_time_percent: number | null;
+        cheaper_than_launch_percent: number | null;
+        launches: number | null;
+        launch_call_us: number | null;
+        launch_delay_us: number | null;
+        long_delays_percent: number | null;
+        gaps: number | null;
+        mean_gap_us: number | null;
+        time_in_gaps_percent: number | null;
+        gaps_late_percent: number | null;
+      };
+    };
+    streams: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        device: string | null;
+        stream: string | null;
+        kernels: number | null;
+        busy_percent: number | null;
+        short_percent: number | null;
+        delay_median_us: number | null;
+        delay_p90_us: number | null;
+        delay_max_us: number | null;
+        gaps: number | null;
+        gaps_us: number | null;
+        longest_gap_us: number | null;
+        gaps_late_percent: number | null;
+      };
+    };
+    attribution: {
+      kind: "figures";
+      fields: {
+        device_time_us: number | null;
+        own_percent: number | null;
+        graph_percent: number | null;
+        call_percent: number | null;
+        around_percent: number | null;
+        unattributed_percent: number | null;
+      };
+    };
+  };
+  "memory-profile": {
+    peaks: { kind: "prose" };
+    curves: { kind: "prose" };
+    memories: {
+      kind: "table";
+      fields: {
+        id: string | null;
+        host: string | null;
+        allocations: number | null;
+        deallocations: number | null;
+        capacity_bytes: number | null;
+        peak_heap_bytes: number | null;
+      };
+    };
+    peak: {
+      kind: "table";
+      fields: {
+        memory: string | null;
+        host: string | null;
+        time_ms: number | null;
+        step: number | null;
+        in_use_bytes: number | null;
+        stack_bytes: number | null;
+        heap_bytes: number | null;
+        free_bytes: number | null;
+        reserved_bytes: number | null;
+        fragmentation_percent: number | null;
+      };
+    };
+    breakdown: {
+      kind: "table";
+      fields: {
+        op: string | null;
+        allocated_bytes: number | null;
+        requested_bytes: number | null;
+        occurrences: number | null;
+        region: string | null;
+        dtype: string | null;
+        shape: string | null;
+        memory: string | null;
+        host: string | null;
+      };
+    };
+    timeline: {
+      kind: "table";
+      fields: {
+        memory: string | null;
+        host: string | null;
+        time_ms: number | null;
+        event: string | null;
+        requested_bytes: number | null;
+        allocated_bytes: number | null;
+        op: string | null;
+        step: number | null;
+        region: string | null;
+        dtype: string | null;
+        shape: string | null;
+        in_use_bytes: number | null;
+        stack_bytes: number | null;
+        heap_bytes: number | null;
+        free_bytes: number | null;
+        reserved_bytes: number | null;
+        fragmentation_percent: number | null;
+      };
+    };
+  };
+  "pod-viewer": {
+    findings: { kind: "prose" };
+    workers: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        device: string | null;
+        steps: number | null;
+        mean_ms: number | null;
+        min_ms: number | null;
+        max_ms: number | null;
+        busy_ms: number | null;
+        slowest_count: number | null;
+        bottleneck: string | null;
+        start_offset_ms: number | null;
+      };
+    };
+    slowest: {
+      kind: "table";
+      fields: {
+        step: number | null;
+        host: string | null;
+        device: string | null;
+        duration_ms: number | null;
+        busy_ms: number | null;
+        bottleneck: string | null;
+        bottleneck_ms: number | null;
+        behind_ms: number | null;
+        behind_percent: number | null;
+        extra: string | null;
+        extra_ms: number | null;
+      };
+    };
+    rows: {
+      kind: "table";
+      fields: {
+        step: number | null;
+        host: string | null;
+        device: string | null;
+        duration_ms: number | null;
+        compilation: number | null;
+        output: number | null;
+        input: number | null;
+        kernel_launch: number | null;
+        host_compute: number | null;
+        device_collectives: number | null;
+        device_to_device: number | null;
+        device_compute: number | null;
+        other: number | null;
+        bottleneck: string | null;
+        complete: boolean | null;
+      };
+    };
+  };
+  advice: {
+    verdict: { kind: "prose" };
+    "advice-none": { kind: "prose" };
+  };
+  "tf-data": {
+    summary: { kind: "prose" };
+    bottleneck: {
+      kind: "figures";
+      fields: {
+        host: string | null;
+        pipeline: string | null;
+        iterator: string | null;
+        long_name: string | null;
+        dataset_op: string | null;
+        self_us: number | null;
+        slow_self_percent: number | null;
+        execution_us: number | null;
+      };
+    };
+    pipelines: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        name: string | null;
+        calls: number | null;
+        slow_calls: number | null;
+        min_us: number | null;
+        mean_us: number | null;
+        max_us: number | null;
+        total_ms: number | null;
+        bottleneck: string | null;
+        iterators: number | null;
+      };
+    };
+    graph: {
+      kind: "table";
+      fields: {
+        name: string | null;
+        start_ms: number | null;
+        total_us: number | null;
+        self_us: number | null;
+        calls: number | null;
+        critical: boolean | null;
+        bottleneck: boolean | null;
+      };
+    };
+    executions: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        pipeline: string | null;
+        rank: number | null;
+        start_ms: number | null;
+        duration_us: number | null;
+        bottleneck: string | null;
+      };
+    };
+  };
+  distributed: {
+    findings: { kind: "prose" };
+    rows: {
+      kind: "table";
+      fields: {
+        rank: number | null;
+        host: string | null;
+        span_ms: number | null;
+        compute_ms: number | null;
+        communication_ms: number | null;
+        overlap_ms: number | null;
+        exposed_ms: number | null;
+        other_work_ms: number | null;
+        idle_ms: number | null;
+        overlap_percent: number | null;
+        waiting_ms: number | null;
+        waiting_percent: number | null;
+        held_up_ms: number | null;
+        last_count: number | null;
+      };
+    };
+    collectives: {
+      kind: "table";
+      fields: {
+        operation: string | null;
+        ranks: number | null;
+        group: string | null;
+        bytes: number | null;
+        count: number | null;
+        total_us: number | null;
+        avg_us: number | null;
+        transfer_us: number | null;
+        waiting_us: number | null;
+        bus_gb_per_s: number | null;
+        last: string | null;
+      };
+    };
+    steps: {
+      kind: "table";
+      fields: {
+        step: number | null;
+        rank: number | null;
+        host: string | null;
+        duration_ms: number | null;
+        compute_ms: number | null;
+        communication_ms: number | null;
+        overlap_ms: number | null;
+        exposed_ms: number | null;
+        other_work_ms: number | null;
+        idle_ms: number | null;
+        waiting_ms: number | null;
+      };
+    };
+  };
+  idle: {
+    findings: { kind: "prose" };
+    rows: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        device: string | null;
+        stream: string | null;
+        busy_ms: number | null;
+        idle_ms: number | null;
+        host_wait_ms: number | null;
+        kernel_wait_ms: number | null;
+        other_ms: number | null;
+        host_wait_percent: number | null;
+        kernel_wait_percent: number | null;
+        other_percent: number | null;
+      };
+    };
+    gaps: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        device: string | null;
+        stream: string | null;
+        start_ms: number | null;
+        duration_ms: number | null;
+        cause: string | null;
+        before: string | null;
+        after: string | null;
+      };
+    };
+    devices: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        device: string | null;
+        span_ms: number | null;
+        busy_ms: number | null;
+        idle_ms: number | null;
+        idle_percent: number | null;
+        computes: boolean | null;
+      };
+    };
+    queues: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        device: string | null;
+        stream: string | null;
+        launched: number | null;
+        queue_mean: number | null;
+        queue_max: number | null;
+        empty_percent: number | null;
+        full_percent: number | null;
+      };
+    };
+    launches: {
+      kind: "figures";
+      fields: {
+        kernels: number | null;
+        short_kernels_percent: number | null;
+        short_kernels_time_percent: number | null;
+        cheaper_than_launch_percent: number | null;
+        launches: number | null;
+        launch_call_us: number | null;
+        launch_delay_us: number | null;
+        long_delays_percent: number | null;
+        gaps: number | null;
+        mean_gap_us: number | null;
+        time_in_gaps_percent: number | null;
+        gaps_late_percent: number | null;
+      };
+    };
+  };
+  modules: {
+    rows: {
+      kind: "table";
+      fields: {
+        id: number | null;
+        parent: number | null;
+        depth: number | null;
+        module: string | null;
+        calls: number | null;
+        host_us: number | null;
+        host_self_us: number | null;
+        device_us: number | null;
+        device_self_us: number | null;
+        backward_us: number | null;
+        backward_self_us: number | null;
+        kernels: number | null;
+        percent: number | null;
+      };
+    };
+  };
+  syncs: {
+    findings: { kind: "prose" };
+    rows: {
+      kind: "table";
+      fields: {
+        call: string | null;
+        op: string | null;
+        reason: string | null;
+        call_site: string | null;
+        count: number | null;
+        per_step: number | null;
+        total_us: number | null;
+        avg_us: number | null;
+        max_us: number | null;
+        step_percent: number | null;
+      };
+    };
+    reads: {
+      kind: "table";
+      fields: {
+        op: string | null;
+        call_site: string | null;
+        count: number | null;
+        per_step: number | null;
+        waits: number | null;
+        total_us: number | null;
+        max_us: number | null;
+      };
+    };
+  };
+  "op-shapes": {
+    rows: {
+      kind: "table";
+      fields: {
+        name: string | null;
+        input_shapes: string | null;
+        input_types: string | null;
+        calls: number | null;
+        host_total_us: number | null;
+        host_self_us: number | null;
+        device_total_us: number | null;
+        device_self_us: number | null;
+        avg_device_us: number | null;
+        percent: number | null;
+      };
+    };
+    call_sites: {
+      kind: "table";
+      fields: {
+        name: string | null;
+        call_site: string | null;
+        calls: number | null;
+        host_total_us: number | null;
+        host_self_us: number | null;
+        device_total_us: number | null;
+        device_self_us: number | null;
+        avg_device_us: number | null;
+        percent: number | null;
+      };
+    };
+  };
+  "critical-path": {
+    findings: { kind: "prose" };
+    parts: {
+      kind: "table";
+      fields: {
+        part: string | null;
+        ms: number | null;
+        percent: number | null;
+        meaning: string | null;
+      };
+    };
+    rows: {
+      kind: "table";
+      fields: {
+        name: string | null;
+        part: string | null;
+        count: number | null;
+        ms: number | null;
+        percent: number | null;
+        delay_ms: number | null;
+      };
+    };
+    steps: {
+      kind: "table";
+      fields: {
+        step: number | null;
+        host: string | null;
+        duration_ms: number | null;
+        device_compute_ms: number | null;
+        device_communication_ms: number | null;
+        device_copy_ms: number | null;
+        kernel_gap_ms: number | null;
+        launch_delay_ms: number | null;
+        host_compute_ms: number | null;
+        kernel_launch_ms: number | null;
+        host_communication_ms: number | null;
+        input_ms: number | null;
+        device_wait_ms: number | null;
+        compilation_ms: number | null;
+        other_ms: number | null;
+      };
+    };
+  };
+  sequences: {
+    ops: {
+      kind: "table";
+      fields: {
+        op: string | null;
+        host_us: number | null;
+        length: number | null;
+        count: number | null;
+        device_us: number | null;
+        avg_device_us: number | null;
+        percent: number | null;
+        launches_saved: number | null;
+        kernels: string | null;
+      };
+    };
+    rows: {
+      kind: "table";
+      fields: {
+        length: number | null;
+        count: number | null;
+        device_us: number | null;
+        avg_device_us: number | null;
+        percent: number | null;
+        launches_saved: number | null;
+        kernels: string | null;
+      };
+    };
+  };
+  system: {
+    findings: { kind: "prose" };
+    rows: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        place: string | null;
+        counter: string | null;
+        unit: string | null;
+        samples: number | null;
+        mean: number | null;
+        min: number | null;
+        max: number | null;
+        p95: number | null;
+      };
+    };
+  };
+}

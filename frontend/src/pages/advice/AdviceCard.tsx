@@ -1,0 +1,302 @@
+/** One advice: what to change, why, what it gains, and where the evidence is. */
+import { decimal, duration } from "../../format";
+import { intervalInTimeline } from "../../links";
+import { linkTo } from "../../router";
+import { session } from "../../session";
+import { copyText } from "../../table/export";
+import { toolEntry } from "../../tools";
+import { Code, LongName, sentence } from "../../ui/basics";
+import { hint } from "../../ui/hint";
+import { Icon } from "../../ui/icons";
+import type { RecordedStep } from "../shared/differences";
+import type { Advice, EvidenceInterval, EvidenceRow } from "../shared/reports";
+import { evidenceLink, evidenceName } from "./evidence";
+
+interface AdviceCardProps {
+  advice: Advice;
+  first?: boolean;
+  /** With the reasoning, all actions, and every row and interval of the evidence. */
+  whole?: boolean;
+  rank?: number;
+  /** The step as the page's head gives it, for an advice that counts another time. */
+  recorded?: RecordedStep | null;
+}
+
+export function AdviceCard({ advice, first = false, whole = false, rank, recorded = null }: AdviceCardProps) {
+  return (
+    <article class={`card advice-card ${first ? "first" : ""}`} data-advice={advice.id}>
+      <header>
+        <div>
+          {first && advice.class !== "none" && <p class="eyebrow">Do this first</p>}
+          <h2>{rank !== undefined && advice.class !== "none" ? `${rank}. ${advice.title}` : advice.title}</h2>
+        </div>
+        <Gain advice={advice} />
+      </header>
+      {whole && <Badges advice={advice} />}
+      <p class="evidence">
+        <Code text={sentence(advice.evidence)} />
+      </p>
+      {recorded && <OtherStepTime advice={advice} recorded={recorded} />}
+      <Actions list={advice.actions} all={first || whole} />
+      {whole && advice.reasoning && (
+        <p class="reasoning">
+          <strong>{advice.predicted_speedup === null ? "Why: " : "How it is predicted: "}</strong>
+          {sentence(advice.reasoning)}
+        </p>
+      )}
+      {whole ? <Evidence advice={advice} /> : <MainEvidence advice={advice} />}
+    </article>
+  );
+}
+
+/** Says why an advice counts another time for a step than the head of the page. */
+function OtherStepTime({ advice, recorded: { mean_ms, between_ms } }: { advice: Advice; recorded: RecordedStep }) {
+  const host = hasSeveralHosts() ? ", each on its slowest host" : "";
+  const between = between_ms === null ? "" : `, and ${duration(between_ms)} pass before the next`;
+  return (
+    <p class="other-step-time">
+      {`This advice counts a step as ${duration(advice.step_time_ms ?? mean_ms)}: from its start to the start of the ` +
+        "next, without what the recording itself cost, as far as that is known. " +
+        `As recorded, the mean step takes ${duration(mean_ms)}${host}${between}.`}
+    </p>
+  );
+}
+
+function hasSeveralHosts(): boolean {
+  return (session.value?.hosts.length ?? 1) > 1;
+}
+
+const STEP_TIME_HERE =
+  "Step time is here the time from one step to the next on the host that sets the pace, " +
+  "without what the recording itself cost where that is known.";
+const HOW_OFTEN = "The real gain lay in this range for three of four programs where it was measured.";
+
+function times(factor: number): string {
+  return decimal(factor, factor < 10 ? 2 : 0);
+}
+
+function Gain({ advice }: { advice: Advice }) {
+  const { predicted_speedup: gain, predicted_speedup_least: least, predicted_speedup_most: most } = advice;
+  if (gain === null || gain <= 1) return null;
+  const [now, then] = [advice.step_time_ms, advice.predicted_step_time_ms];
+  const hasRange = least !== null && most !== null;
+  return (
+    <p
+      class="gain"
+      tabIndex={0}
+      {...hint(
+        "Predicted step time",
+        `${hasRange ? `${HOW_OFTEN} ` : ""}${sentence(advice.reasoning)}. ${STEP_TIME_HERE}`,
+        `${gain} times as fast`,
+      )}
+    >
+      {now !== null && then !== null && (
+        <span class="gain-times">
+          {duration(now)} <Icon name="arrow" size={14} /> {duration(then)}
+        </span>
+      )}
+      <strong>about {times(gain)}× as fast</strong>
+      {hasRange && (
+        <span class="gain-range">
+          {times(least)} to {times(most)}× to be expected
+        </span>
+      )}
+    </p>
+  );
+}
+
+function Badges({ advice }: { advice: Advice }) {
+  const sure = advice.confidence;
+  return (
+    <div class="advice-badges">
+      {advice.class !== "none" && (
+        <span
+          class="badge"
+          tabIndex={0}
+          {...hint(
+            "Class",
+            "the kind of bottleneck; the command line's JSON and `stepscope whatif --remove` name it so",
+            advice.class,
+          )}
+        >
+          {advice.class.replaceAll("_", " ")}
+        </span>
+      )}
+      {sure !== null && (
+        <span
+          class="confidence"
+          tabIndex={0}
+          {...hint(
+            "Confidence",
+            "how sure the rule is that this is the cause, from how it was checked on programs with a known bottleneck",
+            `${Math.round(100 * sure)} %`,
+          )}
+        >
+          <span class="confidence-track" aria-hidden="true">
+            <span style={{ width: `${100 * sure}%` }} />
+          </span>
+          {Math.round(100 * sure)} % sure
+        </span>
+      )}
+    </div>
+  );
+}
+
+function Actions({ list, all }: { list: readonly string[]; all: boolean }) {
+  if (!list.length) return null;
+  if (!all) {
+    return (
+      <p class="actions">
+        <Code text={sentence(list[0] as string)} />
+      </p>
+    );
+  }
+  return (
+    <ol class="actions">
+      {list.map((action) => (
+        <li key={action}>
+          <Code text={sentence(action)} />
+          <button
+            type="button"
+            class="icon-button small copy"
+            aria-label={`Copy: ${action}`}
+            onClick={() => void copyText(action)}
+            {...hint("Copy", "")}
+          >
+            <Icon name="copy" size={14} />
+          </button>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+/** On the summary: the first interval, and the page that shows the rest. */
+function MainEvidence({ advice }: { advice: Advice }) {
+  const tool = toolEntry(advice.tool);
+  const place = advice.intervals[0];
+  const row = advice.rows.find((each) => each.tool === advice.tool);
+  return (
+    <p class="more-links">
+      {tool && !tool.missing && advice.tool !== "overview" && (
+        <a class="more" href={row ? evidenceLink(row) : linkTo(advice.tool)}>
+          Evidence in {tool.label} <Icon name="arrow" size={14} />
+        </a>
+      )}
+      {place && (
+        <a class="more" href={placeLink(place)}>
+          Show in the timeline <Icon name="arrow" size={14} />
+        </a>
+      )}
+      {advice.class !== "none" && (
+        <a class="more" href={linkTo("advice")}>
+          Why, and how sure
+        </a>
+      )}
+    </p>
+  );
+}
+
+function Evidence({ advice }: { advice: Advice }) {
+  const tool = toolEntry(advice.tool);
+  return (
+    <div class="evidence-lists">
+      {advice.rows.length > 0 && (
+        <section>
+          <h3>Rows</h3>
+          <ul>
+            {advice.rows.map((row) => (
+              <li key={`${row.tool} ${row.key}`}>
+                <RowLink row={row} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {advice.intervals.length > 0 && (
+        <section>
+          <h3>In the timeline</h3>
+          <ul>
+            {advice.intervals.map((place) => (
+              <li key={`${place.host} ${place.start_ms}`}>
+                <PlaceLink place={place} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <section>
+        <h3>More</h3>
+        <ul>
+          {tool && !tool.missing && (
+            <li>
+              <a class="evidence-row" href={linkTo(advice.tool)}>
+                <Icon name={advice.tool} size={16} /> <span>{tool.heading}</span>
+              </a>
+            </li>
+          )}
+          {advice.docs && (
+            <li>
+              <a
+                class="evidence-row"
+                href={linkTo("advice", { about: advice.class })}
+                {...hint(
+                  "From the documentation",
+                  "what the class means, from which threshold it is said, how sure it is and how the gain is predicted",
+                  advice.docs,
+                )}
+              >
+                <Icon name="help" size={16} />{" "}
+                <span>
+                  What “{advice.class === "none" ? "nothing stands out" : advice.class.replaceAll("_", " ")}” means
+                </span>
+              </a>
+            </li>
+          )}
+        </ul>
+      </section>
+    </div>
+  );
+}
+
+function RowLink({ row }: { row: EvidenceRow }) {
+  const tool = toolEntry(row.tool);
+  return (
+    <a
+      class="evidence-row"
+      href={evidenceLink(row)}
+      {...hint(
+        `${tool?.heading ?? row.tool}: ${evidenceName(row)}`,
+        "the row that this advice stands on; its time is per step",
+        row.value_ms > 0 ? `${row.value_ms} ms` : "",
+      )}
+    >
+      <Icon name={row.tool} size={16} />
+      <LongName text={evidenceName(row)} />
+      {row.value_ms > 0 && <strong>{duration(row.value_ms)} a step</strong>}
+    </a>
+  );
+}
+
+function placeLink(place: EvidenceInterval): string {
+  const around = (place.end_ms - place.start_ms) * 0.15;
+  return intervalInTimeline(
+    Math.max(0, place.start_ms - around),
+    place.end_ms + around,
+    hasSeveralHosts() ? place.host : null,
+  );
+}
+
+function PlaceLink({ place }: { place: EvidenceInterval }) {
+  return (
+    <a
+      class="evidence-row"
+      href={placeLink(place)}
+      {...hint(place.name || "A place in the trace", `on ${place.host}`, `${place.start_ms} to ${place.end_ms} ms`)}
+    >
+      <Icon name="timeline" size={16} />
+      <LongName text={place.name || `at ${duration(place.start_ms)}`} />
+      <strong>{duration(place.end_ms - place.start_ms)}</strong>
+    </a>
+  );
+}

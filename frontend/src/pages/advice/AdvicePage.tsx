@@ -1,0 +1,54 @@
+/** What to change, most gain first, each with all that it stands on. */
+import { lazy, Suspense } from "preact/compat";
+import type { Report, ToolAnswer } from "../../api";
+import { route, setParams } from "../../router";
+import { fact, host, steps } from "../../session";
+import { type RecordedStep, toExplain } from "../shared/differences";
+import { Findings } from "../shared/Findings";
+import type { Advice } from "../shared/reports";
+import { ToolPage } from "../shared/ToolPage";
+import { AdviceCard } from "./AdviceCard";
+
+const AdviceDocs = lazy(() => import("./AdviceDocs"));
+
+interface AdviceReport extends Report {
+  readonly verdict_text: string;
+  readonly advice: readonly Advice[];
+}
+
+export default function AdvicePage() {
+  return <ToolPage<"advice", AdviceReport> tool="advice">{(answer) => <All {...answer} />}</ToolPage>;
+}
+
+/** Known of the whole session only, which is what the summary shows first. */
+function recordedStep(): RecordedStep | null {
+  const mean_ms = fact("step_time_ms");
+  return typeof mean_ms !== "number" || fact("steps_source") === "none" || host.value || steps.value
+    ? null
+    : { mean_ms, between_ms: null };
+}
+
+function All({ report }: ToolAnswer<"advice", AdviceReport>) {
+  const about = route.value.params.about;
+  const explained = toExplain(report.advice, recordedStep());
+  return (
+    <>
+      <Findings lines={report.verdict_text ? [report.verdict_text] : []} />
+      {report.advice.map((advice, index) => (
+        <AdviceCard
+          key={advice.id}
+          advice={advice}
+          first={index === 0}
+          whole
+          rank={index + 1}
+          recorded={explained[index] ?? null}
+        />
+      ))}
+      {about && (
+        <Suspense fallback={null}>
+          <AdviceDocs key={about} kind={about} onClose={() => setParams({ about: null })} />
+        </Suspense>
+      )}
+    </>
+  );
+}

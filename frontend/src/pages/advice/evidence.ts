@@ -1,0 +1,37 @@
+/** From the rows that an advice stands on to the very rows on their tools' pages. */
+import { CATEGORY_LABEL, isCategory } from "../../design/colours";
+import { linkTo } from "../../router";
+import type { EvidenceRow } from "../shared/reports";
+
+const quoted = (column: string, value: string) => `${column}="${value.replaceAll('"', "")}"`;
+
+/** The parameters that show a row on the page of its tool. */
+function parametersOf(row: EvidenceRow): Record<string, string> {
+  switch (row.tool) {
+    case "op-stats":
+      return { "ops.filter": quoted("name", row.key) };
+    case "kernel-stats":
+      return { "kernels.filter": quoted("kernel", row.key) };
+    case "input-pipeline":
+      return { "ops.filter": quoted("op", row.key) };
+    case "steps":
+      return isCategory(row.key) ? { "steps.sort": `-${row.key}` } : {};
+    case "pod-viewer":
+      return { "rows.filter": quoted("host", row.key) };
+    case "syncs":
+      return { "syncs.filter": quoted("call", row.key) };
+    case "modules":
+      return { "modules.filter": quoted("module", row.key) };
+    default:
+      return {};
+  }
+}
+
+export function evidenceLink(row: EvidenceRow): string {
+  return linkTo(row.tool, parametersOf(row));
+}
+
+/** What the row is called on its page. */
+export function evidenceName(row: EvidenceRow): string {
+  return isCategory(row.key) ? CATEGORY_LABEL[row.key] : row.key;
+}

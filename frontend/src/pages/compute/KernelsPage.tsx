@@ -1,0 +1,126 @@
+/** Every kernel and the op it belongs to. */
+import { useMemo } from "preact/hooks";
+import type { Report, ToolAnswer } from "../../api";
+import type { Slice } from "../../charts/pie";
+import { CATEGORY_COLOUR, categoryOf, mix, type Palette, shades } from "../../design/colours";
+import { palette } from "../../design/theme";
+import { decimal } from "../../format";
+import { setParams } from "../../router";
+import { figuresOf, type Sections, tableOf } from "../../sections";
+import { Card, FigureRow } from "../../ui/basics";
+import { shortKernel } from "../shared/names";
+import { Ring } from "../shared/Ring";
+import type { Row } from "../shared/reports";
+import { TableCard } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+
+interface KernelShare extends Row {
+  readonly kernel: string;
+  readonly occurrences: number;
+  readonly total_us: number;
+  readonly percent: number;
+}
+
+interface KernelReport extends Report {
+  readonly rows?: readonly Row[];
+  readonly by_kernel?: readonly KernelShare[];
+}
+
+export default function KernelsPage() {
+  return <ToolPage<"kernel-stats", KernelReport> tool="kernel-stats">{(answer) => <Kernels {...answer} />}</ToolPage>;
+}
+
+/** What matters first: a narrow window shows only as many as it has room for. */
+const COLUMNS = [
+  ...[
+    "rank",
+    "kernel",
+    "op",
+    "occurrences",
+    "total_us",
+    "total_percent",
+    "avg_us",
+    "uses_tensor_core",
+    "occupancy_percent",
+    "min_us",
+    "max_us",
+  ],
+  ...["tensor_core_eligible", "registers_per_thread", "shared_memory_bytes", "block_dim", "grid_dim"],
+];
+
+const TEXTS = { kernel: shortKernel };
+
+function Kernels({ report, sections }: ToolAnswer<"kernel-stats", KernelReport>) {
+  const look = palette.value;
+  const slices = useMemo(() => slicesOf(report, look), [report, look]);
+  return (
+    <>
+      <div class="two uneven">
+        <Card title="Time by kernel" note="of the time of all kernels">
+          {slices.length > 0 && (
+            <Ring
+              title=""
+              slices={slices}
+              size={220}
+              short={shortKernel}
+              onPick={(name) => setParams({ "kernels.filter": `kernel="${name}"` })}
+            />
+          )}
+        </Card>
+        <FactsCard sections={sections} />
+      </div>
+      <TableCard
+        section={tableOf(sections, "rows")}
+        tool="kernel-stats"
+        id="kernels"
+        heading="Kernels by op"
+        main
+        height="page"
+        columns={COLUMNS}
+        texts={TEXTS}
+      />
+      <TableCard
+        section={tableOf(sections, "by_kernel")}
+        tool="kernel-stats"
+        id="all"
+        heading="Kernels, whatever op launched them"
+        texts={TEXTS}
+      />
+      <TableCard section={tableOf(sections, "streams")} tool="kernel-stats" id="streams" />
+      <Card title="How the ops of kernels are known">
+        <FigureRow section={figuresOf(sections, "attribution")} />
+      </Card>
+    </>
+  );
+}
+
+function FactsCard({ sections }: { sections: Sections<"kernel-stats"> }) {
+  return (
+    <Card title="Tensor cores" note="of the time of all kernels">
+      <FigureRow section={figuresOf(sections, "tensor_cores")} />
+      <h3>Launches</h3>
+      <FigureRow section={figuresOf(sections, "launches")} />
+    </Card>
+  );
+}
+
+function slicesOf(report: KernelReport, look: Palette): Slice[] {
+  const found = report.by_kernel ?? [];
+  const named = found.filter((share) => share.kernel !== "others");
+  const colours = shades(
+    named.map((share) => categoryOf(share.kernel)),
+    look.surface,
+  );
+  const grey = mix(CATEGORY_COLOUR.other, look.surface, 0.35);
+  return found.map((share) => ({
+    name: share.kernel,
+    value: share.total_us,
+    percent: share.percent,
+    colour: share.kernel === "others" ? grey : (colours[named.indexOf(share)] as string),
+    text: shareText(share),
+  }));
+}
+
+function shareText({ total_us, occurrences }: KernelShare): string {
+  return `${decimal(total_us, total_us < 100 ? 2 : 0)} µs, ${occurrences.toLocaleString("en-US")} times`;
+}

@@ -1,0 +1,141 @@
+import type { Report, ToolAnswer } from "../../api";
+import { CATEGORY_COLOUR, categoryOf, inkOn } from "../../design/colours";
+import { duration, percent } from "../../format";
+import { findInTimeline } from "../../links";
+import { docOf, type TableOf, tableOf } from "../../sections";
+import { Card } from "../../ui/basics";
+import { hint } from "../../ui/hint";
+import { Icon } from "../../ui/icons";
+import { shortKernel } from "../shared/names";
+import type { Row } from "../shared/reports";
+import { TableCard } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+
+export default function SequencesPage() {
+  return <ToolPage<"sequences", SequencesReport> tool="sequences">{(answer) => <Sequences {...answer} />}</ToolPage>;
+}
+
+const MOST_CHAINS = 6;
+const ARROW = " -> ";
+
+interface SequencesReport extends Report {
+  readonly rows?: readonly Row[];
+  readonly ops?: readonly Row[];
+}
+
+const TEXTS = { kernels: (text: string) => split(text).join(" → ") };
+
+function Sequences({ sections }: ToolAnswer<"sequences", SequencesReport>) {
+  const [ofOps, onStreams] = [tableOf(sections, "ops"), tableOf(sections, "rows")];
+  return (
+    <>
+      <Card
+        title="Most launches to save"
+        note="fused into one kernel, or replayed as one graph, a sequence is launched once"
+      >
+        <Chains table={onStreams} />
+      </Card>
+      <TableCard
+        section={onStreams}
+        tool="sequences"
+        id="sequences"
+        main
+        texts={TEXTS}
+        links={(row) => firstKernel(onStreams, row)}
+      />
+      <TableCard section={ofOps} tool="sequences" id="ops" texts={TEXTS} />
+    </>
+  );
+}
+
+function split(text: string): string[] {
+  return text.split(ARROW).map(shortKernel);
+}
+
+function kernelsOf(table: TableOf<"sequences", "rows">, row: number): string {
+  return String(table.columns?.kernels?.[row] ?? "");
+}
+
+function firstKernel(table: TableOf<"sequences", "rows">, row: number) {
+  const first = kernelsOf(table, row).split(ARROW)[0];
+  return first ? [{ label: "Find the first kernel in the timeline", href: findInTimeline(first) }] : [];
+}
+
+function Chains({ table }: { table: TableOf<"sequences", "rows"> }) {
+  if (!table?.columns) return null;
+  const value = (name: "launches_saved" | "count" | "device_us" | "percent", row: number) =>
+    Number(table.columns?.[name]?.[row] ?? 0);
+  const rows = Array.from({ length: table.row_count }, (_, row) => row)
+    .sort((a, b) => value("launches_saved", b) - value("launches_saved", a))
+    .slice(0, MOST_CHAINS);
+  return (
+    <ol class="chains" data-marks={rows.length}>
+      {rows.map((row) => (
+        <li key={row}>
+          <div class="chain-facts">
+            <strong
+              tabIndex={0}
+              {...hint("Launches saved", docOf(table, "launches_saved"), String(value("launches_saved", row)))}
+            >
+              {value("launches_saved", row).toLocaleString("en-US")} launches
+            </strong>
+            <span
+              tabIndex={0}
+              {...hint("Count", docOf(table, "count"), String(value("count", row)))}
+            >{`${value("count", row).toLocaleString("en-US")} times`}</span>
+            <span
+              tabIndex={0}
+              {...hint("Device time", docOf(table, "device_us"), `${value("device_us", row)} µs`)}
+            >{`${duration(value("device_us", row) / 1e3)}, ${percent(value("percent", row))}`}</span>
+          </div>
+          <Chain names={split(kernelsOf(table, row))} />
+          {firstKernel(table, row).map((link) => (
+            <a
+              key={link.href}
+              class="icon-button small"
+              href={link.href}
+              aria-label={link.label}
+              {...hint(link.label, "")}
+            >
+              <Icon name="arrow" size={14} />
+            </a>
+          ))}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+/** Of kernels that are one template for many operations, the operation too. */
+function chainName(name: string): string {
+  const functor = /(\w+?)_?[Ff]unctor/.exec(name.slice(name.indexOf("<")))?.[1];
+  const base = (name.split("<")[0] as string).replace(/^.*::/, "");
+  return functor && name.includes("<") ? `${base} · ${functor}` : base;
+}
+
+/** The same kernel several times running is written once. */
+function runs(names: readonly string[]): { name: string; times: number }[] {
+  const found: { name: string; times: number }[] = [];
+  for (const name of names) {
+    const last = found.at(-1);
+    if (last?.name === name) last.times += 1;
+    else found.push({ name, times: 1 });
+  }
+  return found;
+}
+
+function Chain({ names }: { names: readonly string[] }) {
+  return (
+    <ul class="chain">
+      {runs(names).map(({ name, times }, index) => {
+        const colour = CATEGORY_COLOUR[categoryOf(name)];
+        return (
+          <li key={index} style={{ background: colour, color: inkOn(colour) }} data-hint-value={name}>
+            {chainName(name)}
+            {times > 1 && ` × ${times}`}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

@@ -1,0 +1,101 @@
+/** Every op by the shapes of its inputs, and by the line that calls it. */
+import type { Report, TableSection, ToolAnswer } from "../../api";
+import { CATEGORY_COLOUR, categoryOf } from "../../design/colours";
+import { findInTimeline } from "../../links";
+import { route, setParams } from "../../router";
+import { tableOf } from "../../sections";
+import { Card, Segmented } from "../../ui/basics";
+import { RankedBars, type RankedRow } from "../shared/Bars";
+import { shapesText, shortPath } from "../shared/names";
+import type { Row } from "../shared/reports";
+import { TableCard } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+
+interface ShapesReport extends Report {
+  readonly rows?: readonly Row[];
+  readonly call_sites?: readonly Row[];
+}
+
+const MOST_BARS = 10;
+
+export default function ShapesPage() {
+  const by = route.value.params.by === "line" ? "line" : "shape";
+  return (
+    <ToolPage<"op-shapes", ShapesReport>
+      tool="op-shapes"
+      controls={
+        <Segmented
+          label="Ops by"
+          value={by}
+          options={[
+            { value: "shape", label: "By shape" },
+            { value: "line", label: "By line" },
+          ]}
+          onChange={(value) => setParams({ by: value === "line" ? "line" : null })}
+        />
+      }
+    >
+      {(answer) => <Shapes {...answer} by={by} />}
+    </ToolPage>
+  );
+}
+
+function Shapes({ report, sections, by }: ToolAnswer<"op-shapes", ShapesReport> & { by: "shape" | "line" }) {
+  const table = tableOf(sections, by === "shape" ? "rows" : "call_sites");
+  const rows = (by === "shape" ? report.rows : report.call_sites) ?? [];
+  return (
+    <>
+      <Largest rows={rows} table={table} by={by} />
+      <TableCard
+        key={by}
+        section={table}
+        tool="op-shapes"
+        id={by === "shape" ? "shapes" : "lines"}
+        main
+        height="page"
+        columns={usual(table)}
+        texts={TEXTS}
+      />
+    </>
+  );
+}
+
+const TEXTS = { input_shapes: shapesText, call_site: shortPath };
+const OF_DEVICES = ["device_total_us", "device_self_us", "avg_device_us"];
+const IN_DETAILS = ["input_types", "host_total_us", "device_total_us"];
+
+/** What is less asked for is in the row's details; without devices their columns are zeros. */
+function usual(table: TableSection): string[] {
+  const zero = (name: string) =>
+    OF_DEVICES.includes(name) && (table.columns?.[name] ?? [null]).every((value) => value === 0);
+  return table.fields.map((field) => field.name).filter((name) => !IN_DETAILS.includes(name) && !zero(name));
+}
+
+function Largest({ rows, table, by }: { rows: readonly Row[]; table: TableSection; by: "shape" | "line" }) {
+  const onDevice = rows.some((row) => Number(row.device_self_us) > 0);
+  const measure = onDevice ? "device_self_us" : "host_self_us";
+  const field = table.fields.find((each) => each.name === measure);
+  const largest = [...rows].sort((a, b) => Number(b[measure]) - Number(a[measure])).slice(0, MOST_BARS);
+  if (!field || !largest.length) return null;
+  return (
+    <Card
+      title={onDevice ? "Longest on devices" : "Longest on the host"}
+      note="self time; each leads to its calls in the timeline"
+    >
+      <RankedBars label="Longest ops" field={field} rows={largest.map((row, index) => bar(row, index, measure, by))} />
+    </Card>
+  );
+}
+
+function bar(row: Row, index: number, measure: string, by: "shape" | "line"): RankedRow {
+  const name = String(row.name);
+  return {
+    key: String(index),
+    label: name,
+    note: by === "shape" ? shapesText(String(row.input_shapes ?? "")) : shortPath(String(row.call_site ?? "")),
+    ms: Number(row[measure]) / 1e3,
+    percent: measure === "device_self_us" && typeof row.percent === "number" ? row.percent : null,
+    colour: CATEGORY_COLOUR[categoryOf(name.replace(/^aten::/, ""), measure === "device_self_us" ? "device" : "host")],
+    href: findInTimeline(name),
+  };
+}

@@ -1,0 +1,222 @@
+/** Whether training waits for its input, seen from the device and from the host. */
+import { useMemo } from "preact/hooks";
+import type { Report, ToolAnswer } from "../../api";
+import type { Column } from "../../charts/steps";
+import { CATEGORY_COLOUR, type Category, mix } from "../../design/colours";
+import { palette } from "../../design/theme";
+import { duration, percent, short } from "../../format";
+import { findInTimeline } from "../../links";
+import { formatHash, route, withParams } from "../../router";
+import { figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
+import { chosenPart } from "../../session";
+import { Card, Code, FigureRow, sentence } from "../../ui/basics";
+import { hint } from "../../ui/hint";
+import { Icon } from "../../ui/icons";
+import { ColumnGraph } from "../shared/ColumnGraph";
+import { isWithoutDevice, otherInput } from "../shared/differences";
+import { longestOps } from "../shared/examples";
+import { type StepLink, useStepLinks } from "../shared/intervals";
+import type { Row } from "../shared/reports";
+import { partsOfRow } from "../shared/StepGraph";
+import { TableCard } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+
+interface InputReport extends Report {
+  readonly verdict: string;
+  readonly level: string;
+  readonly input_percent: number | null;
+  readonly summary: readonly string[];
+  readonly largest: string | null;
+  readonly host_breakdown_ms: Readonly<Record<string, number>>;
+  readonly steps?: readonly Row[];
+  /** The input ops. */
+  readonly rows?: readonly Row[];
+}
+
+export default function InputPage() {
+  return <ToolPage<"input-pipeline", InputReport> tool="input-pipeline">{(answer) => <Input {...answer} />}</ToolPage>;
+}
+
+function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) {
+  const waiting = figuresOf(sections, "waiting");
+  // Only programs with a DataLoader, or with copies to a device, have some.
+  const [loaders, copies] = [tableOf(sections, "loaders"), tableOf(sections, "copies")];
+  const other = otherInput(report.steps ?? [], waiting?.values.mean);
+  return (
+    <>
+      <Summary report={report} sections={sections} />
+      <div class="two uneven">
+        <DeviceSide report={report} />
+        <div class="stack">
+          <HostSide report={report} sections={sections} />
+          <Card title={isWithoutDevice(report.steps ?? []) ? "Times" : "Device times"} class="fills">
+            <h3>Step time</h3>
+            <FigureRow section={figuresOf(sections, "step_time")} />
+            <h3>Waiting for input, per step</h3>
+            <FigureRow
+              section={waiting}
+              {...(isWithoutDevice(report.steps ?? []) ? { names: ["mean", "std", "min", "max"] } : {})}
+            />
+            {other !== null && (
+              <p class="muted apart">
+                {`The breakdown of the step counts ${duration(other)} as input: a moment in which another device ` +
+                  "works, or in which the host launches work while data is copied, counts there for that."}
+              </p>
+            )}
+          </Card>
+        </div>
+      </div>
+      <TableCard
+        section={tableOf(sections, "rows")}
+        tool="input-pipeline"
+        id="ops"
+        heading="Input ops"
+        main
+        height="short"
+      />
+      {loaders.row_count > 0 && <TableCard section={loaders} tool="input-pipeline" heading="Loaders" />}
+      {copies.row_count > 0 && <TableCard section={copies} tool="input-pipeline" />}
+      <TableCard
+        section={tableOf(sections, "steps")}
+        tool="input-pipeline"
+        id="waiting"
+        heading="Waiting for input in each step"
+        columns={WAITING_COLUMNS}
+      />
+    </>
+  );
+}
+
+/** What steps are made of is drawn above. */
+const WAITING_COLUMNS: readonly (keyof RowOf<"input-pipeline", "steps">)[] = [
+  ...(["step", "name", "duration_ms", "fetch_ms"] as const),
+  ...(["waiting_mean_ms", "waiting_min_ms", "waiting_max_ms", "waiting_most"] as const),
+];
+
+/** Verdict, level and the largest part stand in the sentences above them. */
+const NOT_IN_THE_LINES = ["input_percent", "between_steps_percent", "input_time_ms"];
+
+function Summary({ report, sections }: { report: InputReport; sections: Sections<"input-pipeline"> }) {
+  const [first, ...rest] = report.summary;
+  return (
+    <section class="card verdict" aria-label="Verdict">
+      {first && <h2 class="verdict-line">{sentence(first)}</h2>}
+      {rest.length > 0 && (
+        <ul class="prose">
+          {rest.map((line) => (
+            <li key={line}>
+              <Code text={sentence(line)} />
+            </li>
+          ))}
+        </ul>
+      )}
+      <FigureRow section={figuresOf(sections, "input")} names={NOT_IN_THE_LINES} />
+    </section>
+  );
+}
+
+function DeviceSide({ report }: { report: InputReport }) {
+  const link = useStepLinks();
+  const columns = useMemo(() => (report.steps ?? []).map((row) => toColumn(row, link)), [report, link]);
+  return (
+    <Card
+      {...(isWithoutDevice(report.steps ?? [])
+        ? { title: "Steps", note: "the time of each step, and what it waited for" }
+        : { title: "Device side", note: "the time of each step, and what the devices waited for" })}
+      class="grows"
+    >
+      {columns.length > 0 && (
+        <ColumnGraph label={`Time of ${columns.length} steps by category`} columns={columns} height={340} />
+      )}
+    </Card>
+  );
+}
+
+function toColumn(row: Row, link: StepLink): Column {
+  const [low, high] = [row.waiting_min_ms, row.waiting_max_ms];
+  const range =
+    typeof low === "number" && typeof high === "number"
+      ? `devices wait ${low === high ? duration(low) : `${duration(low)} to ${duration(high)}`}`
+      : "";
+  return {
+    label: String(row.step),
+    title: `Step ${row.step}`,
+    total_ms: typeof row.duration_ms === "number" ? row.duration_ms : 0,
+    parts: partsOfRow(row),
+    faint: row.complete === false,
+    foot: range,
+    href: link(Number(row.step)),
+    step: Number(row.step),
+  };
+}
+
+const STAGES: readonly {
+  readonly key: string;
+  readonly label: string;
+  readonly category: Category;
+  readonly lighter: number;
+}[] = [
+  { key: "read_on_demand", label: "Reading files on demand", category: "input", lighter: 0 },
+  { key: "read_in_advance", label: "Reading files in advance", category: "input", lighter: 0.45 },
+  { key: "preprocessing", label: "Preprocessing", category: "host_compute", lighter: 0 },
+  { key: "enqueue", label: "Enqueuing for the device", category: "device_to_device", lighter: 0 },
+  { key: "other", label: "Other", category: "other", lighter: 0 },
+];
+
+/** Where the input's time goes on the host, longest first. */
+function HostSide({ report, sections }: { report: InputReport; sections: Sections<"input-pipeline"> }) {
+  const table = tableOf(sections, "host_breakdown");
+  const meaning = new Map(
+    table?.columns?.category?.map((name, row) => [String(name), String(table.columns?.meaning?.[row] ?? "")]) ?? [],
+  );
+  const total = STAGES.reduce((sum, stage) => sum + (report.host_breakdown_ms[stage.key] ?? 0), 0);
+  const longest = useMemo(() => longestOps(report.rows ?? []), [report]);
+  const largest = Math.max(...STAGES.map((stage) => report.host_breakdown_ms[stage.key] ?? 0));
+  return (
+    <Card title="Host side" note="where the time of the input goes on the host">
+      {total > 0 ? (
+        <ul class="hbars" data-marks={STAGES.filter((stage) => (report.host_breakdown_ms[stage.key] ?? 0) > 0).length}>
+          {STAGES.map((stage) => {
+            const ms = report.host_breakdown_ms[stage.key] ?? 0;
+            const colour = mix(CATEGORY_COLOUR[stage.category], palette.value.surface, stage.lighter);
+            return (
+              <li key={stage.key}>
+                <a
+                  class="hbar-row"
+                  href={formatHash(withParams(route.value, { "ops.filter": `category=${stage.key}` }))}
+                  {...hint(stage.label, meaning.get(stage.key) ?? "", `${ms} ms`)}
+                >
+                  <span class="hbar-name">{stage.label}</span>
+                  <span class="hbar-track">
+                    <span style={{ width: `${(100 * ms) / largest}%`, background: colour }} />
+                  </span>
+                  <span class="hbar-value">{`${short(ms)} ms`}</span>
+                  <span class="hbar-share">{percent((100 * ms) / total)}</span>
+                </a>
+                {longest.has(stage.key) && (
+                  <a
+                    class="icon-button small"
+                    href={findInTimeline(longest.get(stage.key) as string)}
+                    aria-label={`${stage.label} in the timeline`}
+                    {...hint(
+                      `${stage.label} in the timeline`,
+                      "the events of the op that takes most of it",
+                      longest.get(stage.key) as string,
+                    )}
+                  >
+                    <Icon name="arrow" size={14} />
+                  </a>
+                )}
+              </li>
+            );
+          })}
+        </ul>
+      ) : (
+        <p class="table-empty">
+          No input op was recorded on a host. TensorFlow records them with host_tracer_level=2, PyTorch with its
+          DataLoader in the same process. {chosenPart()}
+        </p>
+      )}
+    </Card>
+  );
+}

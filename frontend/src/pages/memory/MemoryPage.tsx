@@ -1,0 +1,342 @@
+/** How full a memory is over time, and what fills it at its peak. */
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Report, TableSection, ToolAnswer } from "../../api";
+import { Chart } from "../../charts/Chart";
+import { MEMORY_COLOUR, type MemoryEvent, memoryOverTime } from "../../charts/memory";
+import { palette } from "../../design/theme";
+import { bytes, duration, percent } from "../../format";
+import { intervalInTimeline } from "../../links";
+import { route, setParams } from "../../router";
+import { docOf, fieldOf, type Sections, tableOf } from "../../sections";
+import { answerAddress } from "../../session";
+import type { TableData } from "../../table/model";
+import type { RowLink } from "../../table/RowDetails";
+import { type Rows, useRows } from "../../table/rows";
+import { Table } from "../../table/Table";
+import { Card, Failed, Figure, Loading, Segmented } from "../../ui/basics";
+import { hint } from "../../ui/hint";
+import { Icon } from "../../ui/icons";
+import { findLinks } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+
+interface Memory {
+  readonly id: string;
+  readonly host: string;
+  readonly allocations: number;
+  readonly deallocations: number;
+  readonly capacity_bytes: number | null;
+  readonly peak_heap_bytes: number | null;
+  readonly peak: Readonly<Record<string, number | null>>;
+}
+
+interface MemoryReport extends Report {
+  readonly memories?: readonly Memory[];
+}
+
+export default function MemoryPage() {
+  return (
+    <ToolPage<"memory-profile", MemoryReport> tool="memory-profile">{(answer) => <MemoryView {...answer} />}</ToolPage>
+  );
+}
+
+function keyOf(memory: Memory): string {
+  return `${memory.host} ${memory.id}`;
+}
+
+function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryReport>) {
+  const memories = report.memories ?? [];
+  const chosen = memories.find((memory) => keyOf(memory) === route.value.params.memory) ?? fullest(memories);
+  const events = useOwnRows(tableOf(sections, "timeline"), chosen);
+  const fills = useOwnRows(tableOf(sections, "breakdown"), chosen);
+  if (!chosen) return null;
+  return (
+    <>
+      <Card title="Memory" actions={<MemoryPicker memories={memories} chosen={chosen} />}>
+        <Peak memory={chosen} fills={fills} meaning={docOf(tableOf(sections, "peak"), "in_use_bytes")} />
+        <PeakFigures memory={chosen} sections={sections} />
+      </Card>
+      <OverTime memory={chosen} rows={events} manyHosts={report.hosts.length > 1} />
+      <OwnRows
+        id="breakdown"
+        columns={usualOf(tableOf(sections, "breakdown"))}
+        title="What fills the memory at its peak"
+        rows={fills}
+        empty="no allocation is known at the peak"
+        main
+      />
+      <OwnRows
+        id="events"
+        columns={usualOf(tableOf(sections, "timeline"))}
+        title="Allocations and deallocations"
+        rows={events}
+        links={momentLink}
+      />
+    </>
+  );
+}
+
+/** The memory to look at first: the one that was used most. */
+function fullest(memories: readonly Memory[]): Memory | undefined {
+  return [...memories].sort((a, b) => (b.peak.in_use_bytes ?? 0) - (a.peak.in_use_bytes ?? 0))[0];
+}
+
+function MemoryPicker({ memories, chosen }: { memories: readonly Memory[]; chosen: Memory }) {
+  const hosts = new Set(memories.map((memory) => memory.host)).size;
+  return (
+    <label class="select">
+      <span class="muted">Memory</span>
+      <select value={keyOf(chosen)} onChange={(event) => setParams({ memory: event.currentTarget.value }, "push")}>
+        {memories.map((memory) => (
+          <option key={keyOf(memory)} value={keyOf(memory)}>
+            {hosts > 1 ? `${memory.id} on ${memory.host}` : memory.id}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+const NAMED = 3;
+
+/** How full the memory is when it is fullest, and of what. */
+function Peak({ memory, fills, meaning }: { memory: Memory; fills: Rows; meaning: string }) {
+  const { in_use_bytes: inUse, time_ms: at } = memory.peak;
+  if (inUse == null) return null;
+  const capacity = memory.capacity_bytes;
+  const full = capacity ? `${bytes(inUse)} of ${bytes(capacity)} (${percent((100 * inUse) / capacity)})` : bytes(inUse);
+  const largest =
+    fills.state === "ready" ? Array.from({ length: Math.min(NAMED, fills.data.rowCount) }, (_, row) => row) : [];
+  const column = (name: string, row: number) =>
+    fills.state === "ready" ? (fills.data.columns[name]?.[row] ?? null) : null;
+  return (
+    <div class="peak">
+      <p
+        class="verdict-line"
+        data-hint-title="In use at the peak"
+        data-hint={meaning}
+        data-hint-value={`${inUse} bytes`}
+        tabIndex={0}
+      >
+        At its peak, {full} is in use
+        {at != null && <span class="muted">{`, ${duration(at)} into the capture`}</span>}
+      </p>
+      {largest.length > 0 && (
+        <ul class="prose spaced">
+          {largest.map((row) => (
+            <li
+              key={row}
+              tabIndex={0}
+              {...hint(
+                String(column("op", row) ?? "unknown"),
+                "bytes that it holds when the memory is fullest",
+                `${column("allocated_bytes", row)} bytes`,
+              )}
+            >
+              <strong>{bytes(Number(column("allocated_bytes", row)))}</strong>{" "}
+              {String(column("op", row) ?? "unknown").replace(/^\((.*)\)$/, "$1")}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+const OF_ALL = ["allocations", "deallocations", "capacity_bytes", "peak_heap_bytes"] as const;
+const AT_PEAK = [
+  ...(["in_use_bytes", "time_ms", "stack_bytes", "heap_bytes", "free_bytes", "reserved_bytes"] as const),
+  "fragmentation_percent",
+] as const;
+
+function PeakFigures({ memory, sections }: { memory: Memory; sections: Sections<"memory-profile"> }) {
+  const [memories, peak] = [tableOf(sections, "memories"), tableOf(sections, "peak")];
+  const values = [
+    ...OF_ALL.map((name) => ({ field: fieldOf(memories, name), value: memory[name] })),
+    ...AT_PEAK.map((name) => ({ field: fieldOf(peak, name), value: memory.peak[name] ?? null })),
+  ];
+  const unknown = values
+    .filter(({ field, value }) => value === null && field.name !== "reserved_bytes")
+    .map(({ field }) => field.label.toLowerCase());
+  return (
+    <>
+      <div class="figures">
+        {values
+          .filter(({ value }) => value !== null)
+          .map(({ field, value }) => (
+            <Figure key={field.name} field={field} value={value} />
+          ))}
+      </div>
+      {unknown.length > 0 && <p class="muted not-recorded">Not recorded: {unknown.join(" · ")}</p>}
+    </>
+  );
+}
+
+function OverTime({ memory, rows, manyHosts }: { memory: Memory; rows: Rows; manyHosts: boolean }) {
+  const events = useMemo(() => toEvents(rows), [rows]);
+  const withFree = route.value.params.free === "in";
+  const look = palette.value;
+  const peak = memory.peak.time_ms ?? null;
+  const option = useMemo(
+    () => memoryOverTime(events, { palette: look, peak_ms: peak, withFree }),
+    [events, look, peak, withFree],
+  );
+  const [picked, setPicked] = useState<MemoryEvent | null>(null);
+  useEffect(() => setPicked(null), [memory]);
+  const first = events[0]?.time_ms;
+  const last = events.at(-1)?.time_ms;
+  if (first === undefined || last === undefined) return null;
+  const around = (at: number) =>
+    intervalInTimeline(Math.max(0, at - (last - first) / 50), at + (last - first) / 50, manyHosts ? memory.host : null);
+  const hasFree = events.some((event) => (event.free_bytes ?? 0) > 0);
+  const marks = events.filter((event) => (event.heap_bytes ?? event.in_use_bytes ?? 0) > 0).length;
+  return (
+    <Card
+      title="In use over time"
+      note={`${events.length.toLocaleString("en-US")} points from ${duration(first)} to ${duration(last)}`}
+      actions={
+        <>
+          {hasFree && (
+            <Segmented
+              label="Free memory"
+              value={withFree ? "in" : "out"}
+              options={[
+                { value: "out", label: "In use" },
+                { value: "in", label: "With free" },
+              ]}
+              onChange={(value) => setParams({ free: value === "in" ? "in" : null })}
+            />
+          )}
+          {peak !== null && (
+            <a class="button quiet" href={around(peak)}>
+              Peak in the timeline <Icon name="arrow" size={14} />
+            </a>
+          )}
+        </>
+      }
+    >
+      <Chart
+        label={`Memory in use of ${memory.id} over time, at most ${bytes(memory.peak.in_use_bytes ?? 0)}`}
+        option={option}
+        height={320}
+        marks={marks}
+        onPoint={(at) => setPicked(nearest(events, at))}
+      />
+      <div class="graph-foot">
+        <MemoryLegend events={events} withFree={withFree} />
+        <span class="muted">{picked ? "" : "click a moment to see it in the timeline"}</span>
+      </div>
+      {picked && (
+        <div class="picked" role="status">
+          <strong>at {duration(picked.time_ms)}</strong>
+          <span>{bytes(picked.in_use_bytes ?? picked.heap_bytes ?? 0)} in use</span>
+          {picked.op && <span class="muted">{`${picked.event ?? "event"} of ${picked.op}`}</span>}
+          <a class="button" href={around(picked.time_ms)}>
+            Show in the timeline <Icon name="arrow" size={16} />
+          </a>
+          <button type="button" class="icon-button small" aria-label="Pick nothing" onClick={() => setPicked(null)}>
+            <Icon name="close" size={14} />
+          </button>
+        </div>
+      )}
+    </Card>
+  );
+}
+
+/** The last event at or before a moment: its state lasts until the next. */
+function nearest(events: readonly MemoryEvent[], at: number): MemoryEvent | null {
+  return events.findLast((event) => event.time_ms <= at) ?? events[0] ?? null;
+}
+
+function MemoryLegend({ events, withFree }: { events: readonly MemoryEvent[]; withFree: boolean }) {
+  const has = (key: keyof MemoryEvent) => events.some((event) => Number(event[key] ?? 0) > 0);
+  const entries: (readonly [string, string, boolean])[] = [
+    ["Stack", MEMORY_COLOUR.stack, has("stack_bytes")],
+    ["Heap", MEMORY_COLOUR.heap, true],
+    ["Free", MEMORY_COLOUR.free, withFree && has("free_bytes")],
+    ["Reserved by the allocator", MEMORY_COLOUR.reserved, has("reserved_bytes")],
+    ["Fragmentation, %", MEMORY_COLOUR.fragmentation, has("fragmentation_percent")],
+  ];
+  return (
+    <ul class="legend inline">
+      {entries
+        .filter(([, , shown]) => shown)
+        .map(([name, colour]) => (
+          <li key={name}>
+            <span class="swatch" style={{ background: colour }} />
+            {name}
+          </li>
+        ))}
+    </ul>
+  );
+}
+
+interface OwnRowsProps {
+  id: string;
+  columns: readonly string[];
+  title: string;
+  rows: Rows;
+  empty?: string;
+  main?: boolean;
+  links?: (data: TableData, row: number) => RowLink[];
+}
+
+function OwnRows({ rows, links, ...rest }: OwnRowsProps) {
+  return (
+    <Card title={rest.title} class="table-card">
+      {rows.state === "loading" && <Loading what="Fetching the rows" />}
+      {rows.state === "failed" && <Failed error={rows.error} />}
+      {rows.state === "ready" && (
+        <Table
+          {...rest}
+          data={rows.data}
+          links={(row) => [...(links?.(rows.data, row) ?? []), ...findLinks(row, rows.data)]}
+        />
+      )}
+    </Card>
+  );
+}
+
+function momentLink(data: TableData, row: number): RowLink[] {
+  const at = data.columns.time_ms?.[row];
+  return typeof at === "number"
+    ? [{ label: "Show in the timeline", href: intervalInTimeline(Math.max(0, at - 0.5), at + 0.5) }]
+    : [];
+}
+
+const ITS_NAME = ["memory", "host"];
+
+function usualOf({ usual, fields }: TableSection): string[] {
+  return (usual ?? fields.map((field) => field.name)).filter((name) => !ITS_NAME.includes(name));
+}
+
+/** The rows of one memory out of the table of all, without the columns that name it. */
+function useOwnRows(section: TableSection | null, memory: Memory | undefined): Rows {
+  const all = useRows(section, (suffix) => answerAddress("memory-profile", suffix));
+  return useMemo(() => {
+    if (all.state !== "ready" || !memory) return all;
+    const { columns, rowCount, fields } = all.data;
+    const own = Array.from({ length: rowCount }, (_, row) => row).filter(
+      (row) => columns.memory?.[row] === memory.id && (columns.host?.[row] ?? memory.host) === memory.host,
+    );
+    const picked = Object.fromEntries(
+      Object.entries(columns).map(([name, values]) => [name, own.map((row) => values[row] ?? null)]),
+    );
+    return {
+      state: "ready",
+      data: { fields: fields.filter((field) => !ITS_NAME.includes(field.name)), columns: picked, rowCount: own.length },
+    };
+  }, [all, memory]);
+}
+
+/** The rows of the timeline as events, for the chart. */
+function toEvents(rows: Rows): MemoryEvent[] {
+  if (rows.state !== "ready") return [];
+  const { columns, rowCount, fields } = rows.data;
+  return Array.from(
+    { length: rowCount },
+    (_, row) =>
+      Object.fromEntries(
+        fields.map((field) => [field.name, columns[field.name]?.[row] ?? null]),
+      ) as unknown as MemoryEvent,
+  );
+}

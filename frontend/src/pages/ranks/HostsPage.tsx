@@ -1,0 +1,209 @@
+/** Every step on every worker: which one is slow, and at what. */
+import { useMemo } from "preact/hooks";
+import type { Report, ToolAnswer } from "../../api";
+import type { Column } from "../../charts/steps";
+import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL } from "../../design/colours";
+import { duration, percent } from "../../format";
+import { linkTo, route, setParams } from "../../router";
+import { docOf, type TableOf, tableOf } from "../../sections";
+import { termText } from "../../terms";
+import { Card, Code, sentence } from "../../ui/basics";
+import { hint } from "../../ui/hint";
+import { Icon } from "../../ui/icons";
+import { ColumnGraph } from "../shared/ColumnGraph";
+import { type StepLink, useStepLinks } from "../shared/intervals";
+import type { Row } from "../shared/reports";
+import { partsOfRow } from "../shared/StepGraph";
+import { TableCard } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+import { usualColumns } from "../summary/StepsPage";
+
+interface PodReport extends Report {
+  readonly rows?: readonly Row[];
+  readonly slowest?: readonly Row[];
+  readonly findings: readonly string[];
+}
+
+export default function HostsPage() {
+  return <ToolPage<"pod-viewer", PodReport> tool="pod-viewer">{(answer) => <Pod {...answer} />}</ToolPage>;
+}
+
+function Pod({ report, sections }: ToolAnswer<"pod-viewer", PodReport>) {
+  return (
+    <>
+      <Card title="Workers compared">
+        <ul class="prose">
+          {report.findings.map((line) => (
+            <li key={line}>
+              <Code text={sentence(line)} />
+            </li>
+          ))}
+        </ul>
+      </Card>
+      {(report.rows ?? []).length > 0 && (
+        <OneStep report={report} table={tableOf(sections, "rows")} slowestTable={tableOf(sections, "slowest")} />
+      )}
+      <TableCard section={tableOf(sections, "workers")} tool="pod-viewer" id="workers" />
+      <TableCard section={tableOf(sections, "slowest")} tool="pod-viewer" id="slowest" />
+      <TableCard
+        section={tableOf(sections, "rows")}
+        tool="pod-viewer"
+        id="rows"
+        main
+        height="page"
+        columns={usualColumns(tableOf(sections, "rows"))}
+      />
+    </>
+  );
+}
+
+/** One step on all workers, chosen by a slider. */
+function OneStep({
+  report,
+  table,
+  slowestTable,
+}: {
+  report: PodReport;
+  table: TableOf<"pod-viewer", "rows">;
+  slowestTable: TableOf<"pod-viewer", "slowest">;
+}) {
+  const rows = report.rows ?? [];
+  const numbers = useMemo(() => [...new Set(rows.map((row) => Number(row.step)))].sort((a, b) => a - b), [rows]);
+  const wanted = Number(route.value.params.step ?? Number.NaN);
+  const worst = useMemo(() => mostBehind(report.slowest ?? []), [report]);
+  const at = Math.max(0, numbers.indexOf(numbers.includes(wanted) ? wanted : worst));
+  const step = numbers[at] as number;
+  const shown = useMemo(() => rows.filter((row) => row.step === step), [rows, step]);
+  const link = useStepLinks();
+  const columns = useMemo(() => shown.map((row) => toColumn(row, link)), [shown, link]);
+  const choose = (index: number) => setParams({ step: String(numbers[index]) });
+  const slowest = report.slowest?.find((row) => row.step === step);
+  const isWorst = step === worst && numbers.length > 1 && shown.length > 1;
+  return (
+    <Card
+      title={`Step ${step}`}
+      note={`${workersText(shown)}${isWorst ? "; the step in which they differ most" : ""}`}
+      actions={
+        numbers.length > 1 && (
+          <label class="slider">
+            <span class="muted">step {numbers[0]}</span>
+            <input
+              type="range"
+              min={0}
+              max={numbers.length - 1}
+              value={at}
+              aria-label="Step"
+              aria-valuetext={`step ${step}`}
+              onInput={(event) => choose(Number(event.currentTarget.value))}
+            />
+            <span class="muted">{numbers.at(-1)}</span>
+          </label>
+        )
+      }
+    >
+      <div class="pod">
+        <SlowestCard link={link} row={slowest ?? null} rows={shown} table={table} slowestTable={slowestTable} />
+        <div>
+          <ColumnGraph
+            label={`Step ${step} on ${shown.length} workers by category`}
+            columns={columns}
+            xName=""
+            noun="worker"
+            height={300}
+          />
+        </div>
+      </div>
+    </Card>
+  );
+}
+
+/** The step in which the slowest worker is furthest behind the others, NaN if that is not known of any. */
+function mostBehind(slowest: readonly Row[]): number {
+  const known = slowest.filter((row) => typeof row.behind_ms === "number");
+  const worst = known.reduce<Row | null>(
+    (most, row) => (most && Number(most.behind_ms) >= Number(row.behind_ms) ? most : row),
+    null,
+  );
+  return Number(worst?.step ?? Number.NaN);
+}
+
+/** A host with several devices has a column as a whole, and one for each. */
+function workersText(rows: readonly Row[]): string {
+  const hosts = rows.filter((row) => row.device === "all").length;
+  const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+  return hosts > 0
+    ? `${counted(hosts, "host")}, ${counted(rows.length - hosts, "device")}`
+    : counted(rows.length, "worker");
+}
+
+function workerName(row: Row): string {
+  const device = row.device;
+  return device && device !== "all" ? `${row.host} ${device}` : String(row.host);
+}
+
+function toColumn(row: Row, link: StepLink): Column {
+  const host = String(row.host);
+  const device = String(row.device ?? "");
+  return {
+    label: device ? `${host}\n${device === "all" ? "all devices" : device}` : host,
+    title: workerName(row),
+    total_ms: Number(row.duration_ms ?? 0),
+    parts: partsOfRow(row),
+    faint: row.complete === false,
+    foot: `bottleneck: ${termText(String(row.bottleneck ?? "unknown"))}`,
+    href: link(Number(row.step), host),
+  };
+}
+
+/** The slowest worker of the step, with its breakdown. */
+function SlowestCard({
+  row,
+  rows,
+  link,
+  table,
+  slowestTable,
+}: {
+  link: StepLink;
+  row: Row | null;
+  rows: readonly Row[];
+  table: TableOf<"pod-viewer", "rows">;
+  slowestTable: TableOf<"pod-viewer", "slowest">;
+}) {
+  const own = row ? (rows.find((each) => each.host === row.host && each.device === row.device) ?? rows[0]) : rows[0];
+  if (!own) return null;
+  const parts = partsOfRow(own);
+  const total = Number(own.duration_ms ?? 0);
+  const behind = row?.behind_ms;
+  return (
+    <div class="pod-card">
+      <p class="eyebrow">{rows.length > 1 ? "Slowest worker" : "Worker"}</p>
+      <p class="pod-name">{workerName(own)}</p>
+      <p class="pod-time" tabIndex={0} {...hint("Duration", docOf(table, "duration_ms"), `${total} ms`)}>
+        {duration(total)}
+      </p>
+      {typeof behind === "number" && behind > 0 && rows.length > 1 && (
+        <p class="muted" tabIndex={0} {...hint("Behind the median", docOf(slowestTable, "behind_ms"), `${behind} ms`)}>
+          {duration(behind)} behind the median
+          {row?.extra ? `, most of it in ${termText(String(row.extra))}` : ""}
+        </p>
+      )}
+      <ul class="legend column">
+        {CATEGORIES.filter((category) => rows.some((each) => (partsOfRow(each)[category] ?? 0) > 0)).map((category) => (
+          <li
+            key={category}
+            tabIndex={0}
+            {...hint(CATEGORY_LABEL[category], docOf(table, category), `${parts[category] ?? 0} ms`)}
+          >
+            <span class="swatch" style={{ background: CATEGORY_COLOUR[category] }} />
+            <span class="legend-name">{CATEGORY_LABEL[category]}</span>
+            <span class="legend-value">{duration(parts[category] ?? 0)}</span>
+            <span class="legend-share">{percent(total > 0 ? (100 * (parts[category] ?? 0)) / total : 0)}</span>
+          </li>
+        ))}
+      </ul>
+      <a class="more" href={link(Number(own.step), String(own.host)) ?? linkTo("timeline", { host: String(own.host) })}>
+        This step in its timeline <Icon name="arrow" size={14} />
+      </a>
+    </div>
+  );
+}

@@ -1,0 +1,159 @@
+/** Bars drawn by the style sheet: stacked ones on one scale, and ranked ones. */
+import type { ComponentChildren } from "preact";
+import type { Field } from "../../api";
+import type { Part } from "../../charts/steps";
+import { inkOn } from "../../design/colours";
+import { duration, percent } from "../../format";
+import { LongName } from "../../ui/basics";
+import { hint } from "../../ui/hint";
+import { Icon } from "../../ui/icons";
+
+export interface BarPart extends Part {
+  /** What the part means. */
+  readonly doc: string;
+}
+
+export interface StackedRow {
+  readonly key: string;
+  readonly label: string;
+  readonly note?: string;
+  readonly parts: Readonly<Record<string, number>>;
+  readonly href?: string | null;
+  /** Where the link leads, in words. */
+  readonly leads?: string;
+}
+
+/** A part is written into its bar if its share of the longest bar leaves room for it. */
+const WRITTEN_FROM = 0.07;
+
+export function StackedBars({
+  label,
+  rows,
+  parts,
+}: {
+  label: string;
+  rows: readonly StackedRow[];
+  parts: readonly BarPart[];
+}) {
+  const total = (row: StackedRow) => parts.reduce((sum, part) => sum + (row.parts[part.key] ?? 0), 0);
+  const longest = Math.max(...rows.map(total));
+  const shown = parts.filter((part) => rows.some((row) => (row.parts[part.key] ?? 0) > 0));
+  if (!(longest > 0)) return null;
+  return (
+    <div
+      class="stacked"
+      role="group"
+      aria-label={label}
+      data-marks={rows.reduce((sum, row) => sum + shown.filter((part) => (row.parts[part.key] ?? 0) > 0).length, 0)}
+    >
+      <ul>
+        {rows.map((row) => (
+          <li key={row.key}>
+            <span class="stacked-name">
+              <LongName text={row.label} />
+              {row.note && <span class="muted">{row.note}</span>}
+            </span>
+            <span class="stacked-track">
+              {shown.map((part) => {
+                const ms = row.parts[part.key] ?? 0;
+                const share = percent((100 * ms) / total(row));
+                return (
+                  ms > 0 && (
+                    <span
+                      key={part.key}
+                      class="stacked-part"
+                      style={{ width: `${(100 * ms) / longest}%`, background: part.colour, color: inkOn(part.colour) }}
+                      {...hint(`${part.label} · ${row.label}`, part.doc, `${ms} ms, ${share}`)}
+                    >
+                      {ms >= WRITTEN_FROM * longest && duration(ms)}
+                    </span>
+                  )
+                );
+              })}
+            </span>
+            <span class="stacked-total" {...hint(row.label, "the whole bar", `${total(row)} ms`)}>
+              {duration(total(row))}
+            </span>
+            {row.href && (
+              <a
+                class="icon-button small"
+                href={row.href}
+                aria-label={`${row.leads ?? "Show in the timeline"}: ${row.label}`}
+                {...hint(row.leads ?? "Show in the timeline", "")}
+              >
+                <Icon name="arrow" size={14} />
+              </a>
+            )}
+          </li>
+        ))}
+      </ul>
+      <ul class="legend inline">
+        {shown.map((part) => {
+          const sum = rows.reduce((all, row) => all + (row.parts[part.key] ?? 0), 0);
+          return (
+            <li
+              key={part.key}
+              tabIndex={0}
+              data-part={part.key}
+              data-value={sum}
+              {...hint(part.label, part.doc, `${sum} ms`)}
+            >
+              <span class="swatch" style={{ background: part.colour }} />
+              {part.label}
+              {rows.length === 1 && <span class="muted">{duration(sum)}</span>}
+            </li>
+          );
+        })}
+      </ul>
+    </div>
+  );
+}
+
+export interface RankedRow {
+  readonly key: string;
+  readonly label: string;
+  readonly note?: ComponentChildren;
+  readonly ms: number;
+  readonly percent: number | null;
+  readonly colour: string;
+  readonly href: string | null;
+}
+
+/** The largest of something, longest first; each leads to where it can be seen. */
+export function RankedBars({ label, rows, field }: { label: string; rows: readonly RankedRow[]; field: Field }) {
+  const longest = Math.max(...rows.map((row) => row.ms));
+  if (!(longest > 0)) return null;
+  return (
+    <ul class="ranked" aria-label={label} data-marks={rows.filter((row) => row.ms > 0).length}>
+      {rows.map((row) => {
+        const content = (
+          <>
+            <span class="ranked-name">
+              <LongName text={row.label} />
+              {row.note && <span class="muted">{row.note}</span>}
+            </span>
+            <span class="hbar-track">
+              <span style={{ width: `${(100 * row.ms) / longest}%`, background: row.colour }} />
+            </span>
+            <span class="hbar-value">{duration(row.ms)}</span>
+            <span class="hbar-share">{row.percent === null ? "" : percent(row.percent)}</span>
+          </>
+        );
+        const said = hint(`${row.label} · ${field.label}`, field.doc, `${row.ms} ms`);
+        return (
+          <li key={row.key}>
+            {row.href ? (
+              <a class="ranked-row" href={row.href} {...said}>
+                {content}
+              </a>
+            ) : (
+              <span class="ranked-row" tabIndex={0} {...said}>
+                {content}
+              </span>
+            )}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

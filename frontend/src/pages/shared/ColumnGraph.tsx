@@ -1,0 +1,156 @@
+/** Stacked columns; one can be picked with the mouse or the arrow keys, and leads to its interval in the timeline. */
+import type { ComponentChildren } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { Chart } from "../../charts/Chart";
+import { CATEGORY_PARTS, type Column, markCount, type Part, shownParts, stackedColumns } from "../../charts/steps";
+import { palette } from "../../design/theme";
+import { duration, percent } from "../../format";
+import { setParams } from "../../router";
+import { steps as chosenSteps } from "../../session";
+import { Icon } from "../../ui/icons";
+
+interface ColumnGraphProps {
+  label: string;
+  columns: readonly Column[];
+  parts?: readonly Part[];
+  /** What stands under the axis. */
+  xName?: string;
+  /** What one column is, for the hint below the graph. */
+  noun?: string;
+  mean_ms?: number | null;
+  height?: number;
+  note?: ComponentChildren;
+}
+
+export function ColumnGraph({
+  label,
+  columns,
+  parts = CATEGORY_PARTS,
+  xName = "step",
+  noun = "step",
+  mean_ms = null,
+  height = 260,
+  note,
+}: ColumnGraphProps) {
+  const [picked, setPicked] = useState<number | null>(null);
+  const look = palette.value;
+  const at = picked !== null && picked < columns.length ? picked : null;
+  const option = useMemo(
+    () => stackedColumns(columns, { palette: look, parts, xName, mean_ms, picked: at, zoom: true }),
+    [columns, look, parts, xName, mean_ms, at],
+  );
+  const leads = columns.some((column) => column.href);
+  const column = at === null ? null : (columns[at] ?? null);
+  return (
+    <div
+      class="column-graph"
+      tabIndex={0}
+      role="group"
+      aria-label={`${label}. Arrow keys go from ${noun} to ${noun}, Enter opens the timeline.`}
+      onKeyDown={(event) => onKey(event, columns, at, setPicked)}
+    >
+      <Chart
+        label={label}
+        option={option}
+        height={height}
+        marks={markCount(columns, parts)}
+        onPick={({ dataIndex }) => setPicked(dataIndex === at ? null : dataIndex)}
+      />
+      <div class="graph-foot">
+        <PartLegend columns={columns} parts={parts} />
+        <span class="muted">
+          {note}
+          {column || !leads ? "" : `click a ${noun} to see it in the timeline`}
+        </span>
+      </div>
+      {column && <Picked column={column} parts={parts} alone={columns.length > 1} onClose={() => setPicked(null)} />}
+    </div>
+  );
+}
+
+function onKey(
+  event: KeyboardEvent,
+  columns: readonly Column[],
+  at: number | null,
+  pick: (index: number | null) => void,
+): void {
+  if (event.target !== event.currentTarget) return;
+  const last = columns.length - 1;
+  const to: Record<string, number> = {
+    ArrowLeft: at === null ? last : Math.max(0, at - 1),
+    ArrowRight: at === null ? 0 : Math.min(last, at + 1),
+    Home: 0,
+    End: last,
+  };
+  const next = to[event.key];
+  if (next !== undefined) pick(next);
+  else if (event.key === "Escape" && at !== null) pick(null);
+  else if (event.key === "Enter" && at !== null && columns[at]?.href) window.location.hash = columns[at].href;
+  else return;
+  event.preventDefault();
+}
+
+function Picked({
+  column,
+  parts,
+  alone,
+  onClose,
+}: {
+  column: Column;
+  parts: readonly Part[];
+  alone: boolean;
+  onClose: () => void;
+}) {
+  const step = column.step;
+  return (
+    <div class="picked" role="status">
+      <strong>{column.title}</strong>
+      <span>{duration(column.total_ms)}</span>
+      <Largest column={column} parts={parts} />
+      {column.href && (
+        <a class="button" href={column.href}>
+          Show in the timeline <Icon name="arrow" size={16} />
+        </a>
+      )}
+      {step !== undefined && chosenSteps.value === null && alone && (
+        <button type="button" class="button quiet" onClick={() => setParams({ steps: String(step) }, "push")}>
+          Only this step
+        </button>
+      )}
+      <button type="button" class="icon-button small" aria-label="Pick nothing" onClick={onClose}>
+        <Icon name="close" size={14} />
+      </button>
+    </div>
+  );
+}
+
+function Largest({ column, parts }: { column: Column; parts: readonly Part[] }) {
+  const size = (part: Part) => column.parts[part.key] ?? 0;
+  const top = [...parts].sort((a, b) => size(b) - size(a))[0];
+  if (!top || !(column.total_ms > 0)) return null;
+  return (
+    <span class="muted">
+      <span class="swatch" style={{ background: top.colour }} /> {top.label} {duration(size(top))},{" "}
+      {percent((100 * size(top)) / column.total_ms)}
+    </span>
+  );
+}
+
+export function PartLegend({
+  columns,
+  parts = CATEGORY_PARTS,
+}: {
+  columns: readonly Column[];
+  parts?: readonly Part[];
+}) {
+  return (
+    <ul class="legend inline">
+      {shownParts(columns, parts).map((part) => (
+        <li key={part.key}>
+          <span class="swatch" style={{ background: part.colour }} />
+          {part.label}
+        </li>
+      ))}
+    </ul>
+  );
+}

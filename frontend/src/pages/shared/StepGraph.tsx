@@ -1,0 +1,62 @@
+/** Step times as stacked columns. */
+import { useMemo } from "preact/hooks";
+import { type Column, outliers } from "../../charts/steps";
+import { CATEGORIES } from "../../design/colours";
+import { ColumnGraph } from "./ColumnGraph";
+
+export interface GraphStep {
+  readonly step: number;
+  readonly name: string;
+  readonly duration_ms: number;
+  readonly complete: boolean;
+  readonly parts: Readonly<Record<string, number>>;
+  readonly foot: string;
+  readonly href: string | null;
+}
+
+interface StepGraphProps {
+  steps: readonly GraphStep[];
+  mean_ms: number | null;
+  height?: number;
+}
+
+export function StepGraph({ steps, mean_ms, height = 260 }: StepGraphProps) {
+  const columns = useMemo(() => toColumns(steps), [steps]);
+  const odd = columns.filter((column) => column.outlier).length;
+  return (
+    <div class="step-graph">
+      <ColumnGraph
+        label={`Time of ${steps.length} steps by category`}
+        columns={columns}
+        mean_ms={mean_ms}
+        height={height}
+        note={odd > 0 && `▲ ${odd === 1 ? "one step is" : `${odd} steps are`} far from the median · `}
+      />
+    </div>
+  );
+}
+
+function toColumns(steps: readonly GraphStep[]): Column[] {
+  const odd = outliers(steps.map((step) => step.duration_ms));
+  return steps.map((step, index) => ({
+    label: String(step.step),
+    title: step.name === String(step.step) ? `Step ${step.step}` : `Step ${step.step} · ${step.name}`,
+    total_ms: step.duration_ms,
+    parts: step.parts,
+    faint: !step.complete,
+    outlier: odd[index] ?? false,
+    foot: [step.foot, step.complete ? "" : "cut by the capture's edge"].filter(Boolean).join(" · "),
+    href: step.href,
+    step: step.step,
+  }));
+}
+
+/** The categories of a row, by name, with or without the unit in it. */
+export function partsOfRow(row: Readonly<Record<string, unknown>>): Record<string, number> {
+  const parts: Record<string, number> = {};
+  for (const category of CATEGORIES) {
+    const value = row[category] ?? row[`${category}_ms`];
+    if (typeof value === "number") parts[category] = value;
+  }
+  return parts;
+}

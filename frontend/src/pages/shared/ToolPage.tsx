@@ -1,0 +1,133 @@
+/** What all pages of tools share: the title, what the numbers come from, the states, the warnings. */
+import type { ComponentChildren } from "preact";
+import { address, type Report, type ToolAnswer, toolAddress, useResource } from "../../api";
+import type { ToolName } from "../../sections";
+import { answerAddress, chosenPart, host, otherId, session, sessionId, steps } from "../../session";
+import { toolEntry } from "../../tools";
+import { Code, Empty, Failed, Loading, sentence, Warnings } from "../../ui/basics";
+import { hint } from "../../ui/hint";
+import { Icon } from "../../ui/icons";
+import { Menu } from "../../ui/menu";
+import { Comparison } from "../compare/Comparison";
+
+interface ToolPageProps<T extends ToolName, R extends Report> {
+  tool: T;
+  children: (answer: ToolAnswer<T, R>) => ComponentChildren;
+  /** Controls beside the title. */
+  controls?: ComponentChildren;
+  /** The start page has its own head. */
+  headless?: boolean;
+}
+
+export function ToolPage<T extends ToolName, R extends Report>(props: ToolPageProps<T, R>) {
+  const { tool, children, controls, headless = false } = props;
+  const entry = toolEntry(tool);
+  const found = useResource<ToolAnswer<T, R>>(answerAddress(tool));
+  const answer = found.state === "ready" ? found.data : null;
+  return (
+    <>
+      {!headless && (
+        <header class="page-head">
+          <h1>{entry?.heading ?? tool}</h1>
+          <p class="page-summary">{sentence(entry?.summary ?? "")}</p>
+          <div class="page-controls">
+            {controls}
+            {answer && <Origin report={answer.report} />}
+            <Exports tool={tool} />
+          </div>
+        </header>
+      )}
+      {found.state === "loading" && <Loading what={`Working out ${entry?.heading ?? tool}`} />}
+      {found.state === "failed" && <Failed error={found.error} retry={found.retry} />}
+      {answer && <Warnings items={answer.report.warnings.filter((text) => text !== answer.missing)} />}
+      {answer && !answer.missing && otherId.value && <Comparison tool={tool} answer={answer} />}
+      {answer && (answer.missing ? <Missing text={answer.missing} /> : children(answer))}
+    </>
+  );
+}
+
+function Missing({ text }: { text: string }) {
+  return (
+    <Empty title={chosenPart() ? "Nothing for this page in what is chosen" : "This profile has nothing for this page"}>
+      <p>
+        <Code text={sentence(text)} />
+      </p>
+      {chosenPart() && <p>{chosenPart()}</p>}
+    </Empty>
+  );
+}
+
+/** The hosts that the numbers cover, and whether something of them is missing. */
+export function Origin({ report }: { report: Report }) {
+  const files = (session.value?.hosts ?? [])
+    .filter((each) => report.hosts.includes(each.name))
+    .map((each) => each.file);
+  const text = report.hosts.length === 1 ? `${report.hosts[0]}` : `${report.hosts.length} hosts`;
+  return (
+    <>
+      {report.partial && (
+        <span
+          class="badge warn"
+          tabIndex={0}
+          {...hint(
+            "Partial",
+            "A part of the recording is missing or damaged; the warnings say which. " +
+              "The numbers cover what could be read.",
+          )}
+        >
+          <Icon name="warning" size={14} /> partial
+        </span>
+      )}
+      <span
+        class="badge"
+        tabIndex={0}
+        {...hint(
+          "Where the numbers come from",
+          files.slice(0, 12).join("\n") + (files.length > 12 ? `\nand ${files.length - 12} more` : ""),
+        )}
+      >
+        {text}
+        {steps.value ? ` · steps ${steps.value}` : ""}
+      </span>
+    </>
+  );
+}
+
+const FORMATS = [
+  ["csv", "CSV, the main table"],
+  ["json", "JSON, everything"],
+  ["parquet", "Parquet"],
+  ["arrow", "Arrow"],
+] as const;
+
+function Exports({ tool }: { tool: string }) {
+  const id = sessionId.value;
+  if (!id) return null;
+  return (
+    <Menu
+      label="Export"
+      button={
+        <>
+          <Icon name="csv" size={16} /> Export
+        </>
+      }
+    >
+      {(close) => (
+        <ul class="choices">
+          {FORMATS.map(([suffix, label]) => (
+            <li key={suffix}>
+              <a
+                class="choice"
+                download={`${tool}.${suffix}`}
+                href={address(toolAddress(id, tool, `.${suffix}`), { host: host.value, steps: steps.value })}
+                onClick={close}
+              >
+                <span class="choice-main">{label}</span>
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Menu>
+  );
+}

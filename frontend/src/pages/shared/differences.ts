@@ -1,0 +1,36 @@
+/** Where a page shows another number than its neighbour for what looks like the same thing, and has to say why. */
+import type { Cell } from "../../api";
+import type { Advice, Row } from "./reports";
+
+/** From this share on, two numbers of three digits can be told apart. */
+const VISIBLE = 0.005;
+
+/** Of the complete steps as they were recorded. */
+export interface RecordedStep {
+  readonly mean_ms: number;
+  readonly between_ms: number | null;
+}
+
+/** For each advice the step as it was recorded, where the advice counts another time that none before it explains. */
+export function toExplain(list: readonly Advice[], recorded: RecordedStep | null): readonly (RecordedStep | null)[] {
+  const known = recorded ? [recorded.mean_ms] : [];
+  return list.map(({ predicted_speedup, step_time_ms: now }) => {
+    if (predicted_speedup === null || now === null || known.some((ms) => Math.abs(now - ms) < VISIBLE * ms))
+      return null;
+    known.push(now);
+    return recorded;
+  });
+}
+
+/** Whether the host itself computes, so that it and no device waits. */
+export function isWithoutDevice(steps: readonly Row[]): boolean {
+  return steps.length > 0 && steps.every((row) => String(row.waiting_most).endsWith(" host"));
+}
+
+/** What the breakdown counts as input in a mean step, in ms, where that is not what the devices wait; else null. */
+export function otherInput(steps: readonly Row[], waiting: Cell | undefined): number | null {
+  const counted = steps.filter((row) => row.complete !== false).map((row) => row.input_ms);
+  if (typeof waiting !== "number" || !counted.length || !counted.every((time) => typeof time === "number")) return null;
+  const mean = counted.reduce((sum, time) => sum + time, 0) / counted.length;
+  return Math.abs(mean - waiting) > VISIBLE * waiting ? mean : null;
+}

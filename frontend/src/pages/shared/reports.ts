@@ -1,0 +1,102 @@
+/** The parts of the reports' JSON that the pages draw from; the names are the project's contract. */
+import type { Cell, Report } from "../../api";
+
+export type Row = Readonly<Record<string, Cell>>;
+
+/** A row of a tool's main table that an advice stands on. */
+export interface EvidenceRow {
+  readonly tool: string;
+  readonly key: string;
+  /** Per step; 0 where the row is named without a time of its own. */
+  readonly value_ms: number;
+}
+
+/** A place in the trace that shows it. */
+export interface EvidenceInterval {
+  readonly host: string;
+  readonly name: string;
+  readonly start_ms: number;
+  readonly end_ms: number;
+}
+
+export interface Advice {
+  readonly id: string;
+  readonly class: string;
+  readonly title: string;
+  readonly evidence: string;
+  readonly predicted_speedup: number | null;
+  readonly predicted_speedup_least: number | null;
+  readonly predicted_speedup_most: number | null;
+  readonly confidence: number | null;
+  readonly step_time_ms: number | null;
+  readonly predicted_step_time_ms: number | null;
+  readonly reasoning: string;
+  readonly rows: readonly EvidenceRow[];
+  readonly intervals: readonly EvidenceInterval[];
+  readonly docs: string | null;
+  readonly actions: readonly string[];
+  readonly tool: string;
+}
+
+export interface OverviewReport extends Report {
+  readonly step_time_ms: {
+    readonly mean: number | null;
+    readonly std: number | null;
+    readonly min: number | null;
+    readonly max: number | null;
+    readonly count: number;
+  };
+  readonly between_steps_percent: number | null;
+  readonly steps_source: string;
+  readonly steps_how: string;
+  readonly steps_confidence: number | null;
+  readonly steps_a_host: number;
+  readonly breakdown_ms: Readonly<Record<string, number>>;
+  readonly input_bound_percent: number | null;
+  readonly verdict: string;
+  readonly verdict_text: string;
+  readonly top_ops: readonly Row[];
+  readonly top_op_types?: readonly Row[];
+  readonly advice: readonly Advice[];
+  readonly missing: readonly { readonly what: string; readonly remedy: string }[];
+  readonly profiling_cost_percent: number | null;
+  readonly profiling_cost_is_clear: boolean | null;
+  readonly steps?: readonly OverviewStep[];
+}
+
+export type OverviewStep = Row & {
+  readonly step: number;
+  readonly name: string;
+  readonly duration_ms: number;
+  readonly complete: boolean;
+  readonly slowest_host: string;
+};
+
+export type StepRow = Row & {
+  readonly step: number;
+  readonly name: string;
+  readonly host: string;
+  readonly start_ms: number;
+  readonly duration_ms: number;
+  readonly complete: boolean;
+};
+
+export interface StepsReport extends Report {
+  readonly rows?: readonly StepRow[];
+  readonly steps_source: string;
+  readonly confidence: number | null;
+}
+
+/** What `stepscope compare` says: the session that the open one is compared with is before, the open one after. */
+export interface CompareReport extends Report {
+  readonly verdict: "faster" | "slower" | "within_noise" | "unknown";
+  readonly verdict_text: string;
+  readonly difference_ms: number | null;
+  readonly uncertainty_ms: number | null;
+  readonly notes: readonly string[];
+  readonly breakdown: readonly (Row & {
+    readonly category: string;
+    readonly before_ms: number | null;
+    readonly after_ms: number | null;
+  })[];
+}

@@ -1,0 +1,106 @@
+/** The sections of a report as they are: figures, tables, sentences. */
+import type { ComponentChildren } from "preact";
+import type { Section, TableSection, Values } from "../../api";
+import { findInTimeline } from "../../links";
+import { answerAddress } from "../../session";
+import type { TableData } from "../../table/model";
+import type { RowLink } from "../../table/RowDetails";
+import { useRows } from "../../table/rows";
+import { Table, type TableProps } from "../../table/Table";
+import { Card, Code, Failed, FigureRow, Loading, sentence } from "../../ui/basics";
+import { hint } from "../../ui/hint";
+
+export function Sections({ sections, tool }: { sections: readonly Section[]; tool: string }) {
+  const shown = sections.filter((section) => section.kind !== "prose" || section.lines.length > 0);
+  const main = shown.find((section) => section.kind === "table");
+  return (
+    <>
+      {shown.map((section) => (
+        <SectionCard key={section.id} section={section} tool={tool} main={section === main} />
+      ))}
+    </>
+  );
+}
+
+function SectionCard({ section, tool, main }: { section: Section; tool: string; main: boolean }) {
+  if (section.kind === "table") return <TableCard section={section} tool={tool} main={main} />;
+  return (
+    <Card title={section.title}>
+      {section.kind === "figures" ? (
+        <FigureRow section={section} />
+      ) : (
+        <ul class="prose">
+          {section.lines.map((line) => (
+            <li key={line}>
+              <Code text={sentence(line)} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  );
+}
+
+interface TableCardProps<V> extends Partial<Omit<TableProps, "data" | "id" | "links" | "mark">> {
+  section: TableSection<V>;
+  tool: string;
+  links?: (row: number, data: TableData) => readonly RowLink[];
+  mark?: (row: number, data: TableData) => string | null;
+  id?: string;
+  actions?: ComponentChildren;
+  heading?: string;
+  note?: ComponentChildren;
+}
+
+/** For those who go on by script: where the report has the rows of a table; empty if nothing says it. */
+function inJson(tool: string, key: string | null | undefined): string {
+  if (!key) return "";
+  const places = `Export above, stepscope ${tool} PATH --format json, or to_dict()["${key}"] in Python`;
+  return `In the JSON it is "${key}": ${places}`;
+}
+
+export function TableCard<V = Values>(props: TableCardProps<V>) {
+  const { section, tool, id, actions, heading, note, links = findLinks, mark, ...rest } = props;
+  const rows = useRows(section as TableSection, (suffix) => answerAddress(tool, suffix));
+  const title = heading ?? section.title;
+  const source = inJson(tool, section.key);
+  return (
+    <Card title={title} titleHint={source ? hint(title, source) : {}} note={note} actions={actions} class="table-card">
+      {rows.state === "loading" && <Loading what={`Fetching ${section.row_count.toLocaleString("en-US")} rows`} />}
+      {rows.state === "failed" && <Failed error={rows.error} />}
+      {rows.state === "ready" && (
+        <Table
+          id={id ?? section.id}
+          title={title}
+          data={rows.data}
+          source={source}
+          empty={section.empty ?? "nothing to show"}
+          plain={rows.data.rowCount <= 12 && !rest.main}
+          height={rows.data.rowCount <= 12 && !rest.main ? "all" : "short"}
+          links={(row) => links(row, rows.data)}
+          {...(mark ? { mark: (row: number) => mark(row, rows.data) } : {})}
+          {...(section.usual ? { columns: section.usual } : {})}
+          {...rest}
+        />
+      )}
+    </Card>
+  );
+}
+
+/** A row that names an op, a kernel or a call leads to its occurrences in the timeline. */
+export function findLinks(row: number, data: TableData): RowLink[] {
+  const at = data.fields.find((field) => field.role === "host");
+  const host = at && data.columns[at.name]?.[row];
+  return data.fields
+    .filter((field) => field.role === "name")
+    .flatMap((field) => {
+      const value = data.columns[field.name]?.[row];
+      if (typeof value !== "string" || !value) return [];
+      return [
+        {
+          label: `Find this ${field.label.toLowerCase()} in the timeline`,
+          href: findInTimeline(value, typeof host === "string" ? host : null),
+        },
+      ];
+    });
+}

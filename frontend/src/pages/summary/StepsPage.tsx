@@ -1,0 +1,57 @@
+/** Every step with its breakdown. */
+import { type TableSection, type ToolAnswer, useResource } from "../../api";
+import { isCategory } from "../../design/colours";
+import { tableOf } from "../../sections";
+import { answerAddress } from "../../session";
+import { Card } from "../../ui/basics";
+import { useRowLinks } from "../shared/intervals";
+import type { OverviewReport, StepsReport } from "../shared/reports";
+import { StepGraph } from "../shared/StepGraph";
+import { TableCard } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+import { howNote, useGraphSteps } from "./SummaryPage";
+
+export default function StepsPage() {
+  return <ToolPage<"steps", StepsReport> tool="steps">{(answer) => <Steps {...answer} />}</ToolPage>;
+}
+
+function Steps({ report, sections }: ToolAnswer<"steps", StepsReport>) {
+  const overview = useResource<ToolAnswer<"overview", OverviewReport>>(answerAddress("overview"));
+  const table = tableOf(sections, "rows");
+  const links = useRowLinks(table, report.hosts.length > 1);
+  return (
+    <>
+      {overview.state === "ready" && <Graph report={overview.data.report} />}
+      <TableCard
+        section={table}
+        tool="steps"
+        id="steps"
+        main
+        height="page"
+        links={links}
+        columns={usualColumns(table)}
+      />
+    </>
+  );
+}
+
+/** Categories in which no step spent any time only make the table wide, and so do names that are the steps' numbers. */
+export function usualColumns(table: TableSection): string[] {
+  const valuesOf = (name: string) => table.columns?.[name] ?? [null];
+  const numbers = valuesOf("step");
+  const isEmpty = (name: string) =>
+    isCategory(name)
+      ? valuesOf(name).every((value) => value === 0)
+      : name === "name" && valuesOf(name).every((value, row) => value === String(numbers[row]));
+  return table.fields.map((field) => field.name).filter((name) => !isEmpty(name));
+}
+
+function Graph({ report }: { report: OverviewReport }) {
+  const steps = useGraphSteps(report);
+  if (!steps.length) return null;
+  return (
+    <Card title="Time by step" note={howNote(report)}>
+      <StepGraph steps={steps} mean_ms={report.step_time_ms.mean} height={300} />
+    </Card>
+  );
+}

@@ -1,0 +1,257 @@
+/** The start page: why it is slow, what to change, what that gains; then the evidence. */
+import { useMemo } from "preact/hooks";
+import type { Figures, ToolAnswer } from "../../api";
+import { CATEGORY_COLOUR, categoryOfOp } from "../../design/colours";
+import { duration } from "../../format";
+import { frameworkName } from "../../frame/SessionPicker";
+import { linkTo } from "../../router";
+import { type FiguresOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
+import { Card, Code, FigureRow, sentence } from "../../ui/basics";
+import { hint } from "../../ui/hint";
+import { AdviceCard } from "../advice/AdviceCard";
+import { type RecordedStep, toExplain } from "../shared/differences";
+import { useStepLinks } from "../shared/intervals";
+import type { OverviewReport } from "../shared/reports";
+import { type GraphStep, partsOfRow, StepGraph } from "../shared/StepGraph";
+import { TableCard } from "../shared/sections";
+import { Origin, ToolPage } from "../shared/ToolPage";
+import { betweenSteps, StepBar } from "./StepBar";
+import { TELLING_PERCENT, tellingTypes } from "./topOps";
+
+export function SummaryPage() {
+  return (
+    <ToolPage<"overview", OverviewReport> tool="overview" headless>
+      {(answer) => <Summary {...answer} />}
+    </ToolPage>
+  );
+}
+
+function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
+  const steps = useGraphSteps(report);
+  const topOps = tableOf(sections, "top_ops");
+  const types = useMemo(() => tellingTypes(report, topOps), [report, topOps]);
+  // They are those of the devices, where any device worked.
+  const where = Number(figuresOf(sections, "placement").values.device_op_percent ?? 0) > 0 ? "device" : "host";
+  return (
+    <div class="summary">
+      <Verdict report={report} sections={sections} steps={steps} />
+      <AdviceCards report={report} />
+      {steps.length > 1 && (
+        <Card title="Step times" note={howNote(report)} actions={<a href={linkTo("steps")}>All steps</a>}>
+          <StepGraph steps={steps} mean_ms={report.step_time_ms.mean} />
+        </Card>
+      )}
+      <div class="summary-side">
+        <EnvironmentCard sections={sections} />
+        <MissingCard report={report} />
+      </div>
+      {types && (
+        <TableCard
+          section={types}
+          tool="overview"
+          id="types"
+          heading="Top op types by self time"
+          note={`no single op takes ${TELLING_PERCENT} % of it`}
+          plain
+          height="all"
+          actions={<a href={linkTo("op-stats")}>All ops</a>}
+          links={(row) => [
+            {
+              label: "Show its ops",
+              href: linkTo("op-stats", {
+                "ops.filter": `where=${where} type="${String(types.columns?.category?.[row] ?? "")}"`,
+              }),
+            },
+          ]}
+          mark={(row) => CATEGORY_COLOUR[categoryOfOp(String(types.columns?.category?.[row] ?? ""), "", where)]}
+        />
+      )}
+      <TableCard
+        section={topOps}
+        tool="overview"
+        id="top"
+        heading="Top ops by self time"
+        plain
+        height="all"
+        actions={<a href={linkTo("op-stats")}>All ops</a>}
+        mark={(row) =>
+          CATEGORY_COLOUR[
+            categoryOfOp(String(report.top_ops[row]?.category ?? ""), String(report.top_ops[row]?.name ?? ""), where)
+          ]
+        }
+      />
+    </div>
+  );
+}
+
+/** The sentence, the bar, and the few figures that it stands on. */
+function Verdict({
+  report,
+  sections,
+  steps,
+}: {
+  report: OverviewReport;
+  sections: Sections<"overview">;
+  steps: readonly GraphStep[];
+}) {
+  const meaning = useMemo(() => meanings(sections), [sections]);
+  const [head, rest] = splitVerdict(report.verdict_text);
+  const mean = report.step_time_ms.mean;
+  const between = betweenSteps(mean, report.between_steps_percent);
+  return (
+    <section class="card verdict" aria-label="Verdict">
+      <div class="verdict-head">
+        <h1>
+          {mean !== null && (
+            <span
+              class="verdict-step"
+              {...(report.steps_source === "none"
+                ? hint("Time of the capture", "no step was found in it: from its first event to its last", `${mean} ms`)
+                : hint(
+                    "Mean step time",
+                    "mean duration of the complete steps; a step lasts as long as on its slowest host",
+                    `${mean} ms`,
+                  ))}
+            >
+              {`${report.steps_source === "none" ? "The capture" : "Each step"} takes ${duration(mean)}` +
+                `${between === null ? "" : `, and ${duration(between)} pass before the next`}: `}
+            </span>
+          )}
+          <span class="verdict-cause">{mean === null ? sentence(head) : head}</span>
+        </h1>
+        <div class="page-controls">
+          <Origin report={report} />
+        </div>
+      </div>
+      {rest && <p class="verdict-rest">{sentence(rest)}</p>}
+      <StepBar breakdown={report.breakdown_ms} meaning={meaning} steps={steps} between_ms={between} />
+      <FigureRow
+        section={figuresOf(sections, "step_time")}
+        names={report.steps_source === "none" ? ["mean", "input_bound_percent"] : stepFigures(report)}
+        labels={{
+          ...(report.steps_source === "none" ? { mean: "Capture" } : {}),
+          ...(report.profiling_cost_is_clear === false ? { profiling_cost_percent: "Cost of profiling (noise)" } : {}),
+        }}
+      />
+    </section>
+  );
+}
+
+/** Without the cost of profiling, unless it is known: Stepscope's own captures know it, if steps came before them. */
+function stepFigures(report: OverviewReport): readonly (keyof RowOf<"overview", "step_time">)[] {
+  const cost = report.profiling_cost_percent === null ? [] : (["profiling_cost_percent"] as const);
+  return ["mean", "std", "min", "max", "count", "between_steps_percent", "input_bound_percent", ...cost];
+}
+
+/** `highly input-bound: 33.4 % of ...` as its two halves. */
+function splitVerdict(text: string): [string, string] {
+  const cut = text.indexOf(": ");
+  return cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 2)];
+}
+
+function meanings(sections: Sections<"overview">): Record<string, string> {
+  const table = tableOf(sections, "breakdown");
+  const found: Record<string, string> = {};
+  table?.columns?.category?.forEach((category, row) => {
+    found[String(category)] = String(table.columns?.meaning?.[row] ?? "");
+  });
+  return found;
+}
+
+const SHOWN_BESIDE = 2;
+
+function AdviceCards({ report }: { report: OverviewReport }) {
+  const [first, ...others] = report.advice;
+  if (!first) return null;
+  const [recorded = null, ...ofOthers] = toExplain(report.advice, recordedStep(report));
+  return (
+    <div class={`advice ${others.length ? "" : "alone"}`} role="region" aria-label="What to do first">
+      <AdviceCard advice={first} first recorded={recorded} />
+      {others.length > 0 && (
+        <div class="advice-others">
+          {others.slice(0, SHOWN_BESIDE).map((advice, index) => (
+            <AdviceCard key={advice.id} advice={advice} recorded={ofOthers[index] ?? null} />
+          ))}
+          {others.length > SHOWN_BESIDE && (
+            <a class="more" href={linkTo("advice")}>
+              {others.length - SHOWN_BESIDE} more
+            </a>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function recordedStep(report: OverviewReport): RecordedStep | null {
+  const mean_ms = report.steps_source === "none" ? null : report.step_time_ms.mean;
+  return mean_ms === null ? null : { mean_ms, between_ms: betweenSteps(mean_ms, report.between_steps_percent) };
+}
+
+/** `pytorch` as PyTorch writes itself. */
+function withName(section: FiguresOf<"overview", "environment">): FiguresOf<"overview", "environment"> {
+  return { ...section, values: { ...section.values, framework: frameworkName(section.values.framework) || null } };
+}
+
+const OF_DEVICES: readonly string[] = ["device_count", "devices_used"];
+
+/** The figures that a recording of this sort has. */
+function known(section: Figures): string[] {
+  return section.fields.map((field) => field.name).filter((name) => section.values[name] !== null);
+}
+
+function EnvironmentCard({ sections }: { sections: Sections<"overview"> }) {
+  const environment = withName(figuresOf(sections, "environment"));
+  const placement = figuresOf(sections, "placement");
+  const hasDevices = environment?.values.device_count !== 0;
+  return (
+    <Card title="Environment">
+      <FigureRow
+        section={environment}
+        names={known(environment).filter((name) => hasDevices || !OF_DEVICES.includes(name))}
+      />
+      <FigureRow section={placement} names={known(placement)} />
+    </Card>
+  );
+}
+
+function MissingCard({ report }: { report: OverviewReport }) {
+  if (!report.missing.length) return null;
+  return (
+    <Card title="Not in this capture">
+      <ul class="lacks">
+        {report.missing.map((item) => (
+          <li key={item.what}>
+            <strong>{sentence(item.what)}</strong>
+            <span>
+              <Code text={item.remedy} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+/** How the steps were found, unless a warning above says it already. */
+export function howNote(report: OverviewReport): string {
+  return report.warnings.some((warning) => warning.includes(report.steps_how)) ? "" : report.steps_how;
+}
+
+/** The steps of the overview, with the interval of each. */
+export function useGraphSteps(report: OverviewReport): GraphStep[] {
+  const link = useStepLinks();
+  return useMemo(
+    () =>
+      (report.steps ?? []).map((step) => ({
+        step: step.step,
+        name: step.name,
+        duration_ms: step.duration_ms,
+        complete: step.complete,
+        parts: partsOfRow(step),
+        foot: report.hosts.length > 1 ? `slowest on ${step.slowest_host}` : "",
+        href: link(step.step, step.slowest_host),
+      })),
+    [report, link],
+  );
+}

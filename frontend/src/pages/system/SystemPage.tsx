@@ -1,0 +1,44 @@
+/** How busy the machines were: each counter that was sampled, summed up. */
+import type { Report, ToolAnswer } from "../../api";
+import { linkTo } from "../../router";
+import { tableOf } from "../../sections";
+import { Icon } from "../../ui/icons";
+import { Findings } from "../shared/Findings";
+import { counterName } from "../shared/names";
+import { TableCard } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+
+interface SystemReport extends Report {
+  readonly findings: readonly string[];
+}
+
+export default function SystemPage() {
+  return <ToolPage<"system", SystemReport> tool="system">{(answer) => <System {...answer} />}</ToolPage>;
+}
+
+const TEXTS = { counter: counterName };
+
+function System({ report, sections }: ToolAnswer<"system", SystemReport>) {
+  const table = tableOf(sections, "rows");
+  const several = report.hosts.length > 1;
+  const hostOf = (row: number) => (several ? { host: String(table?.columns?.host?.[row] ?? "") } : {});
+  return (
+    <>
+      <Findings lines={report.findings} />
+      <TableCard
+        section={table}
+        tool="system"
+        id="counters"
+        heading="Counters"
+        main
+        texts={TEXTS}
+        links={(row) => [{ label: "Over time, in the timeline", href: linkTo("timeline", hostOf(row)) }]}
+        actions={
+          <a class="button quiet" href={linkTo("timeline")}>
+            Over time, in the timeline <Icon name="arrow" size={14} />
+          </a>
+        }
+      />
+    </>
+  );
+}

@@ -1,0 +1,123 @@
+/** What steps wait for, moment by moment: the parts of the path, its steps, and what lies on it. */
+import { useMemo } from "preact/hooks";
+import type { Report, ToolAnswer } from "../../api";
+import type { Column } from "../../charts/steps";
+import { CATEGORY_COLOUR, mix } from "../../design/colours";
+import { palette } from "../../design/theme";
+import { tableOf } from "../../sections";
+import { termText } from "../../terms";
+import { Card } from "../../ui/basics";
+import { type BarPart, StackedBars } from "../shared/Bars";
+import { ColumnGraph } from "../shared/ColumnGraph";
+import { Findings } from "../shared/Findings";
+import { type StepLink, useStepLinks } from "../shared/intervals";
+import { shortKernel } from "../shared/names";
+import type { Row } from "../shared/reports";
+import { TableCard } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+
+interface PathReport extends Report {
+  readonly findings: readonly string[];
+  readonly parts?: readonly Row[];
+  readonly rows?: readonly Row[];
+  readonly steps?: readonly Row[];
+}
+
+export default function CriticalPathPage() {
+  return <ToolPage<"critical-path", PathReport> tool="critical-path">{(answer) => <Path {...answer} />}</ToolPage>;
+}
+
+const TEXTS = { name: shortKernel };
+
+function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
+  const look = palette.value;
+  const parts = useMemo(() => partsOf(report.parts ?? [], look.surface), [report, look]);
+  const table = tableOf(sections, "rows");
+  const mean = Object.fromEntries((report.parts ?? []).map((row) => [String(row.part), Number(row.ms ?? 0)]));
+  return (
+    <>
+      <Findings lines={report.findings}>
+        <StackedBars
+          label="Parts of the critical path"
+          parts={parts}
+          rows={[{ key: "mean", label: "Mean step", parts: mean }]}
+        />
+      </Findings>
+      <Steps report={report} parts={parts} />
+      <TableCard
+        section={table}
+        tool="critical-path"
+        id="path"
+        main
+        texts={TEXTS}
+        mark={(row) => parts.find((part) => part.key === report.rows?.[row]?.part)?.colour ?? null}
+      />
+      <TableCard section={tableOf(sections, "parts")} tool="critical-path" id="parts" plain height="all" />
+      <TableCard
+        section={tableOf(sections, "steps")}
+        tool="critical-path"
+        id="steps"
+        columns={usedColumns(report.steps ?? [])}
+      />
+    </>
+  );
+}
+
+/** The hue of what the part is, lighter where it is only the wait for it. */
+function partsOf(rows: readonly Row[], surface: string): BarPart[] {
+  const c = CATEGORY_COLOUR;
+  const wait = (colour: string) => mix(colour, surface, 0.5);
+  const colours: Record<string, string> = {
+    device_compute: c.device_compute,
+    device_communication: c.device_collectives,
+    device_copy: c.device_to_device,
+    kernel_gap: wait(c.device_compute),
+    launch_delay: wait(c.kernel_launch),
+    host_compute: c.host_compute,
+    kernel_launch: c.kernel_launch,
+    host_communication: wait(c.device_collectives),
+    input: c.input,
+    device_wait: c.output,
+    compilation: c.compilation,
+    other: c.other,
+  };
+  return rows.map((row) => ({
+    key: String(row.part),
+    label: termText(String(row.part)),
+    colour: colours[String(row.part)] ?? c.other,
+    doc: String(row.meaning ?? ""),
+  }));
+}
+
+function Steps({ report, parts }: { report: PathReport; parts: readonly BarPart[] }) {
+  const link = useStepLinks();
+  const columns = useMemo(
+    () => (report.steps ?? []).map((row) => toColumn(row, parts, report.hosts.length > 1, link)),
+    [report, parts, link],
+  );
+  if (columns.length < 2) return null;
+  return (
+    <Card title="Paths by step">
+      <ColumnGraph label={`Critical path of ${columns.length} steps`} columns={columns} parts={parts} />
+    </Card>
+  );
+}
+
+function toColumn(row: Row, parts: readonly BarPart[], several: boolean, link: StepLink): Column {
+  const step = Number(row.step);
+  return {
+    label: several ? `${step}\n${row.host}` : String(step),
+    title: `Step ${step}${several ? ` on ${row.host}` : ""}`,
+    total_ms: Number(row.duration_ms ?? 0),
+    parts: Object.fromEntries(parts.map((part) => [part.key, Number(row[`${part.key}_ms`] ?? 0)])),
+    href: link(step, String(row.host)),
+    step,
+  };
+}
+
+/** Parts that no step waits for only make the table wide. */
+function usedColumns(rows: readonly Row[]): string[] {
+  return Object.keys(rows[0] ?? {}).filter(
+    (name) => !name.endsWith("_ms") || rows.some((row) => Number(row[name]) > 0),
+  );
+}

@@ -1,0 +1,117 @@
+/** Why streams stand idle, how long their queues are, and how launches get there. */
+import { useMemo } from "preact/hooks";
+import type { Report, ToolAnswer } from "../../api";
+import { CATEGORY_COLOUR, mix } from "../../design/colours";
+import { palette } from "../../design/theme";
+import { intervalInTimeline } from "../../links";
+import { linkTo } from "../../router";
+import { docOf, figuresOf, type RowOf, type TableOf, tableOf } from "../../sections";
+import { Card, FigureRow } from "../../ui/basics";
+import { type BarPart, StackedBars, type StackedRow } from "../shared/Bars";
+import { Findings } from "../shared/Findings";
+import { useRowLinks } from "../shared/intervals";
+import type { Row } from "../shared/reports";
+import { TableCard } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+
+interface IdleReport extends Report {
+  readonly findings: readonly string[];
+  readonly rows?: readonly Row[];
+  readonly gaps?: readonly Row[];
+  readonly devices?: readonly Row[];
+}
+
+export default function IdlePage() {
+  return <ToolPage<"idle", IdleReport> tool="idle">{(answer) => <Idle {...answer} />}</ToolPage>;
+}
+
+const MOST_BARS = 24;
+
+function Idle({ report, sections }: ToolAnswer<"idle", IdleReport>) {
+  const streams = tableOf(sections, "rows");
+  const gaps = tableOf(sections, "gaps");
+  const devices = tableOf(sections, "devices");
+  const look = palette.value;
+  const parts = useMemo(() => causes(streams, look.surface), [streams, look]);
+  const several = report.hosts.length > 1;
+  const gapLinks = useRowLinks(gaps, several);
+  const rows = useMemo(() => busiestFirst(report.rows ?? []), [report]);
+  return (
+    <>
+      <Findings lines={report.findings} />
+      <Card
+        title="Streams, and why they wait"
+        note={
+          rows.length > MOST_BARS
+            ? `the ${MOST_BARS} busiest of ${rows.length}, and why they stand idle`
+            : "busy, and idle by cause; the busiest first"
+        }
+      >
+        <StackedBars
+          label="Busy and idle time of each stream"
+          parts={parts}
+          rows={rows.slice(0, MOST_BARS).map((row) => streamBar(row, report.gaps ?? [], several))}
+        />
+      </Card>
+      <TableCard section={gaps} tool="idle" id="gaps" links={gapLinks} />
+      <TableCard section={devices} tool="idle" id="devices" plain height="all" />
+      <TableCard
+        section={tableOf(sections, "queues")}
+        tool="idle"
+        id="queues"
+        heading="Queues: launched and not yet started"
+      />
+      <Card title="Launches">
+        <FigureRow section={figuresOf(sections, "launches")} />
+      </Card>
+      <TableCard section={streams} tool="idle" id="streams" main />
+    </>
+  );
+}
+
+/** The streams that do the work come first: one that is hardly used waits longest, and that slows nothing. */
+function busiestFirst(rows: readonly Row[]): Row[] {
+  return [...rows].sort((one, other) => Number(other.busy_ms ?? 0) - Number(one.busy_ms ?? 0));
+}
+
+function causes(streams: TableOf<"idle", "rows">, surface: string): BarPart[] {
+  const part = (key: keyof RowOf<"idle", "rows">, label: string, colour: string): BarPart => ({
+    key,
+    label,
+    colour,
+    doc: docOf(streams, key),
+  });
+  return [
+    part("busy_ms", "Busy", CATEGORY_COLOUR.device_compute),
+    part("host_wait_ms", "Waits for the host", CATEGORY_COLOUR.host_compute),
+    part("kernel_wait_ms", "Between kernels", CATEGORY_COLOUR.kernel_launch),
+    part("other_ms", "Waits for something else", mix(CATEGORY_COLOUR.other, surface, 0.35)),
+  ];
+}
+
+/** The bar of a stream; it leads to the stream's longest gap, if that is listed. */
+function streamBar(row: Row, gaps: readonly Row[], several: boolean): StackedRow {
+  const host = several ? String(row.host) : null;
+  const longest = gaps.find((gap) => ["host", "device", "stream"].every((name) => gap[name] === row[name]));
+  const at = (name: string) => Number(row[name] ?? 0);
+  const place = several ? `${row.host} ${row.device}` : String(row.device);
+  return {
+    key: `${row.host} ${row.device} ${row.stream}`,
+    label: String(row.stream),
+    note: place,
+    parts: {
+      busy_ms: at("busy_ms"),
+      host_wait_ms: at("host_wait_ms"),
+      kernel_wait_ms: at("kernel_wait_ms"),
+      other_ms: at("other_ms"),
+    },
+    href: longest ? aroundGap(longest, host) : linkTo("timeline", host ? { host } : {}),
+    leads: longest ? "See its longest gap in the timeline" : "See the gaps in the timeline",
+  };
+}
+
+/** A gap in the timeline, with half its length on both sides. */
+function aroundGap(gap: Row, host: string | null): string {
+  const [begin, length] = [Number(gap.start_ms), Number(gap.duration_ms)];
+  return intervalInTimeline(Math.max(0, begin - length / 2), begin + 1.5 * length, host);
+}

@@ -1,0 +1,63 @@
+/** Where the host waits for a device, and from which line of the program. */
+import type { Field, Report, ToolAnswer } from "../../api";
+import { CATEGORY_COLOUR } from "../../design/colours";
+import { findInTimeline } from "../../links";
+import { fieldOf, tableOf } from "../../sections";
+import { Card } from "../../ui/basics";
+import { RankedBars } from "../shared/Bars";
+import { Findings } from "../shared/Findings";
+import { shortPath } from "../shared/names";
+import type { Row } from "../shared/reports";
+import { TableCard } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+
+interface SyncsReport extends Report {
+  readonly findings: readonly string[];
+  readonly rows?: readonly Row[];
+}
+
+export default function SyncsPage() {
+  return <ToolPage<"syncs", SyncsReport> tool="syncs">{(answer) => <Syncs {...answer} />}</ToolPage>;
+}
+
+const TEXTS = { call_site: shortPath };
+const MOST_BARS = 10;
+
+function Syncs({ report, sections }: ToolAnswer<"syncs", SyncsReport>) {
+  const table = tableOf(sections, "rows");
+  const field = fieldOf(table, "total_us");
+  return (
+    <>
+      <Findings lines={report.findings} />
+      {(report.rows ?? []).length > 0 && <Longest rows={report.rows ?? []} field={field} />}
+      <TableCard section={table} tool="syncs" id="syncs" main texts={TEXTS} />
+    </>
+  );
+}
+
+function Longest({ rows, field }: { rows: readonly Row[]; field: Field }) {
+  const longest = [...rows].sort((a, b) => Number(b.total_us) - Number(a.total_us)).slice(0, MOST_BARS);
+  return (
+    <Card title="Longest waits" note="each leads to its calls in the timeline">
+      <RankedBars
+        label="Longest waits"
+        field={field}
+        rows={longest.map((row, index) => ({
+          key: String(index),
+          label: shortPath(String(row.call_site ?? row.op ?? row.call)),
+          note: [
+            row.call_site || row.op ? row.call : null,
+            row.reason,
+            row.count === 1 ? "once" : `${Number(row.count).toLocaleString("en-US")} times`,
+          ]
+            .filter(Boolean)
+            .join(" · "),
+          ms: Number(row.total_us) / 1e3,
+          percent: typeof row.step_percent === "number" ? row.step_percent : null,
+          colour: CATEGORY_COLOUR.output,
+          href: findInTimeline(String(row.call)),
+        }))}
+      />
+    </Card>
+  );
+}

@@ -1,0 +1,52 @@
+/** The sections of a report by their ids.  An id or a name of a column that no tool declares does not pass the compiler. */
+import type { Field, Figures, Section, TableSection } from "./api";
+import type { Reports } from "./generated/reports";
+
+export type ToolName = keyof Reports;
+
+/** The sections of a tool's report. */
+export type Sections<T extends ToolName = ToolName> = readonly Section[] & { readonly of?: T };
+
+type IdsOf<T extends ToolName, K extends Section["kind"]> = {
+  [I in keyof Reports[T]]: Reports[T][I] extends { kind: K } ? I : never;
+}[keyof Reports[T]] &
+  string;
+
+export type TableId<T extends ToolName> = IdsOf<T, "table">;
+export type FiguresId<T extends ToolName> = IdsOf<T, "figures">;
+
+type FieldsOf<T extends ToolName, I extends keyof Reports[T]> = Reports[T][I] extends { fields: infer F } ? F : never;
+
+/** A row of a table, or the values of figures. */
+export type RowOf<T extends ToolName, I extends TableId<T> | FiguresId<T>> = Readonly<FieldsOf<T, I>>;
+
+export type TableOf<T extends ToolName, I extends TableId<T>> = TableSection<RowOf<T, I>>;
+export type FiguresOf<T extends ToolName, I extends FiguresId<T>> = Figures<RowOf<T, I>>;
+
+/** A table of a report. */
+export function tableOf<T extends ToolName, I extends TableId<T>>(sections: Sections<T>, id: I): TableOf<T, I> {
+  return found(sections, id, "table") as TableSection as TableOf<T, I>;
+}
+
+/** Figures of a report. */
+export function figuresOf<T extends ToolName, I extends FiguresId<T>>(sections: Sections<T>, id: I): FiguresOf<T, I> {
+  return found(sections, id, "figures") as Figures as FiguresOf<T, I>;
+}
+
+function found(sections: readonly Section[], id: string, kind: Section["kind"]): Section {
+  const section = sections.find((each) => each.id === id && each.kind === kind);
+  if (!section) throw new Error(`the report has no ${kind} “${id}”`);
+  return section;
+}
+
+/** A column of a table, or a figure. */
+export function fieldOf<V>(section: TableSection<V> | Figures<V>, name: keyof V & string): Field {
+  const field = section.fields.find((each) => each.name === name);
+  if (!field) throw new Error(`“${section.title}” has no “${name}”`);
+  return field;
+}
+
+/** What a column or a figure means. */
+export function docOf<V>(section: TableSection<V> | Figures<V>, name: keyof V & string): string {
+  return fieldOf(section, name).doc;
+}

@@ -1,0 +1,119 @@
+"""Saves the captures when the program ends: at Python's own end, by SIGTERM, by `os._exit` or by `os.exec...`."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from stepscope.capture import aside, hard_end
+from stepscope.capture.running import Capture
+from stepscope.capture.state import CaptureState
+
+_HAND_OVER_S = 5.0  # how long the program's end waits for a recording that somebody takes in memory
+_SIGTERM_PATIENCE_S = 20.0  # launchers kill a job 30 s after they asked it to end
+_CONVERSION_PATIENCE_S = 15.0  # of those 20; what is not converted by then is kept as the framework wrote it
+_HARD_END_PATIENCE_S = 15.0  # how long `os._exit` waits for files that are being written
+_LOCK_PATIENCE_S = 1.0
+
+
+class ProgramEnd:
+    """Watches for the end of the program while a capture records.
+
+    Args:
+        state: the captures of the process.
+        save: ends a capture and writes it; raises nothing.
+    """
+
+    def __init__(self, state: CaptureState, save: Callable[[Capture], object]) -> None:
+        self._state = state
+        self._save = save
+        self._main_is_busy = False  # the main thread ends or writes a capture: no signal handler can wait for that
+        self._sigterm_waits = False  # until the main thread is done
+
+    def watch(self) -> None:
+        """A capture records from now on."""
+        atexit.register(self._save_running)
+        self._take_sigterm()
+        hard_end.listen(self.before_hard_end)
+
+    def unwatch(self) -> None:
+        """No capture records any more.  The other two handlers stay: they wait for files that are being written."""
+        atexit.unregister(self._save_running)
+
+    def forget_parent(self) -> None:
+        """After a fork: the captures belong to the parent, and so does whatever its main thread was doing."""
+        self._main_is_busy = self._sigterm_waits = False
+        self.unwatch()
+
+    def _take_sigterm(self) -> None:
+        """Takes the signal, unless the program has a handler of its own or this is not the main thread."""
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._on_sigterm)
+
+    @contextmanager
+    def delay_sigterm(self) -> Iterator[None]:
+        """On the main thread: a job that is asked to end inside the block ends after it, with its profile written."""
+        if self._main_is_busy or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        self._main_is_busy = True
+        try:
+            yield
+        finally:
+            self._main_is_busy = False
+            if self._sigterm_waits:
+                self._save_and_end()
+
+    def before_hard_end(self, how: str) -> None:
+        """Saves what can be saved in a moment, before the process ends without Python's own end.
+
+        Files that are being written are waited for, with a limit.  A running capture is ended if only Stepscope's own
+        tracers record.  A framework's profiler may wait for a device, and that may be why the program ends like this.
+
+        Args:
+            how: what ends the process, such as "os._exit".
+        """
+        if self._main_is_busy and threading.current_thread() is threading.main_thread():
+            return  # this is a signal handler: what it would wait for goes on only after it
+        aside.hurry(_CONVERSION_PATIENCE_S)
+        capture = self._state.recording
+        if capture is not None and self._state.lock.acquire(timeout=_LOCK_PATIENCE_S):
+            try:
+                capture.cut_short(how) if capture.needs_framework else self._save(capture)
+            finally:
+                self._state.lock.release()
+        self._await_exports(_HARD_END_PATIENCE_S)
+
+    def _save_running(self) -> None:
+        capture = self._state.recording
+        if capture is None:
+            return
+        self._save(capture)
+        if capture.target is None:
+            capture.finished.wait(_HAND_OVER_S)
+
+    def _on_sigterm(self, number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        aside.hurry(_CONVERSION_PATIENCE_S)
+        if self._main_is_busy:
+            self._sigterm_waits = True
+        else:
+            self._save_and_end()
+
+    def _save_and_end(self) -> None:
+        try:
+            self._save_running()
+            self._await_exports(_SIGTERM_PATIENCE_S)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)  # the job ends as if nobody had listened
+
+    def _await_exports(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        for capture in self._state.exporting:
+            capture.finished.wait(max(0.0, deadline - time.monotonic()))

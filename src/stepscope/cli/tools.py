@@ -1,0 +1,71 @@
+"""Showing a tool, or the summary, of a profile: what the commands do once their words are read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope.cli.options import OutputFormat, ToolRequest
+from stepscope.cli.plain import SUMMARY
+from stepscope.cli.show import show_report, show_summary, working
+from stepscope.errors import OutputError, UsageError
+
+if TYPE_CHECKING:
+    from stepscope.api import LoadedProfile
+    from stepscope.report import Report
+
+
+def show(request: ToolRequest) -> None:
+    """Answers a request, on stdout or in its file."""
+    check_output(request.form, request.output)
+    if request.tool == SUMMARY:
+        _show_summary(request)
+        return
+    with working() as progress:
+        report = _report(request, load_profile(request.path, request.run, request.host, progress))
+    show_report(report, request.form, request.output, request.top)
+
+
+def _show_summary(request: ToolRequest) -> None:
+    with working() as progress:
+        report = load_profile(request.path, request.run, request.host, progress).shown("overview")
+    if request.form == OutputFormat.TABLE:
+        show_summary(report, request.output)
+    else:
+        show_report(report, request.form, request.output, None)
+
+
+def _report(request: ToolRequest, profile: LoadedProfile) -> Report:
+    """The report as it is to be shown; one that was kept will do where nothing is chosen from it."""
+    if request.steps is None and request.sort is None and request.top is None and not request.where:
+        return profile.shown(request.tool)
+    return profile.report(request.tool, steps=request.steps).arranged(request.sort, request.where)
+
+
+def load_profile(
+    path: str,
+    run: str | None,
+    host: str | None,
+    progress: Callable[[str], None],
+    beside: LoadedProfile | None = None,
+) -> LoadedProfile:
+    """Finds the profile that a command is about; one that is looked at beside another shares its memory."""
+    from stepscope.api import load
+
+    return load(path, run=run, host=host, progress=progress, shelf=beside.shelf if beside else None)
+
+
+def check_output(form: OutputFormat, output: Path | None) -> None:
+    """Refuses what cannot be written before any work is done."""
+    if form == OutputFormat.PARQUET and output is None and sys.stdout.isatty():
+        raise UsageError("Parquet is not for a terminal", hint="give --output FILE")
+    if output is not None:
+        check_folder(output)
+
+
+def check_folder(output: Path) -> None:
+    """Refuses a file whose folder there is not."""
+    if not output.parent.is_dir():
+        raise OutputError("the folder does not exist", path=output.parent, hint="make it, or choose another --output")

@@ -1,0 +1,64 @@
+"""What Kineto's and Chrome's trace files are called, how they start, and what they are beside other profiles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+
+from stepscope.formats.form import NO_STAMP, Beside, Format, NameParts
+
+_TORCH_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<stamp>\d+))?\.pt\.trace\.json")
+_JAX_COPY = "remote"  # the name of earlier releases for their copy
+_FIRST_EVENTS = 4096  # bytes
+
+
+class KinetoFormat(Format):
+    """JSON with a list of events."""
+
+    def looks_like(self, content: bytes) -> bool:
+        """True for JSON: its events may stand far behind the start."""
+        return content.lstrip()[:1] in (b"{", b"[")
+
+    def is_surely(self, content: bytes) -> bool:
+        """True for JSON that is a trace and not any other; the keys and first events stand at the start."""
+        text = content.lstrip()
+        if text.startswith(b"["):
+            return b'"ph"' in text[:_FIRST_EVENTS]
+        return text.startswith(b"{") and (b'"traceEvents"' in text or b'"deviceProperties"' in text)
+
+    def name_parts(self, basename: str) -> NameParts:
+        """The worker and the stamp that torch.profiler puts behind it.
+
+        In other names a number before ".trace.json" is part of the host's name, as in 10.0.0.2.trace.json.gz.
+        """
+        stem = basename.removesuffix(".gz")
+        torch = _TORCH_NAME.fullmatch(stem)
+        if not torch:
+            return NameParts(stem.removesuffix(".trace.json"))
+        digits = torch["stamp"]
+        return NameParts(torch["worker"], (int(digits), digits) if digits else NO_STAMP)
+
+    def beside(self, basename: str, hosts: Set[str]) -> Beside:
+        """What torch.profiler writes is data of its own.
+
+        JAX names its copy as the host.  Stepscope keeps what PyTorch wrote under the name of the file that it made of
+        it.  Any other is taken for an export, since exports land there.
+        """
+        stem, copies = basename.removesuffix(".gz"), hosts | {_JAX_COPY}
+        if stem.removesuffix(".pt.trace.json") in copies:
+            return Beside.COPY
+        if _TORCH_NAME.fullmatch(stem):
+            return Beside.OWN
+        return Beside.COPY if self.name_parts(basename).host in copies else Beside.EXPORT
+
+
+FORMAT = KinetoFormat(
+    name="kineto",
+    noun="a trace in JSON",
+    summary="Kineto or Chrome trace JSON (*.pt.trace.json, *.trace.json, .gz), written by PyTorch",
+    pattern=r"(?P<host>.*?)(?:\.\d+)?(?:\.pt)?\.trace\.json(?:\.gz)?",
+    reader="stepscope.formats.kineto.reader:read",
+    takes_pieces=True,
+    has_spans=True,
+    other_endings=(".json",),
+)

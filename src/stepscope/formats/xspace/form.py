@@ -1,0 +1,59 @@
+"""What XSpace files are called, and how they start."""
+
+from __future__ import annotations
+
+from stepscope.formats.form import Format
+
+_XPLANE_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x2A, 0x32})
+_XSPACE_TAGS = frozenset({0x0A, 0x12, 0x1A, 0x22})
+_LONGEST_NAME = 4096
+
+
+class XSpaceFormat(Format):
+    """A message of planes."""
+
+    def looks_like(self, content: bytes) -> bool:
+        """True if the first field can be a plane: field 1, of a length, starting with a field of XPlane.
+
+        The second tag tells it from other messages that start with a nested message, such as graphs and HLO modules;
+        JSON after an empty line starts with the same byte.
+        """
+        if not content.startswith(b"\x0a") or content.lstrip()[:1] in (b"{", b"["):
+            return False
+        length, position = _varint(content, 1)
+        if length is None or length >= 1 << 40 or position >= len(content):
+            return False
+        if length == 0:
+            return content[position] in _XSPACE_TAGS
+        if content[position] not in _XPLANE_TAGS:
+            return False
+        return content[position] != 0x12 or _is_short_text(content, position + 1)
+
+
+def _is_short_text(content: bytes, position: int) -> bool:
+    """True if a plane's name, as far as it is there, can stand at a position."""
+    length, start = _varint(content, position)
+    if length is None or length > _LONGEST_NAME:
+        return False
+    return content[start : start + length].decode("utf-8", "replace").isprintable()
+
+
+def _varint(content: bytes, position: int) -> tuple[int | None, int]:
+    """The number at a position and the position behind it; None if there is none."""
+    value = 0
+    for count, byte in enumerate(content[position : position + 10]):
+        value |= (byte & 0x7F) << 7 * count
+        if byte < 0x80:
+            return value, position + count + 1
+    return None, position
+
+
+FORMAT = XSpaceFormat(
+    name="xspace",
+    noun="an XSpace",
+    summary="XSpace protobuf (*.xplane.pb), written by TensorFlow, JAX and PyTorch/XLA",
+    pattern=r"(?:(?P<host>.*)\.)?xplane\.pb",
+    reader="stepscope.formats.xspace.reader:read",
+    lets_go=True,
+    reads_gzip=False,
+)

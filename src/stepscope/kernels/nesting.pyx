@@ -1,0 +1,172 @@
+"""Nesting on a line, links between lines, and what follows from them: parents, self times, membership in steps."""
+
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
+
+
+def parents(
+    const int64_t[::1] start, const int64_t[::1] duration, const int64_t[::1] line_begin, const int64_t[::1] line_end,
+    const uint8_t[::1] kind, const uint8_t[::1] is_async, uint8_t region_begin, uint8_t region_end,
+    int32_t[::1] parent, int64_t[::1] extent,
+):
+    """The event that encloses each event on its line.
+
+    An event encloses what starts and ends inside it.  A region, told by a begin and an end mark, encloses what lies
+    between them.  Asynchronous events neither enclose nor are enclosed.
+
+    Args:
+        start, duration: int64 of shape (events,), ps; sorted within each line by start, at one start the longer first.
+        line_begin, line_end: int64 of shape (lines,), the event rows of the lines to look at.
+        kind: uint8 of shape (events,); is_async: bool of shape (events,).
+        region_begin, region_end: the kinds that mark regions.
+        parent: int32 of shape (events,), receives the row of the parent or -1; other lines are left alone.
+        extent: int64 of shape (events,), receives the length of each region at its begin mark; other events are left
+            alone, so that it may be empty where no event marks a region.
+    """
+    cdef int64_t line, event, end, stop
+    cdef int32_t top  # the innermost event that may still enclose; the others are its parents
+    with nogil:
+        for line in range(line_begin.shape[0]):
+            top = -1
+            for event in range(line_begin[line], line_end[line]):
+                parent[event] = -1
+                if is_async[event]:
+                    continue
+                if kind[event] == region_end:
+                    top = _close_region(event, top, start, kind, region_begin, parent, extent)
+                    parent[event] = top
+                    continue
+                end = start[event] + duration[event]
+                while top >= 0:
+                    stop = INT64_MAX if kind[top] == region_begin else start[top] + duration[top]
+                    if stop >= end:
+                        break
+                    top = parent[top]
+                parent[event] = top
+                top = <int32_t>event
+
+
+cdef int32_t _close_region(
+    int64_t event, int32_t top, const int64_t[::1] start, const uint8_t[::1] kind, uint8_t region_begin,
+    const int32_t[::1] parent, int64_t[::1] extent,
+) except? -2 nogil:
+    """What still may enclose after an end mark: what encloses the region, or all as before if none is open."""
+    cdef int32_t at = top
+    while at >= 0 and kind[at] != region_begin:
+        at = parent[at]
+    if at < 0:
+        return top
+    extent[at] = start[event] - start[at]
+    return parent[at]
+
+
+def self_times(const int64_t[::1] duration, const int32_t[::1] parent, const uint8_t[::1] counts, int64_t[::1] out):
+    """Duration of each event minus that of the nearest counted events inside it.
+
+    Args:
+        duration: int64 of shape (events,), ps.
+        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
+        counts: bool of shape (events,): the events that take time away from what encloses them.
+        out: int64 of shape (events,), receives the self times; may be negative where children overlap each other.
+    """
+    cdef int64_t event
+    cdef int32_t above
+    with nogil:
+        for event in range(duration.shape[0]):
+            out[event] = duration[event]
+        for event in range(duration.shape[0]):
+            if not counts[event]:
+                continue
+            above = parent[event]
+            while above >= 0 and not counts[above]:
+                above = parent[above]
+            if above >= 0:
+                out[above] -= duration[event]
+
+
+cdef enum:
+    _ASKS_PARENT = 1
+    _ASKS_CAUSE = 2
+    _DONE = 3
+
+
+def spread(
+    int32_t[::1] label, const int32_t[::1] parent, const int32_t[::1] link, uint8_t[::1] state, int32_t[::1] stack
+):
+    """Gives every event the label of what it belongs to: its own, else its parent's, else that of what caused it.
+
+    Args:
+        label: int32 of shape (events,), -1 where unknown; filled in place.
+        parent: int32 of shape (events,), the enclosing event or -1.
+        link: int32 of shape (events,), the event on another line that caused it, or -1.
+        state: uint8 of shape (events,), zeros; scratch.
+        stack: int32 of shape (events + 1,); scratch.
+    """
+    cdef int64_t first, depth
+    cdef int32_t event, asked
+    with nogil:
+        for first in range(label.shape[0]):
+            if state[first] == _DONE:
+                continue
+            depth = 1
+            stack[0] = <int32_t>first
+            while depth > 0:
+                event = stack[depth - 1]
+                if label[event] < 0 and state[event] < _DONE:
+                    asked = parent[event] if state[event] == _ASKS_PARENT else link[event]
+                    if state[event] > 0 and asked >= 0 and label[asked] >= 0:
+                        label[event] = label[asked]
+                if label[event] >= 0 or state[event] >= _DONE:
+                    state[event] = _DONE
+                    depth -= 1
+                    continue
+                state[event] += 1
+                if state[event] == _DONE:
+                    continue
+                asked = parent[event] if state[event] == _ASKS_PARENT else link[event]
+                if asked >= 0 and state[asked] == 0:
+                    stack[depth] = asked
+                    depth += 1
+
+
+def add_to_ancestors(int64_t[::1] value, const int32_t[::1] parent):
+    """Adds the value of every event to all events that enclose it, in place.
+
+    Args:
+        value: int64 of shape (events,).
+        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
+    """
+    cdef int64_t event
+    with nogil:
+        for event in range(value.shape[0] - 1, -1, -1):
+            if parent[event] >= 0:
+                value[parent[event]] += value[event]
+
+
+def outermost(const int32_t[::1] parent, const uint8_t[::1] counts, int64_t[::1] out):
+    """The outermost counted event around each event, itself included.
+
+    Args:
+        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
+        counts: bool of shape (events,).
+        out: int64 of shape (events,), receives the row or -1.
+    """
+    cdef int64_t event, above
+    with nogil:
+        for event in range(parent.shape[0]):
+            above = out[parent[event]] if parent[event] >= 0 else -1
+            out[event] = above if above >= 0 else event if counts[event] else -1
+
+
+def around(const uint8_t[::1] kind, const int32_t[::1] parent, const uint8_t[::1] bit_of_kind, uint8_t[::1] out):
+    """Which kinds each event is of or has around it, one bit each.
+
+    Args:
+        kind: uint8 of shape (events,).
+        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
+        bit_of_kind: uint8 of shape (256,).
+        out: uint8 of shape (events,), receives the bits.
+    """
+    cdef int64_t event
+    with nogil:
+        for event in range(kind.shape[0]):
+            out[event] = bit_of_kind[kind[event]] | (out[parent[event]] if parent[event] >= 0 else 0)

@@ -1,0 +1,168 @@
+"""`dataclass`, as the standard library's, with methods that cost nothing until they are used.
+
+The standard library writes the text of up to seven methods for each class and compiles them when the class is made:
+two thirds of a millisecond.  A command imports a hundred classes and makes objects of a quarter of them, so this was a
+third of what importing Stepscope took.  Here the standard library only collects the fields.  Comparing, hashing and
+showing need no text of their own; `__init__` gets its text when the first object is made.
+
+The classes are dataclasses to everyone who asks: `fields`, `replace`, `asdict`, `is_dataclass`, msgspec, pickle.  Only
+one that inherits from them has to be made here too: the standard library takes them for classes that are not frozen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["dataclass"]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from dataclasses import dataclass
+else:
+
+    def dataclass(cls=None, /, *, frozen=False, slots=False, kw_only=False, eq=True):
+        """Decorates a class; the arguments mean what they mean to `dataclasses.dataclass`."""
+
+        def decorate(cls):
+            if cls.__doc__ is None:
+                cls.__doc__ = f"{cls.__name__}."  # or else the standard library would work out a signature for it
+            sets_hash = eq and not _defines_hash(cls)
+            made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
+            _add_methods(made, frozen, sets_hash, eq)
+            if frozen and slots:
+                _add(made, {"__getstate__": _get_state, "__setstate__": _set_state})
+            return made
+
+        return decorate if cls is None else decorate(cls)
+
+
+def _defines_hash(cls: type[Any]) -> bool:
+    """Whether the class has a `__hash__` of its own; Python writes None into one that defines `__eq__` alone."""
+    own = cls.__dict__.get("__hash__", dataclasses.MISSING)
+    return own is not dataclasses.MISSING and not (own is None and "__eq__" in cls.__dict__)
+
+
+def _add_methods(cls: type[Any], frozen: bool, sets_hash: bool, eq: bool) -> None:
+    if sets_hash:
+        cls.__hash__ = _hash if frozen else None  # type: ignore[assignment]
+    methods: dict[str, Any] = {"__init__": _LateInit(cls, frozen), "__repr__": _repr}
+    if eq:
+        methods["__eq__"] = _equal
+    if frozen:
+        methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
+    _add(cls, methods)
+
+
+def _add(cls: type[Any], methods: dict[str, Any]) -> None:
+    """Adds what the class does not define itself."""
+    for name, method in methods.items():
+        if name not in cls.__dict__:
+            setattr(cls, name, method)
+
+
+# ---- `__init__` ------------------------------------------------------------------------------------------------------
+
+
+class _LateInit:
+    """Stands in the place of an `__init__` until somebody asks for it."""
+
+    def __init__(self, cls: type[Any], frozen: bool) -> None:
+        self._class, self._frozen = cls, frozen
+
+    def __get__(self, instance: Any, owner: type[Any]) -> Any:
+        init = _compiled_init(self._class, self._frozen)
+        self._class.__init__ = init
+        return init.__get__(instance, owner)
+
+
+class _Factory:
+    """The default in a signature where a call makes the value."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_FACTORY = _Factory()
+
+
+def _compiled_init(cls: type[Any], frozen: bool) -> Callable[..., None]:
+    """The `__init__` of a class with the fields that it has; each is set past the guard of a frozen class."""
+    wanted = [field for field in dataclasses.fields(cls) if field.init]
+    names: dict[str, Any] = {"_set": object.__setattr__, "_factory": _FACTORY}
+    ordered = [field for field in wanted if not field.kw_only]
+    named = [field for field in wanted if field.kw_only]
+    parameters = [_parameter(field, names) for field in ordered]
+    parameters += ["*", *(_parameter(field, names) for field in named)] if named else []
+    lines = [_assignment(field, names, frozen) for field in dataclasses.fields(cls)]
+    lines += ["self.__post_init__()"] if hasattr(cls, "__post_init__") else []
+    body = "\n ".join(line for line in lines if line) or "pass"
+    exec(f"def __init__({', '.join(['self', *parameters])}):\n {body}", names)
+    init: Callable[..., None] = names["__init__"]
+    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    init.__module__ = cls.__module__
+    init.__annotations__ = {field.name: field.type for field in wanted} | {"return": None}
+    return init
+
+
+def _parameter(field: dataclasses.Field[Any], names: dict[str, Any]) -> str:
+    if field.default is not dataclasses.MISSING:
+        names[f"_default_{field.name}"] = field.default
+        return f"{field.name}=_default_{field.name}"
+    return f"{field.name}=_factory" if _has_factory(field) else field.name
+
+
+def _assignment(field: dataclasses.Field[Any], names: dict[str, Any], frozen: bool) -> str:
+    """The line that sets a field; none for a field whose default in the class is enough."""
+    value = field.name
+    if _has_factory(field):
+        names[f"_make_{field.name}"] = field.default_factory
+        made = f"_make_{field.name}()"
+        value = f"{made} if {field.name} is _factory else {field.name}" if field.init else made
+    elif not field.init:
+        return ""
+    return f"_set(self, {field.name!r}, {value})" if frozen else f"self.{field.name} = {value}"
+
+
+def _has_factory(field: dataclasses.Field[Any]) -> bool:
+    return field.default_factory is not dataclasses.MISSING
+
+
+# ---- methods that all share ------------------------------------------------------------------------------------------
+
+
+def _values(record: Any) -> tuple[Any, ...]:
+    """What is compared; a field may be left out of it."""
+    return tuple([getattr(record, field.name) for field in dataclasses.fields(record) if field.compare])
+
+
+def _equal(self: Any, other: object) -> Any:
+    return _values(self) == _values(other) if other.__class__ is self.__class__ else NotImplemented
+
+
+def _hash(self: Any) -> int:
+    fields = dataclasses.fields(self)
+    hashed = [field for field in fields if (field.compare if field.hash is None else field.hash)]
+    return hash(tuple([getattr(self, field.name) for field in hashed]))
+
+
+def _repr(self: Any) -> str:
+    shown = (f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self) if field.repr)
+    return f"{type(self).__qualname__}({', '.join(shown)})"
+
+
+def _refuse_to_set(self: Any, name: str, value: object) -> None:
+    raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _refuse_to_delete(self: Any, name: str) -> None:
+    raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+def _get_state(self: Any) -> list[Any]:
+    return [getattr(self, field.name) for field in dataclasses.fields(self)]
+
+
+def _set_state(self: Any, state: list[Any]) -> None:
+    for field, value in zip(dataclasses.fields(self), state, strict=True):
+        object.__setattr__(self, field.name, value)

@@ -1,0 +1,110 @@
+"""What a column or a figure is: its name, unit and meaning, and its role, by which every face knows how to treat it."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from stepscope.records import dataclass
+
+Cell = str | int | float | bool | None | list[int]
+
+
+class Role(StrEnum):
+    """What the values of a field are to a reader; faces lay out, link and compare by it, never by a field's name."""
+
+    NAME = "name"  # what ran, as the program calls it: an op, a kernel, a call; the timeline finds it
+    LABEL = "label"  # names the row, and is no event: a module, a counter, a group of ranks
+    TERM = "term"  # one of a closed set of words of ours: a category, a cause, a verdict
+    TYPE = "type"  # a class in the words of the program or the framework: an op's type, a number format
+    SHAPE = "shape"  # dimensions of arrays, blocks or grids
+    SOURCE = "source"  # a line of the program: `train.py:12`
+    HOST = "host"
+    PLACE = "place"  # where, on a host or among hosts: host or device, a device, a stream, a memory
+    STEP = "step"  # the number of a step
+    ORDINAL = "ordinal"  # numbers the row: its place in a list, the rank of a process, a node of a tree
+    INSTANT = "instant"  # when, on the time axis of the session
+    DURATION = "duration"  # how long
+    SHARE = "share"  # how much of a whole, 0-100
+    COUNT = "count"  # how many
+    SIZE = "size"  # bytes
+    MEASURE = "measure"  # any other amount: a rate, a ratio
+    CHANGE = "change"  # what is more or less than elsewhere; may be negative
+    FLAG = "flag"  # yes or no
+    COMPLETE = "complete"  # yes, unless a part is missing; of interest where it is no
+    TEXT = "text"  # a sentence
+    MEANING = "meaning"  # explains the row; shown on hover alone
+    BY_UNIT = "by unit"  # only in declarations: the unit says it
+
+
+ROW_NUMBERS = frozenset({Role.STEP, Role.ORDINAL})
+"""Roles of numbers that say which row it is."""
+
+_OF_UNITS = {
+    "ms": Role.DURATION,
+    "us": Role.DURATION,
+    "percent": Role.SHARE,
+    "count": Role.COUNT,
+    "bytes": Role.SIZE,
+}
+_OF_KINDS = {"bool": Role.FLAG, "ints": Role.SHAPE}
+_ALONE = {"ms": "Time", "us": "Time", "percent": "Share", "bytes": "Size"}
+"""Labels of fields whose names are no more than their unit."""
+
+_UNIT_IN_NAME = re.compile(r"_(ms|us|ns|ps|bytes|percent|gb_per_s)(?=$|_)")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of a table or a named figure.
+
+    Attributes:
+        name: the key in JSON, CSV and Arrow.
+        unit: `ms`, `us`, `bytes`, `percent` (0-100), `count`, `text`, ...; empty if it has none.
+        doc: what it means and how it is computed, one sentence or two.
+        kind: how it is stored: `float`, `int`, `str`, `bool` or `ints`.
+        role: what it is to a reader; the unit and the kind say it for numbers, flags and dimensions.
+        label: its heading where there is room for a few words; by default the name without its unit.
+
+    Raises:
+        ValueError: it has no role, and neither unit nor kind says which.
+    """
+
+    name: str
+    unit: str
+    doc: str
+    kind: str = "float"
+    role: Role = Role.BY_UNIT
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if self.role is Role.BY_UNIT:
+            object.__setattr__(self, "role", self._usual_role())
+        if not self.label:
+            object.__setattr__(self, "label", _words(self.name))
+
+    def _usual_role(self) -> Role:
+        if self.kind == "str" or self.unit == "number":
+            raise ValueError(f"the field {self.name!r} needs a role")
+        return _OF_KINDS.get(self.kind) or _OF_UNITS.get(self.unit, Role.MEASURE)
+
+
+def _words(name: str) -> str:
+    """`total_self_us` as `Total self`: the unit stands beside it."""
+    if name in _ALONE:
+        return _ALONE[name]
+    words = (_UNIT_IN_NAME.sub("", name, count=1) or name).replace("_", " ")
+    return words[:1].upper() + words[1:]
+
+
+def flat(value: Cell) -> str | int | float:
+    """A value as one field of a sheet: nothing for unknown, and sizes of several dimensions with an x between.
+
+    >>> flat([32, 4, 1]), flat(True), flat(None)
+    ('32x4x1', 'true', '')
+    """
+    if isinstance(value, list):
+        return "x".join(map(str, value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else value

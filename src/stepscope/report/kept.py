@@ -1,0 +1,141 @@
+"""Reports as bytes, to be shown again later without the tool that made them.
+
+A report that was kept has the JSON text and the sections of the one that it was made of, and nothing else: it can be
+shown in every form, and not be filtered, sorted or computed with.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, NoReturn
+
+from stepscope.records import dataclass
+from stepscope.report.base import Report
+from stepscope.report.fields import Field, Role
+from stepscope.report.sections import Figures, Part, Prose, Rows, Section, for_screens
+
+MAX_ROWS = 50_000
+"""Reports with more rows are not kept: making them anew takes little beside showing them."""
+
+_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Field, Figures, Part, Prose, Rows)}
+_ROWS = "rows"  # the name that most tools give to their main list
+_KIND = "!kind"  # the key that tells a section from a row
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptReport(Report):
+    """What is left of a report: enough for every face."""
+
+    tool: str
+    json: bytes
+    parts: bytes
+    main: bytes
+    lines: tuple[str, ...]
+    empty: str | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "TOOL", self.tool)
+
+    def body(self) -> NoReturn:
+        """Is not kept."""
+        raise TypeError("a kept report can be shown and not be computed with")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain Python values, as in its JSON form."""
+        plain: dict[str, Any] = json.loads(self.json)
+        return plain
+
+    def to_json(self) -> bytes:
+        """The report as one JSON object."""
+        return self.json
+
+    def sections(self) -> Sequence[Section]:
+        """What to show, in order; wide tables in the parts that fit a screen."""
+        return tuple(map(_restored, json.loads(self.parts)))
+
+    def main_table(self) -> Rows:
+        """The table that CSV, Parquet, Arrow and pandas get."""
+        table: Rows = _restored(json.loads(self.main))
+        return table if table.rows else replace(table, rows=tuple(self.to_dict().get(_ROWS, ())))
+
+    def why_empty(self) -> str | None:
+        """Why there is nothing to show; None if there is something."""
+        return self.empty
+
+    def summary_lines(self) -> Sequence[str]:
+        """The report in a few lines for the terminal."""
+        return self.lines
+
+    def head(self, rows: int) -> NoReturn:
+        """Is not kept."""
+        self.body()
+
+    def arranged(self, sort: str | None = None, where: str | Sequence[str] = ()) -> NoReturn:
+        """Is not kept."""
+        self.body()
+
+
+def pack(report: Report) -> bytes | None:
+    """A report as bytes; None for one that is too long to be worth it."""
+    parts = [part for section in report.sections() for part in for_screens(section)]
+    if sum(len(part.rows) for part in parts if isinstance(part, Rows)) > MAX_ROWS:
+        return None
+    shown = {
+        "tool": report.TOOL,
+        "hosts": report.hosts,
+        "warnings": report.warnings,
+        "partial": report.partial,
+        "lines": list(report.summary_lines()),
+        "empty": report.why_empty(),
+    }
+    # Lines, since JSON that is not indented has no line breaks; the indented text for people follows.
+    lines = shown, [*map(_plain, parts)], _plain(_without_known_rows(report))
+    return b"\n".join([*(json.dumps(line).encode() for line in lines), report.to_json()])
+
+
+def _without_known_rows(report: Report) -> Rows:
+    """The main table; without its rows where the JSON text has them."""
+    table = replace(report.main_table(), brief=None)
+    is_known = report.body().get(_ROWS) == list(table.rows)
+    return replace(table, rows=()) if is_known else table
+
+
+def unpack(content: bytes) -> KeptReport | None:
+    """What `pack` wrote; None if it is of another version of this module."""
+    try:
+        head, parts, main, text = content.split(b"\n", 3)
+        shown = json.loads(head)
+        return KeptReport(
+            tool=shown["tool"],
+            hosts=tuple(shown["hosts"]),
+            warnings=tuple(shown["warnings"]),
+            partial=shown["partial"],
+            json=text,
+            parts=parts,
+            main=main,
+            lines=tuple(shown["lines"]),
+            empty=shown["empty"],
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """A section as JSON can hold it."""
+    if is_dataclass(value):
+        held = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {_KIND: type(value).__name__, **held}
+    return list(map(_plain, value)) if isinstance(value, tuple) else value
+
+
+def _restored(value: Any) -> Any:
+    """The section that `_plain` was given: its lists were tuples, those in the cells of a table lists."""
+    if isinstance(value, list):
+        return tuple(map(_restored, value))
+    if isinstance(value, dict) and _KIND in value:
+        kind = _KINDS[value[_KIND]]
+        held = {name: _restored(each) for name, each in value.items() if name != _KIND}
+        return kind(**held | {"role": Role(held["role"])}) if kind is Field else kind(**held)
+    return value

@@ -1,0 +1,70 @@
+"""Communication libraries: NCCL, RCCL and others, and PyTorch's layer above them."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.kernel_names import brief
+from stepscope.vocabulary.tables import KindRule
+
+K = EventKind
+
+HOST_CALLS: tuple[KindRule, ...] = (
+    (
+        r"(?:nccl|gloo|mpi|ucc|xccl|hccl|rccl):|_?c10d(?:_functional)?::|_dtensor::shard_dim_alltoall"
+        r"|record_param_comms$",
+        K.COLLECTIVE_CALL,
+        Trait.NONE,
+    ),
+)
+# As Kineto has them, and as XSpace files do.
+KERNELS: tuple[KindRule, ...] = (
+    (r"(?i:.*(?:nccl|rccl|msccl|oneccl|cross_device_reduce|multimem_\w*reduce|nvshmem"
+     r"|(?:one|two)_?shot_?all_?reduce|all_?reduce_?(?:one|two)_?(?:shot|stage)|all_?reduce_?fusion))",
+     K.COLLECTIVE, Trait.NONE),
+)  # fmt: skip
+STREAM_WORK: tuple[KindRule, ...] = ((r"(?i:nccl|rccl)", K.COLLECTIVE, Trait.NONE),)
+
+_LIBRARY_CALL = re.compile(r"\w+:(?!:)")
+_NOT_A_LETTER = re.compile(r"[^a-z]")
+_OPERATIONS = tuple(
+    (name, re.compile(pattern))
+    for name, pattern in (
+        ("all_reduce", "allreduce"), ("all_gather", "allgather"), ("reduce_scatter", "reducescatter"),
+        ("all_to_all", "alltoall"), ("broadcast", "broadcast"), ("send_recv", "sendrecv|send|recv|permute"),
+        ("barrier", "barrier"), ("gather", "gather"), ("scatter", "scatter"), ("reduce", "reduce"),
+    )
+)  # fmt: skip
+_BYTES_OF_TYPE = tuple(
+    (size, re.compile(pattern))
+    for size, pattern in (
+        (1, r"float8|float4|bool|byte|char|int8|e4m3|e5m2"), (2, r"half|bfloat16|bf16|float16|short|int16"),
+        (8, r"double|float64|long|int64"), (4, r"float|int"),
+    )
+)  # fmt: skip
+
+
+def is_library_call(name: str) -> bool:
+    """True for a library's own record: `gloo:all_reduce` is the operation, `c10d::allreduce_` hands it over."""
+    return _LIBRARY_CALL.match(name) is not None
+
+
+@lru_cache(maxsize=4096)
+def operation_of(name: str) -> str:
+    """The operation that a kernel or a call does.
+
+    >>> operation_of("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
+    'all_reduce'
+    >>> operation_of("nccl:_all_gather_base")
+    'all_gather'
+    """
+    letters = _NOT_A_LETTER.sub("", name.lower())
+    return next((operation for operation, pattern in _OPERATIONS if pattern.search(letters)), brief(name))
+
+
+@lru_cache(maxsize=256)
+def bytes_of_type(name: str) -> int:
+    """Bytes of a value of an element type, 0 if the type is unknown."""
+    return next((size for size, pattern in _BYTES_OF_TYPE if pattern.search(name.lower())), 0)

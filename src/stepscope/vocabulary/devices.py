@@ -1,0 +1,88 @@
+"""Device runtimes, CUDA's and HIP's above all: their calls, and what they call copies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.tables import KindRule, NameTable
+from stepscope.vocabulary.traits import CallTrait, KernelTrait
+
+K = EventKind
+
+# As XSpace files have them.
+HOST_CALLS: tuple[KindRule, ...] = (
+    (r"(?:cu|hip|cuda)[A-Za-z]*Synchronize", K.SYNC, Trait.NONE),  # in StreamWaitEvent a stream waits, not the host
+    (r"(?i:memcpy)(?i:HToD|H2D)", K.COPY_HOST_TO_DEVICE_CALL, Trait.NONE),
+    (r"(?i:memcpy)(?i:HToH|H2H)", K.COPY_HOST_TO_HOST, Trait.NONE),
+)
+DEVICE_WORK: tuple[KindRule, ...] = (
+    (r"(?i:memcpy[ ]?(?:HtoD|H2D))|CopyHostToDevice", K.COPY_HOST_TO_DEVICE, Trait.NONE),
+    (r"(?i:memcpy[ ]?(?:DtoH|D2H))|CopyDeviceToHost", K.COPY_DEVICE_TO_HOST, Trait.NONE),
+    (r"(?i:memcpy[ ]?(?:DtoD|D2D))|CopyDeviceToDevice", K.COPY_DEVICE_TO_DEVICE, Trait.NONE),
+    (r"(?i:memcpy[ ]?(?:PtoP|P2P))", K.COPY_PEER, Trait.NONE),
+    (r"(?i:memcpy[ ]?(?:HtoH|H2H))", K.COPY_HOST_TO_HOST, Trait.NONE),
+    (r"(?i:memcpy)", K.COPY_OTHER, Trait.NONE),
+    (r"(?i:memset)", K.MEMSET, Trait.NONE),
+    (r"CudaGraphExec:", K.GRAPH_LAUNCH, Trait.NONE),
+    (r"Memory |UM_", K.DEVICE_MEMORY, Trait.NONE),
+    (r"NVTX:", K.SCOPE, Trait.NONE),
+)
+# As Kineto has them.
+COPIES: tuple[KindRule, ...] = (
+    (r".*\b(?:HtoD|HtoA|HostToDevice|[HM]2D)\b", K.COPY_HOST_TO_DEVICE, Trait.NONE),
+    (r".*\b(?:DtoH|AtoH|DeviceToHost|D2[HM])\b", K.COPY_DEVICE_TO_HOST, Trait.NONE),
+    (r".*\b(?:[DA]to[DA]|DeviceToDevice|D2D)\b", K.COPY_DEVICE_TO_DEVICE, Trait.NONE),
+    (r".*\bPtoP\b", K.COPY_PEER, Trait.NONE),
+    (r".*\b(?:HtoH|HostToHost)\b", K.COPY_HOST_TO_HOST, Trait.NONE),
+    (r"", K.COPY_OTHER, Trait.NONE),
+)
+RUNTIME_CALLS: tuple[KindRule, ...] = (
+    (r"(?:cuda|cu|hip)(?:Device|Stream|Event|Ctx|Thread)Synchronize|ze\w+Synchronize|(?:ur|pi)\w+(?:Wait|Finish)$",
+     K.SYNC, Trait.NONE),
+    (r"", K.RUNTIME_CALL, Trait.NONE),
+)  # fmt: skip
+WAITS: tuple[KindRule, ...] = (
+    (r"(?:Stream|Context|Event) Sync", K.SYNC, Trait.NONE),  # a "Stream Wait Event" does not stop the host
+    (r"", K.OTHER, Trait.NONE),
+)
+
+# "Memcpy HtoD (Pinned -> Device)", "kind_src:pinned kind_dst:device size:4096"
+_MEMORY = re.compile(r".*(?:\(|kind_src:)(pinned|pageable)\b", re.IGNORECASE)
+_PAGEABLE = ("(pageable", "kind_src:pageable")
+
+
+def mentions(name: str, words: Iterable[str]) -> bool:
+    """True if one of some words in lower case stands in a name."""
+    text = name.lower()
+    return any(word in text for word in words)
+
+
+def memory_of(text: str) -> str:
+    """The kind of host memory that a copy's name or details report.
+
+    >>> memory_of("Memcpy HtoD (Pageable -> Device)")
+    'pageable'
+    >>> memory_of("kind_src:pinned kind_dst:device size:4096 dest:0 async:1")
+    'pinned'
+    """
+    found = _MEMORY.match(text)
+    return found[1].lower() if found else ""
+
+
+NAMES: tuple[NameTable, ...] = (
+    NameTable(
+        rules=(
+            (CallTrait.BLOCKING_COPY, r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$"),
+            (CallTrait.LAUNCHES_GRAPH, r"(?:cuda|cu|hip)GraphLaunch"),
+            (
+                CallTrait.TAKES_MEMORY,
+                r"(?:cuda|hip|cu)(?:Malloc|Free|HostAlloc|HostFree|MemAlloc|MemFree)(?!\w*Async)\w*$",
+            ),
+            (CallTrait.COPIES, lambda name: mentions(name, ("memcpy",))),
+            (CallTrait.MAY_BLOCK, r"(?i).*(?:memcpy|copy|synchronize|wait)"),
+        )
+    ),
+    NameTable(rules=((KernelTrait.FROM_PAGEABLE, lambda name: mentions(name, _PAGEABLE)),)),
+)

@@ -1,0 +1,73 @@
+"""Kernels on GPUs, as libraries and compilers name them.  Which of them use matrix units: `tensor_cores`."""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.vocabulary.devices import mentions
+from stepscope.vocabulary.tables import NameTable
+from stepscope.vocabulary.traits import KernelTrait
+from stepscope.vocabulary.xla import instruction_name
+
+# Kernels that bring data into another order and compute nothing: cuDNN's and MIOpen's between layouts, TensorFlow's and
+# XLA's transposes.
+_REORDERS = re.compile(
+    r"(?i)(?:nc[d]?hw\w*(?:to|2)n[d]?hwc|n[d]?hwc\w*(?:to|2)nc[d]?hw|(?<!conv_)(?<!conv2d_)transpose(?!d?_?conv)"
+    r"|SwapDimension\dAnd\d|ShuffleInTensor|SubTensorOpWith(?:Cast|Scalar)\w*1d|tensorTransform)"
+)
+# Kernels that only copy or join: what PyTorch's contiguous(), clone() and cat() run, and XLA's copies.
+_COPIES = re.compile(
+    r"direct_copy_kernel|CatArrayBatchedCopy|^(?:copy|concatenate|slice)(?:[-_](?:start|done|fusion))*(?:\.\d+)?$"
+)
+_COMPUTES_TOO = re.compile(r"(?i)gemm|_dot|convolution|conv2d|conv3d|attention|softmax|reduce|norm|fmha")
+# Products and convolutions whose names say that they take 32 bits; those that say nothing are not counted.
+_WIDE_PRODUCT = re.compile(
+    r"sgemm|sgemv|scudnn|s1688(?:gemm|fprop|dgrad|wgrad)|tf32|f32f32|Cijk_\w+?_SB_"
+    r"|(?i:(?:gemm|gemv|convol|conv\dd|[dw]grad|winograd|xmma|cutlass|matmul|attention|fmha)).*<(?:float|f32)\b"
+    r"|^%(?:dot|convolution)[\w.\-]* = f32\["
+)
+# Kernels have names of a thousand letters; one of these words is found much sooner than a pattern that begins anywhere.
+_WORDS_OF_LAYOUT = (
+    "nchw", "nhwc", "ncdhw", "ndhwc", "transpos", "swapdim", "shuffleintensor", "subtensorop", "transform",
+)  # fmt: skip
+_WORDS_OF_PRODUCT = (
+    "gemm", "gemv", "scudnn", "s1688", "tf32", "f32f32", "cijk_", "conv", "grad", "winograd", "xmma", "cutlass",
+    "matmul", "attention", "fmha", "%dot",
+)  # fmt: skip
+
+
+def reorders(name: str) -> bool:
+    """
+    >>> [reorders(name) for name in ("void cudnn::ops::nchwToNhwcKernel<float>()", "input_transpose_fusion", "dot_0")]
+    [True, True, False]
+    """
+    text = instruction_name(name)
+    return mentions(text, _WORDS_OF_LAYOUT) and bool(_REORDERS.search(text)) and not _COMPUTES_TOO.search(text)
+
+
+def copies(name: str) -> bool:
+    """
+    >>> [copies(name) for name in ("%copy-done.2 = f32[5] copy-done(f32[5] %a)", "wrapped_copy_add", "copy.3")]
+    [True, False, True]
+    """
+    text = instruction_name(name)
+    return bool(_COPIES.search(text)) and not _COMPUTES_TOO.search(text)
+
+
+def is_wide_product(name: str) -> bool:
+    """
+    >>> [is_wide_product(name) for name in ("volta_sgemm_64x64", "void dgrad<float, 5>()", "gemm_fusion_dot")]
+    [True, True, False]
+    """
+    return mentions(name, _WORDS_OF_PRODUCT) and bool(_WIDE_PRODUCT.search(name))
+
+
+NAMES: tuple[NameTable, ...] = (
+    NameTable(
+        rules=(
+            (KernelTrait.REORDERS, reorders),
+            (KernelTrait.COPIES, copies),
+            (KernelTrait.WIDE_PRODUCT, is_wide_product),
+        )
+    ),
+)

@@ -1,0 +1,89 @@
+"""JAX: calls of compiled functions, `PjitFunction(step)`; programs, `jit_step`; ops named `jit(step)/dot_general:`."""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.tables import KindRule, NameTable
+from stepscope.vocabulary.traits import CallTrait, CodeTrait
+
+K = EventKind
+
+KINDS: tuple[KindRule, ...] = (
+    (r"PjitFunction\(", K.TRACED_FUNCTION, Trait.NONE),
+    (r"(?:Batched)?DevicePut$|H2D Dispatch$", K.COPY_HOST_TO_DEVICE_CALL, Trait.NONE),
+    (r"lower_sharding_computation|backend_compile", K.COMPILE, Trait.COMPILES),
+)
+OPS: tuple[KindRule, ...] = ((r"[^:]*:[a-z_][a-z0-9_]*(?:\[.*\])?$", K.OP, Trait.NONE),)
+
+ONLY_HERE = re.compile(rb"PjitFunction\(")
+"""What no other framework writes into a name."""
+MOSTLY_HERE = re.compile(rb"\$profiler\.py|jit_")
+"""What also stands in names of PyTorch's own Python, such as `torch/_jit_internal.py(104)`."""
+VERSION_STATS = ("jax_version", "jaxlib_version")
+
+# Programs that JAX runs for an array of NumPy that it takes in, or converts to another type.
+_TAKES_IN = ("stage", "convert_element_type")
+PROGRAMS_THAT_TAKE_IN = frozenset(f"jit_{name}" for name in _TAKES_IN)
+
+NAMES: tuple[NameTable, ...] = (
+    NameTable(
+        exact={
+            **dict.fromkeys(("shard_args", "PythonRefManager::CollectGarbage"), CallTrait.COPIES_IN),
+            **{f"PjitFunction({name})": CallTrait.COPIES_IN for name in _TAKES_IN},
+        }
+    ),
+    # JAX waits for a device inside its runtime, which records nothing of it: the Python call is all there is.
+    NameTable(rules=((CodeTrait.WAITS_FOR_DEVICE, r"\$\S*\.py:\d+ block_until_ready$"),)),
+)
+
+_CALLED = re.compile(r"\w+\((.*)\)$")
+_MADE_BY = re.compile(r"^(?:jit|pmap)_")  # what JAX puts before the name of a function to name its program
+_NOT_IN_NAMES = re.compile(r"[^\w.-]")  # XLA writes an underscore instead
+# Of an instruction that is made from an argument of the function, such as a copy of it: the argument alone.
+_ARGUMENT = re.compile(r"(\w+):")
+_OF_BACKWARD = re.compile(r"transpose\(jvp")
+_PRODUCTS = re.compile(r"dot_general|conv_general|ragged_dot|cholesky|triangular_solve|eigh|svd")
+_PRODUCT_PROGRAM = re.compile(r"(?i).*(?:dot|matmul|conv|einsum|cholesky|scatter|gather|sort)")
+
+
+def called_function(name: str) -> str:
+    """The function that a call runs, as XLA writes it; empty if the name does not tell."""
+    found = _CALLED.match(name)
+    return _plain(found[1]) if found else ""
+
+
+def function_of_program(program: str) -> str:
+    """The function that a program was made of, as `called_function` gives it."""
+    return _plain(_MADE_BY.sub("", program))
+
+
+def _plain(name: str) -> str:
+    """A function's name as it is in the name of its program; later releases of JAX cut underscores off its end.
+
+    >>> _plain("<lambda>")
+    '_lambda'
+    """
+    return _NOT_IN_NAMES.sub("_", name).rstrip("_")
+
+
+def argument_of(op: str) -> str:
+    """The argument of the function that an op of a program stands for; empty for other ops."""
+    found = _ARGUMENT.fullmatch(op)
+    return found[1] if found else ""
+
+
+def is_backward(op: str) -> bool:
+    """True for an op of a backward pass, by its name in JAX."""
+    return _OF_BACKWARD.search(op) is not None
+
+
+def is_product(op: str) -> bool:
+    """True for an op that multiplies, by its name in JAX."""
+    return _PRODUCTS.search(op) is not None
+
+
+def is_product_program(program: str) -> bool:
+    """True for a program that is one product or something as heavy, by its name: a function that is not compiled."""
+    return _PRODUCT_PROGRAM.match(program) is not None

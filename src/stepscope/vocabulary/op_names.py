@@ -1,0 +1,115 @@
+"""Name and type of an op, of whatever kind the event is that stands for it."""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.model import EventKind
+from stepscope.vocabulary.tensorflow import eager_op
+
+K = EventKind
+_NAMESPACED = re.compile(r"(?:[A-Za-z_]\w*::)+(?P<last>[A-Za-z_]\w*)")
+# name:Type of TensorFlow, scope:primitive[parameters] of JAX.
+_TYPED = re.compile(r"(?P<name>[^:]+):(?P<type>[A-Za-z_]\w*)(?:\[.*\])?", re.DOTALL)
+# By far the most frequent names; the pattern above says the same of them, slower.
+_TENSORFLOW = re.compile(r"([A-Za-z0-9.][\w./>-]*):([A-Z]\w*)", re.ASCII)
+_COPIES = {
+    K.COPY_HOST_TO_DEVICE: "copy host to device",
+    K.COPY_DEVICE_TO_HOST: "copy device to host",
+    K.COPY_DEVICE_TO_DEVICE: "copy device to device",
+    K.COPY_PEER: "copy between devices",
+    K.COPY_OTHER: "copy",
+    K.MEMSET: "memset",
+}
+_JOINTS = str.maketrans("", "", "_-.")
+# A call of a communication library, `nccl:all_reduce`; types of TensorFlow's ops begin with a capital.
+_LIBRARY_CALL = re.compile(r"[a-z]+:[a-z_]\w*")
+_UNTYPED = frozenset({"op", "kernel"})
+_TYPE_OF_KIND = {
+    K.ITERATOR: "Dataset",
+    K.INPUT_WAIT: "input wait",
+    K.BACKWARD: "backward",
+    K.COLLECTIVE_CALL: "collective",
+    K.TRACED_FUNCTION: "traced function",
+    K.ANNOTATION: "annotation",
+    K.EAGER_EXECUTE: "eager dispatch",
+    K.COMPILE: "compilation",
+}
+
+
+def op_name(text: str, kind: EventKind) -> tuple[str, str]:
+    """Name and type.
+
+    >>> op_name("aiter::rmsnorm", EventKind.OP)
+    ('aiter::rmsnorm', 'rmsnorm')
+    >>> op_name("Iterator::Root::Map", EventKind.ITERATOR)
+    ('Iterator::Root::Map', 'Dataset')
+    >>> op_name("EagerLocalExecute: ConcatV2", EventKind.EAGER_EXECUTE)
+    ('ConcatV2', 'ConcatV2')
+    >>> op_name("nccl:all_reduce", EventKind.COLLECTIVE_CALL)
+    ('nccl:all_reduce', 'collective')
+    """
+    if kind == K.OP and (plain := _TENSORFLOW.fullmatch(text)):
+        return plain[1], plain[2]
+    if kind == K.ITERATOR:
+        return text.partition("#")[0], _TYPE_OF_KIND[kind]
+    if kind == K.EAGER_EXECUTE and (eager := eager_op(text)):
+        return eager, eager
+    if kind == K.COLLECTIVE_CALL and _LIBRARY_CALL.fullmatch(text):
+        return text, _TYPE_OF_KIND[kind]
+    name, sort = parse_op(text, kind)
+    if sort not in _UNTYPED:
+        return name, sort
+    found = _NAMESPACED.fullmatch(name)
+    if kind == K.OP or kind.is_device:
+        return name, found["last"] if found else sort
+    return name, _TYPE_OF_KIND.get(kind, found["last"] if found else sort)
+
+
+def parse_op(text: str, kind: EventKind) -> tuple[str, str]:
+    """Name and category of an op.
+
+    >>> parse_op("model/dense/MatMul:MatMul", EventKind.OP)
+    ('model/dense/MatMul', 'MatMul')
+    >>> parse_op("%copy-done.2 = f32[5,8]{1,0:T(8,128)} copy-done((f32[5,8], u32[]{:S(2)}) %x)", EventKind.DEVICE_OP)
+    ('copy-done.2', 'copy-done')
+    >>> parse_op("%copy-done.2 = f32[5,8]{1,0:T(8,128)} copy-done(%x)", EventKind.COPY_HOST_TO_DEVICE)
+    ('copy-done.2', 'copy host to device')
+    """
+    text = text.partition("#")[0] or text  # older writers append facts as #key=value#
+    if kind in _COPIES:
+        name = text.partition(" = ")[0].lstrip("%") if text.startswith("%") else text.partition(":")[0]
+        return name or text, _COPIES[kind]
+    if kind == EventKind.COLLECTIVE:
+        return text, "collective"
+    if kind == EventKind.PYTHON_CALL:
+        return text.lstrip("$"), "Python"
+    if text.startswith("%"):  # a whole HLO instruction
+        name, _, expression = text.partition(" = ")
+        return name.lstrip("%"), _opcode(expression)
+    if text.startswith("aten::"):
+        return text, text.removeprefix("aten::")
+    typed = _TYPED.fullmatch(text)
+    if typed:
+        return typed["name"], typed["type"]
+    if len(text) > 1 and text.endswith(":"):  # TensorFlow's way to say that the type is the name's last part
+        return text[:-1], re.sub(r"_\d+$", "", text[:-1].rpartition("/")[2])
+    if kind == EventKind.OP or kind.is_device:
+        return text, _word(text) or ("kernel" if kind.is_device else "op")
+    return text, "op"
+
+
+def _opcode(expression: str) -> str:
+    """The opcode of `shape opcode(operands)`, where a shape may hold spaces inside parentheses of its own."""
+    depth = 0
+    for at, char in enumerate(expression):
+        depth += (char in "({[") - (char in ")}]")
+        if char == " " and not depth:
+            return expression[at + 1 :].partition("(")[0].strip() or "op"
+    return "op"
+
+
+def _word(text: str) -> str:
+    """What sort of op a short name speaks of: the name without its number; empty for other names."""
+    stem = text.rstrip("0123456789").rstrip("._")
+    return stem if len(stem) <= 40 and stem.translate(_JOINTS).isalnum() else ""

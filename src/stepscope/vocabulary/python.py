@@ -1,0 +1,89 @@
+"""Python calls as profilers record them.
+
+$train.py:12 step                          TensorFlow's and JAX's tracer: file, line, function
+$<unknown> read                            the same for what has no file
+model/train.py(12): step                   PyTorch's
+<built-in method read of _io.BufferedReader object at 0x7f>
+"""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.tables import KindRule, NameTable
+from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait
+
+KINDS: tuple[KindRule, ...] = ((r"\$", EventKind.PYTHON_CALL, Trait.NONE),)
+
+_FRAME = re.compile(r"\$?[^<>]*\.py[(:]\d+")
+_LIBRARY = re.compile(
+    r"\$?(?:.*[/\\](?:site|dist)-packages[/\\]|(?:.*[/\\])?(?:torch|tensorflow|jax|keras|numpy|importlib|_?contextlib)[/\\.]"
+    r"|.*[/\\]lib[/\\]python3\.\d+[/\\]|<|\$api\.py:\d+ (?:block_until_ready|try_to_block)$)"
+)  # of JAX's own files a trace has no folder
+# Functions that train by their names, whatever else these say.
+_TRAINS = r"(?!.*(?:train|test|eval|update|on_|optim|loss|backward|step))"
+_TRAINING_FUNCTION = re.compile(r"(?i).*(?:train|update|grad|fit|optim|step)")
+
+
+def is_frame(name: str) -> bool:
+    """True for a Python call whose name holds a file, or that stands for one."""
+    return name.startswith("$") or "): " in name
+
+
+def is_of_user(frame: str) -> bool:
+    """True for a frame of a file that belongs to no library.
+
+    >>> is_of_user("train.py(12): step"), is_of_user("/usr/lib/python3.11/site-packages/torch/nn/x.py(3): f")
+    (True, False)
+    """
+    return _FRAME.match(frame) is not None and _LIBRARY.match(frame) is None
+
+
+def is_training_function(name: str) -> bool:
+    """True for a function, or a program made of one, that trains by its name."""
+    return _TRAINING_FUNCTION.match(name) is not None
+
+
+NAMES: tuple[NameTable, ...] = (
+    # Functions whose name says what they do.  It is the part after the last blank.
+    NameTable(
+        speaks=is_frame,
+        rules=(
+            (
+                CallTrait.SAVES_STATE,
+                r".*[ .](?:\w*(?:save|checkpoint|ckpt|snapshot|serialize|savez)\w*|to_bytes)$|.*pickle\w* \w*dumps?$"
+                r"|.*(?:orbax|checkpoint)\w*/",
+            ),
+            (
+                CallTrait.MAKES_INPUT,
+                rf"{_TRAINS}.*[ .](?:__next__|__getitem__|\w*collate\w*|\w*augment\w*|\w*token\w*|\w*preprocess\w*"
+                r"|\w*(?:batch|batches|dataset|loader|examples?|samples?|records?|images?|inputs?)"
+                r"|\w*(?:load|read|decode|fetch)_\w+)$"
+                r"|.*(?:torch/utils/data|/grain/|tensorflow_datasets)",
+            ),
+            (
+                CallTrait.READS_VALUE,
+                r".*[ .](?:_value|item|_item|tolist|device_get|__float__|__int__|__bool__|__array__)$",
+            ),
+            (CallTrait.WAITS, r".*[ .](?:block_until_ready|try_to_block|synchronize)$"),
+        ),
+    ),
+    NameTable(rules=((CodeTrait.IS_CODE, r"\$.*\.py:\d+ |.*\.py\(\d+\): "),)),
+    NameTable(rules=((CodeTrait.OF_USER, is_of_user),)),
+    NameTable(
+        rules=(
+            (
+                CodeTrait.READS_FILE,
+                r".*[ .](?:fromfile|open|readinto|readlines?|read|read_array\w*|imread|mmap|load)$"
+                r"|<built-in (?:function (?:fromfile|open)"
+                r"|method read\w* of _io\.(?:Buffered\w+|FileIO|TextIOWrapper)\b.*)>$",
+            ),
+            (
+                CodeTrait.IS_NATIVE,
+                r"\$(?:numpy|<unknown>|scipy|PIL|cv2|_imaging)\b|.*/(?:numpy|scipy|PIL|cv2|skimage)/",
+            ),
+        )
+    ),
+    NameTable(rules=((InputTrait.STARTS_PROCESS, r"(?:.*/)?multiprocessing/process\.py\(\d+\): start$"),)),
+)

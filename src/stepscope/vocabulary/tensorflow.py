@@ -1,0 +1,131 @@
+"""TensorFlow: ops named `path/name:Type`, eager dispatch, functions, executors.  Its input pipelines: `tf_data`."""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.tables import KindRule, NameTable
+from stepscope.vocabulary.traits import CallTrait, OpTrait
+
+K = EventKind
+
+KERAS_STEPS: tuple[KindRule, ...] = (
+    (r"TraceContext$", K.STEP_MARK, Trait.NONE),
+    (r"(?:train|test)[^/]*$", K.OTHER, Trait.MARKS_IF_ROOT),
+)
+RUNTIME: tuple[KindRule, ...] = (
+    (r"(?:FunctionRun|SessionRun|RunGraph)$", K.FUNCTION_RUN, Trait.NONE),
+    (r"ExecutorState::Process|ExecutorDoneCallback", K.EXECUTOR, Trait.NONE),
+    (r"Eager(?:Kernel|Local)?Execute", K.EAGER_EXECUTE, Trait.NONE),
+    (r"MemoryAllocation$", K.ALLOCATION, Trait.NONE),
+    (r"MemoryDeallocation$", K.DEALLOCATION, Trait.NONE),
+    (r"ThreadpoolListener::StartRegion$", K.REGION_BEGIN, Trait.NONE),
+    (r"ThreadpoolListener::StopRegion$", K.REGION_END, Trait.NONE),
+    (r"ThreadpoolListener::", K.THREADPOOL, Trait.NONE),
+    (r"InfeedEnqueue", K.COPY_HOST_TO_DEVICE_CALL, Trait.ENQUEUE),
+    (r"tf\.function-graph_building", K.COMPILE, Trait.COMPILES),
+    (r"(?:SaveV2|MergeV2Checkpoints|RestoreV2|ShardedFilename)(?::|$)|.*:(?:SaveV2|MergeV2Checkpoints|RestoreV2)$",
+     K.CHECKPOINT, Trait.NONE),
+)  # fmt: skip
+OPS: tuple[KindRule, ...] = ((r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*:[A-Z_]\w*$", K.OP, Trait.NONE),)
+UNTYPED_OPS: tuple[KindRule, ...] = ((r"[^:]+:$", K.OP, Trait.NONE),)
+
+ONLY_HERE = ("FunctionRun", "EagerExecute", "ExecutorState::Process")
+"""Names that no other framework writes."""
+
+_EAGER = "EagerLocalExecute: "
+_SAVING = ("SaveV2", "MergeV2Checkpoints", "RestoreV2", "ShardedFilename", "WriteFile")
+# The dispatch of a single op; those of functions have names that begin with two underscores.
+_EAGER_OP = re.compile(rf"{_EAGER}(?!__)(?P<op>\w+)$")
+_FUNCTION = re.compile(r"a?_+inference_(.+?)_+\d+(?:__XlaMustCompile.*)?$")
+_MOVES = re.compile(
+    r"_?(?:Mkl)?(?:Concat(?:V2)?|Slice|StridedSlice|Tile|Pad(?:V2)?|MirrorPad|Pack|Roll|Copy|Snapshot|Fill|ZerosLike"
+    r"|AssignVariableOp|ReadVariableOp|ResourceStridedSliceAssign|StridedSliceAssign|TensorScatterUpdate|BroadcastTo"
+    r"|DeepCopy|Reverse)$"
+)
+
+
+def eager_op(name: str) -> str:
+    """The op that an eager dispatch starts; empty if it starts a function, or is no such dispatch.
+
+    >>> eager_op("EagerLocalExecute: ConcatV2"), eager_op("EagerLocalExecute: __inference_step_12")
+    ('ConcatV2', '')
+    """
+    found = _EAGER_OP.match(name)
+    return found["op"] if found else ""
+
+
+def function_of_program(program: str) -> str:
+    """What the user calls the function that a program was made of.
+
+    >>> [function_of_program(name) for name in ("jit_move", "a_inference_step_963__XlaMustCompile_true_config_1_.2")]
+    ['jit_move', 'step']
+    """
+    found = _FUNCTION.match(program)
+    return found[1] if found else program
+
+
+def was_traced(function_call: bytes) -> bool:
+    """True if what a call of a function carries says that the function was traced anew."""
+    return function_call.startswith(b"traced")
+
+
+def _is_typed(name: str) -> bool:
+    return ":" in name and "::" not in name
+
+
+def _type_of(name: str) -> str:
+    return name[name.rfind(":") + 1 :]
+
+
+def _moves_eagerly(name: str) -> bool:
+    """Variables are read and assigned in any program."""
+    op = eager_op(name)
+    return bool(op) and not op.endswith("VariableOp") and _MOVES.match(op) is not None
+
+
+NAMES: tuple[NameTable, ...] = (
+    NameTable(
+        speaks=_is_typed,
+        key=_type_of,
+        rules=(
+            (OpTrait.MOVES_DATA, _MOVES.match),
+            (OpTrait.CONVERTS, r"Cast$"),
+            (
+                OpTrait.MULTIPLIES,
+                r"_?(?:Mkl|MklNative)*(?:Fused)*(?:Batch)?(?:MatMul(?:V\d)?|Conv\dD\w*|DepthwiseConv\w*|Einsum|XlaDot\w*"
+                r"|Matrix(?!Diag|Band|Set)\w+|Cholesky\w*|SelfAdjointEig\w*|Svd|Qr|Lu)",
+            ),
+            (OpTrait.CALLS_PYTHON, r"(?:Eager)?PyFunc\w*$|NumpyFunction$"),
+            (OpTrait.READS_FILE, r"(?:ReadFile|WholeFileReader\w*|ReaderRead\w*|MatchingFiles)$"),
+            (OpTrait.WRITES_VARIABLE, r"(?:Assign\w*VariableOp|ResourceApply\w+)$"),
+            (OpTrait.PREPARES_FILTER_GRADIENT, r"_?Mkl\w*Conv\w*BackpropFilter"),
+        ),
+    ),
+    NameTable(speaks=lambda name: name.startswith(_EAGER), rules=((OpTrait.MOVES_DATA, _moves_eagerly),)),
+    NameTable(rules=((OpTrait.OF_GRADIENT, r"(?:.*/)?gradient|.*(?:Backprop|_backward|Grad)\b"),)),
+    NameTable(rules=((OpTrait.IS_RANDOM, r"(?i).*(?:random|shuffle|dropout)"),)),
+    NameTable(
+        speaks=lambda name: name.startswith(_EAGER),
+        rules=((CallTrait.DISPATCHES, _EAGER), (CallTrait.DISPATCHES_OP, _EAGER_OP.match)),
+    ),
+    NameTable(
+        exact={
+            **dict.fromkeys(("tf.constant", "convert_to_tensor"), CallTrait.COPIES_IN),
+            **dict.fromkeys(
+                (
+                    f"{_EAGER}{op}"
+                    for op in ("SaveV2", "MergeV2Checkpoints", "RestoreV2", "ShardedFilename", "WriteFile")
+                ),
+                CallTrait.SAVES_STATE,
+            ),
+            **dict.fromkeys((f"{_EAGER}{op}" for op in ("ReadVariableOp", "Identity")), CallTrait.READS_VARIABLE),
+            f"{_EAGER}AssignVariableOp": CallTrait.ASSIGNS_VARIABLE,
+            **dict.fromkeys(
+                ("TFE_Py_ExecuteCancelable", "TFE_Py_FastPathExecute_C", "TFE_Py_Execute"), CallTrait.LEAVES_PYTHON
+            ),
+            "KernelAndDeviceFunc::Run": CallTrait.RUNS_KERNEL,
+        }
+    ),
+)

@@ -1,0 +1,92 @@
+"""Input pipelines of tf.data: iterators, whose long names list the stages above them, `Iterator::Root::Batch::Map`."""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.tables import KindRule, NameTable
+from stepscope.vocabulary.traits import InputTrait
+
+K = EventKind
+
+KINDS: tuple[KindRule, ...] = (
+    (r"(?i:IteratorGetNext)|MultiDeviceIteratorGetNext", K.INPUT_WAIT, Trait.NONE),
+    (r"Iterator::.*::(?:TFRecord|TextLine|FixedLengthRecord|SSTable|RecordIO|ArrayRecord)(?:V\d+)?(?:\[\d+\])?$",
+     K.ITERATOR, Trait.FILE_READ),
+    (r"Iterator::|Iterator$", K.ITERATOR, Trait.NONE),
+    (r"(?:Prefetch|ParallelInterleave|ParallelMap|ParallelFilter|MapAndBatch|ParseExample|ParallelBatch)"
+     r"(?:Produce|Consume|InitializeInput)$", K.INPUT_HANDOVER, Trait.NONE),
+    (r"InstantiatedCapturedFunction::Run", K.INPUT_CALLBACK, Trait.NONE),
+)  # fmt: skip
+
+_LONG_NAME = "Iterator::"
+_THREAD = "tf_data"
+# `Interleave[524]` is the 524th dataset that an interleave opened: a new iterator of an old kind.  Datasets with a
+# fixed number of inputs number them instead, and then the number tells which.
+_OPENED = re.compile(r"(?<!:Zip)(?<!:Concatenate)(?<!:DirectedInterleave)\[\d+\]")
+# Iterators whose few threads serve all of their inputs: while one of them waits for its element, its threads may be
+# busy with others, and that work is what it waits for.
+_SHARES_WORKERS = re.compile(r"(?:Legacy)?ParallelInterleave")
+# What makes reading run ahead, anywhere between the file and the step.
+_AHEAD = re.compile(r"::(?:\w*MemoryReader|\w*MemoryWriter|\w*Interleave|Prefetch|ParallelMap)")
+
+NAMES: tuple[NameTable, ...] = (
+    NameTable(
+        rules=(
+            (InputTrait.FROM_PYTHON, r"Iterator::.*Generator"),
+            (InputTrait.PARALLEL, r"Iterator::.*(?:Parallel\w+|MapAndBatch)"),
+            (InputTrait.FOR_DEVICE, r"Iterator::(?:(?:Root|Model)::)?Prefetch::Generator$"),
+            (InputTrait.READS_AHEAD, _AHEAD.search),
+        )
+    ),
+)
+
+
+def is_iterator(name: str) -> bool:
+    """True for the long name of an iterator of tf.data; those of other libraries are iterators too."""
+    return name.startswith(_LONG_NAME)
+
+
+def is_thread(name: str) -> bool:
+    """True for a thread that serves tf.data, by the name of its line."""
+    return _THREAD in name
+
+
+def plain_name(name: str) -> str:
+    """A long name without the numbers of datasets that were opened on the way.
+
+    >>> plain_name("Iterator::Root::ParallelInterleaveV4[524]::Map")
+    'Iterator::Root::ParallelInterleaveV4::Map'
+    >>> plain_name("Iterator::Root::Zip[1]::Map")
+    'Iterator::Root::Zip[1]::Map'
+    """
+    return _OPENED.sub("", name)
+
+
+def count_parts(long_name: str) -> int:
+    """How many parts a long name has."""
+    return long_name.count("::") + 1
+
+
+def last_part(long_name: str) -> str:
+    """The iterator's own type, without the number of an input: the last part of its long name."""
+    return long_name.rpartition("::")[2].partition("[")[0]
+
+
+def parent_name(long_name: str) -> str:
+    """The long name of the iterator that calls this one; empty for a root.
+
+    >>> parent_name("Iterator::Root::Zip[1]::Map")
+    'Iterator::Root::Zip'
+    """
+    above = long_name.rpartition("::")[0]
+    if "::" not in above:
+        return ""
+    head, _, last = above.rpartition("::")
+    return f"{head}::{last.partition('[')[0]}"
+
+
+def shares_workers(long_name: str) -> bool:
+    """True for an iterator whose threads serve all of its inputs."""
+    return _SHARES_WORKERS.match(last_part(long_name)) is not None

@@ -1,0 +1,169 @@
+"""PyTorch: ops named `aten::mm`, autograd's nodes, loaders, the phases of torch.compile, its own Python files."""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.collectives import HOST_CALLS, KERNELS
+from stepscope.vocabulary.tables import KindRule, NameTable
+from stepscope.vocabulary.traits import CallTrait, InputTrait, OpTrait
+
+K = EventKind
+
+_MOST_DIGITS = 18
+_STEP_MARK = re.compile(r"ProfilerStep#(\d+)$")
+MEMORY_NAME = "[memory]"
+MODULE_PREFIX = "nn.Module: "
+LIFTS_VALUES = "aten::lift_fresh"
+RECOMPUTES = tuple(f"{prefix}CheckpointFunctionBackward" for prefix in ("", "autograd::engine::evaluate_function: "))
+"""What stands in a trace where activations are recomputed."""
+ONLY_HERE = re.compile(rb"aten::|ProfilerStep#")
+"""What no other framework writes into a name."""
+
+_BACKWARD_PREFIX = "autograd::engine::evaluate_function: "
+_OP_PREFIX = "aten::"
+# The phases of torch.compile: each is recorded as a plain op, as the function that was timed, and as an annotation
+# with its data.  Running what was compiled ("Torch-Compiled Region", "CompiledFxGraph") is no compilation.
+_COMPILE = (
+    r".* \(dynamo_timed\)$"
+    r"|\S+_data: (?:.*, )?compile_id="
+    r"|(?:dynamo|entire_(?:frame|backward)_compile|(?:inductor|backend)_compile|bytecode_tracing|compile_attempt_\d+"
+    r"|compile_file|code_gen|build_guards|fx_codegen_and_compile|create_aot_dispatcher_function|aot_[a-z]\w+"
+    r"|_recursive_\w+_passes|async_compile\.wait|GraphLowering\.\w+|compile_fx\S*|_compile\.\w+)$"
+    r"|(?i:triton\W?(?:jit)?\W?compile)"
+)
+_CHECKPOINT = (
+    r"(?i:.*\b(?:save|write|load|restore)[ _.:-]*(?:the )?(?:ckpt|checkpoint|model|state|snapshot|weights)"
+    r"|.*\b(?:ckpt|checkpoint|model|state_dict|snapshot|weights)[ _.:-]*(?:sav|writ|load|restor)"
+    r"|.*\btorch[.:]+(?:save|load)\b)"
+)
+_FRAMES = (
+    r"Optimizer\.(?:step|zero_grad)#|(?:Distributed)?DataParallel\.forward$|FullyShardedDataParallel"
+    r"|Torch-Compiled Region|TorchDynamo Cache Lookup|Pregraph bytecode|AOTDispatcher Runtime|## |\[pl\]"
+)
+STEP_KINDS: tuple[KindRule, ...] = ((r"ProfilerStep#\d+$", K.STEP_MARK, Trait.NONE),)
+_MARKS: tuple[KindRule, ...] = (
+    *STEP_KINDS,
+    (r"enumerate\(DataLoader\)#", K.INPUT_WAIT, Trait.NONE),
+    (r"enumerate\(DataPipe\)#", K.ITERATOR, Trait.NONE),
+    *HOST_CALLS,
+    (_COMPILE, K.COMPILE, Trait.COMPILES),
+)
+OP_KINDS: tuple[KindRule, ...] = (
+    (re.escape(_BACKWARD_PREFIX), K.BACKWARD, Trait.NONE),
+    *_MARKS,
+    (_FRAMES, K.ANNOTATION, Trait.NONE),
+    (r"", K.OP, Trait.NONE),
+)
+ANNOTATION_KINDS: tuple[KindRule, ...] = (
+    *_MARKS,
+    (_CHECKPOINT, K.CHECKPOINT, Trait.NONE),
+    (r"", K.ANNOTATION, Trait.NONE),
+)
+PYTHON_KINDS: tuple[KindRule, ...] = (
+    (r"(?:.*/)?torch/serialization\.py\(\d+\): (?:save|load)$", K.CHECKPOINT, Trait.NONE),
+    (r"(?:.*/)?torch/distributed/checkpoint/state_dict_\w+\.py\(\d+\): (?:async_)?(?:save|load)$",
+     K.CHECKPOINT, Trait.NONE),
+    (r"(?:.*/)?(?:torch/_dynamo/convert_frame\.py\(\d+\): _compile|torch/_inductor/compile_fx\.py\(\d+\): compile_fx\w*"
+     r"|triton/compiler/compiler\.py\(\d+\): compile)$", K.PYTHON_CALL, Trait.COMPILES),
+    (r"", K.PYTHON_CALL, Trait.NONE),
+)  # fmt: skip
+KERNEL_KINDS: tuple[KindRule, ...] = (*KERNELS, (r"", K.KERNEL, Trait.NONE))
+OTHER_KINDS: tuple[KindRule, ...] = (
+    (re.escape(MEMORY_NAME), K.ALLOCATION, Trait.NONE),
+    *_MARKS,
+    (r"", K.OTHER, Trait.NONE),
+)
+WINDOW_MARKS = ("Iteration Start: ", "Record Window End")
+"""They repeat the bounds of the profiler's span, the second of them often wrongly by a tenth of a second and more."""
+
+_PROCESS = re.compile(r"_\d+$")
+_DATAPIPE_READS = re.compile(r"#\w*(?:File|Open|Read|Load|Stream|Http|Online)")
+
+
+def step_number(mark: str) -> int:
+    """The number in a step's mark, its last digits if it does not fit into 64 bits; 0 for other names.
+
+    >>> step_number("ProfilerStep#12")
+    12
+    """
+    found = _STEP_MARK.match(mark)
+    return int(found[1][-_MOST_DIGITS:]) if found else 0
+
+
+def machine_of(worker: str) -> str:
+    """The machine of a worker, to whose name PyTorch appends the number of the process."""
+    return _PROCESS.sub("", worker)
+
+
+def _is_aten(name: str) -> bool:
+    return name.startswith(_OP_PREFIX)
+
+
+NAMES: tuple[NameTable, ...] = (
+    NameTable(
+        speaks=_is_aten,
+        key=lambda name: name[len(_OP_PREFIX) :],
+        rules=(
+            (
+                OpTrait.MOVES_DATA,
+                r"(?:cat|clone|copy_|roll|stack|fill_|zero_|repeat|flip|contiguous|constant_pad_nd|_index_put_impl_"
+                r"|index_put_|slice_scatter|index_copy_|resize_|tile|expand_copy|masked_scatter_)$",
+            ),
+            (OpTrait.CONVERTS, r"(?:to|_to_copy)$"),
+            (
+                OpTrait.MULTIPLIES,
+                r"(?:(?:add|ba?dd?)?b?mm|addmv|mv|dot|linear|_?conv\w*|mkldnn_\w+|thnn_\w+|_scaled_dot\w+|einsum|matmul"
+                r"|baddbmm|_?linalg_\w+|cholesky\w*|lu_\w+)",
+            ),
+            (OpTrait.FIRST_OF_STEP, r"(?:linear|addmm|mm|bmm|matmul|conv\w*|embedding|_scaled_dot\w+)$"),
+            (
+                OpTrait.MAKES_RESULT,
+                r"(?:mul|add|sub|rsub|div|true_divide|lerp|neg|where|clamp|pow|sqrt|exp|abs|addcmul|addcdiv)$",
+            ),
+            (OpTrait.MAKES_TENSOR, r"(?:empty\w*|lift_fresh|detach_?|to|_to_copy|copy_)$"),
+            (OpTrait.LIFTS_VALUES, r"lift_fresh$"),
+            (OpTrait.DETACHES, r"detach$"),
+            (OpTrait.DETACHES_IN_PLACE, r"detach_$"),
+            (OpTrait.SETS_STORAGE, r"set_$"),
+            (OpTrait.COPIES_OUT, r"(?:to|resolve_conj|resolve_neg|alias|cpu)$"),
+            (OpTrait.COMPARES_VALUES, r"(?:equal|allclose)$"),
+            (
+                OpTrait.SIZED_BY_DATA,
+                r"(?:nonzero\w*|masked_select|_?unique\w*|repeat_interleave|bincount|index|where)$",
+            ),
+            (OpTrait.COPIES_AND_WAITS, r"(?:to|_to_copy|copy_|_to_cpu|cpu)$"),
+            (OpTrait.ONLY_ALLOCATES, r"(?:empty|new_empty)"),  # what calls them is what needs the memory
+            (OpTrait.PREPARES_CONVOLUTION, r"conv(?:olution|\dd)$"),
+        ),
+    ),
+    NameTable(
+        exact={"detach_": OpTrait.MAKES_TENSOR, "torch::autograd::AccumulateGrad": OpTrait.ADDS_GRADIENT},
+        rules=(
+            (OpTrait.PREPARES_CONVOLUTION_GRADIENT, r"ConvolutionBackward\d"),
+            (OpTrait.PREPARES_PRODUCT_GRADIENT, r"(?:Add|Ba?dd?)?b?[mM]mBackward\d"),
+        ),
+    ),
+    NameTable(
+        exact=dict.fromkeys(("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"), CallTrait.READS_VALUE)
+        | {"entire_frame_compile": CallTrait.COMPILES_FRAME}
+    ),
+    NameTable(
+        rules=(
+            (InputTrait.SINGLE_PROCESS, r".*SingleProcess"),
+            (InputTrait.MULTI_PROCESS, r".*MultiProcess"),
+            (InputTrait.READS_FILE, _DATAPIPE_READS.search),
+        )
+    ),
+    NameTable(
+        rules=(
+            (
+                InputTrait.PINS_MEMORY,
+                r"aten::_?pin_memory$|.*torch/utils/data/_utils/pin_memory\.py\(\d+\): pin_memory$",
+            ),
+            # Where Python calls were recorded: the constructor of a loader's iterator.
+            (InputTrait.STARTS_LOADER, r".*torch/utils/data/dataloader\.py\(\d+\): __init__$"),
+        )
+    ),
+)

@@ -1,0 +1,102 @@
+"""XLA: instructions, `%copy-done.2 = f32[5] copy-done(%x)` or `fusion.3`; programs, `jit_step(4)`; its compiler."""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.tables import KindRule, NameTable
+from stepscope.vocabulary.traits import CallTrait, OpTrait
+
+K = EventKind
+
+COMPILING: tuple[KindRule, ...] = (
+    (r"(?:XlaCompile|XlaCompileImpl|CompileToLocalExecutable|PjRt\w*::Compile\w*|\w*Compiler::\w*|HloPass\w*"
+     r"|TfrtCpuClient::Compile\w*|CpuCompiler\w*|LlvmIrCompiler\w*|IrCompiler\w*|MlirToHlo\w*)",
+     K.COMPILE, Trait.COMPILES),
+)  # fmt: skip
+_COLLECTIVES = (
+    r"all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all|collective[-_]?(?:permute|broadcast)|"
+    r"ragged-all-to-all"
+)
+CORE_OPS: tuple[KindRule, ...] = (
+    (rf"%?(?:{_COLLECTIVES})", K.COLLECTIVE, Trait.NONE),
+    (r"%?infeed", K.INFEED, Trait.NONE),
+    (r"%?outfeed", K.OUTFEED, Trait.NONE),
+    # Space 5 is the host's memory: of a copy the first shape is what it makes.
+    (r"%?copy-(?:start|done)\S* = \(?\S*S\(5\)", K.COPY_DEVICE_TO_HOST, Trait.NONE),
+    (r"%?copy-(?:start|done)\S* = .*S\(5\)", K.COPY_HOST_TO_DEVICE, Trait.NONE),
+)
+
+RUNS_PROGRAM = ("ThunkExecutor::Execute", "ThunkExecutor::Execute (wait for completion)")
+"""On a CPU: its ops say when they begin, but not all of them how long they work on other threads."""
+
+_INSTRUCTION = re.compile(r"%([\w.\-]+) = ")
+_PROGRAM_ID = re.compile(r"(?P<module>.*)\((?P<id>-?\d+)\)")
+_HALF = re.compile(r"-(?:start|done)(?:\.\d+)?$")
+# A fusion is named by the opcodes in it.
+_WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
+_MOVES = frozenset({
+    "copy", "concatenate", "pad", "slice", "dynamic-update-slice", "dynamic-slice", "update", "reverse", "broadcast",
+    "iota", "transpose", "bitcast", "reshape", "dynamic", "start", "done",
+})  # fmt: skip
+_ORDERS = frozenset({"bitcast", "transpose"})
+_WRAPPING = frozenset({"fusion", "wrapped"})
+
+
+def instruction_name(text: str) -> str:
+    """The name of an instruction that is written as a whole; other names as they are."""
+    found = _INSTRUCTION.match(text)
+    return found[1] if found else text
+
+
+def split_program(name: str) -> tuple[str, int | None]:
+    """The module and the number of a program.
+
+    >>> split_program("jit_step(4)"), split_program("jit_step")
+    (('jit_step', 4), ('jit_step', None))
+    """
+    found = _PROGRAM_ID.fullmatch(name)
+    return (found["module"], int(found["id"])) if found else (name, None)
+
+
+def is_half(op: str) -> bool:
+    """True for the start or the end of something asynchronous, such as `copy-start`."""
+    return _HALF.search(op) is not None
+
+
+def _only_moves(name: str) -> bool:
+    words = set(_WORD.findall(name)) - _WRAPPING
+    # A copy that reorders gives an operand the order that the next op wants.
+    return bool(words) and words <= _MOVES and not ("copy" in words and words & _ORDERS)
+
+
+def _without_number(name: str) -> str:
+    stem, _, number = name.rpartition(".")
+    return stem if number.isdecimal() and stem else name
+
+
+NAMES: tuple[NameTable, ...] = (
+    NameTable(
+        speaks=lambda name: ":" not in name,
+        key=_without_number,
+        rules=(
+            (OpTrait.MOVES_DATA, _only_moves),
+            (OpTrait.COPIES_WHOLE, r"copy$"),
+            (OpTrait.CALLS_BACK, r"(?:pure|io|debug)_callback$"),
+            (
+                OpTrait.LIBRARY_PRODUCT,
+                r"(?:ynn|onednn)_",
+            ),  # on CPUs; a library builds a graph for each at its first run
+            (OpTrait.COMPILED_PRODUCT, r"dot(?:\.|$)"),
+        ),
+    ),
+    NameTable(
+        rules=(
+            (
+                CallTrait.COMPILES_PROGRAM,
+                r"(?:Cpu|Gpu|Tpu)Compiler::(?:RunBackend|CompileToBackendResult)$|XlaCompile",
+            ),
+        )
+    ),
+)

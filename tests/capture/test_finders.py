@@ -1,0 +1,129 @@
+"""What the finders report of programs that mark no steps."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stepscope.capture.auto.finders import Source
+
+
+class Listener:
+    """Keeps what it is told, and whether `optimizer.step()` was still on the stack then."""
+
+    active = True
+
+    def __init__(self) -> None:
+        self.ends: list[str] = []
+        self.inside: list[bool] = []
+
+    def begin(self, source: Source) -> None:
+        """Nothing begins by itself here."""
+
+    def end(self, source: Source, another_follows: bool = True) -> None:
+        self.ends.append(source.name)
+        self.inside.append(any(Path(frame.filename).name == "optimizer.py" for frame in traceback.extract_stack()))
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture
+def make_optimizer(torch):
+    """Makes objects of a class of optimizers that PyTorch has not wrapped yet."""
+
+    class Optimizer(torch.optim.SGD):
+        inner = None
+
+        def step(self):
+            if self.inner is not None:
+                self.inner.step()
+
+    return lambda: Optimizer([torch.ones(1)])
+
+
+@pytest.fixture
+def watch(torch) -> Iterator:
+    from stepscope.capture.auto.finders.torch import install
+
+    undone = []
+
+    def begin() -> Listener:
+        listener = Listener()
+        undone.append(install(torch, listener))
+        return listener
+
+    yield begin
+    for undo in undone:
+        undo()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_step_of_pytorch_ends_once_the_optimizer_has_returned(make_optimizer, watch, when):
+    early = make_optimizer() if when == "before" else None
+    listener = watch()
+    optimizer = early or make_optimizer()
+
+    optimizer.step()
+    optimizer.step()
+
+    assert listener.ends == ["optimizer.step() of PyTorch"] * 2
+    assert listener.inside == [False, False]
+
+
+def test_of_two_optimizers_the_one_that_steps_first_counts_the_steps(make_optimizer, watch):
+    listener = watch()
+    generator, discriminator = make_optimizer(), make_optimizer()
+
+    for optimizer in (generator, discriminator, generator, discriminator):
+        optimizer.step()
+
+    assert len(listener.ends) == 2
+
+
+def test_of_an_optimizer_that_calls_another_one_the_outer_call_counts(make_optimizer, watch):
+    listener = watch()
+    outer = make_optimizer()
+    outer.inner = make_optimizer()
+
+    outer.step()
+    outer.step()
+
+    assert len(listener.ends) == 2
+    assert listener.inside == [False, False]
+
+
+def test_a_step_that_fails_is_none(make_optimizer, watch):
+    listener = watch()
+    optimizer = make_optimizer()
+    optimizer.inner = object()
+
+    with pytest.raises(AttributeError):
+        optimizer.step()
+    optimizer.inner = None
+    optimizer.step()
+
+    assert len(listener.ends) == 1
+
+
+def test_nothing_is_reported_once_the_watch_has_ended(torch, make_optimizer):
+    from stepscope.capture.auto.finders.torch import install
+
+    before, hook = make_optimizer(), torch.optim.Optimizer.profile_hook_step
+    step = type(before).step
+    listener = Listener()
+    undo = install(torch, listener)
+    optimizer = make_optimizer()
+
+    undo()
+    optimizer.step()
+    before.step()
+
+    assert listener.ends == []
+    assert torch.optim.Optimizer.profile_hook_step is hook
+    assert type(before).step is step

@@ -1,0 +1,203 @@
+"""What a command pays for: usual command lines are read without a library, and kept results shown without a tool."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stepscope.api import load
+from stepscope.cli import commands, plain
+from stepscope.cli.main import run
+from stepscope.cli.options import ToolRequest
+from stepscope.formats.xspace.writer import write
+from stepscope.model import EventKind, PlaneKind, TraceBuilder
+from stepscope.report.kept import KeptReport, pack, unpack
+
+MS = 10**9
+FORMS = ["table", "json", "csv", "html", "markdown"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Three steps of 10 ms with an op each."""
+    builder = TraceBuilder("worker", start_unix_ns=10**18)
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
+    for step in range(3):
+        line.event("train", step * 10 * MS, 10 * MS, EventKind.STEP_MARK, {"step_num": step, "_r": 1})
+        line.event("dense/MatMul:MatMul", step * 10 * MS, 5 * MS, EventKind.OP)
+    file = tmp_path / "worker.xplane.pb"
+    file.write_bytes(write(builder.build()))
+    return str(file)
+
+
+# -- command lines -----------------------------------------------------------------------------------------------------
+
+USUAL = [
+    ["overview", "logs"],
+    ["summary", "logs", "--format", "json"],
+    ["summary", "--run=a", "logs", "--host", "b", "-o", "-"],
+    ["op-stats", "--format=csv", "logs", "--output", "ops.csv", "--top", "3"],
+    ["steps", "logs", "--steps", "3-9", "--sort=-duration_ms", "--where", "a=b", "--where=c=d"],
+    ["overview", "logs with spaces", "--host="],
+    ["overview", ""],
+]
+
+UNUSUAL = [
+    [],
+    ["--help"],
+    ["help"],
+    ["doctor", "logs"],
+    ["overview"],
+    ["overview", "--help"],
+    ["overview", "one", "two"],
+    ["overview", "logs", "--format", "xml"],
+    ["overview", "logs", "--top", "0"],
+    ["overview", "logs", "--top"],
+    ["overview", "logs", "--unknown"],
+    ["overview", "logs", "--sort", "-name"],
+    ["overview", "logs", "--host", "a", "--host", "b"],
+    ["overview", "--", "logs"],
+    ["overview", "logs", "-o=x"],
+    ["summary", "logs", "--top", "3"],
+]
+
+
+@pytest.mark.parametrize("words", USUAL, ids=" ".join)
+def test_a_usual_command_line_is_read_as_the_library_reads_it(
+    monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    by_library: list[ToolRequest] = []
+    monkeypatch.setattr(commands, "show", by_library.append)
+
+    with pytest.raises(SystemExit):
+        commands.app(args=words)
+
+    assert [plain.request_of(words)] == by_library
+
+
+@pytest.mark.parametrize("words", UNUSUAL, ids=" ".join)
+def test_anything_else_is_left_to_the_library(words: list[str]) -> None:
+    assert plain.request_of(words) is None
+
+
+def test_a_shell_that_completes_words_is_left_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_STEPSCOPE_COMPLETE", "complete_bash")
+
+    assert plain.request_of(["overview", "logs"]) is None
+
+
+# -- kept reports ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("command", ["overview", "op-stats", "summary"])
+def test_a_kept_result_is_shown_as_it_was_the_first_time(path: str, capfdbinary, command: str, form: str) -> None:
+    words = [command, path, "--format", form]
+    assert run(words) == 0
+    first = capfdbinary.readouterr().out
+
+    assert isinstance(load(path).shown(command.replace("summary", "overview")), KeptReport)
+    assert run(words) == 0
+    assert capfdbinary.readouterr().out == first
+    assert first
+
+
+def test_a_kept_report_has_the_sections_the_lines_and_the_values(path: str) -> None:
+    report = load(path).report("overview")
+
+    packed = pack(report)
+
+    assert packed is not None
+    kept = unpack(packed)
+    assert kept is not None
+    assert kept.to_dict() == report.to_dict()
+    assert list(kept.sections()) == list(report.sections())
+    assert kept.main_table() == report.main_table()
+    assert list(kept.summary_lines()) == list(report.summary_lines())
+
+
+def test_a_kept_report_refuses_to_be_computed_with(path: str) -> None:
+    kept = unpack(pack(load(path).report("overview")) or b"")
+
+    assert kept is not None
+    with pytest.raises(TypeError, match="not be computed with"):
+        kept.head(3)
+    with pytest.raises(TypeError, match="not be computed with"):
+        kept.arranged("name")
+
+
+@pytest.mark.parametrize("content", [b"", b"{}\n[]\n{}", b"[]\n[]\n{}", b"\xff\n\n"])
+def test_bytes_of_another_version_are_no_report(content: bytes) -> None:
+    assert unpack(content) is None
+
+
+def test_what_is_chosen_from_a_report_is_made_anew(path: str, capsys) -> None:
+    assert run(["op-stats", path, "--format", "json"]) == 0
+    whole = json.loads(capsys.readouterr().out)["rows"]
+    assert run(["op-stats", path, "--format", "json", "--top", "1"]) == 0
+
+    assert json.loads(capsys.readouterr().out)["rows"] == whole[:1]
+
+
+def test_a_host_that_could_not_be_read_is_looked_for_again(path: str, capsys) -> None:
+    beside = Path(path).with_name("other.xplane.pb")
+    beside.write_bytes(Path(path).read_bytes()[:20])
+    logdir = str(Path(path).parent)
+    for _ in range(2):
+        assert run(["overview", logdir, "--format", "json"]) == 0
+        assert "other.xplane.pb" in capsys.readouterr().out
+
+    assert not isinstance(load(logdir).shown("overview"), KeptReport)
+
+
+# -- what is imported --------------------------------------------------------------------------------------------------
+
+LIBRARIES = {"numba", "numpy", "pyarrow", "msgspec", "typer", "click", "pydantic", "rich", "logging", "platformdirs"}
+LIBRARIES |= {"fsspec", "google", "grpc", "yaml", "werkzeug", "concurrent"}
+
+
+def imported_by(*words: str) -> set[str]:
+    """The modules that a command has imported when it is done."""
+    program = (
+        "import sys; from stepscope.cli.main import run; status = run(sys.argv[1:]);"
+        "print('', *sys.modules, file=sys.stderr); sys.exit(status)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def libraries(modules: set[str]) -> set[str]:
+    return {module.partition(".")[0] for module in modules} & LIBRARIES
+
+
+def test_the_version_needs_no_library() -> None:
+    assert libraries(imported_by("--version")) == set()
+
+
+def test_a_first_overview_imports_what_reads_and_computes_and_nothing_else(path: str) -> None:
+    modules = imported_by("overview", path, "--format", "json")
+
+    assert libraries(modules) - {"numba", "logging", "concurrent", "yaml"} == {"numpy", "msgspec"}
+    tools = {module.rpartition(".")[2] for module in modules if module.endswith("_tool")}
+    assert tools == {"overview_tool", "steps_tool"}
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "markdown", "html"])
+def test_a_second_overview_imports_neither_libraries_nor_tools(path: str, form: str) -> None:
+    words = ["overview", path, "--format", form]
+    imported_by(*words)
+
+    modules = imported_by(*words)
+
+    assert libraries(modules) == set()
+    assert {module for module in modules if module.startswith("stepscope.analysis.")} == {"stepscope.analysis.registry"}
+
+
+def test_a_second_summary_imports_no_library(path: str) -> None:
+    imported_by("summary", path)
+
+    assert libraries(imported_by("summary", path)) == set()

@@ -1,0 +1,86 @@
+"""The server of `warm_python`: imports a framework, and then starts programs.
+
+    python warm_server.py FRAMEWORK SOCKET
+
+SOCKET is the number of a socket that it inherits.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+import types
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+LONGEST_REQUEST = 1 << 20
+_STREAMS = 4  # that come with a request: stdin, stdout, stderr, and where the exit status goes
+
+
+def _await_program(framework: str, control: socket.socket) -> dict[str, Any]:
+    """Returns in the process that is to run a program, with what was asked for; the server itself never returns."""
+    importlib.import_module(framework)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that outer children leave no zombies
+    while True:
+        message, streams, _, _ = socket.recv_fds(control, LONGEST_REQUEST, _STREAMS)
+        if not message:
+            os._exit(0)
+        if _fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            control.close()
+            _fork_program(streams)
+            request: dict[str, Any] = json.loads(message)
+            return request
+        for stream in streams:
+            os.close(stream)
+
+
+def _fork() -> int:
+    with warnings.catch_warnings(action="ignore"):  # JAX and newer Pythons warn of forks with threads
+        return os.fork()
+
+
+def _fork_program(streams: Sequence[int]) -> None:
+    """Returns in the program's own process; its parent reports how it ends."""
+    *standard, report = streams
+    pid = _fork()
+    if pid == 0:
+        for number, stream in enumerate(standard):
+            os.dup2(stream, number)
+        for stream in streams:
+            os.close(stream)
+        return
+    for stream in standard:
+        os.close(stream)
+    os.write(report, f"{pid}\n".encode())
+    _, status = os.waitpid(pid, 0)
+    os.write(report, str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def _run(words: Sequence[str], environment: Mapping[str, str], folder: str) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    if words[0] == "-c":
+        program, name, sys.argv, sys.path[0] = words[1], "<string>", ["-c", *words[2:]], ""
+    else:
+        program, name = Path(words[0]).read_text(encoding="utf-8"), words[0]
+        sys.argv, sys.path[0] = list(words), str(Path(name).parent)
+    server = sys.modules["__main__"]  # its functions still run
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    main.__dict__["__file__"] = name
+    exec(compile(program, name, "exec"), main.__dict__)
+    del server
+
+
+if __name__ == "__main__":
+    with socket.socket(fileno=int(sys.argv[2])) as inherited:
+        asked = _await_program(sys.argv[1], inherited)
+    _run(**asked)

@@ -1,0 +1,151 @@
+"""`stepscope.records.dataclass` is the standard library's in everything but the time it takes."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import pickle
+from dataclasses import field
+
+import msgspec
+import pytest
+
+from stepscope.records import dataclass
+
+DECORATORS = {"ours": dataclass, "theirs": dataclasses.dataclass}
+
+
+@dataclass(frozen=True)
+class Point:
+    x: int
+    y: float = 1.5
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Slotted:
+    x: int
+    y: str = "y"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Base:
+    hosts: tuple[str, ...]
+    partial: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Derived(Base):
+    rows: tuple[int, ...]
+
+
+@dataclass
+class Queue:
+    name: str
+    waiting: list[int] = field(default_factory=list)
+    secret: int = field(default=0, repr=False, compare=False)
+
+
+def drawn(decorator):
+    """One class of each kind, made by a decorator."""
+
+    @decorator(frozen=True)
+    class Frozen:
+        x: int
+        y: list[int] = field(default_factory=list)
+        z: float = 2.0
+
+    @decorator
+    class Plain:
+        x: int
+        later: int = field(default=3, kw_only=True)
+
+    @decorator(frozen=True, eq=False)
+    class Unequal:
+        x: int
+
+    return Frozen, Plain, Unequal
+
+
+@pytest.mark.parametrize("index", range(3))
+def test_the_signature_is_that_of_the_standard_library(index):
+    ours, theirs = (inspect.signature(drawn(decorator)[index]) for decorator in DECORATORS.values())
+
+    assert str(ours) == str(theirs)
+
+
+@pytest.mark.parametrize("index", range(3))
+def test_equality_hash_and_text_are_those_of_the_standard_library(index):
+    seen = []
+    for decorator in DECORATORS.values():
+        cls = drawn(decorator)[index]
+        seen.append((cls(1) == cls(1), cls(1) == cls(2), cls(1) == 1, cls.__hash__ is None, repr(cls(1))))
+
+    assert seen[0] == seen[1]
+
+
+def test_a_frozen_object_takes_no_value():
+    point = Point(1)
+
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'x'"):
+        point.x = 2
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'x'"):
+        del point.x
+
+
+def test_equal_objects_have_equal_hashes():
+    assert Point(1, 2.0) == Point(1, 2.0)
+    assert hash(Point(1, 2.0)) == hash(Point(1, 2.0))
+    assert len({Point(1), Point(1), Point(2)}) == 2
+
+
+@pytest.mark.parametrize("value", [Point(3), Slotted(1), Derived(hosts=("a",), rows=(1, 2)), Queue("q", [1])])
+def test_objects_survive_being_copied_and_stored(value):
+    assert pickle.loads(pickle.dumps(value)) == value
+    assert copy.deepcopy(value) == value
+    assert dataclasses.replace(value) == value
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(value), type=type(value)) == value
+
+
+def test_fields_of_a_base_come_first_and_by_name_only():
+    assert [each.name for each in dataclasses.fields(Derived)] == ["hosts", "partial", "rows"]
+    with pytest.raises(TypeError):
+        Derived(("a",), rows=())
+
+
+def test_each_object_has_a_list_of_its_own():
+    one, other = Queue("one"), Queue("other")
+    one.waiting.append(1)
+
+    assert other.waiting == []
+    assert repr(one) == "Queue(name='one', waiting=[1])"
+    assert Queue("q", secret=1) == Queue("q", secret=2)
+
+
+def test_what_a_class_defines_itself_stays():
+    @dataclass(frozen=True)
+    class Own:
+        x: int
+
+        def __post_init__(self):
+            object.__setattr__(self, "x", self.x + 1)
+
+        def __repr__(self):
+            return "own"
+
+        def __hash__(self):
+            return 7
+
+    assert (repr(Own(1)), hash(Own(1)), Own(1).x) == ("own", 7, 2)
+
+
+def test_slots_leave_no_dictionary():
+    assert not hasattr(Slotted(1), "__dict__")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Slotted(1).x = 2
+
+
+def test_a_missing_argument_is_named():
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+        Point()

@@ -1,0 +1,134 @@
+"""What a report is made of: sections with ids, fields with roles, tables that are whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from draw import draw
+
+from stepscope.analysis.registry import TOOLS, Tool
+from stepscope.report import Field, Part, Prose, Role, Rows
+
+# The ids of the sections of every tool, in their order.  Programs, the page and its addresses look sections up by
+# them: a new id is fine, a changed one breaks somebody's script.
+IDS = {
+    "overview": "verdict step_time breakdown top_ops placement environment advice missing",
+    "steps": "rows",
+    "input-pipeline": "summary input step_time waiting steps host_breakdown loaders copies rows",
+    "op-stats": "rows distributions totals attribution",
+    "kernel-stats": "rows by_kernel devices tensor_cores launches streams attribution",
+    "memory-profile": "peaks curves memories peak breakdown timeline",
+    "pod-viewer": "findings workers slowest rows",
+    "advice": "verdict",
+    "tf-data": "summary bottleneck pipelines graph executions",
+    "distributed": "findings rows collectives steps",
+    "idle": "findings rows gaps devices queues launches",
+    "modules": "rows",
+    "syncs": "findings rows reads",
+    "op-shapes": "rows call_sites",
+    "critical-path": "findings parts rows steps",
+    "sequences": "ops rows",
+    "system": "findings rows",
+}
+STEPS = """
+    host main | M0--------M1--------
+    host main |  I- L1     I- L2
+    gpu0 s    |      K1--      K2--
+"""
+NOTHING = "host main | y-"
+
+
+@pytest.fixture(params=["steps", "nothing"])
+def trace(request):
+    return draw(STEPS if request.param == "steps" else NOTHING)
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_a_report_has_the_same_sections_whatever_was_found(tool: Tool, trace):
+    report = tool.merge([tool.partial(trace)])
+    ids = [section.id for section in report.sections()]
+
+    assert len(set(ids)) == len(ids)
+    fixed = [name for name in ids if not name.startswith("advice-")]
+    assert fixed == IDS[tool.name].split()
+    assert all(report.section(name).id == name for name in ids)
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_a_table_whose_id_is_a_list_of_the_json_holds_its_rows(tool: Tool, trace):
+    report = tool.merge([tool.partial(trace)])
+    body = report.to_dict()
+    for table in report.sections():
+        if isinstance(table, Rows) and isinstance(body.get(table.id), list):
+            names = {field.name for field in table.fields}
+            listed = [{key: value for key, value in row.items() if key in names} for row in body[table.id]]
+            assert listed == [{name: row[name] for name in listed[0]} for row in table.rows]
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_parts_name_columns_of_their_table(tool: Tool, trace):
+    for table in tool.merge([tool.partial(trace)]).sections():
+        if isinstance(table, Rows) and len(table.parts) > 1:
+            shown = {name for part in table.parts for name in part.columns}
+            assert shown == {field.name for field in table.fields}
+
+
+def test_roles_follow_from_units_and_kinds():
+    fields = [
+        (Field("total_us", "us", ""), Role.DURATION),
+        (Field("self_percent", "percent", ""), Role.SHARE),
+        (Field("calls", "count", "", "int"), Role.COUNT),
+        (Field("heap_bytes", "bytes", "", "int"), Role.SIZE),
+        (Field("gib_per_s", "GiB/s", ""), Role.MEASURE),
+        (Field("eligible", "", "", "bool"), Role.FLAG),
+        (Field("grid_dim", "blocks", "", "ints"), Role.SHAPE),
+        (Field("start_ms", "ms", "", role=Role.INSTANT), Role.INSTANT),
+    ]
+    assert [field.role for field, _ in fields] == [role for _, role in fields]
+
+
+@pytest.mark.parametrize(("unit", "kind"), [("text", "str"), ("number", "int")])
+def test_a_text_or_a_number_of_a_row_has_to_say_its_role(unit, kind):
+    with pytest.raises(ValueError, match="the field 'x' needs a role"):
+        Field("x", unit, "", kind)
+
+
+LABELS = [("total_self_us", "Total self"), ("peak_heap_bytes", "Peak heap"), ("ms", "Time"), ("bus_gb_per_s", "Bus")]
+
+
+@pytest.mark.parametrize(("name", "label"), LABELS)
+def test_a_label_is_the_name_without_its_unit(name, label):
+    assert Field(name, "ms", "").label == label
+
+
+def test_a_label_of_its_own_stays():
+    assert Field("ms", "ms", "", label="Longest").label == "Longest"
+
+
+def test_a_screen_gets_a_wide_table_in_parts_with_brief_rows():
+    name, one, two = Field("name", "text", "", "str", Role.NAME), Field("a_ms", "ms", ""), Field("b_ms", "ms", "")
+    rows = ({"name": "void f(int)", "a_ms": 1.0, "b_ms": 2.0},)
+    parts = (Part("First", ("name", "a_ms")), Part("Second", ("name", "b_ms")))
+    table = Rows("rows", "Ops", (name, one, two), rows, parts=parts, brief=lambda row: row | {"name": "f"})
+
+    first, second = table.for_screens()
+
+    assert [(part.title, part.fields) for part in (first, second)] == [("First", (name, one)), ("Second", (name, two))]
+    assert first.rows == second.rows == ({"name": "f", "a_ms": 1.0, "b_ms": 2.0},)
+    assert table.rows == rows
+
+
+def test_a_report_of_the_first_kind_has_a_section_by_its_id():
+    report = next(tool for tool in TOOLS if tool.name == "system")
+    found = report.merge([report.partial(draw(STEPS))])
+    assert isinstance(found.section("findings"), Prose)
+    with pytest.raises(KeyError):
+        found.section("nothing")
+
+
+def test_reports_do_not_load_their_forms():
+    code = "import sys, stepscope.report; print([name for name in sys.modules if name.startswith('rich')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -14,14 +14,13 @@ The rules are those of XLA's own cost analysis, so that figures can be compared:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope.analysis.xla.custom_calls import custom_flops, has_scratch
 from stepscope.analysis.xla.fields import fields_of
 from stepscope.analysis.xla.module import CONVOLUTION, DOT, FFT_LENGTH, WINDOW, Module
 from stepscope.model.arrays import F64, I64, Mask
+from stepscope.records import dataclass
 
 _ELEMENTWISE = (
     "abs", "add", "and", "ceil", "clamp", "clz", "compare", "complex", "convert", "count-leading-zeros", "divide",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stepscope.model import HostTrace, PlaneKind
 from stepscope.model.arrays import I64
+from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)

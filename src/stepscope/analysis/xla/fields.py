@@ -6,12 +6,11 @@ before the damage and counts as damaged; unknown fields are skipped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope import kernels
 from stepscope.model.arrays import I64, U8, Mask, number_pairs, offsets_of, run_rows
+from stepscope.records import dataclass
 
 _FIELDS_EXPECTED = 16  # of a message; more are found by a second look
 _MOST_VARINT_BYTES = 10
@@ -80,17 +79,26 @@ def fields_of(buf: U8, starts: I64, stops: I64) -> Fields:
     """
     wire = kernels.wire
     starts, stops = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(stops, np.int64)
-    bad_at, bad_code = np.zeros(len(starts), np.int64), np.zeros(len(starts), np.int64)
-    table = np.empty((_FIELDS_EXPECTED * len(starts) + 64, wire.FIELD_WIDTH), np.int64)
-    count = wire.scan_fields(buf, starts, stops, table, bad_at, bad_code) if len(buf) else 0
-    if count > len(table):
-        table = np.empty((count, wire.FIELD_WIDTH), np.int64)
-        wire.scan_fields(buf, starts, stops, table, bad_at, bad_code)
-    table = table[:count]
+    bad_at = np.zeros(len(starts), np.int64)
+    table = _scanned(buf, starts, stops, bad_at)
     np.abs(table[:, wire.FIELD_NUMBER], out=table[:, wire.FIELD_NUMBER])  # negative: it is cut by its message's end
     columns = (wire.FIELD_MESSAGE, wire.FIELD_NUMBER, wire.FIELD_START, wire.FIELD_STOP)
     message, number, start, stop = (np.ascontiguousarray(table[:, column]) for column in columns)
     return Fields(buf, len(starts), message, number, start, stop, bad_at >= 0)
+
+
+def _scanned(buf: U8, starts: I64, stops: I64, bad_at: I64) -> I64:
+    """One row for each field; the places of damage go to `bad_at`."""
+    table = np.empty((_FIELDS_EXPECTED * len(starts) + 64, kernels.wire.FIELD_WIDTH), np.int64)
+    if not len(buf):
+        bad_at[:] = -1
+        return table[:0]
+    bad_code = np.zeros(len(starts), np.int64)
+    count = kernels.wire.scan_fields(buf, starts, stops, table, bad_at, bad_code)
+    if count > len(table):
+        table = np.empty((count, kernels.wire.FIELD_WIDTH), np.int64)
+        kernels.wire.scan_fields(buf, starts, stops, table, bad_at, bad_code)
+    return table[:count]
 
 
 def _varints(buf: U8, start: I64, stop: I64) -> tuple[I64, I64]:

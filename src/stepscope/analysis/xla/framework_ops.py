@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from stepscope.analysis.trace.attribution import attribute, names_of
-from stepscope.analysis.trace.op_names import op_name
 from stepscope.analysis.xla.framework_costs import UNKNOWN, Cost, tensorflow_cost, torch_cost
 from stepscope.analysis.xla.op_time import op_time
 from stepscope.analysis.xla.step_time import share_in_steps
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, number_pairs
+from stepscope.vocabulary.op_names import op_name
 
 MOST_OPS = 2000
 _CONCRETE = ("Concrete Inputs",)

@@ -13,7 +13,6 @@ host's own threads, as on a CPU, each thread's time counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stepscope.analysis.trace.origin import header
@@ -31,51 +30,66 @@ from stepscope.analysis.xla.merged import (
 )
 from stepscope.analysis.xla.ops import Partial, partial
 from stepscope.analysis.xla.rates import DEVICE_FIELDS, device_rows, rates_of_op
-from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_us
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Part, Report, Role, Rows, Section, percent, round_us
 
 __all__ = ["HloStatsReport", "Partial", "merge", "partial"]
 
-_RANK = Field("rank", "number", "place in the list, by self time", "int")
-_NAME = Field("name", "text", "the instruction; `others` for those of a category that are not listed", "str")
-TIME_FIELDS: tuple[Field, ...] = (
-    _RANK,
-    Field("program", "text", "the program and its number", "str"),
-    Field("category", "text", "the opcode; of fusions their kind", "str"),
-    _NAME,
-    Field("occurrences", "count", "how often it ran; all kernels of one run count once", "int"),
+FIELDS: tuple[Field, ...] = (
+    Field("rank", "number", "place in the list, by self time", "int", role=Role.ORDINAL),
+    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("category", "text", "the opcode; of fusions their kind", "str", role=Role.TYPE),
+    Field(
+        "name",
+        "text",
+        "the instruction; `others` for those of a category that are not listed",
+        "str",
+        role=Role.NAME,
+    ),
+    Field("occurrences", "count", "how often it ran; all kernels of one run count once", "int", label="Count"),
     Field("self_us", "us", "self time: without what runs inside it"),
     Field("self_percent", "percent", "share of the time of all work of the devices"),
-    Field("framework_op", "text", "the op of the framework that it was made from", "str"),
-)
-RATE_FIELDS: tuple[Field, ...] = (
-    _RANK,
-    _NAME,
-    Field("gflop_per_s", "GFLOP/s", "operations by self time"),
-    Field("gib_per_s", "GiB/s", "bytes read and written by self time"),
-    Field("flop_per_byte", "FLOP/byte", "operational intensity: operations for each byte"),
-    Field("compute_percent", "percent", "share of the device's peak for its precision"),
-    Field("memory_percent", "percent", "share of the device's memory bandwidth"),
-    Field("bound_by", "text", "`compute` or `memory`: the peak it is nearer to; unknown without both", "str"),
-)
-ORIGIN_FIELDS: tuple[Field, ...] = (
-    _RANK,
-    _NAME,
-    Field("source", "text", "the line of the program that asked for it", "str"),
-    Field("precision", "text", "element type of what it multiplies, else of its result", "str"),
-    Field("rematerialized", "", "whether it computes again what was dropped to save memory", "bool"),
-    Field("outside_compilation", "", "whether it hands data to or from the host in the middle of a program", "bool"),
-    Field("text", "text", "the instruction as XLA writes it", "str"),
-)
-FURTHER_FIELDS: tuple[Field, ...] = (
+    Field("framework_op", "text", "the op of the framework that it was made from", "str", role=Role.LABEL),
     Field("total_us", "us", "time with what runs inside it"),
     Field("avg_us", "us", "total time by occurrences"),
     Field("avg_self_us", "us", "self time by occurrences"),
     Field("cumulative_self_percent", "percent", "self_percent added up to this row"),
     Field("flops", "FLOP", "operations of all its runs, unknown for most custom calls"),
     Field("bytes", "bytes", "bytes that all its runs read and write"),
+    Field("gflop_per_s", "GFLOP/s", "operations by self time"),
+    Field("gib_per_s", "GiB/s", "bytes read and written by self time"),
+    Field("flop_per_byte", "FLOP/byte", "operational intensity: operations for each byte"),
+    Field("compute_percent", "percent", "share of the device's peak for its precision"),
+    Field("memory_percent", "percent", "share of the device's memory bandwidth"),
+    Field(
+        "bound_by",
+        "text",
+        "`compute` or `memory`: the peak it is nearer to; unknown without both",
+        "str",
+        role=Role.TERM,
+    ),
+    Field("source", "text", "the line of the program that asked for it", "str", role=Role.SOURCE),
+    Field("precision", "text", "element type of what it multiplies, else of its result", "str", role=Role.TYPE),
+    Field("rematerialized", "", "whether it computes again what was dropped to save memory", "bool"),
+    Field("outside_compilation", "", "whether it hands data to or from the host in the middle of a program", "bool"),
+    Field("text", "text", "the instruction as XLA writes it", "str", role=Role.TEXT),
 )
-FIELDS: tuple[Field, ...] = tuple(
-    {field.name: field for field in (*TIME_FIELDS, *FURTHER_FIELDS, *RATE_FIELDS, *ORIGIN_FIELDS)}.values()
+_PARTS = (
+    Part(
+        "HLO ops",
+        ("rank", "program", "category", "name", "occurrences", "self_us", "self_percent", "framework_op"),
+    ),
+    Part(
+        "Rates of HLO ops",
+        (
+            *("rank", "name", "gflop_per_s", "gib_per_s", "flop_per_byte", "compute_percent", "memory_percent"),
+            "bound_by",
+        ),
+    ),
+    Part(
+        "Where HLO ops come from",
+        ("rank", "name", "source", "precision", "rematerialized", "outside_compilation", "text"),
+    ),
 )
 
 
@@ -103,20 +117,14 @@ class HloStatsReport(Report):
         }
 
     def sections(self) -> Sequence[Section]:
-        """Instructions by time, their rates, where they come from, then programs, steps and devices."""
+        """Instructions with their rates and where they come from, then programs, steps and devices."""
         return [
-            Rows("HLO ops", TIME_FIELDS, self.rows, self.empty),
-            Rows("Rates of HLO ops", RATE_FIELDS, self.rows, self.empty),
-            Rows("Where HLO ops come from", ORIGIN_FIELDS, self.rows, self.empty),
-            Rows("Programs", PROGRAM_FIELDS, self.programs, self.empty),
-            Figures("Use of the hardware by steps", STEP_FIELDS, self.steps),
-            Rows("Devices", DEVICE_FIELDS, self.devices, "no device worked"),
-            Figures("How device work is matched to instructions", TOTAL_FIELDS, self.totals),
+            Rows("rows", "HLO ops", FIELDS, self.rows, self.empty, _PARTS),
+            Rows("programs", "Programs", PROGRAM_FIELDS, self.programs, self.empty),
+            Figures("steps", "Use of the hardware by steps", STEP_FIELDS, self.steps),
+            Rows("devices", "Devices", DEVICE_FIELDS, self.devices, "no device worked"),
+            Figures("totals", "How device work is matched to instructions", TOTAL_FIELDS, self.totals),
         ]
-
-    def main_table(self) -> Rows:
-        """The instructions with all columns."""
-        return Rows("HLO ops", FIELDS, self.rows, self.empty)
 
 
 def merge(partials: Sequence[Partial]) -> HloStatsReport:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stepscope.analysis.xla.ops import OpRow, Partial
 from stepscope.analysis.xla.peaks import Peaks
 from stepscope.analysis.xla.programs import WHY_NONE
 from stepscope.analysis.xla.rates import peak_warnings, peaks_of_host
 from stepscope.analysis.xla.use import UsedOp, least_seconds, step_use
-from stepscope.report import Cell, Field, percent, round_us
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Role, percent, round_us
 
 WORTH_SAYING_PERCENT = 1.0
 
@@ -26,7 +26,7 @@ TOTAL_FIELDS: tuple[Field, ...] = (
     Field("recorded_programs", "count", "programs whose instructions the capture holds", "int"),
 )
 PROGRAM_FIELDS: tuple[Field, ...] = (
-    Field("program", "text", "the program and its number", "str"),
+    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
     Field("runs", "count", "how often it ran, over all devices", "int"),
     Field("self_us", "us", "time of its ops"),
     Field("self_percent", "percent", "share of the time of all work"),

@@ -9,7 +9,6 @@ the cut; links to computations or instructions that are not there are -1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +17,7 @@ from stepscope.analysis.xla.fields import Fields, fields_of, text_codes
 from stepscope.analysis.xla.shapes import Shapes, shapes_of
 from stepscope.analysis.xla.sources import Sources
 from stepscope.model.arrays import I64, U8, Mask, offsets_of
+from stepscope.records import dataclass
 
 FUSION_KINDS = {"kLoop": "loop", "kInput": "input", "kOutput": "output", "kCustom": "custom"}
 

@@ -11,7 +11,6 @@ Wasted time is self time above the least that the device's peaks allow, for oper
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stepscope.analysis.trace.origin import header
@@ -28,25 +27,26 @@ from stepscope.analysis.xla.merged import (
 from stepscope.analysis.xla.ops import Inside, Partial, partial
 from stepscope.analysis.xla.rates import DEVICE_FIELDS, device_rows, rates_of_op
 from stepscope.analysis.xla.trees import TREES, Node, tree_of
-from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_us
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Part, Report, Role, Row, Rows, Section, percent, round_us
 
 __all__ = ["OpProfileReport", "Partial", "merge", "partial"]
 
 MOST_CHILDREN = 100  # of a node; the rest are one row
-_SHOWN_DEPTH = 2  # of the tree, in a table for the eye
 
 FIELDS: tuple[Field, ...] = (
-    Field("tree", "text", "which tree: `program`, `category`, `scope` or `source`", "str"),
-    Field("id", "number", "number of the node", "int"),
-    Field("parent", "number", "number of the node above, unknown for the first of a tree", "int"),
-    Field("depth", "number", "how far below the first node of its tree it is", "int"),
+    Field("tree", "text", "which tree: `program`, `category`, `scope` or `source`", "str", role=Role.TERM),
+    Field("id", "number", "number of the node", "int", role=Role.ORDINAL),
+    Field("parent", "number", "number of the node above, unknown for the first of a tree", "int", role=Role.ORDINAL),
+    Field("depth", "number", "how far below the first node of its tree it is", "int", role=Role.ORDINAL),
     Field(
         "kind",
         "text",
         "`root`, `program`, `category`, `phase`, `scope`, `file`, `line`, `op`, or `instruction` inside a fusion",
         "str",
+        role=Role.TERM,
     ),
-    Field("name", "text", "the node", "str"),
+    Field("name", "text", "the node", "str", role=Role.NAME),
     Field("occurrences", "count", "how often its ops ran", "int"),
     Field("self_us", "us", "self time of all ops below"),
     Field("self_percent", "percent", "share of the time of all work of the devices"),
@@ -81,29 +81,28 @@ class OpProfileReport(Report):
         }
 
     def sections(self) -> Sequence[Section]:
-        """The trees, their first levels indented, then programs and devices."""
-        shown = [_indented(row) for row in self.rows if int(str(row["depth"])) <= _SHOWN_DEPTH]
+        """The trees, then programs and devices."""
         return [
-            *(
-                Rows(f"By {tree}", _SHOWN, tuple(row for row in shown if row["tree"] == tree), self.empty)
-                for tree in TREES
-            ),
-            Rows("Programs", PROGRAM_FIELDS, self.programs, self.empty),
-            Figures("How device work is matched to instructions", TOTAL_FIELDS, self.totals),
-            Rows("Devices", DEVICE_FIELDS, self.devices, "no device worked"),
+            Rows("rows", "Nodes", FIELDS, self.rows, self.empty, _PARTS, _indented),
+            Rows("programs", "Programs", PROGRAM_FIELDS, self.programs, self.empty),
+            Figures("totals", "How device work is matched to instructions", TOTAL_FIELDS, self.totals),
+            Rows("devices", "Devices", DEVICE_FIELDS, self.devices, "no device worked"),
         ]
 
-    def main_table(self) -> Rows:
-        """All nodes of all trees."""
-        return Rows("Nodes", FIELDS, self.rows, self.empty)
+
+_PARTS = (
+    Part(
+        "Where the time of programs goes",
+        (
+            *("tree", "kind", "name", "occurrences", "self_us", "self_percent", "wasted_us", "gflop_per_s"),
+            *("compute_percent", "gib_per_s", "memory_percent"),
+        ),
+    ),
+)
 
 
-_SHOWN = tuple(field for field in FIELDS if field.name not in ("tree", "id", "parent", "depth", "flops"))
-
-
-def _indented(row: dict[str, Cell]) -> dict[str, Cell]:
-    depth = int(str(row["depth"]))
-    return row | {"name": f"{'  ' * depth}{row['name']}"}
+def _indented(row: Row) -> Row:
+    return row | {"name": f"{'  ' * int(str(row['depth']))}{row['name']}"}
 
 
 def merge(partials: Sequence[Partial]) -> OpProfileReport:

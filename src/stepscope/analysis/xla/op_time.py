@@ -10,7 +10,6 @@ Work is matched to instructions, best first, by
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,9 +21,10 @@ from stepscope.analysis.trace.op_work import device_work
 from stepscope.analysis.xla.programs import Programs, programs_of
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I64, Mask, number_pairs
+from stepscope.records import dataclass
+from stepscope.vocabulary.xla import instruction_name
 
 K = EventKind
-_TPU_NAME = re.compile(r"%?(?P<name>[^\s=]+)\s*=")
 _NOT_IN_KERNEL_NAMES = re.compile(r"[^A-Za-z0-9_]")
 _KERNEL_SUFFIX = re.compile(r"(?:\.kd|__\d+)$")
 _HIGHEST_CLIMB = 64
@@ -112,7 +112,7 @@ def _matched(trace: HostTrace, work: _Work, on_host: bool) -> OpTime:
     code, first = number_pairs(work.instruction, work.module)
     code, first = number_pairs(code, work.number)
     for at in first.tolist():
-        instruction = _instruction_name(trace.strings[work.instruction[at]]) if work.instruction[at] > 0 else ""
+        instruction = _innermost_name(trace.strings[work.instruction[at]]) if work.instruction[at] > 0 else ""
         has_number = work.number[at] != -1 or work.module[at] <= 0
         names.append((int(work.number[at]) if has_number else None, trace.strings[work.module[at]], instruction))
     known = np.array([bool(name[2]) for name in names], np.bool_)[code] if names else np.zeros(0, np.bool_)
@@ -122,14 +122,14 @@ def _matched(trace: HostTrace, work: _Work, on_host: bool) -> OpTime:
     return _numbered(trace, work, op, names, how, on_host)
 
 
-def _instruction_name(text: str) -> str:
+def _innermost_name(text: str) -> str:
     """The innermost of nested names, and of an instruction's text its name.
 
-    >>> _instruction_name("%copy.2 = f32[8]{0} copy(f32[8]{0} %x)"), _instruction_name("while.1::dot.3")
+    >>> _innermost_name("%copy.2 = f32[8]{0} copy(f32[8]{0} %x)"), _innermost_name("while.1::dot.3")
     ('copy.2', 'dot.3')
     """
-    found = _TPU_NAME.match(text)
-    return found["name"] if found else text.rpartition("::")[2].removeprefix("%")
+    name = instruction_name(text)
+    return name.rpartition("::")[2] if name == text else name
 
 
 def _match_launches(trace: HostTrace, work: _Work, lost: Mask) -> Mask:

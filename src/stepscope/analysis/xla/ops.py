@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from stepscope.analysis.xla.step_time import StepTime, in_steps, step_time
 from stepscope.analysis.xla.text import instruction_text
 from stepscope.model import HostTrace, LineKind, stat_names
 from stepscope.model.arrays import F64, I64
+from stepscope.records import dataclass
 
 MOST_OPS = 2000  # of a host that are listed one by one
 _MOST_OPENED, _MOST_INSIDE = 200, 12  # fusions that are opened, and instructions shown in each

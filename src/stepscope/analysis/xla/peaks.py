@@ -10,7 +10,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from platformdirs import user_config_path
 
 from stepscope.analysis.xla.device_facts import DeviceFacts
 from stepscope.errors import UsageError
+from stepscope.records import dataclass
 
 VARIABLE = "STEPSCOPE_DEVICES"
 _FILE = "devices.toml"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -11,8 +10,9 @@ from stepscope.analysis.xla.costs import Costs, costs_of
 from stepscope.analysis.xla.module import Module, read_module
 from stepscope.model import HostTrace, PlaneKind, StatTag, stat_names
 from stepscope.model.arrays import U8
+from stepscope.records import dataclass
+from stepscope.vocabulary.xla import split_program
 
-_LABEL = re.compile(r"(?P<module>.*)\((?P<id>-?\d+)\)", re.DOTALL)
 _KEPT_BYTES = 64 << 20  # of serialized programs whose decoded form is kept; decoded they take some ten times as much
 
 WHY_NONE = (
@@ -106,8 +106,8 @@ def _find_programs(trace: HostTrace) -> Programs:
 
 
 def _program(label: str, start: int, stop: int) -> Program:
-    match = _LABEL.fullmatch(label)
-    return Program(label, match["module"] if match else label, signed(int(match["id"])) if match else None, start, stop)
+    module, number = split_program(label)
+    return Program(label, module, None if number is None else signed(number), start, stop)
 
 
 def signed(number: int) -> int:

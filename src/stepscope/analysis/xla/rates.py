@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stepscope.analysis.xla.device_facts import DeviceFacts
 from stepscope.analysis.xla.ops import OpRow, Partial
 from stepscope.analysis.xla.peaks import HOW_TO_ADD, Peaks, peaks_of
-from stepscope.report import Cell, Field
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Role
 
 DEVICE_FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host", "str"),
-    Field("device", "text", "the device, as the table of devices calls it", "str"),
+    Field("host", "text", "the host", "str", role=Role.HOST),
+    Field("device", "text", "the device, as the table of devices calls it", "str", role=Role.PLACE),
     Field("count", "count", "how many of these did work", "int"),
     Field("known", "", "whether its peaks are known", "bool"),
     Field("matrix_tflop_per_s", "TFLOP/s", "highest rate of matrix products in 16 bits"),
@@ -20,7 +20,7 @@ DEVICE_FIELDS: tuple[Field, ...] = (
     Field("memory_gb_per_s", "GB/s", "bandwidth of its main memory"),
     Field("link_gb_per_s", "GB/s", "bandwidth to other devices, both directions"),
     Field("ridge_flop_per_byte", "FLOP/byte", "intensity above which computing limits, and not memory"),
-    Field("source", "text", "where these figures come from", "str"),
+    Field("source", "text", "where these figures come from", "str", role=Role.TEXT),
 )
 
 

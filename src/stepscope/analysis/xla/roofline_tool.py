@@ -25,7 +25,6 @@ operations than are counted, and small data stays in caches.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stepscope.analysis.trace.attribution import attribute
@@ -39,17 +38,16 @@ from stepscope.analysis.xla.peaks import Peaks, peaks_of
 from stepscope.analysis.xla.rates import DEVICE_FIELDS, Rates, device_rows, peak_warnings, rates_of
 from stepscope.analysis.xla.use import UsedOp, step_use, use_of
 from stepscope.model import HostTrace
-from stepscope.report import Cell, Field, Figures, Report, Rows, Section, percent, round_us
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Part, Report, Role, Rows, Section, percent, round_us
 
-_RANK = Field("rank", "number", "place in the list: programs, then ops, each by time", "int")
-_NAME = Field("name", "text", "the op; of XLA the instruction", "str")
 FIELDS: tuple[Field, ...] = (
-    _RANK,
-    Field("kind", "text", "`program` or `op`", "str"),
-    Field("program", "text", "the XLA program; unknown for ops of PyTorch and TensorFlow", "str"),
-    Field("category", "text", "the opcode or the op's type", "str"),
-    _NAME,
-    Field("shapes", "text", "the shapes of its inputs, where the framework recorded them", "str"),
+    Field("rank", "number", "place in the list: programs, then ops, each by time", "int", role=Role.ORDINAL),
+    Field("kind", "text", "`program` or `op`", "str", role=Role.TERM),
+    Field("program", "text", "the XLA program; unknown for ops of PyTorch and TensorFlow", "str", role=Role.LABEL),
+    Field("category", "text", "the opcode or the op's type", "str", role=Role.TYPE),
+    Field("name", "text", "the op; of XLA the instruction", "str", role=Role.NAME),
+    Field("shapes", "text", "the shapes of its inputs, where the framework recorded them", "str", role=Role.SHAPE),
     Field("occurrences", "count", "how often it ran", "int"),
     Field("self_us", "us", "time on the devices, without what runs inside"),
     Field("self_percent", "percent", "share of the time of all work of the devices"),
@@ -58,22 +56,26 @@ FIELDS: tuple[Field, ...] = (
     Field("gflop_per_s", "GFLOP/s", "operations by time"),
     Field("gib_per_s", "GiB/s", "bytes by time"),
     Field("flop_per_byte", "FLOP/byte", "operational intensity"),
-    Field("precision", "text", "element type that sets its compute roof", "str"),
-    Field("bound_by", "text", "`compute` or `memory`: the limit it is nearer to", "str"),
+    Field("precision", "text", "element type that sets its compute roof", "str", role=Role.TYPE),
+    Field("bound_by", "text", "`compute` or `memory`: the limit it is nearer to", "str", role=Role.TERM),
     Field("compute_percent", "percent", "share of the peak for its precision"),
     Field("memory_percent", "percent", "share of the memory bandwidth"),
     Field("roof_gflop_per_s", "GFLOP/s", "the most that its intensity allows"),
     Field("efficiency_percent", "percent", "the larger of compute_percent and memory_percent"),
 )
-_SHOWN = (
-    "rank", "category", "name", "occurrences", "self_us", "self_percent", "gflop_per_s", "gib_per_s", "flop_per_byte",
-    "bound_by", "roof_gflop_per_s", "efficiency_percent",
-)  # fmt: skip
-SHOWN_FIELDS: tuple[Field, ...] = tuple(field for field in FIELDS if field.name in _SHOWN)
+_PARTS = (
+    Part(
+        "Ops and their roofs",
+        (
+            *("rank", "category", "name", "shapes", "occurrences", "self_us", "self_percent", "gflop_per_s"),
+            *("gib_per_s", "flop_per_byte", "bound_by", "roof_gflop_per_s", "efficiency_percent"),
+        ),
+    ),
+)
 ROOF_FIELDS: tuple[Field, ...] = (
-    Field("device", "text", "the device", "str"),
-    Field("kind", "text", "`compute` or `memory`", "str"),
-    Field("name", "text", "precision and units, or the memory", "str"),
+    Field("device", "text", "the device", "str", role=Role.PLACE),
+    Field("kind", "text", "`compute` or `memory`", "str", role=Role.TERM),
+    Field("name", "text", "precision and units, or the memory", "str", role=Role.LABEL),
     Field("tflop_per_s", "TFLOP/s", "height of a compute roof"),
     Field("gb_per_s", "GB/s", "slope of a memory roof"),
     Field("ridge_flop_per_byte", "FLOP/byte", "intensity where a compute roof meets main memory's"),
@@ -114,15 +116,11 @@ class RooflineReport(Report):
     def sections(self) -> Sequence[Section]:
         """Programs and ops against their roofs, then the roofs, steps and devices."""
         return [
-            Rows("Ops and their roofs", SHOWN_FIELDS, self.rows, self.empty),
-            Rows("Roofs", ROOF_FIELDS, self.roofs, "no device whose peaks are known"),
-            Figures("Use of the hardware by steps", STEP_FIELDS, self.steps),
-            Rows("Devices", DEVICE_FIELDS, self.devices, "no device worked"),
+            Rows("rows", "Ops and their roofs", FIELDS, self.rows, self.empty, _PARTS),
+            Rows("roofs", "Roofs", ROOF_FIELDS, self.roofs, "no device whose peaks are known"),
+            Figures("steps", "Use of the hardware by steps", STEP_FIELDS, self.steps),
+            Rows("devices", "Devices", DEVICE_FIELDS, self.devices, "no device worked"),
         ]
-
-    def main_table(self) -> Rows:
-        """Programs and ops with all columns."""
-        return Rows("Ops and their roofs", FIELDS, self.rows, self.empty)
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from stepscope.analysis.xla.fields import Fields, fields_of
 from stepscope.model.arrays import I64, U8, offsets_of
+from stepscope.records import dataclass
 
 _ELEMENT_TYPE, _DIMENSIONS, _TUPLE_SHAPES, _LAYOUT = 2, 3, 4, 5
 _MINOR_TO_MAJOR, _TILES, _MEMORY_SPACE, _TILE_DIMENSIONS = 1, 6, 8, 1

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from stepscope.analysis.xla.fields import fields_of
 from stepscope.model.arrays import I64, U8
+from stepscope.records import dataclass
 
 _OP_TYPE, _OP_NAME, _FILE, _LINE, _DEDUPLICATED, _FRAME = 1, 2, 3, 4, 12, 15
 _FILE_NAMES, _FUNCTION_NAMES, _LOCATIONS, _FRAMES = 1, 2, 3, 4

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stepscope.analysis.steps.find_steps import steps_of, steps_of_events, whole_steps
 from stepscope.analysis.xla.op_time import OpTime
 from stepscope.model import HostTrace
 from stepscope.model.arrays import F64, I64
+from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)

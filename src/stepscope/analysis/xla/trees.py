@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from stepscope.analysis.xla.merged import HostOp
+from stepscope.records import dataclass
 
 TREES = ("program", "category", "scope", "source")
 

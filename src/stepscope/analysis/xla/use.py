@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stepscope.analysis.xla.device_facts import DeviceFacts
 from stepscope.analysis.xla.ops import OpRow
 from stepscope.analysis.xla.peaks import Peaks
 from stepscope.analysis.xla.step_time import StepTime
+from stepscope.records import dataclass
 from stepscope.report import Cell, percent
 
 

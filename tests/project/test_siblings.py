@@ -205,6 +205,11 @@ SIBLINGS: dict[str, dict[str, str]] = {
         ),
         "test_the_tree_by_category_is_xprofs": "test_trees_hold_all_time_at_every_level",
     },
+    "analysis/xla/test_memory_viewer.py": {
+        "test_peaks_are_xprofs": (
+            "test_live_bytes_over_the_order_of_the_program test_what_is_alive_at_the_peak_and_what_would_free_it"
+        ),
+    },
     "analysis/xla/test_roofline.py": {
         "test_intensities_are_xprofs": "test_an_op_and_its_program_against_the_roofs",
         "test_no_op_of_pytorch_beats_its_device": (

@@ -172,7 +172,7 @@ class Module:
     def called(self) -> Links:
         """The computations that an instruction calls: a fusion's body, a loop's condition and body, a reducer."""
         offsets, ids = self.fields.numbers(_CALLED)
-        return Links(offsets, _rows_of_ids(self.computation_ids, ids))
+        return Links(offsets, rows_of_ids(self.computation_ids, ids))
 
     @cached_property
     def parameter_number(self) -> I64:
@@ -219,7 +219,7 @@ class Module:
         start, stop = self.module_parts.range(_SCHEDULE)
         _, starts, stops = fields_of(self.buf, start, stop).ranges(_SEQUENCE)
         entries = fields_of(self.buf, starts, stops)
-        computation = _rows_of_ids(self.computation_ids, entries.scalar(_SEQUENCE_KEY))
+        computation = rows_of_ids(self.computation_ids, entries.scalar(_SEQUENCE_KEY))
         offsets, ids = fields_of(self.buf, *entries.range(_SEQUENCE_VALUE)).numbers(_SEQUENCE_IDS)
         owner = np.repeat(computation, np.diff(offsets))
         rows = _rows_in_computation(self.ids, self.computation, ids, owner)
@@ -283,7 +283,7 @@ def _texts(buf: U8, start: I64, stop: I64) -> tuple[str, ...]:
     return tuple(buf[a:b].tobytes().decode("utf-8", "replace") for a, b in pairs)
 
 
-def _rows_of_ids(ids: I64, wanted: I64) -> I64:
+def rows_of_ids(ids: I64, wanted: I64) -> I64:
     """The first row that has each wanted id: int64 of shape (wanted,), -1 for none."""
     if not len(ids):
         return np.full(len(wanted), -1, np.int64)
@@ -301,5 +301,5 @@ def _rows_in_computation(ids: I64, computation: I64, wanted: I64, inside: I64) -
     place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     hit = known[place] == wanted
     width = len(known)
-    rows = _rows_of_ids(computation * width + code, inside * width + place)
+    rows = rows_of_ids(computation * width + code, inside * width + place)
     return np.where(hit, rows, -1)

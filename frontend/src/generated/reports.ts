@@ -983,6 +983,59 @@ export interface Reports {
       };
     };
   };
+  "graph-viewer": {
+    rows: {
+      kind: "table";
+      fields: {
+        program: string | null;
+        id: number | null;
+        name: string | null;
+        category: string | null;
+        shape: string | null;
+        hops: number | null;
+        occurrences: number | null;
+        self_us: number | null;
+        on_path: boolean | null;
+        opens: string | null;
+        framework_op: string | null;
+        source: string | null;
+        flops: number | null;
+        bytes: number | null;
+      };
+    };
+    path: {
+      kind: "table";
+      fields: {
+        program: string | null;
+        place: number | null;
+        name: string | null;
+        category: string | null;
+        self_us: number | null;
+        percent: number | null;
+      };
+    };
+    programs: {
+      kind: "table";
+      fields: {
+        program: string | null;
+        instructions: number | null;
+        computations: number | null;
+        edges: number | null;
+        self_us: number | null;
+        path_us: number | null;
+        path_percent: number | null;
+      };
+    };
+    edges: {
+      kind: "table";
+      fields: {
+        program: string | null;
+        from_id: number | null;
+        to_id: number | null;
+        bytes: number | null;
+      };
+    };
+  };
   "memory-viewer": {
     rows: {
       kind: "table";

@@ -118,6 +118,7 @@ TOOLS: tuple[Tool, ...] = (
         partial_of="hlo-stats",
     ),
     Tool("hlo-stats", "every instruction of the XLA programs that ran, and how near it comes to the hardware", "xla"),
+    Tool("graph-viewer", "each XLA program as a graph, and the path through it that takes longest", "xla"),
     Tool("memory-viewer", "what fills the memory of each XLA program at its peak", "xla"),
     Tool("roofline", "how near each op and each program comes to what the device can do", "xla"),
     Tool("system", "how busy CPU, memory, disk and GPU were while the capture ran", "resources"),

@@ -205,6 +205,9 @@ SIBLINGS: dict[str, dict[str, str]] = {
         ),
         "test_the_tree_by_category_is_xprofs": "test_trees_hold_all_time_at_every_level",
     },
+    "analysis/xla/test_inference.py": {
+        "test_a_real_server": "test_a_batch_lasts_until_its_work_on_the_device_is_done",
+    },
     "analysis/xla/test_memory_viewer.py": {
         "test_peaks_are_xprofs": (
             "test_live_bytes_over_the_order_of_the_program test_what_is_alive_at_the_peak_and_what_would_free_it"

@@ -1160,6 +1160,50 @@ export interface Reports {
       };
     };
   };
+  inference: {
+    rows: {
+      kind: "table";
+      fields: {
+        name: string | null;
+        source: string | null;
+        runs: number | null;
+        mean_ms: number | null;
+        p50_ms: number | null;
+        p90_ms: number | null;
+        p99_ms: number | null;
+        max_ms: number | null;
+        runs_per_s: number | null;
+        mean_requests: number | null;
+        max_requests: number | null;
+        tokens_per_s: number | null;
+        padding_percent: number | null;
+        device_percent: number | null;
+        queue_ms: number | null;
+      };
+    };
+    differences: {
+      kind: "table";
+      fields: {
+        name: string | null;
+        factor: string | null;
+        others: number | null;
+        slow: number | null;
+        ratio: number | null;
+      };
+    };
+    slowest: {
+      kind: "table";
+      fields: {
+        name: string | null;
+        host: string | null;
+        start_ms: number | null;
+        latency_ms: number | null;
+        requests: number | null;
+        tokens: number | null;
+        device_ms: number | null;
+      };
+    };
+  };
   system: {
     findings: { kind: "prose" };
     rows: {

@@ -121,6 +121,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("graph-viewer", "each XLA program as a graph, and the path through it that takes longest", "xla"),
     Tool("memory-viewer", "what fills the memory of each XLA program at its peak", "xla"),
     Tool("roofline", "how near each op and each program comes to what the device can do", "xla"),
+    Tool("inference", "how long a model takes to answer, and what differs in slow runs", "xla"),
     Tool("system", "how busy CPU, memory, disk and GPU were while the capture ran", "resources"),
 )
 

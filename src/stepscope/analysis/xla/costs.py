@@ -88,7 +88,7 @@ def _count_dots(module: Module, elements: F64, flops: F64) -> None:
     start, stop = module.fields.range(DOT)
     offsets, places = fields_of(module.buf, start[rows], stop[rows]).numbers(_LHS_CONTRACTING)
     owner = np.repeat(np.arange(len(rows)), np.diff(offsets))
-    left = _first_operands(module, rows)[owner]
+    left = first_operands(module, rows)[owner]
     shapes = module.shapes
     at = shapes.dim_offsets[left] + places
     known = (left >= 0) & (places >= 0) & (at < shapes.dim_offsets[left + 1])
@@ -97,7 +97,7 @@ def _count_dots(module: Module, elements: F64, flops: F64) -> None:
     flops[rows] = 2 * elements[rows] * width
 
 
-def _first_operands(module: Module, rows: I64, place: int = 0) -> I64:
+def first_operands(module: Module, rows: I64, place: int = 0) -> I64:
     """An operand of some instructions: int64 of shape (rows,), -1 where there is none."""
     links = module.operands
     if not len(links.rows):
@@ -212,7 +212,7 @@ def _calls(module: Module) -> F64:
     mapped = module.is_opcode("map")
     times[mapped] = elements[: len(module)][mapped]
     rows = np.flatnonzero(module.is_opcode("reduce"))
-    first = _first_operands(module, rows)
+    first = first_operands(module, rows)
     result = np.array([_elements_of_one(module, row) for row in rows.tolist()], np.float64)
     times[rows] = np.where(first >= 0, np.maximum(elements[first] - result, 0), 0)
     for row in np.flatnonzero(module.is_opcode("reduce-window", "select-and-scatter", "scatter")).tolist():
@@ -270,7 +270,7 @@ def _bytes(module: Module) -> F64:
     slices = module.is_opcode(*_SLICES)
     whole = np.zeros(len(module), np.float64)
     rows = np.flatnonzero(slices)
-    first = _first_operands(module, rows)
+    first = first_operands(module, rows)
     whole[rows] = np.where(first >= 0, size[first], 0)
     nbytes[slices] = 2 * size[slices] + read[slices] - whole[slices]
     updates = np.flatnonzero(module.is_opcode("dynamic-update-slice", "scatter"))
@@ -340,7 +340,7 @@ def _parameter_reads(module: Module, size: F64, slices: Mask) -> F64:
     part = slices[user] & (place[at] == 0)
     amount = np.where(part, size[user], amount)
     updated = np.flatnonzero(module.is_opcode("dynamic-update-slice")[user] & (place[at] == 0))
-    second = _first_operands(module, user[updated], 1)
+    second = first_operands(module, user[updated], 1)
     amount[updated] = np.where(second >= 0, size[second], amount[updated])
     reads = np.bincount(operand, weights=amount, minlength=len(module))
     return np.minimum(reads, size)

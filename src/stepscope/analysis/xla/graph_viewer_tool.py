@@ -3,7 +3,7 @@ around its slowest instruction.
 
 An edge leads from an instruction to one that takes its result. The longest path is the chain of instructions of the
 entry computation that takes most time together: a program cannot be faster than it, however much runs side by side.
-Nodes are the instructions within three hops of the slowest one of each program.
+Nodes are the instructions within three hops of the slowest one, of each of the ten programs that take most time.
 
 `stepscope hlo-graph` shows the surroundings of any instruction, searches, and writes Graphviz DOT or the program as
 text: for each instruction its result, opcode, operands and what it calls.
@@ -28,7 +28,7 @@ from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Report, Role, Rows, Section, percent, round_us
 
 HOPS = 3
-MOST_PROGRAMS = 50
+MOST_PROGRAMS = 10  # of which the report draws graphs; hlo-graph draws any
 _MOST_NODES, _MOST_PATH = 60, 200
 
 FIELDS: tuple[Field, ...] = (

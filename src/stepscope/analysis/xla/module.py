@@ -122,6 +122,12 @@ class Module:
         """`kLoop` and the like; empty for what is no fusion."""
         return self.text(*self._place(_FUSION_KIND, row))
 
+    def fusion_kinds(self, rows: I64) -> list[str]:
+        """The same of several instructions."""
+        start, stop = self._find_range(_FUSION_KIND)
+        code, texts = text_codes(self.buf, start[rows], stop[rows])
+        return [texts[each] for each in code.tolist()]
+
     def part_of(self, row: int, number: int) -> Fields:
         """The fields of a message in an instruction; none if it has no such message."""
         start, stop = self._place(number, row)

@@ -14,7 +14,7 @@ import numpy as np
 
 from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.origin import Origin, origin_of
-from stepscope.analysis.xla.costs import Costs
+from stepscope.analysis.xla.costs import Costs, first_operands
 from stepscope.analysis.xla.device_facts import DeviceFacts, device_facts
 from stepscope.analysis.xla.module import FUSION_KINDS, Module
 from stepscope.analysis.xla.op_time import OpTime, op_runs, op_time
@@ -213,26 +213,24 @@ class _OpTable:
         self.bytes[known] = costs.nbytes[self.row[known]] * self.runs[known]
 
     def _precisions(self, module: Module, costs: Costs, ops: list[int]) -> None:
-        shapes = module.shapes
-        for op in ops:
-            row = int(self.row[op])
-            if row >= 0:
-                matrix = int(costs.matrix[row])
-                operands = module.operands.of(matrix) if matrix >= 0 else []
-                shape = operands[0] if operands else shapes.leaf(row, [0])
-                self.precision[op] = (shapes.type_name(shape), matrix >= 0)
+        rows = self.row[ops]
+        known_ops = [op for op, row in zip(ops, rows.tolist(), strict=True) if row >= 0]
+        rows = rows[rows >= 0]
+        matrix = costs.matrix[rows]
+        operand = first_operands(module, np.maximum(matrix, 0))
+        shape = np.where((matrix >= 0) & (operand >= 0), operand, np.where(matrix >= 0, matrix, rows))
+        names = module.shapes.type_names(module.shapes.first_leaves(shape))
+        for op, name, is_matrix in zip(known_ops, names, (matrix >= 0).tolist(), strict=True):
+            self.precision[op] = (name, is_matrix)
 
     def _categories(self, module: Module | None, ops: list[int]) -> list[str]:
-        stated = self.trace.stat_strings(_CATEGORY, rows=self.first[ops])
+        stated = self.trace.stat_strings(_CATEGORY, rows=self.first[ops]).tolist()
+        rows = self.row[ops]
+        from_program = iter(categories_of(module, rows[rows >= 0]) if module is not None else [])
         found = []
-        for op, text in zip(ops, stated.tolist(), strict=True):
-            row = int(self.row[op])
-            if text > 0:
-                found.append(self.trace.strings[text])
-            elif module is None or row < 0:
-                found.append(_NUMBERED.sub("", self.done.ops[op][1]))
-            else:
-                found.append(category_of(module, row))
+        for op, row, text in zip(ops, rows.tolist(), stated, strict=True):
+            category = next(from_program) if row >= 0 else _NUMBERED.sub("", self.done.ops[op][1])
+            found.append(self.trace.strings[text] if text > 0 else category)
         return found
 
     def _listed(self, program: int, ops: list[int], opened: set[int]) -> list[OpRow]:
@@ -311,11 +309,17 @@ class _OpTable:
 
 def category_of(module: Module, row: int) -> str:
     """What kind of instruction it is: its opcode, and of fusions their kind, as XProf calls them."""
-    opcode = module.opcode_of(row)
-    if opcode != "fusion":
-        return opcode
-    kind = FUSION_KINDS.get(module.fusion_kind_of(row))
-    return f"{kind} fusion" if kind else opcode
+    return categories_of(module, np.array([row]))[0]
+
+
+def categories_of(module: Module, rows: I64) -> list[str]:
+    """The same of several instructions."""
+    kinds = module.fusion_kinds(rows)
+    opcodes = [module.opcodes[code] for code in module.opcode[rows].tolist()]
+    return [
+        f"{FUSION_KINDS[kind]} fusion" if opcode == "fusion" and kind in FUSION_KINDS else opcode
+        for opcode, kind in zip(opcodes, kinds, strict=True)
+    ]
 
 
 def is_rematerialized(name: str, op_name: str) -> bool:

@@ -13,7 +13,7 @@ from stepscope.model.arrays import U8
 from stepscope.records import dataclass
 from stepscope.vocabulary.xla import split_program
 
-_KEPT_BYTES = 64 << 20  # of serialized programs whose decoded form is kept; decoded they take some ten times as much
+_KEPT_BYTES = 256 << 20  # of serialized programs whose decoded form is kept; decoded they take a few times as much
 
 WHY_NONE = (
     "the capture holds no XLA program; JAX records them with jax.profiler.trace or ProfilerOptions(), TensorFlow with "

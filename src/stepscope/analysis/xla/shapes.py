@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -78,6 +79,20 @@ class Shapes:
         """The element type as XLA writes it."""
         return _TYPES.get(int(self.element_type[shape]), ("?", 0))[0]
 
+    def type_names(self, shapes: I64) -> list[str]:
+        """The same of several shapes."""
+        return [_TYPES.get(number, ("?", 0))[0] for number in self.element_type[shapes].tolist()]
+
+    def first_leaves(self, shapes: I64) -> I64:
+        """The first array in each shape: int64 of shape (shapes,)."""
+        for _ in range(_DEEPEST):
+            has_more = self.child_offsets[shapes + 1] > self.child_offsets[shapes]
+            if not has_more.any():
+                break
+            first = self.children[np.where(has_more, self.child_offsets[shapes], 0)]
+            shapes = np.where(has_more, first, shapes)
+        return shapes
+
     def text(self, shape: int, layout: bool = False) -> str:
         """The shape as XLA writes it, such as `f32[32,128]` or, with layout, `f32[32,128]{1,0}`."""
         if self.element_type[shape] == _TUPLE:
@@ -86,8 +101,17 @@ class Shapes:
 
     def _layout(self, shape: int) -> str:
         start, stop = (int(column[shape]) for column in self.layouts)
-        if start == stop:
-            return ""
+        data = self.buf[start:stop].tobytes()
+        if data not in self._layout_texts:
+            self._layout_texts[data] = self._layout_text(start, stop) if data else ""
+        return self._layout_texts[data]
+
+    @cached_property
+    def _layout_texts(self) -> dict[bytes, str]:
+        """Layouts as text by how they are written: a program has few different ones."""
+        return {}
+
+    def _layout_text(self, start: int, stop: int) -> str:
         found = fields_of(self.buf, np.array([start]), np.array([stop]))
         order = found.numbers(_MINOR_TO_MAJOR)[1].tolist()
         _, starts, stops = found.ranges(_TILES)

@@ -19,6 +19,8 @@ help:
 	@echo "make demo     set up, train a small model under the profiler, show where its time went;"
 	@echo "              in a terminal the page stays open until Ctrl-C, unless DEMO_ONCE=1"
 	@echo "make test     set up, check style and types, run every test"
+	@echo "make test-checked  the tests of reading, on loops that check every index, under sanitizers"
+	@echo "make fuzz     break files on purpose until Ctrl-C; FUZZ=trace_json for the other format"
 	@echo "make lint     style and types only"
 	@echo "make format   lay out the code"
 	@echo "make docs     build the documentation into site/"
@@ -34,6 +36,17 @@ test:
 	@$(MAKE) --no-print-directory check
 	$(BIN)/python scripts/frontend.py test
 	$(BIN)/python -m pytest
+
+.PHONY: test-checked
+test-checked:
+	@$(call setup,test)
+	$(BIN)/python scripts/native.py test
+
+.PHONY: fuzz
+FUZZ ?= xspace
+fuzz:
+	@$(call setup,fuzz)
+	$(BIN)/python fuzz/run.py $(FUZZ)
 
 lint:
 	@$(call setup,lint)

@@ -118,16 +118,16 @@ def _views(subjects: Subjects, profile: BenchProfile, small: BenchProfile, limit
 
 
 def measures_of_starting(profile: BenchProfile, limits: Limits) -> Iterator[Measure]:
-    """What a start costs: imports, and kernels that are not compiled yet."""
+    """What a start costs: imports, and what the first one on a machine pays."""
     yield _imports(profile, limits)
     stepscope = Stepscope()
     yield Measure(
         "first-run",
         "First run ever",
-        "The overview as a whole process with no kernel compiled (an empty `NUMBA_CACHE_DIR`), beside the same with "
-        "kernels compiled. The difference is paid once a machine.",
+        "The overview as a whole process of a user who never ran Stepscope (an empty home, an empty cache that is "
+        "written), beside a later cold one. The difference is paid once a machine.",
         {
-            "Stepscope, kernels compiled": lambda: stepscope.cold(profile.path, limits),
+            "Stepscope, later": lambda: stepscope.cold(profile.path, limits),
             "Stepscope, first run": lambda: stepscope.first_ever(profile.path, limits),
         },
         wall,
@@ -143,7 +143,7 @@ def _cold(subjects: Subjects, profile: BenchProfile, limits: Limits) -> Measure:
     return Measure(
         "cold",
         "Overview, cold process",
-        "From the start of the process to its exit, nothing cached except compiled code. Stepscope and XProf by their "
+        "From the start of the process to its exit, nothing cached. Stepscope and XProf by their "
         "Python APIs, xprof-rs by `xprof-rs get_overview`.",
         actions,
         wall,

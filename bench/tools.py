@@ -100,9 +100,9 @@ class Stepscope:
         return replace(sample, answer={"steps": times["count"], "mean_ms": times["mean"]})
 
     def first_ever(self, path: Path, limits: Limits) -> Sample:
-        """`cold` with no kernel compiled yet."""
-        with tempfile.TemporaryDirectory(prefix="bench-numba-") as folder:
-            environment = {**CACHE_OFF, "NUMBA_CACHE_DIR": folder}
+        """`cold` of a user who has neither settings nor results: an empty home and an empty cache."""
+        with tempfile.TemporaryDirectory(prefix="bench-first-") as folder:
+            environment = {"STEPSCOPE_CACHE": "on", "HOME": folder, "STEPSCOPE_CACHE_DIR": f"{folder}/cache"}
             return run_worker(worker_command("stepscope_tool", path, "--tool", OVERVIEW.tool), limits, environment)
 
 
@@ -230,7 +230,7 @@ def versions() -> Mapping[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
     found = {"Python": sys.version.split()[0]}
-    for package in ("stepscope", "xprof", "xprof-rs", "numpy", "numba", "llvmlite"):
+    for package in ("stepscope", "xprof", "xprof-rs", "numpy"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

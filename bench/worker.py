@@ -19,7 +19,7 @@ from typing import Any
 Answer = dict[str, Any]
 Task = Callable[[Path, str], tuple[float, Answer]]
 
-HEAVY = ("numba", "numpy", "pyarrow", "pandas", "tensorflow", "jax", "torch")
+HEAVY = ("numpy", "pyarrow", "pandas", "tensorflow", "jax", "torch")
 
 
 def stepscope_tool(path: Path, tool: str) -> tuple[float, Answer]:

@@ -29,6 +29,7 @@ EXTRAS: Dict[str, Tuple[str, ...]] = {
     "test": ("dev", "docs", "test"),
     "docs": ("docs",),
     "bench": ("bench",),
+    "fuzz": ("dev", "fuzz"),
 }
 
 _PROBE = """

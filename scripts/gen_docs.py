@@ -27,10 +27,11 @@ from stepscope.model import (
     TraceBuilder,
     Trait,
 )
-from stepscope.report import Prose, Section
+from stepscope.report import Comparable, Prose, Section
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 NOTICE = "<!-- Made by scripts/gen_docs.py; change the declarations and run `make docs`. -->"
+NAVIGATION = "mkdocs.yml"
 KINDS: tuple[type[Enum], ...] = (PlaneKind, LineKind, EventKind, Trait, StatTag)
 
 Pages = dict[str, str]  # path below docs/ -> text
@@ -60,7 +61,14 @@ def tool_pages() -> Pages:
     return {f"tools/{tool.name}.md": "\n".join(_tool(tool, trace)) + "\n" for tool in TOOLS}
 
 
-MAKERS: tuple[Callable[[], Pages], ...] = (table_pages, tool_pages)
+def navigation() -> Pages:
+    """`mkdocs.yml` with the pages of the tools in the order of the registry."""
+    text = (DOCS.parent / NAVIGATION).read_text("utf-8")
+    listed = "".join(f"      - {tool.name}: tools/{tool.name}.md\n" for tool in TOOLS)
+    return {f"../{NAVIGATION}": re.sub(r"(?m)(?<=^  - Tools:\n)(?:      - .*\n)+", lambda _: listed, text)}
+
+
+MAKERS: tuple[Callable[[], Pages], ...] = (table_pages, tool_pages, navigation)
 
 
 def pages() -> Pages:
@@ -102,9 +110,32 @@ def _tool(tool: Tool, trace: HostTrace) -> list[str]:
         "",
         inspect.cleandoc(module.__doc__ or ""),
         *sections,
+        *_comparables(tool),
         "",
         "In JSON, `hosts`, `warnings` and `partial` stand beside these; see [Concepts](../concepts.md).",
     ]
+
+
+def _comparables(tool: Tool) -> list[str]:
+    """What `stepscope compare` compares of the tool."""
+    if not tool.comparables:
+        return []
+    command = f"`stepscope compare BEFORE AFTER --tool {tool.name}` compares, with rows matched by their keys:"
+    rows = [
+        (f"`{each.id}`", ", ".join(f"`{key.name}`" for key in each.keys), _measure(each)) for each in tool.comparables
+    ]
+    return [
+        "",
+        "## Compared between two sessions",
+        "",
+        command,
+        "",
+        *markdown_table(("table", "keys", "compared"), rows),
+    ]
+
+
+def _measure(comparable: Comparable) -> str:
+    return f"{comparable.measure.doc}{', per step' if comparable.is_total else ''}"
 
 
 def _section(section: Section) -> list[str]:
@@ -159,7 +190,7 @@ def main() -> int:
     for name in outdated:
         (DOCS / name).parent.mkdir(parents=True, exist_ok=True)
         (DOCS / name).write_text(wanted[name], encoding="utf-8")
-        print(f"wrote docs/{name}")
+        print(f"wrote {(DOCS / name).resolve().relative_to(DOCS.parent)}")
     return 0
 
 

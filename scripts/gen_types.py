@@ -13,9 +13,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from gen_docs import small_trace
-
 from stepscope.analysis.registry import TOOLS
-from stepscope.report import Field, Figures, Prose, Report, Role, Section
+from stepscope.report import Field, Figures, Prose, Report, Role, Rows
 
 TYPES = Path(__file__).resolve().parent.parent / "frontend" / "src" / "generated" / "reports.ts"
 NOTICE = "/** Made by scripts/gen_types.py; change the declarations in Python and run `make format`. */"
@@ -33,7 +32,7 @@ def types() -> str:
         *_union("Role", [role for role in Role if role is not Role.BY_UNIT]),
         f"export type Kind = {kinds};",
         "",
-        "/** The sections of every tool's report, by their ids; a table and figures with the types of their fields. */",
+        "/** The tables and figures of every tool's report, by their ids, with the types of their fields. */",
         "export interface Reports {",
         *(line for tool in TOOLS for line in _report(tool.name, tool.merge([tool.partial(trace)]))),
         "}",
@@ -49,17 +48,16 @@ def _ended(lines: list[str]) -> list[str]:
     return [*lines[:-1], lines[-1] + ";"]
 
 
-def _report(tool: str, report: Report) -> Iterable[str]:
-    yield f"  {_key(tool)}: {{"
-    for section in report.sections():
-        yield from _section(section)
-    yield "  };"
+def _report(tool: str, report: Report) -> list[str]:
+    # Nobody asks for sentences by their id.
+    sections = [section for section in report.sections() if not isinstance(section, Prose)]
+    if not sections:
+        return [f"  {key_of(tool)}: Record<never, never>;"]
+    return [f"  {key_of(tool)}: {{", *(line for section in sections for line in _section(section)), "  };"]
 
 
-def _section(section: Section) -> list[str]:
-    head = f"    {_key(section.id)}:"
-    if isinstance(section, Prose):
-        return [f'{head} {{ kind: "prose" }};']
+def _section(section: Figures | Rows) -> list[str]:
+    head = f"    {key_of(section.id)}:"
     kind = "figures" if isinstance(section, Figures) else "table"
     return [
         f"{head} {{",
@@ -72,10 +70,11 @@ def _section(section: Section) -> list[str]:
 
 
 def _field(field: Field) -> str:
-    return f"        {_key(field.name)}: {_CELLS[field.kind]} | null;"
+    return f"        {key_of(field.name)}: {_CELLS[field.kind]} | null;"
 
 
-def _key(name: str) -> str:
+def key_of(name: str) -> str:
+    """A name as the key of an object."""
     return name if name.isidentifier() else f'"{name}"'
 
 

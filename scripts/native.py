@@ -1,16 +1,18 @@
-"""Compiles the loops in `src/stepscope/kernels/`: `python scripts/native.py build`.
+"""Compiles the loops in `src/stepscope/kernels/`: `python scripts/native.py build|test`.
 
 Every `.pyx` file becomes one extension module beside it.  The package's build hook calls this, and so may you.  Needs
 Cython, the headers of the Python that runs this, and a C compiler: the machine's or, where that has none, the PyPI
 package `ziglang`.  When the sources did not change since the last build it does nothing; a stamp beside the modules
 says what they were made of.  Like `bootstrap.py`, which asks for that stamp, this file keeps to what old Pythons know.
 
-`--checked` builds with bounds and overflow checks, `--sanitize` with the address and undefined-behaviour sanitizers as
-well.  Both are slow and meant for tests: they need `--into DIR`, a folder that receives a copy of the package.
+`test` makes a copy of the package in `build/` that checks every index and every sum and, unless it is told `--checked`,
+runs under the address and undefined-behaviour sanitizers, where the compiler has them; then it runs tests on the copy.
+What follows on the command line goes to pytest.
 """
 
 import argparse
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -19,32 +21,42 @@ import sysconfig
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 ROOT = Path(__file__).resolve().parent.parent
+CYTHON_PACKAGE = "Cython>=3.1,<4"
 ZIG_PACKAGE = "ziglang>=0.13"
 OLDEST_ABI = (3, 11)
 
 # Code for memoryviews is the same in every module; Cython puts it into one that the others share.
 _SHARED = "stepscope.kernels._views"
-_SOURCES = {".pyx", ".pxd", ".h"}
+_INCLUDED = {".pxd", ".h"}
 
 _ALWAYS = {"language_level": "3", "cdivision": "True", "freethreading_compatible": "True"}
 _DIRECTIVES: Dict[str, Dict[str, str]] = {
     "fast": {"boundscheck": "False", "wraparound": "False", "initializedcheck": "False"},
-    "checked": {"boundscheck": "True", "wraparound": "False", "initializedcheck": "True", "overflowcheck": "True"},
+    "checked": {"boundscheck": "True", "wraparound": "False", "initializedcheck": "True"},
 }
-_DIRECTIVES["sanitize"] = _DIRECTIVES["checked"]
+_DIRECTIVES["sanitize"] = _DIRECTIVES["fuzz"] = _DIRECTIVES["checked"]
 
 _COMMON_FLAGS = ["-fPIC", "-fno-strict-aliasing", "-fvisibility=hidden", "-w"]
 _FLAGS: Dict[str, List[str]] = {
     "fast": ["-O3", "-g0", "-DNDEBUG", "-fwrapv"],
-    "checked": ["-O1", "-g", "-DSTEPSCOPE_CHECKED"],
+    "checked": ["-O1", "-g", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"],
     "sanitize": [
-        "-O1", "-g", "-DSTEPSCOPE_CHECKED", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
+        "-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
         "-fno-sanitize-recover=undefined",
     ],
+    "fuzz": ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,fuzzer-no-link,undefined",
+             "-fsanitize-undefined-trap-on-error"],
 }  # fmt: skip
+
+
+# The tests that read files of all sorts of damage, and those of the loops themselves.
+_TESTS = [
+    "tests/kernels", "tests/truth/test_garbage.py", "tests/formats/test_xspace_damage.py",
+    "tests/formats/test_xspace_reader.py", "tests/formats/test_kineto.py",
+]  # fmt: skip
 
 
 class NativeError(Exception):
@@ -90,35 +102,52 @@ def modules(root: Path = ROOT) -> List[Module]:
     return [*found, Module(_SHARED, None, shared)] if found else []
 
 
-def sources_stamp(root: Path = ROOT) -> str:
-    """Changes with everything that the modules are made of; empty if there are no sources."""
-    paths = [path for path in sorted(kernels(root).rglob("*")) if path.suffix in _SOURCES]
+def stamp_of(module: Module, root: Path = ROOT) -> str:
+    """Changes with everything that a module is made of: its source, what any source may include, and this file."""
+    shared = [path for path in sorted(kernels(root).rglob("*")) if path.suffix in _INCLUDED]
     digest = hashlib.sha256(Path(__file__).read_bytes())
-    for path in paths:
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode())
-        digest.update(content)
-    return digest.hexdigest() if paths else ""
+    for path in [*shared, *([module.source] if module.source else [])]:
+        digest.update(path.relative_to(root).as_posix().encode() + b"\n")
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:20]
 
 
 def is_outdated(root: Path = ROOT) -> bool:
-    """True if the sources changed since they were last compiled for any Python."""
-    wanted = sources_stamp(root)
-    return bool(wanted) and _read_stamp(root)[:1] != [wanted]
+    """True if sources changed since they were last compiled, for whichever Python."""
+    built = {name: stamp for name, stamp, _ in _stamps(root)}
+    return any(built.get(module.name) != stamp_of(module, root) for module in modules(root))
 
 
 def is_built(root: Path = ROOT, mode: str = "fast") -> bool:
     """True if the modules are there for this Python, and made of the present sources."""
-    stamp = [sources_stamp(root), suffix(), sysconfig.get_platform(), mode]
-    return _read_stamp(root) == stamp and all(module.target.is_file() for module in modules(root))
+    return not _outdated(root, mode)
+
+
+def _outdated(root: Path, mode: str) -> List[Module]:
+    """The modules that have to be compiled."""
+    built = set(_stamps(root))
+    return [
+        module
+        for module in modules(root)
+        if (module.name, stamp_of(module, root), _kind(mode)) not in built or not module.target.is_file()
+    ]
+
+
+def _kind(mode: str) -> str:
+    """What else tells one build from another: which Pythons on which machines can load it, and how it was compiled."""
+    return f"{mode}:{sysconfig.get_platform()}:{suffix()}"
 
 
 def _stamp_file(root: Path) -> Path:
     return kernels(root) / ".native-stamp"
 
 
-def _read_stamp(root: Path) -> List[str]:
-    return _stamp_file(root).read_text().split() if _stamp_file(root).is_file() else []
+def _stamps(root: Path) -> List[Tuple[str, str, str]]:
+    """Name, stamp and kind of each module that was built."""
+    if not _stamp_file(root).is_file():
+        return []
+    lines = [line.split(" ") for line in _stamp_file(root).read_text().splitlines()]
+    return [(line[0], line[1], line[2]) for line in lines if len(line) == 3]
 
 
 # -- the compiler -------------------------------------------------------------------------------------------------
@@ -168,7 +197,9 @@ def needed_packages(root: Path = ROOT) -> List[str]:
 
 
 def require_compiler() -> List[str]:
-    """The command of a C compiler.  Raises NativeError if there is none, or no headers of Python."""
+    """The command of a C compiler.  Raises NativeError if there is none, no Cython, or no headers of Python."""
+    if importlib.util.find_spec("Cython") is None:
+        raise NativeError(f"Cython is missing.  To do: {sys.executable} -m pip install '{CYTHON_PACKAGE}'.")
     include = Path(sysconfig.get_path("include"))
     if not (include / "Python.h").is_file():
         version = "{}.{}".format(*sys.version_info[:2])
@@ -189,32 +220,68 @@ def require_compiler() -> List[str]:
 
 
 def build(root: Path = ROOT, mode: str = "fast") -> bool:
-    """Compiles the modules if their sources changed.  Returns False if there was nothing to do.  Raises NativeError."""
-    if is_built(root, mode):
-        return False
-    wanted = modules(root)
-    if not wanted:
+    """Compiles the modules whose sources changed.  Returns False if there was nothing to do.  Raises NativeError."""
+    if not modules(root):
         raise NativeError(f"there are no sources in {kernels(root)}.")
+    wanted = _outdated(root, mode)
+    if not wanted:
+        return False
     compiler = require_compiler()
     say("compiling {} modules with {}".format(len(wanted), "zig" if "ziglang" in compiler else compiler[0]))
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         drafts = list(pool.map(lambda module: _make(module, root, mode, compiler, Path(folder)), wanted))
         for module, draft in zip(wanted, drafts):
             _put(draft, module.target)
-    stamp = [sources_stamp(root), suffix(), sysconfig.get_platform(), mode]
-    _stamp_file(root).write_text("\n".join(stamp) + "\n")
+    lines = [" ".join((module.name, stamp_of(module, root), _kind(mode))) for module in modules(root)]
+    _stamp_file(root).write_text("\n".join(lines) + "\n")
     return True
 
 
 def build_copy(folder: Path, mode: str, root: Path = ROOT) -> None:
     """Copies the package to `folder/src/` and compiles it there, for tests.  Raises NativeError."""
     package = folder / "src" / "stepscope"
+    for old in [path for path in package.rglob("*") if path.suffix in {".py", ".pyx", ".pyi", *_INCLUDED}]:
+        old.unlink()  # modules stay, so that only changed sources are compiled again
     built = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", ".native-stamp")
-    if package.is_dir():  # modules of an earlier copy stay, so that only changed sources are compiled again
-        for old in [path for path in package.rglob("*") if path.suffix in (_SOURCES | {".py"})]:
-            old.unlink()
     shutil.copytree(str(root / "src" / "stepscope"), str(package), ignore=built, dirs_exist_ok=True)
     build(folder, mode)
+
+
+def has_sanitizers(compiler: List[str]) -> bool:
+    """True if the compiler can build with `-fsanitize=address,undefined`, and its libraries can be loaded first."""
+    if not sys.platform.startswith("linux") or "ziglang" in compiler:
+        return False
+    return len(_sanitizer_libraries(compiler)) == 2
+
+
+def _sanitizer_libraries(compiler: List[str]) -> List[str]:
+    found = []
+    for name in ("libasan.so", "libubsan.so"):
+        answer = subprocess.run([*compiler, f"-print-file-name={name}"], stdout=subprocess.PIPE).stdout.decode().strip()
+        found += [answer] if Path(answer).is_absolute() else []
+    return found
+
+
+def checked_environment(folder: Path, mode: str) -> Dict[str, str]:
+    """The environment in which Python takes the package from a copy."""
+    environment = dict(os.environ, PYTHONPATH=str(folder / "src"))
+    if mode == "sanitize":
+        environment["LD_PRELOAD"] = ":".join(_sanitizer_libraries(require_compiler()))
+        environment["PYTHONMALLOC"] = "malloc"  # so that the sanitizer sees every object
+        environment["ASAN_OPTIONS"] = "detect_leaks=0"  # Python frees little at its end
+        environment["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
+    return environment
+
+
+def run_tests(mode: str, arguments: List[str], root: Path = ROOT) -> int:
+    """Runs tests on a copy of the package that checks what it does; returns pytest's status.  Raises NativeError."""
+    if mode == "sanitize" and not has_sanitizers(require_compiler()):
+        say("this compiler has no sanitizers: bounds and sums are checked, no more")
+        mode = "checked"
+    folder = root / "build" / f"native-{mode}"
+    build_copy(folder, mode, root)
+    command = [sys.executable, "-m", "pytest", *(arguments or _TESTS)]
+    return subprocess.run(command, cwd=str(root), env=checked_environment(folder, mode)).returncode
 
 
 def _make(module: Module, root: Path, mode: str, compiler: List[str], folder: Path) -> Path:
@@ -306,19 +373,13 @@ def say(text: str) -> None:
 def main() -> int:
     """Does what the arguments say, or prints one plain message and returns 1."""
     parser = argparse.ArgumentParser(description="Compiles the loops of the package.")
-    parser.add_argument("what", choices=["build"])
-    kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--checked", dest="mode", action="store_const", const="checked", default="fast")
-    kind.add_argument("--sanitize", dest="mode", action="store_const", const="sanitize")
-    parser.add_argument("--into", type=Path, help="a folder for a copy of the package; without it the checkout's own")
-    options = parser.parse_args()
-    if options.mode != "fast" and options.into is None:
-        parser.error("a build for tests needs --into")
+    parser.add_argument("what", choices=["build", "test"])
+    parser.add_argument("--checked", action="store_true", help="test without the sanitizers, which is faster")
+    options, arguments = parser.parse_known_args()
     try:
-        if options.into is None:
-            build()
-        else:
-            build_copy(options.into.resolve(), options.mode)
+        if options.what == "test":
+            return run_tests("checked" if options.checked else "sanitize", arguments)
+        build()
     except (NativeError, OSError) as error:
         print(f"\n[native] {error}", file=sys.stderr)
         return 1

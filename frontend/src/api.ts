@@ -1,6 +1,7 @@
 /** The server's API: its types, and how a page asks for something. */
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
+import type { CategoryRule } from "./design/colours";
 import type { Kind, Role } from "./generated/reports";
 import type { Sections, ToolName } from "./sections";
 
@@ -67,6 +68,8 @@ export interface Config {
   readonly embedded: "tensorboard" | null;
   readonly capture: boolean;
   readonly tools: readonly ToolInfo[];
+  /** How names are drawn; see `categoryOf`. */
+  readonly category_rules: readonly CategoryRule[];
 }
 
 export interface SessionInfo {

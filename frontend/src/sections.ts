@@ -1,4 +1,4 @@
-/** The sections of a report by their ids.  An id or a name of a column that no tool declares does not pass the compiler. */
+/** The sections of a report by their ids.  An id or a column that no tool declares does not pass the compiler. */
 import type { Field, Figures, Section, TableSection } from "./api";
 import type { Reports } from "./generated/reports";
 

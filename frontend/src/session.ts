@@ -13,6 +13,7 @@ import {
   type Sessions,
   toolAddress,
 } from "./api";
+import { setCategoryRules } from "./design/colours";
 import { go, route, withParams } from "./router";
 
 export const config = signal<Config | null>(null);
@@ -65,11 +66,10 @@ export const other = signal<{
   readonly error: ApiError | null;
 } | null>(null);
 
-/** The address of a tool's answer for what is compared; null while that is being read. */
-export function otherAddress(tool: string): string | null {
+/** Whether what is compared has been read. */
+function isOtherReady(): boolean {
   const now = other.value;
-  if (!now || now.id !== otherId.value || now.state?.state !== "ready") return null;
-  return address(toolAddress(now.id, tool), { host: otherHost(), steps: otherSteps.value });
+  return now !== null && now.id === otherId.value && now.state?.state === "ready";
 }
 
 /** The chosen host, if what is compared has one of that name; else all of its hosts. */
@@ -78,9 +78,9 @@ function otherHost(): string | null {
   return hosts.some((each) => each.name === host.value) ? host.value : null;
 }
 
-/** The address of both sides laid side by side; null while one of them is being read. */
-export function compareAddress(suffix = ""): string | null {
-  if (!isReady.value || !sessionId.value || !otherAddress("overview")) return null;
+/** The address of a tool's differences; null while one of the sides is being read. */
+export function compareAddress(tool: string, suffix = ""): string | null {
+  if (!isReady.value || !sessionId.value || !isOtherReady()) return null;
   const path = `api/sessions/${encodeURIComponent(sessionId.value)}/compare${suffix}`;
   return address(path, {
     host: host.value,
@@ -88,6 +88,7 @@ export function compareAddress(suffix = ""): string | null {
     with: otherId.value,
     with_host: otherHost(),
     with_steps: otherSteps.value,
+    tool,
   });
 }
 
@@ -103,6 +104,7 @@ export async function start(): Promise<void> {
       getJson<Config>("api/config"),
       getJson<Sessions>("api/sessions"),
     ]);
+    setCategoryRules(config.value.category_rules);
     startError.value = null;
   } catch (error) {
     startError.value = asApiError(error);

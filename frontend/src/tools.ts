@@ -1,5 +1,6 @@
-/** The tools in the order of the rail, with their short names, keys and icons.  One that is not listed still shows. */
+/** The tools that the server offers, as the page shows them: in the order of the rail, with short names and keys. */
 import { computed } from "@preact/signals";
+import { PAGES } from "./pages/map";
 import { config, session } from "./session";
 
 export interface ToolEntry {
@@ -13,42 +14,18 @@ export interface ToolEntry {
   readonly missing: string | null;
 }
 
-const KNOWN: readonly {
-  readonly name: string;
-  readonly label: string;
-  readonly key: string;
-  readonly heading?: string;
-}[] = [
-  { name: "overview", label: "Summary", key: "s" },
-  { name: "timeline", label: "Timeline", key: "t" },
-  { name: "steps", label: "Steps", key: "e" },
-  { name: "input-pipeline", label: "Input", key: "i" },
-  { name: "op-stats", label: "Ops", key: "o" },
-  { name: "kernel-stats", label: "Kernels", key: "k" },
-  { name: "memory-profile", label: "Memory", key: "m" },
-  { name: "pod-viewer", label: "Hosts", key: "h" },
-  { name: "tf-data", label: "tf.data", key: "d" },
-  { name: "advice", label: "Advice", key: "a" },
-  { name: "distributed", label: "Distributed", key: "r" },
-  { name: "idle", label: "Idle", heading: "Idle devices", key: "l" },
-  { name: "critical-path", label: "Crit. path", heading: "Critical path", key: "p" },
-  { name: "modules", label: "Modules", key: "u" },
-  { name: "op-shapes", label: "Shapes", heading: "Op shapes", key: "x" },
-  { name: "syncs", label: "Syncs", heading: "Waits for devices", key: "y" },
-  { name: "sequences", label: "Sequences", key: "q" },
-  { name: "system", label: "System", key: "c" },
-];
+const ORDER = Object.keys(PAGES);
 
 const TIMELINE = { name: "timeline", title: "Timeline", summary: "every event of every thread and device over time" };
 
 export const tools = computed<readonly ToolEntry[]>(() => {
   const offered = config.value?.tools ?? [];
   const all = offered.some((tool) => tool.name === "timeline") ? offered : [TIMELINE, ...offered];
-  const rank = (name: string) => KNOWN.findIndex((tool) => tool.name === name) >>> 0;
+  const rank = (name: string) => ORDER.indexOf(name) >>> 0;
   return [...all]
     .sort((a, b) => rank(a.name) - rank(b.name))
     .map((tool) => {
-      const known = KNOWN.find((each) => each.name === tool.name);
+      const known = Object.hasOwn(PAGES, tool.name) ? PAGES[tool.name] : undefined;
       return {
         name: tool.name,
         label: known?.label ?? tool.title,

@@ -6,10 +6,12 @@ only some questions need is imported when they are asked: a result that is in th
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from stepscope.analysis.registry import TOOLS, Tool, tool_named
@@ -18,13 +20,16 @@ from stepscope.errors import InputError, Problem, StepscopeError, UnreadableErro
 from stepscope.formats import progress as reading
 from stepscope.formats import store
 from stepscope.formats.session import HostFile, Session, find_session, find_sessions, pick_host
+from stepscope.meanwhile import importing
+from stepscope.records import dataclass
 from stepscope.report.kept import pack, unpack
 from stepscope.shelf import TraceShelf
 
 if TYPE_CHECKING:
+    from stepscope.analysis.advice.reading import Read
     from stepscope.analysis.advice.whatif import WhatIfReport
-    from stepscope.analysis.compare.comparable import Side
-    from stepscope.analysis.compare.compare import CompareReport
+    from stepscope.analysis.compare.compare_report import CompareReport
+    from stepscope.analysis.compare.sides import Side
     from stepscope.analysis.overview.advice_tool import AdviceReport
     from stepscope.analysis.steps.step_range import StepRange
     from stepscope.model import HostTrace
@@ -87,6 +92,7 @@ def compare(
     *,
     host: str | None = None,
     steps: StepRange | str | int | None = None,
+    tools: Sequence[str] | None = None,
 ) -> CompareReport:
     """Whether a change helped: the step time of two sessions, where the time went, and whether it is more than noise.
 
@@ -94,25 +100,31 @@ def compare(
         before, after: what `load` takes, or what it gave.
         host: the host to look at on both sides; all of each session if None.
         steps: the steps to look at on both sides, such as `3-9`; the whole captures if None.
+        tools: the tools whose reports are compared; breakdown, ops, kernels, memories and spread of steps if None.
 
     Raises:
         NotFoundError, AccessError, InputError: one of them is not there or cannot be read.
-        UsageError: one of them has no such host or no such steps.
+        UsageError: one of them has no such host or no such steps, or a tool cannot be compared.
     """
-    from stepscope.analysis.compare.compare import compare as lay_side_by_side
+    from stepscope.analysis.compare.compare import choose_tools
+    from stepscope.analysis.compare.compare import compare as compare_sides
 
+    names = choose_tools(tools)
     one = before if isinstance(before, LoadedProfile) else load(before)
     other = after if isinstance(after, LoadedProfile) else load(after, shelf=one.shelf)
-    return lay_side_by_side(_side(one, host, steps), _side(other, host, steps))
+    return compare_sides(_side(one, host, steps, names), _side(other, host, steps, names), tools)
 
 
-def _side(profile: LoadedProfile, host: str | None, steps: StepRange | str | int | None) -> Side:
-    """What a comparison asks of a session."""
-    from stepscope.analysis.compare.comparable import TOOLS_ASKED, side_of
+def _side(profile: LoadedProfile, host: str | None, steps: StepRange | str | int | None, tools: Sequence[str]) -> Side:
+    """A session with the reports that a comparison needs."""
+    from stepscope.analysis.compare.sides import side_of
 
-    if steps is None:
-        profile.prepare(TOOLS_ASKED.values(), host)
-    return side_of(profile.run, profile.path, lambda tool: profile.report(tool, host, steps))
+    def ask(names: Sequence[str], within_steps: bool) -> dict[str, Report]:
+        if steps is None:
+            profile.prepare(names, host, within_steps)
+        return {name: profile.report(name, host, "all" if within_steps else steps) for name in names}
+
+    return side_of(profile.run, profile.path, ask, tools)
 
 
 class LoadedProfile:
@@ -217,15 +229,16 @@ class LoadedProfile:
         """What one host contributes to a tool, kept in the cache for a later report.  Raises UsageError, InputError."""
         return self._partial(tool_named(tool_name), pick_host(self._session, host))
 
-    def prepare(self, tool_names: Iterable[str], host: str | None = None) -> None:
+    def prepare(self, tool_names: Iterable[str], host: str | None = None, within_steps: bool = False) -> None:
         """Lets several tools analyse each of several hosts in turn, so that each file is decoded once, not once a tool.
-        A host that cannot be read is left to the reports, which name it.  Raises UsageError."""
+        A host that cannot be read is left to the reports, which name it.  `within_steps` is for reports on all steps.
+        Raises UsageError."""
         tools = [tool_named(name) for name in tool_names]
         files = self._files if host is None else (pick_host(self._session, host),)
         for file in files if len(files) > 1 else ():
             with suppress(InputError):
                 for tool in tools:
-                    self._partial(tool, file)
+                    self._partial(tool, file, within_steps)
 
     def report(self, tool_name: str, host: str | None = None, steps: StepRange | str | int | None = None) -> Report:
         """What a tool says.  A host that cannot be read is left out and named, unless it is the only one.
@@ -233,7 +246,7 @@ class LoadedProfile:
         Args:
             tool_name: a tool of the registry.
             host: one of `hosts`; all of them if None.
-            steps: the steps to look at, such as `3-9` or 7; the whole capture if None.
+            steps: the steps to look at, such as `3-9`, 7 or `all`; the whole capture if None.
 
         Raises:
             UsageError: there is no such tool or host, or there are no such steps.
@@ -273,11 +286,16 @@ class LoadedProfile:
         files = self._files if host is None else (pick_host(self._session, host),)
         if wanted is None:
             partials, problems = self._of_hosts(files, lambda file: self._partial(tool, file))
+        elif wanted.is_all:
+            partials, problems = self._of_hosts(files, lambda file: self._partial(tool, file, within_steps=True))
+            problems.append(Problem(_OF_STEPS, "only the steps, without what ran before the first and after the last"))
         else:
             partials, problems = self._of_steps(files, tool, wanted)
         lost = any(problem.code != _OF_STEPS for problem in problems)
         told = [*(p for p in self._session.problems if p.code not in _QUIET_PROBLEMS), *problems]
-        report = tool.finish(tool.merge(partials), self._reader(host, wanted))
+        reader = _Reader(self, host, wanted)
+        report = tool.finish(tool.merge(partials), reader)
+        report = replace(report, warnings=(*report.warnings, *reader.failures)) if reader.failures else report
         return _with_problems(report, told, lost), problems
 
     def _of_hosts(self, files: Sequence[HostFile], ask: Callable[[HostFile], Any]) -> tuple[list[Any], list[Problem]]:
@@ -338,44 +356,72 @@ class LoadedProfile:
         from stepscope.analysis.advice.whatif import what_if
 
         advice = cast("AdviceReport", self.report("advice"))
-        context = replace(advice.context, read=self._read)
-        return what_if(context, remove, scale, advice.hosts, advice.warnings)
+        reader = _Reader(self)
+        context = replace(advice.context, read=cast("Read", reader))
+        found = what_if(context, remove, scale, advice.hosts, advice.warnings)
+        return replace(found, warnings=(*found.warnings, *reader.failures))
 
-    def _reader(self, host: str | None, steps: StepRange | None) -> Callable[[str], Mapping[str, Any] | None]:
-        """Gives a tool the results of others for the same hosts and steps; None where one cannot answer."""
-        return lambda tool_name: self._read(tool_name, host, steps)
+    def compare(
+        self,
+        after: LoadedProfile | str | os.PathLike[str],
+        *,
+        host: str | None = None,
+        steps: StepRange | str | int | None = None,
+        tools: Sequence[str] | None = None,
+    ) -> CompareReport:
+        """How another profile differs from this one, which is the one before; see `stepscope.api.compare`."""
+        return compare(self, after, host=host, steps=steps, tools=tools)
 
-    def _read(
-        self, tool_name: str, host: str | None = None, steps: StepRange | None = None
-    ) -> Mapping[str, Any] | None:
-        try:
-            return self.report(tool_name, host, steps).to_dict()
-        except StepscopeError:
-            return None
-
-    def _partial(self, tool: Tool, file: HostFile) -> Any:
-        """What one host contributes, from the cache if it is there."""
+    def _partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any:
+        """What one host contributes, from the cache if it is there; on request of its steps alone."""
         import msgspec
 
-        key, name = _key(file), f"{tool.partial_of or tool.name}.partial"
+        key, part = _key(file), "steps" if within_steps else "partial"
+        name = f"{tool.partial_of or tool.name}.{part}"
         kept = self._cache.get_bytes(key, name)
         if kept is not None:
             try:
-                return msgspec.msgpack.decode(kept, type=tool.partial_type)
+                return _decode_partial(tool, kept)
             except (msgspec.DecodeError, msgspec.ValidationError):
                 pass  # written by something else; computed anew below
-        trace = self.trace(file.host)
+        with importing(tool.module):
+            trace = self._trace_within_steps(file) if within_steps else self.trace(file.host)
         self._progress(f"analysing {file.host} ({len(trace.events):,} events)")
         partial = tool.partial(trace)
         self._cache.put_bytes(key, name, msgspec.msgpack.encode(partial))
-        if len(trace.events) >= WORTH_KEEPING and self._cache.get_columns(key, _FOREST, only=()) is None:
+        is_new = not within_steps and len(trace.events) >= WORTH_KEEPING
+        if is_new and self._cache.get_columns(key, _FOREST, only=()) is None:
             self._keep_forest(trace, key)
         return partial
+
+    def _trace_within_steps(self, file: HostFile) -> HostTrace:
+        """A host's trace without what ran before its first step and after its last; all of it without steps."""
+        rows = tuple(range(len(self._partial(tool_named("steps"), file).rows)))
+        return self._trace_of_steps(file, rows) if rows else self.trace(file.host)
 
     def _keep_forest(self, trace: HostTrace, key: str | None) -> None:
         from stepscope.analysis.trace.grouping import forest_columns
 
         self._cache.put_columns(key, _FOREST, forest_columns(trace))
+
+
+def _decode_partial(tool: Tool, kept: bytes) -> Any:
+    """A partial from its bytes.  Raises DecodeError, ValidationError."""
+    with _MAKING_DECODERS:
+        decoder = _decoder_of(tool)
+    return decoder.decode(kept)
+
+
+_MAKING_DECODERS = threading.Lock()
+"""Held while a decoder is made: msgspec crashes if two threads look at the fields of one dataclass for the first time
+at once, as when the page opens two sessions."""
+
+
+@functools.cache
+def _decoder_of(tool: Tool) -> Any:
+    import msgspec
+
+    return msgspec.msgpack.Decoder(tool.partial_type)
 
 
 def _method_of(tool: Tool) -> Callable[..., Report]:
@@ -410,6 +456,28 @@ def _read_trace(file: HostFile) -> HostTrace:
         data = [content.result()]
     del content
     return file.format.read(_handed_over(data) if file.format.lets_go else data[0], file.path, file.host)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Gives a tool the reports of others for the same hosts and steps.
+
+    Attributes:
+        failures: of each tool that could not be read, a sentence with the reason.
+    """
+
+    profile: LoadedProfile
+    host: str | None = None
+    steps: StepRange | None = None
+    failures: list[str] = field(default_factory=list)
+
+    def __call__(self, tool: str) -> Report | None:
+        """The report of a tool; None where it fails."""
+        try:
+            return self.profile.report(tool, self.host, self.steps)
+        except StepscopeError as error:
+            self.failures.append(f"what {tool} knows is missing here: {error}")
+            return None
 
 
 def _handed_over(data: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:

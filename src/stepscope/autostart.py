@@ -1,7 +1,7 @@
 """`python -m stepscope.autostart [-m] SCRIPT ARGS...`: runs a script or a module as Python would, and captures it.
 
-What it captures the environment says, STEPSCOPE_LOGDIR and its like.  It is for launchers, which start one such process
-for each rank.
+Environment variables such as STEPSCOPE_LOGDIR say what it captures.  It is for launchers, which start one such process
+per rank.
 """
 
 import sys

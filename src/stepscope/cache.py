@@ -14,7 +14,9 @@ a reader meets a whole entry or none, and of two writers of one entry the last w
 
 Why the columns are not in Arrow files, as the tables that leave Stepscope are: importing pyarrow takes longer than
 reading the columns of a 100 MB profile, a record batch demands columns of one length where a trace's tables have
-several, and its buffers carry no checksum.  A `.columns` file is a header in JSON and the raw arrays behind it.
+several, and its buffers carry no checksum.  Both kinds of entry start with the same head, which is checked
+in one place: magic, length and checksum of what follows.  That is the data itself in a `.bytes` file, and in a
+`.columns` file a description in JSON of the raw arrays behind it.
 """
 
 from __future__ import annotations
@@ -27,16 +29,18 @@ import struct
 import sys
 import time
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache as memoized
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
 from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 CACHE_VERSION = 1
 """The layout of the entries.  To be raised when that changes; what the code computes is in the key already."""
@@ -126,15 +130,7 @@ class Cache:
 
     def get_bytes(self, key: str | None, name: str) -> bytes | None:
         """The bytes that were put there, or None."""
-        path = self._path(key, name, "bytes")
-        content = self._read(path) if path else None
-        if path is None or content is None:
-            return None
-        try:
-            return _checked(content, _BYTES_MAGIC)
-        except _DamagedError:
-            _remove(path)
-            return None
+        return self._get(self._path(key, name, "bytes"), lambda content: _checked(content, _BYTES_MAGIC))
 
     def put_bytes(self, key: str | None, name: str, data: bytes) -> None:
         """Keeps bytes for later."""
@@ -152,17 +148,13 @@ class Cache:
             name: see `Cache`.
             only: the columns to read and check; all if None.  Naming one that is not there is a KeyError.
         """
-        path = self._path(key, name, "columns")
-        content = self._map(path) if path else None
-        if path is None or content is None:
-            return None
-        try:
+
+        def parse(content: memoryview) -> dict[str, NDArray[Any]]:
             columns = _columns_in(content)
             wanted = columns.keys() if only is None else only
             return {column: _array(content, columns[column]) for column in wanted}
-        except _DamagedError:
-            _remove(path)
-            return None
+
+        return self._get(self._path(key, name, "columns"), parse)
 
     def put_columns(self, key: str | None, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
         """Keeps arrays for later: of any lengths, shapes and plain types.  Raises TypeError for arrays of objects."""
@@ -179,16 +171,16 @@ class Cache:
             return None
         return self._options.folder / f"v{CACHE_VERSION}" / key / f"{name}.{ending}"
 
-    def _read(self, path: Path) -> bytes | None:
+    def _get(self, path: Path | None, parse: Callable[[memoryview], T]) -> T | None:
+        """What an entry holds, None if there is none; a damaged entry is removed."""
+        content = self._map(path) if path else None
+        if path is None or content is None:
+            return None
         try:
-            content = path.read_bytes()
-            _mark_used(path)
-        except FileNotFoundError:
+            return parse(content)
+        except _DamagedError:
+            _remove(path)
             return None
-        except (OSError, MemoryError) as error:
-            self._warn("read", path, error)
-            return None
-        return content
 
     def _map(self, path: Path) -> memoryview | None:
         try:

@@ -1,4 +1,4 @@
-"""Lets others capture this program: `from stepscope.server import start`."""
+"""Lets other programs capture this one: `from stepscope.server import start`."""
 
 from stepscope.capture.server import start, stop
 

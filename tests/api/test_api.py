@@ -100,6 +100,22 @@ def test_a_host_whose_file_is_gone_by_now_is_left_out_and_named(session: Path) -
     assert any("b.xplane.pb: there is no such file" in warning for warning in report.warnings)
 
 
+def test_a_tool_that_another_cannot_read_is_named_in_its_warnings(
+    session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(partials: Any) -> None:
+        raise UnreadableError("its stages are torn", host="a")
+
+    monkeypatch.setattr("stepscope.analysis.input.tf_data_tool.merge", fails)
+    monkeypatch.setattr(
+        "stepscope.analysis.overview.advice_tool.finish",
+        lambda report, read: report if read("tf-data") is None else None,
+    )
+    report = stepscope.load(session).advice()
+
+    assert report.warnings[-1] == "what tf-data knows is missing here: [unreadable] host a: its stages are torn"
+
+
 def test_a_host_whose_file_is_gone_stops_no_comparison(session: Path) -> None:
     profile = stepscope.load(session)
     next(session.rglob("b.xplane.pb")).unlink()
@@ -174,3 +190,28 @@ def test_every_tool_is_a_method_that_explains_itself(tmp_path: Path) -> None:
     assert [row["step"] for row in profile.steps(host="h", steps="7").rows] == [7]
     with pytest.raises(AttributeError, match="no 'stps'; tools: overview, steps"):
         profile.stps()
+
+
+FIRST_DECODES = """
+import sys, threading
+sys.setswitchinterval(1e-6)
+import msgspec
+import stepscope.api as api
+from stepscope.analysis.registry import TOOLS
+from stepscope.model import TraceBuilder
+kept = {tool: msgspec.msgpack.encode(tool.partial(TraceBuilder("host").build())) for tool in TOOLS}
+together = threading.Barrier(4)
+def decode():
+    for tool in TOOLS:
+        together.wait()
+        api._decode_partial(tool, kept[tool])
+threads = [threading.Thread(target=decode) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+def test_threads_that_decode_a_partial_for_the_first_time_do_not_crash() -> None:
+    """Without a lock around the making of decoders, one run in four ends with a segmentation fault."""
+    for _ in range(3):
+        assert subprocess.run([sys.executable, "-c", FIRST_DECODES], check=False).returncode == 0

@@ -521,7 +521,7 @@ def test_a_capture_shows_its_workers_can_be_cancelled_and_says_what_went_wrong(p
     capture = page.get_by_role("button", name="Capture 2 s")
     expect(capture).to_be_disabled()
     page.get_by_label("Addresses").fill("nonsense")
-    expect(page.get_by_role("alert")).to_contain_text("no address")
+    expect(page.get_by_role("alert")).to_contain_text("not an address")
     page.get_by_label("Addresses").fill("localhost:6009")
     capture.click()
     page.get_by_text("60 s left").wait_for()

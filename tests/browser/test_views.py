@@ -300,41 +300,30 @@ def side_by_side(page: Any, name: str = "compare") -> list[dict[str, str]]:
     )
 
 
-# What is laid side by side of a page's report, as one number in all, and the sessions to compare.
-LAID_SIDE_BY_SIDE = {
-    "pod-viewer": (TORCH, WORKERS4, False, lambda report: sum(row["mean_ms"] for row in report["workers"])),
-    "idle": (
-        TORCH,
-        WORKERS4,
-        True,
-        lambda report: sum(row[f"{why}_ms"] for row in report["rows"] for why in ("host_wait", "kernel_wait", "other")),
-    ),
-    "distributed": (RANKS, "torch-nccl", True, lambda report: sum(row["total_us"] for row in report["collectives"])),
-    "op-shapes": (
-        TORCH,
-        WORKERS4,
-        True,
-        lambda report: sum(row["device_self_us"] + row["host_self_us"] for row in report["rows"]),
-    ),
-    "sequences": (QWEN, "torch-mi300-resnet", True, lambda report: sum(row["device_us"] for row in report["rows"])),
+# Tools with tables of their own: what is open, what it is compared with, and where the command's JSON has the rows.
+OF_TOOLS = {
+    "pod-viewer": (TORCH, WORKERS4, "workers"),
+    "idle": (TORCH, WORKERS4, "idle"),
+    "distributed": (RANKS, "torch-nccl", "collectives"),
+    "op-shapes": (TORCH, WORKERS4, "op_shapes"),
+    "sequences": (QWEN, "torch-mi300-resnet", "sequences"),
+    "critical-path": (TORCH, WORKERS4, "critical_path"),
 }
 
 
-@pytest.mark.parametrize("tool", LAID_SIDE_BY_SIDE)
-def test_what_a_page_compares_is_all_of_its_report(page, page_server, corpus, capsys, tool):
-    mine, theirs, is_total, in_all = LAID_SIDE_BY_SIDE[tool]
-    show(page, page_server, tool, mine, **{"with": page_server.session(theirs)})
+@pytest.mark.parametrize("tool", OF_TOOLS)
+def test_the_page_of_a_tool_compares_as_the_command_does(page, page_server, corpus, capsys, tool):
+    after, before, key = OF_TOOLS[tool]
+    told = compared(capsys, *(str(page_server.logdir / name) for name in (before, after)), "--tool", tool)[key]
+    show(page, page_server, tool, after, **{"with": page_server.session(before)})
     rows = side_by_side(page)
-    assert page.evaluate(UNEXPLAINED) == []
 
-    sides = [page_server.logdir / name for name in (mine, theirs)]
-    overviews = [said(capsys, "overview", path) for path in sides]
-    counts = [0 if report["steps_source"] == "none" else len(report["steps"]) for report in overviews]
-    per_step = counts if is_total and all(counts) else [1, 1]
-    for side, path, steps in zip(("after", "before"), sides, per_step, strict=True):
-        shown = sum(float(row[side] or 0) for row in rows)
-        assert shown > 0
-        assert shown == pytest.approx(in_all(said(capsys, tool, path)) / steps)
+    assert page.evaluate(UNEXPLAINED) == []
+    assert len(rows) == len(told) > 0
+    for row, expected in zip(rows, told, strict=True):
+        shown = {column for column in row if column.startswith(("before", "after", "difference"))}
+        assert {"before_ms", "after_ms", "difference_ms"} <= shown
+        assert [column for column in shown if not same(row[column], expected[column])] == []
 
 
 # R reads from M, a map.
@@ -365,16 +354,16 @@ def test_the_iterators_and_pipelines_of_two_sessions_are_compared(page, page_ser
     show(page, page_server, "tf-data", "slow-map", **{"with": page_server.session("quick-map")})
 
     iterators = side_by_side(page)
-    assert {row["iterator"]: (float(row["after"]), float(row["before"])) for row in iterators} == {
-        node["name"]: (node["self_us"], other["self_us"])
+    assert {row["iterator"]: (float(row["after_ms"]), float(row["before_ms"])) for row in iterators} == {
+        node["name"]: (node["self_us"] / 1e3, other["self_us"] / 1e3)
         for node, other in zip(mine["graph"], theirs["graph"], strict=True)
         if node["self_us"] or other["self_us"]
     }
     (pipeline,) = side_by_side(page, "compare-2")
     steps = [len(said(capsys, "overview", path)["steps"]) for path in paths]
     for side, report, count in zip(("after", "before"), (mine, theirs), steps, strict=True):
-        assert float(pipeline[side]) == pytest.approx(report["pipelines"][0]["total_ms"] / count)
-    expect(page.locator(".compare-said")).to_contain_text("After: Map")
+        assert float(pipeline[f"{side}_ms"]) == pytest.approx(report["pipelines"][0]["total_ms"] / count)
+    expect(page.locator(".compare-said").last).to_contain_text("Bottleneck after: Map")
 
 
 def test_what_is_advised_of_two_sessions_is_compared(page, page_server, corpus, capsys):
@@ -385,9 +374,9 @@ def test_what_is_advised_of_two_sessions_is_compared(page, page_server, corpus, 
         saved: dict[str, float] = {}
         for advice in said(capsys, "advice", page_server.logdir / name)["advice"]:
             if advice["predicted_step_time_ms"] is not None:
-                kind = advice["class"].replace("_", " ")
+                kind = advice["class"].replace("_", " ").capitalize()
                 saved[kind] = max(saved.get(kind, 0), advice["step_time_ms"] - advice["predicted_step_time_ms"])
-        shown = {row["advice"]: float(row[side]) for row in rows if row[side]}
+        shown = {row["class"]: float(row[f"{side}_ms"]) for row in rows if row[f"{side}_ms"]}
         assert shown == pytest.approx({kind: ms for kind, ms in saved.items() if ms})
     expect(page.locator(".compare-said").first).to_contain_text("before only: eager dispatch")
 
@@ -507,7 +496,7 @@ def test_what_is_compared_and_is_not_there_says_so(page, page_server, page_probl
     expect(page.locator(".comparison").get_by_role("alert")).to_contain_text("nothing")
     expect(page.locator(".verdict")).to_have_count(1)
     show(page, page_server, "memory-profile", TF, **{"with": page_server.session("drawn")})
-    expect(page.locator(".comparison")).to_contain_text("The other has nothing for this page")
+    expect(page.locator(".comparison")).to_contain_text("The session before has nothing here")
 
     assert all("404" in problem for problem in page_problems)
     page_problems.clear()

@@ -72,8 +72,8 @@ class FakeTracer:
     error = None
     heeds = False
 
-    in_use = staticmethod(lambda: False)
-    listening = classmethod(lambda cls: cls.heeds)
+    is_in_use = staticmethod(lambda: False)
+    is_listening = classmethod(lambda cls: cls.heeds)
 
     def start(self, options):
         self.on_start()
@@ -360,7 +360,7 @@ def test_what_names_no_folder_is_reported_and_nothing_runs(logdir):
     profiler.start(logdir)
 
     assert (last_code(), session.is_running()) == ("logdir", False)
-    assert f"{logdir!r} names no folder" in str(profiler.last_error())
+    assert f"{logdir!r} is not a folder" in str(profiler.last_error())
 
 
 def test_the_home_is_where_load_looks_for_it(tmp_path, monkeypatch):
@@ -615,8 +615,8 @@ def test_an_option_that_is_no_number_is_told_and_costs_no_capture(value, logdir,
 
     assert names(profile.path) == ["train"]
     assert [record.getMessage() for record in caplog.records] == [
-        f"host_tracer_level={value!r} is no number; 2 is used",
-        f"max_seconds={value!r} is no number; 3600.0 is used",
+        f"host_tracer_level={value!r} is not a number; 2 is used",
+        f"max_seconds={value!r} is not a number; 3600.0 is used",
     ]
 
 

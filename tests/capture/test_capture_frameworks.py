@@ -115,6 +115,44 @@ def test_pytorchs_own_file_tells_the_same(run):
     assert marks(read(kept)) == pytest.approx(marks(read(run.path)))
 
 
+INSIDE_A_FUNCTION = """
+import sys, traceback
+import tensorflow as tf
+import stepscope
+from stepscope.capture import files
+
+def rewritten():
+    return [frame.name for frame in traceback.extract_stack() if "autograph" in frame.filename]
+
+real, seen = files.open_target, []
+files.open_target = lambda logdir: seen.append(rewritten()) or real(logdir)
+
+@tf.function
+def train(x):
+    profiler = stepscope.Profiler(sys.argv[1])
+    profiler.start()
+    x = tf.tanh(x)
+    profiler.stop()
+    return x
+
+seen.append([])
+train(tf.ones((4, 4)))
+print([name for name in seen[-1] if "start" in name or "begin" in name])
+"""
+
+
+def test_a_capture_inside_a_tf_function_is_not_rewritten_by_autograph(tmp_path):
+    pytest.importorskip("tensorflow")
+
+    script = tmp_path / "train.py"  # AutoGraph reads the source
+    script.write_text(INSIDE_A_FUNCTION)
+
+    done = WARM.run("tensorflow", [str(script), str(tmp_path)], os.environ, timeout=300)
+
+    assert done.stdout == "[]\n", done.stderr
+    assert len(list(tmp_path.glob("plugins/profile/*/*.xplane.pb"))) == 1
+
+
 RUNS_AHEAD = """
 import sys, jax, jax.numpy as jnp, stepscope
 

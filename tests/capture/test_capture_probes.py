@@ -131,7 +131,7 @@ def test_functions_of_one_name_and_place_share_a_row():
     twins = [lambda: 1 for _ in range(2)]
     other = outer.__code__
 
-    names, rows = python_calls.named([twins[0].__code__, other, twins[1].__code__, other])
+    names, rows = python_calls.name_codes([twins[0].__code__, other, twins[1].__code__, other])
 
     assert names == [python_calls.code_name(twins[0].__code__), python_calls.code_name(other)]
     assert rows.tolist() == [0, 1, 0, 1]

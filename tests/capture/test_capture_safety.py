@@ -692,7 +692,7 @@ profiler.stop(wait=False)
 for thread in threading.enumerate():
     if thread.name == "stepscope-export": thread.join()
 print(sorted(workers.items()))
-heavy = ("numba", "llvmlite", "pyarrow", "msgspec", "torch._inductor", "torch._dynamo")
+heavy = ("pyarrow", "msgspec", "torch._inductor", "torch._dynamo")
 print([name for name in heavy if name in set(sys.modules) - before])
 """
     status, said, complaints = run(framework, script, logdir)

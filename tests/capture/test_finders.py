@@ -72,7 +72,7 @@ def test_a_step_of_pytorch_ends_once_the_optimizer_has_returned(make_optimizer, 
     optimizer.step()
     optimizer.step()
 
-    assert listener.ends == ["optimizer.step() of PyTorch"] * 2
+    assert listener.ends == ["one per optimizer.step() of PyTorch"] * 2
     assert listener.inside == [False, False]
 
 

@@ -267,7 +267,7 @@ def test_monitor_tells_the_time_of_steps(jobs):
 
 @pytest.mark.parametrize("name", THEIRS)
 def test_monitor_says_that_other_servers_have_none(jobs, name):
-    with pytest.raises(CaptureError, match="this server has no monitoring"):
+    with pytest.raises(CaptureError, match="this server does not support monitoring"):
         stepscope.client.monitor(jobs[name].address("theirs"), 100)
 
 
@@ -362,7 +362,7 @@ WRONG = {
     "name": (
         lambda: nothing_at("no-such-worker.invalid:6009"),
         Cause.NAME_NOT_FOUND,
-        "no machine is known by the name",
+        "there is no machine named",
     ),
     "closed": (lambda: nothing_at("localhost:1"), Cause.REFUSED, "nothing listens on port 1"),
     "web": (lambda: tcp_server(b"HTTP/1.1 200 OK\r\n\r\n"), Cause.NOT_GRPC, "does not speak plain gRPC"),
@@ -433,14 +433,14 @@ def test_a_process_has_one_server(closed_port):
     first = server.start(0)
 
     assert server.start(closed_port) is None
-    assert f"has a profiler server on port {first} already" in str(stepscope.last_error())
+    assert f"already has a profiler server on port {first}" in str(stepscope.last_error())
     server.stop()
     assert server.start(first) == first
 
 
 @pytest.mark.parametrize("port", [70000, -1, "http", "", None, 1.5], ids=repr)
 def test_a_port_that_does_not_exist(port):
-    with pytest.raises(CaptureError, match=f"port {port} does not exist"):
+    with pytest.raises(CaptureError, match=f"{port} is not a port"):
         server.start(port, strict=True)
 
 

@@ -125,7 +125,7 @@ def test_addresses(text, expected):
     ["", "localhost", "localhost:", ":6009", "localhost:0", "localhost:65536", "a:1:2", "ftp://a:1", "a:1,", "a/b:1"],
 )
 def test_wrong_addresses(text):
-    with pytest.raises(UsageError, match="is no address of a worker"):
+    with pytest.raises(UsageError, match="is not a worker address"):
         addresses.parse(text)
 
 
@@ -140,13 +140,13 @@ def test_a_worker_is_named_once():
         ({"duration_ms": 0}, "duration_ms=0 cannot be captured"),
         ({"duration_ms": -5}, "duration_ms=-5 cannot be captured"),
         ({"duration_ms": 3_600_001}, "duration_ms=3600001 cannot be captured"),
-        ({"attempts": 0}, "0 attempts are none"),
+        ({"attempts": 0}, "attempts=0 is too few"),
         ({"workers": []}, "needs a list of workers"),
         ({"workers": "a:1"}, "needs a list of workers"),
-        ({"options": ProfilerOptions(host_tracer_level=4)}, "host_tracer_level=4 is out of range; 0 to 3"),
-        ({"options": ProfilerOptions(device_tracer_level=-1)}, "device_tracer_level=-1 is out of range; 0 to 1"),
-        ({"options": ProfilerOptions(python_tracer_level=2)}, "python_tracer_level=2 is out of range; 0 to 1"),
-        ({"options": ProfilerOptions(delay_ms=-1)}, "delay_ms=-1 lies in the past"),
+        ({"options": ProfilerOptions(host_tracer_level=4)}, "host_tracer_level=4 is out of range; use 0 to 3"),
+        ({"options": ProfilerOptions(device_tracer_level=-1)}, "device_tracer_level=-1 is out of range; use 0 to 1"),
+        ({"options": ProfilerOptions(python_tracer_level=2)}, "python_tracer_level=2 is out of range; use 0 to 1"),
+        ({"options": ProfilerOptions(delay_ms=-1)}, "delay_ms=-1 is negative"),
     ],
 )
 def test_a_request_that_makes_no_sense(tmp_path, facts, message):
@@ -167,7 +167,7 @@ def test_a_worker_list_takes_the_place_of_the_service_address(monkeypatch, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("duration_ms", "level", "message"), [(0, 1, "duration_ms=0"), (100, 3, "level=3 is no level")]
+    ("duration_ms", "level", "message"), [(0, 1, "duration_ms=0"), (100, 3, "level=3 is not a monitoring level")]
 )
 def test_a_monitor_call_that_makes_no_sense(duration_ms, level, message):
     with pytest.raises(UsageError, match=message):
@@ -261,7 +261,7 @@ SAID = [
     ("UNIMPLEMENTED", "", Cause.NO_PROFILER, "has no profiler service"),
     ("UNAVAILABLE", "Socket closed", Cause.DISCONNECTED, "the connection broke while it recorded"),
     ("UNKNOWN", "Stream removed", Cause.DISCONNECTED, "the connection broke while it recorded"),
-    ("DEADLINE_EXCEEDED", "", Cause.DEADLINE, "nothing came within 61 s"),
+    ("DEADLINE_EXCEEDED", "", Cause.DEADLINE, "no answer within 61 s"),
     ("CANCELLED", "", Cause.CANCELLED, "cancelled"),
     ("DATA_LOSS", "", Cause.SERVER_ERROR, "the server answered DATA_LOSS: nothing more"),
 ]

@@ -167,7 +167,7 @@ def test_a_schedule_that_fails_is_told_once_and_what_was_recorded_until_then_is_
 
     assert fake_session.said() == "start mark-1 end-1 mark-2 end-2 save"
     assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
-        "[usage] the schedule answered 'MAYBE', which is no action"
+        "[usage] the schedule returned 'MAYBE', which is not an action"
     ]
 
 

@@ -65,7 +65,7 @@ def test_steps_pass_then_steps_are_captured_then_the_program_goes_on(watch, fake
 
     # The first end is that of step 0, whose beginning nobody saw.
     assert fake_session.said() == "start mark-2 end-2 mark-3 end-3 save"
-    assert watcher.outcome == "2 steps captured, number 2 to 3 of the optimizer.step()"
+    assert watcher.outcome == "captured steps 2-3 (optimizer.step())"
     assert not watcher.active
 
 
@@ -92,7 +92,7 @@ def test_of_functions_the_largest_counts_though_another_is_called_more_often(wat
 
     steps(watcher, *[SMALL, SMALL, SMALL, LARGE] * 5)
 
-    assert watcher.outcome == "2 steps captured, number 1 to 2 of the large"
+    assert watcher.outcome == "captured steps 1-2 (large)"
 
 
 def test_a_function_that_is_called_no_more_is_given_up(watch, fake_session):
@@ -100,7 +100,7 @@ def test_a_function_that_is_called_no_more_is_given_up(watch, fake_session):
 
     steps(watcher, LARGE, *[SMALL] * 60)
 
-    assert watcher.outcome == "2 steps captured, number 1 to 2 of the small"
+    assert watcher.outcome == "captured steps 1-2 (small)"
 
 
 def test_steps_that_the_program_marks_count_before_all_and_are_not_marked_again(watch, fake_session):
@@ -111,7 +111,7 @@ def test_steps_that_the_program_marks_count_before_all_and_are_not_marked_again(
         watcher.end(OPTIMIZER)
 
     assert fake_session.said() == "start save"
-    assert watcher.outcome == "2 steps captured, number 1 to 2 of the steps that the program marks"
+    assert watcher.outcome == "captured steps 1-2 (as the program marks them)"
     assert MARKED.rank > OPTIMIZER.rank
 
 
@@ -122,7 +122,7 @@ def test_a_program_that_ends_during_its_capture_leaves_what_there_is(watch, fake
     watcher.finish()
 
     assert fake_session.said() == "start mark-1 end-1 mark-2 end-2 mark-3 save"
-    assert watcher.outcome == "2 steps captured, number 1 to 2 of the optimizer.step()"
+    assert watcher.outcome == "captured steps 1-2 (optimizer.step())"
 
 
 def test_a_program_with_too_few_steps_is_told_so(watch, fake_session):
@@ -132,7 +132,7 @@ def test_a_program_with_too_few_steps_is_told_so(watch, fake_session):
     watcher.finish()
 
     assert watcher.outcome == (
-        "nothing was captured: the program took 3 steps (optimizer.step()) and the first 5 are skipped; "
+        "nothing was captured: the program ran 3 steps (optimizer.step()) and the first 5 are skipped; "
         "skip fewer (--skip)"
     )
 
@@ -164,7 +164,7 @@ def test_a_window_of_a_program_with_a_framework_holds_what_was_asked_for(watch, 
     monkeypatch.setitem(sys.modules, "jax", object())
     watcher = watch()
     watcher.watch_from_here(at_once=False)
-    watcher._on_main(watcher._open_window)  # its patience is over
+    watcher._run_on_main(watcher._open_window)  # its patience is over
     watcher.finish()
 
     assert fake_session.said() == "start save"
@@ -204,7 +204,9 @@ def test_a_request_captures_the_next_steps(watch, fake_session, monkeypatch):
     steps(watcher, *[OPTIMIZER] * 12)
 
     assert fake_session.said().startswith("start mark-")
-    assert watcher.outcome.startswith("10 steps captured")
+    first, last = map(int, re.findall(r"\d+", watcher.outcome))
+    assert watcher.outcome.startswith("captured steps ")
+    assert last - first == 9
 
 
 def test_a_second_request_ends_the_capture_with_the_step(watch, fake_session):
@@ -274,7 +276,7 @@ def test_a_forked_child_captures_its_own_steps_and_is_never_ended(watch, fake_se
 @pytest.fixture
 def launcher(tmp_path, fake_session):
     """The watcher of a program one of whose processes has captured steps."""
-    ledger = Ledger.for_program(str(tmp_path))
+    ledger = Ledger.create(str(tmp_path))
     Ledger.from_text(ledger.to_text()).add("3 steps captured", tmp_path / "rank0.xplane.pb")
     made = Watcher(Settings(str(tmp_path), seconds=60, patience=60), ledger=ledger)
     yield made
@@ -282,7 +284,7 @@ def launcher(tmp_path, fake_session):
 
 
 def test_a_launcher_gets_no_time_window(launcher, fake_session):
-    launcher._open_window_of_no_launcher()
+    launcher._open_window_unless_launcher()
 
     assert fake_session.said() == ""
 
@@ -304,7 +306,7 @@ def test_a_launcher_that_is_asked_for_a_time_window_keeps_it(launcher, fake_sess
 
 
 def test_a_line_that_was_cut_short_counts_for_nothing(tmp_path):
-    ledger = Ledger.for_program(str(tmp_path))
+    ledger = Ledger.create(str(tmp_path))
     ledger.add("3 steps captured")
     (file,) = ledger.folder.iterdir()
     with file.open("a") as lines:
@@ -315,7 +317,7 @@ def test_a_line_that_was_cut_short_counts_for_nothing(tmp_path):
 
 
 def test_processes_of_a_program_write_down_what_they_captured(tmp_path):
-    ledger = Ledger.for_program(str(tmp_path))
+    ledger = Ledger.create(str(tmp_path))
     child = Ledger.from_text(ledger.to_text())
 
     child.add("1 step captured", tmp_path / "é.xplane.pb")
@@ -327,7 +329,7 @@ def test_processes_of_a_program_write_down_what_they_captured(tmp_path):
 
 
 def test_nothing_is_written_down_for_a_logdir_on_another_machine():
-    ledger = Ledger.for_program("gs://bucket/logs")
+    ledger = Ledger.create("gs://bucket/logs")
     ledger.add("1 step captured")
 
     assert (ledger.entries(), Ledger.from_text(ledger.to_text())) == ([], Ledger())
@@ -377,4 +379,4 @@ def test_what_is_no_number_in_the_environment_is_told_and_ignored(caplog):
     settings = Settings.from_environment({"STEPSCOPE_LOGDIR": "logs", "STEPSCOPE_SECONDS": "nan"})
 
     assert settings == Settings("logs")
-    assert caplog.messages == ["STEPSCOPE_SECONDS=nan is no number from 0 up; it is ignored"]
+    assert caplog.messages == ["STEPSCOPE_SECONDS=nan is not a number of at least 0; it is ignored"]

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import NoReturn
 
 import pyarrow.parquet
@@ -27,7 +26,6 @@ from stepscope.doctor import Check
 from stepscope.doctor.report import worst_first
 from stepscope.errors import AccessError
 from stepscope.formats.xspace.writer import write
-from stepscope.kernels import compiling, waiting
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 
 MS = 10**9
@@ -269,10 +267,10 @@ def test_a_changed_file_is_read_anew(logdir: Path, capsys) -> None:
     assert len(capsys.readouterr().out.splitlines()) == 6
 
 
-def test_the_process_is_the_same_and_imports_no_compiler_when_the_cache_answers(logdir: Path) -> None:
+def test_the_answer_is_the_same_and_imports_no_library_when_the_cache_gives_it(logdir: Path) -> None:
     program = (
         "import sys; from stepscope.cli.main import run; status = run(sys.argv[1:]);"
-        "print([m for m in ('numba', 'pyarrow', 'scipy') if m in sys.modules], file=sys.stderr); sys.exit(status)"
+        "print([m for m in ('pyarrow', 'scipy') if m in sys.modules], file=sys.stderr); sys.exit(status)"
     )
     command = [sys.executable, "-c", program, "overview", str(logdir), "--format", "json"]
     first = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
@@ -544,25 +542,6 @@ def test_a_profile_without_steps_leads_to_how_they_are_recorded(tmp_path: Path, 
     assert len(lines) <= 10
 
 
-@pytest.fixture
-def seconds(monkeypatch) -> list[float]:
-    """What the clock of the compiler shows; nothing has been compiled yet."""
-    shown = [0.0]
-    monkeypatch.setattr(waiting, "_spent_s", 0.0)
-    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: shown[0]))
-    return shown
-
-
-def compile_for(seconds: list[float], *durations: float) -> None:
-    for duration in durations:
-        waiting.began()
-        waiting.began()  # of a function that the first one calls
-        waiting.ended()
-        seconds[0] += duration
-        waiting.ended()
-        seconds[0] += 100.0  # which is no compiling
-
-
 def test_brackets_in_a_name_are_no_markup_while_work_goes_on(monkeypatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with working() as tell:
@@ -580,27 +559,6 @@ def test_brackets_in_an_address_and_in_an_answer_are_no_markup(capsys) -> None:
 
     lines = capsys.readouterr().out.splitlines()
     assert [(worker.address in line, answer in line) for line in lines] == [(True, True), (False, False), (True, True)]
-
-
-@pytest.mark.parametrize(
-    ("durations", "lines"), [((0.9,), 0), ((0.3, 0.3), 0), ((1.5, 1.5, 1.5), 1), ((0.5, 0.5, 0.1), 1)]
-)
-def test_compiling_for_long_is_told_in_one_line_where_stderr_is_no_terminal(seconds, capsys, durations, lines) -> None:
-    with working():
-        compile_for(seconds, *durations)
-    out, err = capsys.readouterr()
-
-    assert (out, err.count("stepscope: compiling, as the first use")) == ("", lines)
-
-
-def test_what_numba_compiles_is_noted(seconds, capsys) -> None:
-    with working():
-        for number in range(2):
-            seconds[0] += 1.0
-            compiling.njit(eval(f"lambda x: x + {number}"))(1)
-            waiting._spent_s = waiting.LONG_S
-
-    assert "compiling" in capsys.readouterr().err
 
 
 def test_a_demo_that_does_not_exist_begins_nothing(tmp_path: Path, capsys) -> None:

@@ -12,10 +12,11 @@ import pytest
 from stepscope.api import load
 from stepscope.cli import commands, plain
 from stepscope.cli.main import run
-from stepscope.cli.options import ToolRequest
+from stepscope.cli.options import OpenRequest, ToolRequest
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 from stepscope.report.kept import KeptReport, pack, unpack
+from stepscope.report.sections import for_screens
 
 MS = 10**9
 FORMS = ["table", "json", "csv", "html", "markdown"]
@@ -46,7 +47,17 @@ USUAL = [
     ["overview", ""],
 ]
 
+USUAL_OPEN = [
+    ["open", "logs"],
+    ["open", "logs", "--no-browser", "--port", "0"],
+    ["open", "--host=0.0.0.0", "logs", "--allowed-host", "a", "--allowed-host=b", "--port=65535"],
+]
+
 UNUSUAL = [
+    ["open"],
+    ["open", "logs", "--port", "65536"],
+    ["open", "logs", "--no-browser=1"],
+    ["open", "logs", "--run", "a"],
     [],
     ["--help"],
     ["help"],
@@ -72,6 +83,17 @@ def test_a_usual_command_line_is_read_as_the_library_reads_it(
 ) -> None:
     by_library: list[ToolRequest] = []
     monkeypatch.setattr(commands, "show", by_library.append)
+
+    with pytest.raises(SystemExit):
+        commands.app(args=words)
+
+    assert [plain.request_of(words)] == by_library
+
+
+@pytest.mark.parametrize("words", USUAL_OPEN, ids=" ".join)
+def test_the_words_of_open_are_read_as_the_library_does(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    by_library: list[OpenRequest] = []
+    monkeypatch.setattr("stepscope.cli.open.open_page", by_library.append)
 
     with pytest.raises(SystemExit):
         commands.app(args=words)
@@ -115,7 +137,7 @@ def test_a_kept_report_has_the_sections_the_lines_and_the_values(path: str) -> N
     kept = unpack(packed)
     assert kept is not None
     assert kept.to_dict() == report.to_dict()
-    assert list(kept.sections()) == list(report.sections())
+    assert list(kept.sections()) == [part for section in report.sections() for part in for_screens(section)]
     assert kept.main_table() == report.main_table()
     assert list(kept.summary_lines()) == list(report.summary_lines())
 
@@ -156,7 +178,7 @@ def test_a_host_that_could_not_be_read_is_looked_for_again(path: str, capsys) ->
 
 # -- what is imported --------------------------------------------------------------------------------------------------
 
-LIBRARIES = {"numba", "numpy", "pyarrow", "msgspec", "typer", "click", "pydantic", "rich", "logging", "platformdirs"}
+LIBRARIES = {"numpy", "pyarrow", "msgspec", "typer", "click", "pydantic", "rich", "logging", "platformdirs"}
 LIBRARIES |= {"fsspec", "google", "grpc", "yaml", "werkzeug", "concurrent"}
 
 
@@ -181,7 +203,7 @@ def test_the_version_needs_no_library() -> None:
 def test_a_first_overview_imports_what_reads_and_computes_and_nothing_else(path: str) -> None:
     modules = imported_by("overview", path, "--format", "json")
 
-    assert libraries(modules) - {"numba", "logging", "concurrent", "yaml"} == {"numpy", "msgspec"}
+    assert libraries(modules) - {"logging", "concurrent", "yaml"} == {"numpy", "msgspec"}
     tools = {module.rpartition(".")[2] for module in modules if module.endswith("_tool")}
     assert tools == {"overview_tool", "steps_tool"}
 

@@ -168,7 +168,7 @@ def test_steps_that_the_script_marks_are_captured(tmp_path):
     (path,) = profiles_below(tmp_path / "stepscope-logs")
     assert step_numbers(path) == [4, 5, 6]
     assert done.stdout == "end\n"
-    assert "3 steps captured, number 4 to 6 of the steps that the program marks" in done.stderr
+    assert "captured steps 4-6 (as the program marks them)" in done.stderr
 
 
 def bounds(trace: HostTrace, rows: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -220,7 +220,7 @@ def test_the_step_that_is_open_at_the_end_of_a_shorter_job_is_none(tmp_path):
 
     (path,) = profiles_below(tmp_path / "stepscope-logs")
     assert step_numbers(path) == [5, 6, 7, 8]
-    assert "4 steps captured, number 5 to 8 of the optimizer.step() of PyTorch" in done.stderr
+    assert "captured steps 5-8 (one per optimizer.step() of PyTorch)" in done.stderr
     assert "4 steps (markers)" in done.stderr
 
 
@@ -275,7 +275,7 @@ def test_a_script_that_captures_by_itself_is_told_where(tmp_path):
 
     (path,) = profiles_below(tmp_path / "own")
     assert step_numbers(path) == list(range(12))
-    told = f"stepscope: nothing more was captured, for the program captures by itself: {path.parent}"
+    told = f"stepscope: nothing more was captured, because the program captures by itself: {path.parent}"
     assert done.stderr.splitlines()[-1] == told
 
 
@@ -316,7 +316,7 @@ def test_processes_that_a_script_starts_write_files_of_their_own(tmp_path):
     assert done.returncode == 0, done.stderr
     captured = [path for path in profiles_below(tmp_path / "logs") if step_numbers(path)]
     assert [step_numbers(path) for path in captured] == [[5, 6, 7]] * 4, done.stderr
-    assert "3 steps captured, number 5 to 7 of the steps that the program marks (in 4 processes" in done.stderr
+    assert "captured steps 5-7 (as the program marks them) (in 4 processes" in done.stderr
     assert "4 processes wrote profiles: " in done.stderr
 
 
@@ -342,7 +342,7 @@ def test_the_summary_of_a_launcher_is_that_of_the_session_its_ranks_wrote(tmp_pa
 
     (session,) = {path.parent for path in profiles_below(tmp_path / "stepscope-logs")}
     told = [line for line in done.stderr.splitlines() if "captured, " not in line or "in 3 processes" in line]
-    assert told[0].startswith("stepscope: 3 steps captured, number 5 to 7 of ")
+    assert told[0].startswith("stepscope: captured steps 5-7 (")
     assert "3 steps (markers)" in done.stderr
     assert "3 hosts" in done.stderr
     assert told[-1].startswith("stepscope: 3 processes wrote profiles: ")
@@ -440,7 +440,7 @@ def modules(tmp_path, monkeypatch):
 def test_an_import_is_told_when_the_module_is_complete(modules):
     told = []
     watch = ImportWatch(
-        {"watched_package": lambda module: told.append(module.after)}, begins=lambda name: told.append(name)
+        {"watched_package": lambda module: told.append(module.after)}, on_start=lambda name: told.append(name)
     )
     watch.install()
     try:

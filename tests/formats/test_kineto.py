@@ -25,6 +25,7 @@ from stepscope.errors import UnreadableError
 from stepscope.formats.base import require_format
 from stepscope.formats.kineto import classify, document, text
 from stepscope.formats.kineto.reader import read
+from stepscope.formats.kineto.scanning import PartScanner
 from stepscope.formats.store import local
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, Trait
 
@@ -984,16 +985,12 @@ def _same(one: HostTrace, other: HostTrace) -> bool:
 
 
 def test_the_size_of_the_pieces_does_not_matter(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows smaller than an event, chunks smaller than its args, tables that grow: all give the same trace."""
+    """Windows smaller than an event, and parts of them that hold one or two: all give the same trace."""
     packed = (corpus / CORPUS[3]).read_bytes()
     whole = load(packed)
     monkeypatch.setattr(text, "_PIECE_BYTES", 1000)
     monkeypatch.setattr(text, "_INPUT_BYTES", 700)
-    monkeypatch.setattr(document, "_CHUNK_ROWS", 7)
-    monkeypatch.setattr(document, "_CHUNK_STATS", 5)
-    monkeypatch.setattr(document, "_CHUNK_SLOW", 1)
-    monkeypatch.setattr("stepscope.formats.kineto.texts._FIRST_TEXTS", 8)
-    monkeypatch.setattr("stepscope.formats.kineto.texts._FIRST_BYTES", 16)
+    monkeypatch.setattr(document, "PartScanner", lambda: PartScanner(part_bytes=300, threads=3))
     assert _same(load(packed), whole)
     assert _same(load(gzip.decompress(packed)), whole)
     assert _same(read(_pieces(gzip.decompress(packed), 999), "x.json", "h"), whole)

@@ -5,6 +5,7 @@ Whatever the bytes are, `read` returns a sound trace that says what is wrong, or
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 import xspace_build as x
 from xspace_build import Unsigned, event, event_name, excerpt, line, plane, stat, stat_name
 
+import native
 from stepscope.errors import Problem, UnreadableError
 from stepscope.formats.xspace.reader import read
 from stepscope.formats.xspace.writer import write
@@ -603,19 +605,20 @@ def test_an_excerpt_is_a_whole_file(corpus: Path) -> None:
         assert len(data) < 50_000
 
 
-def test_no_index_leaves_its_array(corpus: Path, tmp_path: Path) -> None:
-    """The kernels check no bounds, so one run has them check all."""
+@pytest.mark.skipif(importlib.util.find_spec("Cython") is None, reason="the checked build needs Cython")
+def test_no_index_leaves_its_array(corpus: Path) -> None:
+    """The loops check no index, so one run has them check all; `make test-checked` does more of that."""
+    folder = native.ROOT / "build" / "native-checked"
+    native.build_copy(folder, "checked")
     script = "import sys, pathlib, test_xspace_damage as t; print(*t.fuzz(pathlib.Path(sys.argv[1]), 1_500, 7))"
-    environment = os.environ | {
-        "NUMBA_BOUNDSCHECK": "1",
-        "NUMBA_CACHE_DIR": str(tmp_path),
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
-    }
+    paths = [str(Path(__file__).parent), *sys.path]
+    environment = native.checked_environment(folder, "checked")
+    environment["PYTHONPATH"] = os.pathsep.join([environment["PYTHONPATH"], *paths])
     done = subprocess.run(
         [sys.executable, "-c", script, str(corpus)], env=environment, capture_output=True, text=True, timeout=200
     )
 
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr[-3000:]
     assert sum(map(int, done.stdout.split())) == 1_500
 
 

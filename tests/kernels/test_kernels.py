@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stepscope.kernels import compiling, intervals, nesting
+from stepscope.kernels import intervals, nesting
 
 BEGIN, END, PLAIN = 1, 2, 0
 
@@ -245,7 +239,7 @@ def columns(rows: list[Interval]) -> tuple[NDArray[np.int32], NDArray[np.uint8],
     """Group, rank, start and end, sorted by start."""
     rows = sorted(rows, key=lambda row: row[2])
     table = np.array(rows, np.int64).reshape(-1, 4)
-    return table[:, 0].astype(np.int32), table[:, 1].astype(np.uint8), table[:, 2], table[:, 2] + table[:, 3]
+    return table[:, 0].astype(np.int32), table[:, 1].astype(np.uint8), table[:, 2].copy(), table[:, 2] + table[:, 3]
 
 
 def ticks(rows: list[Interval]) -> set[tuple[int, int, int]]:
@@ -285,90 +279,3 @@ def test_each_instant_goes_to_the_highest_rank(rows: list[Interval]) -> None:
     for (g, _), r in highest.items():
         expected[g, r] += 1
     assert totals.tolist() == expected.tolist()
-
-
-# -- compiling ---------------------------------------------------------------------------------------------------
-
-ADDING = """
-import sys
-import numpy as np
-from stepscope.kernels.compiling import compiled
-
-@compiled(allocates=True)
-def running_sum(values):
-    sums = np.zeros(len(values), np.int64)
-    total = 0
-    for i in range(len(values)):
-        total += values[i]
-        sums[i] = total
-    return sums
-
-if __name__ == "__main__":
-    print(running_sum(np.arange(5)).tolist(), "numba.np.linalg" in sys.modules)
-"""
-
-
-INNER = """
-from numba import njit
-
-@njit
-def times(value):
-    return value * FACTOR
-
-"""
-LOOP = """
-import numpy as np
-from inner import OFFSET, times
-from stepscope.kernels.compiling import compiled
-
-@compiled
-def fill(out):
-    for i in range(len(out)):
-        out[i] = times(i) + OFFSET
-
-if __name__ == "__main__":
-    out = np.empty(3, np.int64)
-    fill(out)
-    print(out.tolist())
-"""
-
-
-def test_a_numba_with_other_insides_compiles_the_plain_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiling, "_IS_AS_KNOWN", False)
-
-    def last(values):  # type: ignore[no-untyped-def]
-        return values[-1]
-
-    plain = compiling.compiled(last)
-
-    assert plain(np.array([3, 5])) == 5
-    assert not isinstance(plain._cache, compiling._CodeCache)
-
-
-def test_code_is_compiled_anew_when_another_file_that_is_in_it_changes(tmp_path: Path) -> None:
-    (tmp_path / "loop.py").write_text(LOOP)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "code"), "PYTHONDONTWRITEBYTECODE": "1"}
-
-    def answer(inner: str) -> str:
-        (tmp_path / "inner.py").write_text(INNER + inner)
-        command = [sys.executable, str(tmp_path / "loop.py")]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
-
-    assert answer("FACTOR, OFFSET = 1, 0\n") == "[0, 1, 2]"
-    assert answer("FACTOR, OFFSET = 2, 0\n") == "[0, 2, 4]"
-    assert answer("FACTOR, OFFSET = 2, 1\n") == "[1, 3, 5]"
-
-
-def test_code_that_is_compiled_is_loaded_without_what_compiles_it(tmp_path: Path) -> None:
-    program = tmp_path / "adding.py"
-    program.write_text(ADDING)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "code")}
-
-    def answer() -> str:
-        done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
-    assert answer() == "[0, 1, 3, 6, 10] True"
-    assert answer() == "[0, 1, 3, 6, 10] False"
-    program.write_text(ADDING.replace("total += values[i]", "total += 2 * values[i]"))
-    assert answer() == "[0, 2, 6, 12, 20] True"

@@ -31,7 +31,8 @@ ALLOWED: dict[str, set[str]] = {
     "lightning": {"capture"},
     "huggingface": {"capture"},
     "shelf": {"model"},
-    "api": {"errors", "model", "formats", "report", "analysis", "cache", "shelf"},
+    "meanwhile": set(),
+    "api": {"errors", "model", "formats", "report", "analysis", "cache", "meanwhile", "shelf"},
     "stepscope": {"errors", "capture", "api"},
     "export": {"errors", "model", "kernels", "formats", "analysis"},
     "demo": {"errors", "capture"},
@@ -48,6 +49,7 @@ ALLOWED: dict[str, set[str]] = {
         "shelf",
         "api",
         "export",
+        "vocabulary",
     },
     "cli": {
         "errors",
@@ -83,15 +85,15 @@ WINGS: dict[str, set[str]] = {
     "waits": {"trace", "steps", "ops"},
     "timeline": {"trace", "steps", "resources"},
     "xla": {"trace", "steps"},
+    "account": {"trace", "steps"},
     "facts": {"trace", "steps"},
-    "advice": {"trace", "steps", "facts"},
-    "overview": {"trace", "steps", "ops", "facts", "advice"},
-    "compare": {"steps", "ops", "resources", "overview"},
+    "advice": {"trace", "steps", "facts", "ops", "input", "resources", "workers", "waits"},
+    "overview": {"trace", "steps", "ops", "account", "facts", "advice"},
+    "compare": {"steps", "overview"},
 }
 
 # A third-party package that only some rooms may know, because it is heavy or because it belongs to one side.
 CONFINED: dict[str, set[str]] = {
-    "numba": {"kernels"},
     "fsspec": {"formats"},
     "google": {"capture"},
     "grpc": {"capture"},
@@ -110,7 +112,7 @@ CONFINED: dict[str, set[str]] = {
 NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.autostart"}
 
 # Whoever imports `stepscope` pays for none of these.
-HEAVY = {"numba", "numpy", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}
+HEAVY = {"numpy", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}
 HEAVY |= {"tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
 
 
@@ -219,7 +221,7 @@ BAD_IMPORTS = [
     ("kernels/stats.py", "from stepscope.model import Stats", "kernels.stats:1", "stepscope.model.Stats"),
     ("errors.py", "if TYPE_CHECKING:\n    import stepscope.model", "errors:2", "stepscope.model"),
     ("cache.py", "load('stepscope.analysis.steps.steps_tool:run')", "cache:1", "stepscope.analysis.steps.steps_tool"),
-    ("formats/kineto.py", "from numba import njit", "formats.kineto:1", "numba.njit"),
+    ("analysis/steps.py", "from google import protobuf", "analysis.steps:1", "google.protobuf"),
     ("analysis/steps.py", "import jax.numpy as jnp", "analysis.steps:1", "jax.numpy"),
     (
         "analysis/trace/spans.py",
@@ -236,7 +238,6 @@ GOOD_IMPORTS = [
     ("analysis/steps.py", '"""Like stepscope.formats, in a sentence."""'),
     ("cli/main.py", "from stepscope import load, __version__\nimport typer"),
     ("cache.py", "from stepscope import __version__"),
-    ("kernels/wire/lines.py", "from numba import njit"),
     ("formats/store/remote.py", "import_module('fsspec.core')\nimport_module(name)"),
 ]
 

@@ -134,7 +134,7 @@ def test_a_command_that_runs_a_script_leaves_its_profile(command, folder):
     done = run_command(["-m", "stepscope", *words_of(command)], folder)
 
     assert done.returncode == 0, done.stderr
-    assert "10 steps captured" in done.stderr
+    assert "captured steps" in done.stderr
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if snippets(page)])

@@ -20,6 +20,7 @@ from places import ROOT
 
 import bootstrap
 import frontend
+import native
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -211,6 +212,82 @@ def test_checking_the_page_brings_a_node_where_the_machine_has_none(checkout, ma
 
     assert installs(checkout) == ["[dev,node]"]
     assert bootstrap._node_extra("lint") == () == bootstrap._node_extra("demo")
+
+
+# -- the loops ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def loops(tmp_path, monkeypatch):
+    """A checkout with one loop, and a compiler that copies."""
+    script(native.kernels(tmp_path) / "sums.pyx", "one")
+    script(native.kernels(tmp_path) / "shared.pxd", "one")
+    made = []
+
+    def make(module, root, mode, compiler, folder):
+        made.append(module.name.rpartition(".")[2])
+        (folder / module.name).write_text(mode)
+        return folder / module.name
+
+    monkeypatch.setattr(native, "_make", make)
+    monkeypatch.setattr(native, "require_compiler", lambda: ["cc"])
+    return tmp_path, made
+
+
+def test_only_loops_whose_sources_changed_are_compiled_again(loops):
+    root, made = loops
+    script(native.kernels(root) / "spans.pyx", "one")
+
+    assert [native.build(root), native.build(root)] == [True, False]
+    assert sorted(made) == ["_views", "spans", "sums"]
+    made.clear()
+    script(native.kernels(root) / "sums.pyx", "two")
+    assert (native.is_outdated(root), native.is_built(root)) == (True, False)
+    assert (native.build(root), made) == (True, ["sums"])
+    made.clear()
+    script(native.kernels(root) / "shared.pxd", "two")  # which any of them may include
+    assert (native.build(root), sorted(made)) == (True, ["_views", "spans", "sums"])
+    assert (native.is_outdated(root), native.is_built(root)) == (False, True)
+
+
+def test_set_up_installs_again_when_a_loop_changed(checkout, monkeypatch):
+    monkeypatch.setenv(frontend.SKIP_VARIABLE, "1")
+    bootstrap.set_up("demo", None, checkout)
+    script(native.kernels(checkout) / "sums.pyx", "one")
+
+    assert bootstrap.set_up("demo", None, checkout) is True
+
+
+def test_without_a_compiler_the_message_says_what_to_do(tmp_path, machine, monkeypatch):
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(native, "compiler_of_python", lambda: None)
+    monkeypatch.setattr(native.importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(native.sysconfig, "get_path", lambda name: str(tmp_path))
+    monkeypatch.setenv("PATH", str(machine))
+    script(native.kernels(tmp_path) / "sums.pyx", "one")
+    with pytest.raises(native.NativeError, match=r"Python's headers are missing.*To do: install them"):
+        native.build(tmp_path)
+
+    script(tmp_path / "Python.h", "")
+    with pytest.raises(
+        native.NativeError, match=r"no C compiler.  To do: install one .* pip install 'ziglang"
+    ) as caught:
+        native.build(tmp_path)
+    assert len(str(caught.value).splitlines()) == 1
+    assert native.needed_packages(tmp_path) == [native.ZIG_PACKAGE]
+
+
+def test_the_modules_are_not_in_git_and_not_in_a_source_distribution(loops):
+    root, _ = loops
+    native.build(root)
+
+    assert {module.target.name for module in native.modules(root)} == {
+        "sums" + native.suffix(),
+        "_views" + native.suffix(),
+    }
+    ignored = (native.ROOT / ".gitignore").read_text()
+    assert "src/stepscope/kernels/**/*.so" in ignored
+    assert "src/stepscope/kernels/.native-stamp" in ignored
 
 
 # -- the page ----------------------------------------------------------------------------------------------------

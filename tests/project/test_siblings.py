@@ -47,6 +47,9 @@ SIBLINGS: dict[str, dict[str, str]] = {
         "test_two_runs_of_one_program_are_within_the_noise": (
             "test_steps_that_scatter_more_than_they_differ_are_within_the_noise"
         ),
+        "test_a_table_compares_all_of_a_report": (
+            "analysis/compare/test_differences.py::test_rows_with_equal_keys_add_up_and_totals_are_per_step"
+        ),
         "test_workers_for_the_input_help": "test_a_faster_step_says_by_how_much_and_what_fell",
         "test_every_corpus_session_against_itself_is_all_zeros": (
             "test_a_profile_against_itself_is_all_zeros_and_within_the_noise"

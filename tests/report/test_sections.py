@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
 import pytest
 from draw import draw
+from imports import PACKAGE, imports_of
 
+import gen_types
 from stepscope.analysis.registry import TOOLS, Tool
 from stepscope.report import Field, Part, Prose, Role, Rows
 
-# The ids of the sections of every tool, in their order.  Programs, the page and its addresses look sections up by
-# them: a new id is fine, a changed one breaks somebody's script.
-IDS = {
-    "overview": "verdict step_time breakdown top_ops placement environment advice missing",
-    "steps": "rows",
-    "input-pipeline": "summary input step_time waiting steps host_breakdown loaders copies rows",
-    "op-stats": "rows distributions totals attribution",
-    "kernel-stats": "rows by_kernel devices tensor_cores launches streams attribution",
-    "memory-profile": "peaks curves memories peak breakdown timeline",
-    "pod-viewer": "findings workers slowest rows",
-    "advice": "verdict",
-    "tf-data": "summary bottleneck pipelines graph executions",
-    "distributed": "findings rows collectives steps",
-    "idle": "findings rows gaps devices queues launches",
-    "modules": "rows",
-    "syncs": "findings rows reads",
-    "op-shapes": "rows call_sites",
-    "critical-path": "findings parts rows steps",
-    "sequences": "ops rows",
-    "system": "findings rows",
-}
 STEPS = """
     host main | M0--------M1--------
     host main |  I- L1     I- L2
@@ -51,9 +33,16 @@ def test_a_report_has_the_same_sections_whatever_was_found(tool: Tool, trace):
     ids = [section.id for section in report.sections()]
 
     assert len(set(ids)) == len(ids)
-    fixed = [name for name in ids if not name.startswith("advice-")]
-    assert fixed == IDS[tool.name].split()
+    # Programs, addresses and the page look sections up by their ids.  All are listed in the page's types: a diff of
+    # that file that changes an id breaks somebody's script.
+    assert [each.id for each in report.sections() if not isinstance(each, Prose)] == listed_ids(tool.name)
     assert all(report.section(name).id == name for name in ids)
+
+
+def listed_ids(tool: str) -> list[str]:
+    """The ids of a tool's tables and figures in the types that are made for the page."""
+    _, _, rest = gen_types.TYPES.read_text().partition(f"\n  {gen_types.key_of(tool)}: {{\n")
+    return re.findall(r'(?m)^    "?([\w-]+)"?: \{', rest.partition("\n  };")[0])
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
@@ -126,6 +115,11 @@ def test_a_report_of_the_first_kind_has_a_section_by_its_id():
     assert isinstance(found.section("findings"), Prose)
     with pytest.raises(KeyError):
         found.section("nothing")
+
+
+def test_reports_do_not_know_their_forms():
+    known = {found.target for found in imports_of("stepscope.report.base", PACKAGE / "report" / "base.py")}
+    assert not [name for name in known if {"html", "terminal", "markdown", "export"} & set(name.split("."))]
 
 
 def test_reports_do_not_load_their_forms():

@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,18 @@ from werkzeug.test import Client
 
 import stepscope
 from stepscope import api
-from stepscope.analysis.compare.comparable import Side, side_of
-from stepscope.analysis.compare.compare import compare as comparison
+from stepscope.analysis.compare.compare import DEFAULT_TOOLS, comparable_tools, compare
+from stepscope.analysis.compare.sides import Side, side_of
 from stepscope.analysis.registry import TOOLS
 from stepscope.export import SUFFIXES, pieces
 from stepscope.formats.session import HostFile
 from stepscope.formats.xspace import writer
-from stepscope.report import Field, Role, Rows
+from stepscope.report import (
+    Field,
+    Report,
+    Role,
+    Rows,
+)
 from stepscope.report.export import to_csv, to_json
 from stepscope.web import api_tools, static, warming
 from stepscope.web import opened as opened_module
@@ -226,9 +231,9 @@ def test_the_newest_session_is_loaded_before_somebody_asks(logdir):
     site.close()
 
 
-def test_getting_ready_goes_the_way_of_a_real_profile(caplog):
+def test_what_cannot_be_imported_beforehand_is_logged(caplog):
     caplog.set_level(logging.WARNING)
-    warming.warm_up("overview", {"kineto"})
+    warming.warm_up("overview")
 
     assert caplog.text == ""
     warming.warm_up("no such tool")
@@ -365,7 +370,7 @@ def test_exports_are_those_of_the_command_line(client, logdir):
 def test_a_comparison_is_that_of_the_command_line(client, logdir):
     two, drawn = (session_id(client, run) for run in ("two", "drawn"))
     answer = client.get(f"/api/sessions/{drawn}/compare?with={two}&with_host=other&with_steps=1-2&steps=0-1").json
-    report = comparison(
+    report = compare(
         side_of_steps(stepscope.load(logdir, run="two"), "other", "1-2"),
         side_of_steps(stepscope.load(logdir, run="drawn"), None, "0-1"),
     )
@@ -377,8 +382,26 @@ def test_a_comparison_is_that_of_the_command_line(client, logdir):
 
 
 def side_of_steps(profile: api.LoadedProfile, host: str | None, steps: str) -> Side:
-    """What a comparison asks of a session, for some hosts and steps of it."""
-    return side_of(profile.run, profile.path, lambda tool: profile.report(tool, host, steps))
+    """A session with the reports that a comparison needs, for some hosts and steps of it."""
+
+    def ask(names: Sequence[str], within_steps: bool) -> dict[str, Report]:
+        return {name: profile.report(name, host, "all" if within_steps else steps) for name in names}
+
+    return side_of(profile.run, profile.path, ask, DEFAULT_TOOLS)
+
+
+def test_a_comparison_is_of_the_tools_that_were_asked_for(client, logdir):
+    two, drawn = (session_id(client, run) for run in ("two", "drawn"))
+    answer = client.get(f"/api/sessions/{drawn}/compare?with={two}&tool=advice&tool=idle").json
+
+    report = stepscope.compare(
+        stepscope.load(logdir, run="two"), stepscope.load(logdir, run="drawn"), tools=["advice", "idle"]
+    )
+    assert answer["report"] == json.loads(to_json(report))
+    assert [table["id"] for table in answer["report"]["tables"]] == ["advice", "idle"]
+    assert client.get("/api/comparable").json["tools"] == [tool.name for tool in comparable_tools()]
+    refused = client.get(f"/api/sessions/{drawn}/compare?with={two}&tool=zork")
+    assert (refused.status_code, "zork" in refused.json["error"]) == (400, True)
 
 
 @pytest.mark.parametrize("form", ["perfetto", "chrome"])
@@ -435,7 +458,7 @@ WRONG = [
     ("/api/sessions/{id}/tools/steps?steps=77", 400, "there is no step 77"),
     ("/api/sessions/{id}/tools/steps/tables/nothing.arrow", 404, "there is no table 'nothing'"),
     ("/api/sessions/{id}/tools/steps.exe", 404, "there is no tool 'steps.exe'"),
-    ("/api/sessions/{id}/compare", 400, "this needs a session to compare with"),
+    ("/api/sessions/{id}/compare", 400, "no session to compare with"),
     ("/api/sessions/{id}/compare?with=nothing", 404, "there is no session 'nothing'"),
     ("/api/sessions/{id}/compare?with={id}&host=nothing", 404, "there is no host 'nothing'"),
     ("/api/sessions/{id}/compare/tables/nothing.arrow?with={id}", 404, "there is no table 'nothing'"),

@@ -391,7 +391,7 @@ def test_a_capture_can_be_ended_early(capture_client):
         ({"addresses": []}, 400, "at least one address"),
         ({"addresses": "a:1"}, 400, "no request for a capture"),
         ({"addresses": ["a:1"], "duration_ms": "long"}, 400, "no request for a capture"),
-        ({"addresses": ["bad"]}, 400, "no address of a worker"),
+        ({"addresses": ["bad"]}, 400, "not a worker address"),
     ],
     ids=["empty", "nobody", "no list", "no number", "no address"],
 )

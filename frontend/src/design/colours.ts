@@ -47,26 +47,26 @@ export function isCategory(name: string): name is Category {
   return name in CATEGORY_COLOUR;
 }
 
+/** Names that take a category's hue: found in a name in lower case, and only on the side that it says, if any. */
+export interface CategoryRule {
+  readonly category: Category;
+  readonly pattern: string;
+  readonly where: "host" | "device" | "";
+}
+
+let rules: readonly { readonly category: Category; readonly pattern: RegExp; readonly where: string }[] = [];
+
+/** Takes the rules that the server sends: what frameworks call things is its vocabulary's to know. */
+export function setCategoryRules(sent: readonly CategoryRule[]): void {
+  rules = sent.map((rule) => ({ ...rule, pattern: new RegExp(rule.pattern) }));
+}
+
 /** The category whose hue a kind of work takes, from what an op, a kernel, an input stage or a thread is called. */
 export function categoryOf(kind: string, where: "host" | "device" = "device"): Category {
   const name = kind.toLowerCase();
   if (isCategory(name)) return name;
-  if (/^(idle|others?|unknown)$/.test(name)) return "other";
-  if (
-    /nccl|rccl|all[-_ ]?(reduce|gather|to[-_ ]?all)|reduce[-_ ]?scatter/.test(name) ||
-    /collective|param_comms|broadcast_coalesced/.test(name)
-  )
-    return "device_collectives";
-  if (
-    /^dataset$|^input( wait)?$|^read_|host to device|h2d|htod|infeed|dataloader/.test(name) ||
-    /iterator::|tf\.data|enqueue|preprocess/.test(name)
-  )
-    return "input";
-  if (/device to host|d2h|dtoh|outfeed/.test(name)) return "output";
-  if (/device to device|d2d|dtod|p2p|\bsend\b|\brecv\b|memcpy|^copy|copy_?$/.test(name)) return "device_to_device";
-  if (/compil/.test(name)) return "compilation";
-  if (where === "host" && /launch/.test(name)) return "kernel_launch";
-  return where === "host" ? "host_compute" : "device_compute";
+  const rule = rules.find((each) => (!each.where || each.where === where) && each.pattern.test(name));
+  return rule?.category ?? (where === "host" ? "host_compute" : "device_compute");
 }
 
 /** The category of an op: its type says more than its name, unless it says nothing. */

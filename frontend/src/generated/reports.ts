@@ -23,10 +23,9 @@ export type Role =
   | "meaning";
 export type Kind = "float" | "int" | "str" | "bool" | "ints";
 
-/** The sections of every tool's report, by their ids; a table and figures with the types of their fields. */
+/** The tables and figures of every tool's report, by their ids, with the types of their fields. */
 export interface Reports {
   overview: {
-    verdict: { kind: "prose" };
     step_time: {
       kind: "figures";
       fields: {
@@ -38,6 +37,20 @@ export interface Reports {
         between_steps_percent: number | null;
         input_bound_percent: number | null;
         profiling_cost_percent: number | null;
+      };
+    };
+    account: {
+      kind: "table";
+      fields: {
+        cause: string | null;
+        ms: number | null;
+        percent: number | null;
+        culprit: string | null;
+        place: string | null;
+        layer: string | null;
+        calls: number | null;
+        culprit_ms: number | null;
+        meaning: string | null;
       };
     };
     breakdown: {
@@ -81,8 +94,6 @@ export interface Reports {
         capture_ms: number | null;
       };
     };
-    advice: { kind: "prose" };
-    missing: { kind: "prose" };
   };
   steps: {
     rows: {
@@ -107,7 +118,6 @@ export interface Reports {
     };
   };
   "input-pipeline": {
-    summary: { kind: "prose" };
     input: {
       kind: "figures";
       fields: {
@@ -374,8 +384,6 @@ export interface Reports {
     };
   };
   "memory-profile": {
-    peaks: { kind: "prose" };
-    curves: { kind: "prose" };
     memories: {
       kind: "table";
       fields: {
@@ -440,7 +448,6 @@ export interface Reports {
     };
   };
   "pod-viewer": {
-    findings: { kind: "prose" };
     workers: {
       kind: "table";
       fields: {
@@ -493,12 +500,8 @@ export interface Reports {
       };
     };
   };
-  advice: {
-    verdict: { kind: "prose" };
-    "advice-none": { kind: "prose" };
-  };
+  advice: Record<never, never>;
   "tf-data": {
-    summary: { kind: "prose" };
     bottleneck: {
       kind: "figures";
       fields: {
@@ -552,7 +555,6 @@ export interface Reports {
     };
   };
   distributed: {
-    findings: { kind: "prose" };
     rows: {
       kind: "table";
       fields: {
@@ -606,7 +608,6 @@ export interface Reports {
     };
   };
   idle: {
-    findings: { kind: "prose" };
     rows: {
       kind: "table";
       fields: {
@@ -700,7 +701,6 @@ export interface Reports {
     };
   };
   syncs: {
-    findings: { kind: "prose" };
     rows: {
       kind: "table";
       fields: {
@@ -761,7 +761,6 @@ export interface Reports {
     };
   };
   "critical-path": {
-    findings: { kind: "prose" };
     parts: {
       kind: "table";
       fields: {
@@ -1205,7 +1204,6 @@ export interface Reports {
     };
   };
   system: {
-    findings: { kind: "prose" };
     rows: {
       kind: "table";
       fields: {

@@ -3,35 +3,18 @@ import type { ComponentType } from "preact";
 import { lazy, Suspense } from "preact/compat";
 import { ApiError } from "../api";
 import { linkTo } from "../router";
-import { host, isReady, session, sessionError, sessionId, sessions } from "../session";
+import { isReady, session, sessionError, sessionId, sessions } from "../session";
 import { toolEntry, tools } from "../tools";
 import { Code, Empty, Failed, Loading, sentence } from "../ui/basics";
+import { PAGES } from "./map";
 import { GenericPage } from "./shared/GenericPage";
 import { NoSessions, Opening } from "./shared/Opening";
-import { SummaryPage } from "./summary/SummaryPage";
+import SummaryPage from "./summary/SummaryPage";
 
-const Timeline = lazy(() => import("../timeline"));
-
-const lazily = (load: () => Promise<{ default: ComponentType }>): ComponentType => lazy(load) as ComponentType;
-
-const PAGES: Readonly<Record<string, ComponentType>> = {
+/** The start page comes with the frame, the others when they are first wanted. */
+const COMPONENTS: Readonly<Record<string, ComponentType>> = {
+  ...Object.fromEntries(Object.entries(PAGES).map(([tool, { page }]) => [tool, lazy(page) as ComponentType])),
   overview: SummaryPage,
-  steps: lazily(() => import("./summary/StepsPage")),
-  "input-pipeline": lazily(() => import("./input/InputPage")),
-  "op-stats": lazily(() => import("./compute/OpsPage")),
-  "kernel-stats": lazily(() => import("./compute/KernelsPage")),
-  "memory-profile": lazily(() => import("./memory/MemoryPage")),
-  "pod-viewer": lazily(() => import("./ranks/HostsPage")),
-  "tf-data": lazily(() => import("./input/TfDataPage")),
-  advice: lazily(() => import("./advice/AdvicePage")),
-  distributed: lazily(() => import("./ranks/DistributedPage")),
-  idle: lazily(() => import("./waiting/IdlePage")),
-  "critical-path": lazily(() => import("./waiting/CriticalPathPage")),
-  modules: lazily(() => import("./compute/ModulesPage")),
-  "op-shapes": lazily(() => import("./compute/ShapesPage")),
-  syncs: lazily(() => import("./waiting/SyncsPage")),
-  sequences: lazily(() => import("./compute/SequencesPage")),
-  system: lazily(() => import("./system/SystemPage")),
 };
 
 export function PageOf({ tool }: { tool: string }) {
@@ -76,17 +59,12 @@ export function PageOf({ tool }: { tool: string }) {
         name={(name) => toolEntry(name)?.heading ?? name}
       />
     );
-  if (tool === "timeline") {
-    return (
-      <Suspense fallback={<Loading what="Loading the timeline" />}>
-        <Timeline session={state.id} host={host.value} />
-      </Suspense>
-    );
-  }
   if (entry.missing) return <Explained tool={tool} missing={entry.missing} />;
-  const Page = PAGES[tool];
+  const Page = COMPONENTS[tool];
   return (
-    <Suspense fallback={<Loading />}>{Page ? <Page key={tool} /> : <GenericPage key={tool} tool={tool} />}</Suspense>
+    <Suspense fallback={<Loading what={tool === "timeline" ? "Loading the timeline" : "Loading"} />}>
+      {Page ? <Page key={tool} /> : <GenericPage key={tool} tool={tool} />}
+    </Suspense>
   );
 }
 

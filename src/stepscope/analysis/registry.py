@@ -6,7 +6,7 @@ Adding a tool is one module and one line in `TOOLS`.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stepscope.errors import UsageError
@@ -14,7 +14,7 @@ from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace
-    from stepscope.report import Report
+    from stepscope.report import Comparable, Report
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class Tool:
     """One analysis.
 
     The module has three names: `partial(trace) -> P`, a small msgspec-encodable value for one host; `merge([P]) ->
-    Report`; and `Partial`, the type P.  This seam gives caching per host and many hosts in parallel.
+    Report`; and `Partial`, the type P.  This seam gives caching per host and many hosts in parallel.  Its `COMPARABLES`
+    say what of the report can be compared between two sessions, or `NOT_COMPARABLE` why nothing can.
 
     Attributes:
         name: as on the command line.
@@ -60,11 +61,11 @@ class Tool:
         report: Report = self._get("merge")(partials)
         return report
 
-    def finish(self, report: Report, read: Callable[[str], Mapping[str, Any] | None]) -> Report:
+    def finish(self, report: Report, read: Callable[[str], Report | None]) -> Report:
         """The report with what the results of other tools add.  Few modules have a function of this name.
 
         Args:
-            read: gives another tool's result as in JSON, None where it is not to be had.
+            read: gives another tool's report, None where it is not to be had.
         """
         finish = getattr(importlib.import_module(self.module), "finish", None)
         finished: Report = finish(report, read) if finish else report
@@ -75,6 +76,18 @@ class Tool:
         """The type of what `partial` returns."""
         kind: type[Any] = self._get("Partial")
         return kind
+
+    @property
+    def comparables(self) -> tuple[Comparable, ...]:
+        """What of its report can be compared between two sessions; a module without `COMPARABLES` declares nothing."""
+        declared: tuple[Comparable, ...] = getattr(importlib.import_module(self.module), "COMPARABLES", ())
+        return declared
+
+    @property
+    def not_comparable(self) -> str:
+        """Why nothing of its report can be compared, from `NOT_COMPARABLE` of its module; empty if something can."""
+        reason: str = getattr(importlib.import_module(self.module), "NOT_COMPARABLE", "")
+        return reason
 
     def _get(self, name: str) -> Any:
         return getattr(importlib.import_module(self.module), name)

@@ -5,8 +5,8 @@
             with stepscope.step(i):
                 train()
 
-Importing this costs little and imports no framework and no analysis library; a framework is only ever used if the
-program has imported it itself.
+Importing this is cheap: it imports no framework and no analysis library.  A framework is used only if the program has
+imported it itself.
 """
 
 from __future__ import annotations

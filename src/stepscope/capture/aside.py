@@ -1,8 +1,9 @@
-"""Work that would hold up the training, in a process of its own.
+"""Runs work that would hold up the training in a separate process.
 
-Python runs one thread at a time, so a long conversion on a thread of its own still stops the training again and again.
-In another process it cannot.  That process is a bare Python: no site folder and so no `sitecustomize`, nothing of the
-environment that would make it capture, a session of its own so that Ctrl-C does not reach it, and a low priority.
+Python runs one thread at a time, so a long conversion on a separate thread would interrupt the training again and
+again.  A separate process does not.  It is a bare Python: without a site folder and therefore without `sitecustomize`,
+without the environment variables that would make it capture, in a session of its own so that Ctrl-C does not reach it,
+and with a low priority.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-_UNABLE = 3  # the exit status of a Python that lacks what the work needs
-_NICE = 5  # a third of the share of a thread that trains: the training goes first, and the profile still comes
+_UNABLE = 3  # the exit status of a Python that lacks a module
+_NICE = 5  # a third of the CPU time of a training thread: the training goes first, and the profile is still made
 _LOOK_S = 0.2
 _DROPPED = ("STEPSCOPE_", "PYTHON")
-_ONE_THREAD = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 _PROGRAM = f"""
 import os, sys
 if hasattr(os, "nice"):
@@ -39,30 +40,32 @@ _hurry_until = float("inf")
 
 
 class UnableError(Exception):
-    """No process can be had here, or its Python lacks something: the work has to be done in this one."""
+    """No process can be started, or its Python lacks a module: the work has to be done in this process."""
 
 
 class FailedError(Exception):
-    """The process ended without its result, or was ended since it took too long."""
+    """The process ended without a result, or was ended because it took too long."""
 
 
 def hurry(seconds: float) -> None:
-    """From now on nothing is waited for longer than that: the job has been asked to end."""
+    """The job has been asked to end: from now on every wait ends after this time."""
     global _hurry_until
     _hurry_until = time.monotonic() + seconds
 
 
 def run(module: str, words: Sequence[str], result: Path, patience_s: float) -> None:
-    """Calls `main(words)` of a module in a process of its own and waits for it.
+    """Calls `main(words)` of a module in a separate process and waits for it.
 
     Args:
-        result: what `main` makes, last of all.  It tells success, since the exit status may go to somebody else: a
-            program may ignore its children, or wait for all of them itself.
-        patience_s: the process is ended after so many seconds.
+        module: its name.
+        words: the arguments of `main`.
+        result: the file that `main` makes as its last act.  It shows success.  The exit status may be lost: a program
+            may ignore its children, or wait for all of them itself.
+        patience_s: the process is ended after this many seconds.
 
     Raises:
-        UnableError: do it here.
-        FailedError: it was tried and did not work.
+        UnableError: the work has to be done in this process.
+        FailedError: it was tried and failed.
     """
     python = _python()
     complaints = result.with_name("complaints")
@@ -77,7 +80,7 @@ def run(module: str, words: Sequence[str], result: Path, patience_s: float) -> N
                 cwd=result.parent,
                 start_new_session=True,
             )
-    except (OSError, RuntimeError) as error:  # RuntimeError: the interpreter is about to end
+    except (OSError, RuntimeError) as error:  # RuntimeError: the interpreter is shutting down
         raise UnableError(str(error)) from error
     status = _wait(process, time.monotonic() + patience_s)
     if result.exists():
@@ -88,19 +91,19 @@ def run(module: str, words: Sequence[str], result: Path, patience_s: float) -> N
 
 
 def _python() -> str:
-    """This Python, to be started again.
+    """The path of this Python.
 
     Raises:
-        UnableError: what runs is a program with a Python inside, which would start once more.
+        UnableError: this is a program with a Python inside, which would start itself once more.
     """
     name = Path(sys.executable or "").name.lower()
     if getattr(sys, "frozen", False) or not re.match(r"(python|pypy)[\d.]*w?(\.exe)?$", name):
-        raise UnableError(f"{sys.executable or 'this program'} is no Python interpreter")
+        raise UnableError(f"{sys.executable or 'this program'} is not a Python interpreter")
     return sys.executable
 
 
 def _paths() -> list[str]:
-    """Where that Python finds what this one has imported, after its own library."""
+    """The folders in which this Python finds its modules, for the other one to search after its own library."""
     ours = str(Path(__file__).resolve().parents[2])
     return list(dict.fromkeys([ours, *(path for path in sys.path if Path(path).is_absolute())]))
 
@@ -123,5 +126,5 @@ def _wait(process: subprocess.Popen[bytes], until: float) -> int | None:
 
 
 def _last_line(complaints: Path) -> str:
-    lines = complaints.read_text(errors="replace").strip().splitlines() or ["it ended without a word"]
+    lines = complaints.read_text(errors="replace").strip().splitlines() or ["it ended without a message"]
     return lines[-1]

@@ -21,9 +21,9 @@ def assemble_profile(spooled: bytes, framework: Collected | None, host: str) -> 
     """The files to store.
 
     Args:
-        spooled: all that was flushed, to its end.
-        framework: what the framework's profiler made; None if there is none, or if it failed.  What Stepscope recorded
-            itself is then the profile.
+        spooled: everything that was flushed, including the end record.
+        framework: what the framework's profiler made; None if there is no framework, or if its profiler failed.  The
+            profile then holds what Stepscope recorded itself.
     """
     from stepscope.formats.spool.reader import parse
 
@@ -33,7 +33,7 @@ def assemble_profile(spooled: bytes, framework: Collected | None, host: str) -> 
         error = None if framework is None else framework.error
         return Collected((Artifact(PROFILE, _write_alone(spool, host)),), error)
     first, others = framework.artifacts[0], framework.artifacts[1:]
-    if first.suffix != PROFILE:  # the profile could not be made, another file could
+    if first.suffix != PROFILE:  # only another file could be made, such as PyTorch's JSON
         spool.notes.append(f"{framework.error}; {host}.{first.suffix} beside this file holds it")
         return replace(framework, artifacts=(Artifact(PROFILE, _write_alone(spool, host)), *framework.artifacts))
     spool.notes.extend(framework.notes)
@@ -41,7 +41,7 @@ def assemble_profile(spooled: bytes, framework: Collected | None, host: str) -> 
         spool.notes.append(str(framework.error))
     try:
         return replace(framework, artifacts=(_merge_tracks(first, spool, host), *others))
-    except Exception as error:  # a fault of ours must not cost the framework's profile
+    except Exception as error:  # an error of ours must not lose the framework's profile
         report(error, "adding Stepscope's own tracks")
         return framework
 
@@ -57,8 +57,8 @@ def _merge_tracks(profile: Artifact, spool: Spool, host: str) -> Artifact:
 
     content = profile.content.read_bytes() if isinstance(profile.content, Path) else profile.content
     began = merge.start_unix_ns(content)
-    assert spool.unix_ns is not None, "a capture tells when it began"
-    if began is None:  # an older JAX: lines that count from 1970
+    assert spool.unix_ns is not None, "every capture records its start time"
+    if began is None:  # an older JAX: its lines count from 1970
         own = spool.trace(host, without=_FRAMEWORK_PLANES)
         own = replace(own, lines=replace(own.lines, start_ns=own.lines.start_ns + spool.unix_ns))
     else:

@@ -58,21 +58,22 @@ def trace(
     num_tracing_attempts: int = 3,
     options: object = None,
 ) -> CaptureOutcome:
-    """Captures from one or more workers at the same time; `tf.profiler.experimental.client.trace` with more to tell.
+    """Captures from one or more workers at the same time, as `tf.profiler.experimental.client.trace` does.
 
-    Each profile is written to LOGDIR/plugins/profile/RUN/HOST_PORT.xplane.pb.  If only some workers give one, theirs
-    are kept and the others are logged as a warning and told in the result.
+    Each profile is written to LOGDIR/plugins/profile/RUN/HOST_PORT.xplane.pb.  If only some workers give a profile,
+    these are kept; the others are logged as a warning and listed in the result.
 
     Args:
         service_addr: the workers, as `host:port`, with or without `grpc://`, several with commas between.
-        logdir: a folder; on another machine (`gs://...`), the profiles are moved there as they come.
+        logdir: a folder.  If it is on another machine (`gs://...`), each profile is moved there when it arrives.
         duration_ms: how long to record.
-        worker_list: if given, the workers to capture instead; one without a port has the port of `service_addr`.
-        num_tracing_attempts: how often to ask a worker that was busy, refused, cut off or without events.
-        options: as for `stepscope.start`; `delay_ms` is the time until all workers begin together.
+        worker_list: the workers to capture instead of `service_addr`; one without a port uses the port of that.
+        num_tracing_attempts: how often to ask a worker that was busy, refused the connection, lost it, or had no
+            events.
+        options: as for `stepscope.start`; `delay_ms` is the time until all workers start together.
 
     Raises:
-        UsageError: an address, the duration or the number of attempts makes no sense.
+        UsageError: an address, the duration or the number of attempts is invalid.
         CaptureError: no worker gave a profile, or nothing can be written to `logdir`.
     """
     workers = _worker_list(service_addr, worker_list)
@@ -88,15 +89,15 @@ def trace(
 def capture_workers(
     request: CaptureRequest, on_progress: OnProgress | None = None, cancel: Cancel | None = None
 ) -> CaptureOutcome:
-    """Captures from many workers at once, and tells how far each is.
+    """Captures from many workers at once, and reports the progress of each.
 
     Args:
         request: what to capture, and where to.
         on_progress: called with every change of a worker's status, on the calling thread.
-        cancel: a `threading.Event`; once set, all recordings end early, and what they hold is saved.
+        cancel: a `threading.Event`; once set, all recordings end early, and what they have recorded is saved.
 
     Returns:
-        What came of each worker.  A worker that fails costs the others nothing.
+        The result of each worker.  A worker that fails does not affect the others.
 
     Raises:
         CaptureError: nothing can be written to the logdir.
@@ -109,7 +110,7 @@ def capture_workers(
 def monitor(service_addr: str, duration_ms: int, level: int = 1) -> str:
     """Watches one worker without a profiler: how busy it is and, at level 2, how long its steps take.
 
-    Stepscope's server and Cloud TPU workers answer; TensorFlow's and JAX's servers do not know how.
+    Stepscope's server and Cloud TPU workers support this; TensorFlow's and JAX's servers do not.
 
     Args:
         service_addr: the worker.
@@ -117,26 +118,26 @@ def monitor(service_addr: str, duration_ms: int, level: int = 1) -> str:
         level: 1 or 2.
 
     Returns:
-        The server's text, for people to read.
+        The server's text, as it is meant for people.
 
     Raises:
-        UsageError: an argument makes no sense.
+        UsageError: an argument is invalid.
         CaptureError: the worker cannot be reached or does not answer.
     """
     address = addresses.parse_one(service_addr)
     check_duration(duration_ms)
     if level not in (1, 2):
-        raise UsageError(f"level={level} is no level of monitoring", hint="1, or 2 with step times")
+        raise UsageError(f"level={level} is not a monitoring level", hint="use 1, or 2 to include step times")
     with _channel(address) as channel:
         _raise_if(address, _check(address, channel))
         return _ask_monitor(address, channel, duration_ms, level)
 
 
 def check(service_addr: str) -> dict[str, Failure | None]:
-    """Whether a profiler server answers at each address; None if so, else what is wrong.  It records nothing.
+    """Checks whether a profiler server answers at each address, without recording: None if it does, else the failure.
 
     Raises:
-        UsageError: an address makes no sense.
+        UsageError: an address is invalid.
     """
     found: dict[str, Failure | None] = {}
     for address in addresses.parse(service_addr):
@@ -177,7 +178,7 @@ def _ask_monitor(address: Address, channel: Any, duration_ms: int, level: int) -
         return str(service.caller(channel, service.MONITOR)(request, timeout=deadline).data)
     except grpc.RpcError as error:
         if error.code() == grpc.StatusCode.UNIMPLEMENTED:
-            text = "this server has no monitoring, TensorFlow's and JAX's have none; capture a profile instead"
+            text = "this server does not support monitoring, nor do TensorFlow's and JAX's; capture a profile instead"
             raise _make_error(address, Failure(Cause.NO_PROFILER, text)) from None
         raise _make_error(address, translate_rpc_error(error, deadline)) from None
 

@@ -1,4 +1,4 @@
-"""Carries a schedule out.  Whoever knows where the steps of a loop begin and end tells it; it starts, marks, stops."""
+"""Carries out a schedule: it is told where steps start and end, and starts and stops captures there."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _PATIENCE_S = 10.0  # for the profiler of a capture that ended with the step bef
 class Conductor:
     """Captures the steps of a loop that a schedule names, and marks them.
 
-    `begin` and `end` are called on the thread that runs the steps.  Between captures they cost a comparison or two, and
-    a reading of the clock each: those steps tell what profiling costs the others.
-    Starting and stopping happens between the steps, in no step's time, and files are written in the background.  Only a
-    capture that begins where another ended waits for that one's profiler.
+    `begin` and `end` are called on the thread that runs the steps.  Between captures each costs a comparison or two and
+    one reading of the clock: the times of those steps show what profiling costs the others.
+    Captures start and stop between steps, so that no step takes longer, and files are written in the background.  Only
+    a capture that starts right after another one waits for the profiler of that.
 
     Args:
         schedule: the action of each step, by its number.
-        first: the number of the step that comes first.
-        on_stopped: called when a capture that is to be saved has ended.
-        on_saved: called with the path of each profile that was written, on a thread of its own.
+        first: the number of the first step.
+        on_stopped: called when a capture that will be saved has ended.
+        on_saved: called with the path of each profile once it is written, on a separate thread.
 
     Attributes:
-        number: the step that runs, or the next one between two steps.
-        marks: False leaves the marks to a loop that makes its own.
+        number: the running step; between two steps, the next one.
+        marks: False if the loop marks its steps itself.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class Conductor:
         self._capture: Capture | None = None  # ours, while it runs
         self._open = False  # a step runs
         self._mark: ranges.Trace | None = None
-        self._began_ns = 0  # of a step that nobody records
+        self._began_ns = 0  # of a step that is not recorded
 
     @property
-    def running(self) -> bool:
+    def is_capturing(self) -> bool:
         """True while a capture of this loop runs."""
         return self._capture is not None
 
@@ -72,29 +72,29 @@ class Conductor:
         return tuple(self._paths)
 
     def wait(self, seconds: float | None = None) -> None:
-        """Waits until the profiles of all captures that have ended are written, or are known not to be.
+        """Waits until the profiles of all captures that have ended are written, or have failed.
 
         Args:
-            seconds: how long for each at most; None waits for as long as it takes.
+            seconds: the most to wait for each; None waits without a limit.
         """
         for thread in self._writing:
             thread.join(seconds)
 
     def begin(self) -> None:
-        """Step `number` begins, unless it has begun already."""
+        """Step `number` starts, unless it has started already."""
         if self._open:
             return
         self._open = True
         with report.Wall("following the schedule", self._options.strict):
             self._change_phase(self._ask_schedule())
-            if self.running and self.marks:
+            if self.is_capturing and self.marks:
                 self._mark = ranges.Trace("train", step_num=self.number, _r=1)
                 self._mark.__enter__()
         if self.marks and not session.is_running():
             self._began_ns = time.perf_counter_ns()
 
     def _ask_schedule(self) -> Action:
-        """What the schedule says of step `number`.  One that fails is not asked again: the log must not fill up."""
+        """The schedule's action for step `number`.  A schedule that fails is not asked again: it would fill the log."""
         try:
             return Action.from_any(self._schedule(self.number))
         except Exception:
@@ -103,7 +103,7 @@ class Conductor:
             raise
 
     def end(self) -> None:
-        """Step `number` has ended, whether its beginning was told or not."""
+        """Step `number` has ended, even if `begin` was not called for it."""
         mark, self._mark = self._mark, None
         if mark is not None:
             mark.__exit__(None, None, None)
@@ -115,10 +115,11 @@ class Conductor:
             self._change_phase(Action.NONE)
 
     def finish(self) -> None:
-        """The loop has ended.  What was recorded is saved; a warm-up is thrown away.
+        """The loop has ended.  What was recorded is saved; a warm-up is discarded.
 
-        A step that runs is none: it holds the end of the loop, or an exception cut it short.  So its mark is not ended,
-        which drops it with every tracer but PyTorch's; it has to outlive the capture, for to free it is to end it.
+        An open step does not count: it holds the end of the loop, or an exception cut it short.  Therefore its mark is
+        never ended, and every tracer but PyTorch's drops it.  The mark must outlive the capture, because freeing it
+        would end it.
         """
         mark, self._mark = self._mark, None
         self._open, self._began_ns = False, 0
@@ -126,7 +127,7 @@ class Conductor:
         del mark
 
     def cancel(self) -> None:
-        """Throws away what the running capture has recorded."""
+        """Discards what the running capture has recorded."""
         mark, self._mark = self._mark, None
         self._open, self._began_ns = False, 0
         self._action = Action.NONE
@@ -134,7 +135,7 @@ class Conductor:
         del mark
 
     def _change_phase(self, wanted: Action) -> None:
-        """Starts or stops where the phase changes; a start that failed is not tried again within its phase."""
+        """Starts or stops the capture if the phase changes; a failed start is not repeated within its phase."""
         before, self._action = self._action, wanted
         if before.phase == wanted.phase:
             return
@@ -160,7 +161,7 @@ class Conductor:
         writing = threading.Thread(target=self._await_writing, args=(capture,), name="stepscope-saved")
         try:
             writing.start()
-        except RuntimeError:  # no thread can be had: at the program's end, or at the system's limit
+        except RuntimeError:  # no thread can be started: at the program's end, or at the system's limit
             self._await_writing(capture)
         else:
             self._writing.append(writing)
@@ -169,5 +170,5 @@ class Conductor:
         capture.finished.wait()
         if capture.path is not None:
             self._paths.append(capture.path)
-            with report.Wall(f"telling of {capture.path}", strict=False):
+            with report.Wall(f"reporting {capture.path}", strict=False):
                 self._on_saved(capture.path)

@@ -3,14 +3,14 @@
     LOGDIR/plugins/profile/RUN/HOST.xplane.pb            the profile
     LOGDIR/plugins/profile/RUN/HOST.xplane.pb.partial    while the capture runs, what Stepscope's own tracers flushed
 
-RUN is the local time at which the capture began, the same for all workers of a job; see `stepscope.capture.job`, which
-also tells when HOST is followed by a rank.  A final name appears only when its content is complete and on the disk, and
-never replaces a file: of two workers that want one name, the second gets HOST_<pid>, then HOST_<pid>_<n>.  The name is
-claimed when the capture starts, by making the partial file.  If the job is killed that file stays, and
-`stepscope.load`, or any command, opens it with a warning that tells what is missing.
+RUN is the local time at which the capture started, the same for all workers of a job.  `stepscope.capture.job` explains
+this, and when HOST is followed by a rank.  A final name appears only when its content is complete and on the disk, and
+it never replaces a file: if two workers want one name, the second gets HOST_<pid>, then HOST_<pid>_<n>.  The name is
+claimed when the capture starts, by making the partial file.  If the job is killed, that file stays; `stepscope.load`
+and every command open it, with a warning that says what is missing.
 
-A logdir on another machine (gs://, s3://, memory://, whatever fsspec knows) is written to when the capture has ended:
-until then its files lie in a temporary folder here, which is kept if the upload fails.
+A logdir on another machine (gs://, s3://, memory://, or anything else that fsspec supports) is written when the capture
+has ended.  Until then its files are in a local temporary folder, which is kept if the upload fails.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ _last_second = 0
 
 
 def host_name() -> str:
-    """This machine's name, as it can stand in a file name."""
+    """This machine's name in a form that is safe in a file name."""
     return safe_name(socket.gethostname())
 
 
 def safe_name(host: str) -> str:
-    """A worker's name or address as it can stand in a file name: `10.0.0.2:6009` is `10.0.0.2_6009`.
+    """A worker's name or address in a form that is safe in a file name: `10.0.0.2:6009` becomes `10.0.0.2_6009`.
 
-    The colons of an IPv6 address are dashes, as in the names that Windows has for them: `[fe80::1]:6009` is
-    `fe80--1_6009`, and `[::1]:6009` is `0--1_6009`.
+    The colons of an IPv6 address become dashes, as in Windows' names for them: `[fe80::1]:6009` becomes
+    `fe80--1_6009`, and `[::1]:6009` becomes `0--1_6009`.
     """
     host = re.sub(r"^\[(:?)([^\]]*)\]", lambda found: f"{'0-' * bool(found[1])}{found[2].replace(':', '-')}", host)
     return re.sub(r"[^\w.-]", "_", host).lstrip(".") or "localhost"
 
 
 def run_name(now: Callable[[], float] = time.time) -> str:
-    """The name of a run that begins now.
+    """The name of a run that starts now.
 
-    No two runs of a process share a name, for the files of one run are taken for workers of one job: a run that begins
-    within the second of the one before is named after the next second.
+    No two runs of a process share a name, because all files of a run are read as workers of one job.  A run that starts
+    within the same second as the previous one is named after the next second.
     """
     global _last_second
     _last_second = max(int(now()), _last_second + 1)
@@ -66,22 +66,22 @@ def run_name(now: Callable[[], float] = time.time) -> str:
 
 
 def resolve_logdir(logdir: object) -> str:
-    """Where a logdir is: a URL as it is, a folder by its absolute path; `~` is the home, as it is to `stepscope.load`.
+    """The place of a logdir: a URL unchanged, a folder as its absolute path.  `~` is the home folder.
 
     Raises:
-        CaptureError: it names nothing, for it is empty, None or no path at all.
+        CaptureError: it is empty, None, or not a path.
     """
     text = os.fsdecode(logdir) if isinstance(logdir, str | bytes | os.PathLike) else ""
     if not text:
         raise CaptureError(
-            f"{logdir!r} names no folder", code="logdir", lost="the capture", hint="give the logdir as a path"
+            f"{logdir!r} is not a folder", code="logdir", lost="the capture", hint="give the logdir as a path"
         )
     place = plain(text)
     return place if is_remote(place) else str(Path(place).absolute())
 
 
 def make_run_folder(logdir: str | os.PathLike[str]) -> Path:
-    """Makes the folder of a run that begins now.
+    """Makes the folder of a run that starts now.
 
     Raises:
         CaptureError: `logdir` is on another machine, or nothing can be written there.
@@ -107,8 +107,8 @@ class Target:
 
     Attributes:
         folder: the local folder that the files are written to.
-        name: the worker's name in it, which is claimed.
-        url: where the files have to go in the end; None if they are there already.
+        name: the worker's name in it, which this capture has claimed.
+        url: where the files are moved in the end; None if `folder` is their place.
     """
 
     folder: Path
@@ -117,12 +117,11 @@ class Target:
 
     @property
     def partial(self) -> Path:
-        """The file that holds what was flushed, while the capture runs."""
+        """The file that holds what was flushed while the capture runs."""
         return self.folder / f"{self.name}.{PARTIAL}"
 
     def release(self) -> None:
-        """Gives the claimed name back, and removes the folder if it got no file, with those above it in the logdir
-        that hold nothing else."""
+        """Releases the claimed name.  Removes the folder, and those above it in the logdir, if they are empty."""
         with suppress(OSError):
             self.partial.unlink()
         drop_if_empty(self.folder)
@@ -132,7 +131,7 @@ class Target:
 
 
 def open_target(logdir: str | os.PathLike[str]) -> Target:
-    """Makes the folder of a run that begins now, and claims this worker's name in it.
+    """Makes the folder of a run that starts now, and claims this worker's name in it.
 
     Raises:
         CaptureError: nothing can be written to `logdir`.
@@ -153,7 +152,7 @@ def require_writable(logdir: str | os.PathLike[str]) -> None:
     """Tries to write where a capture would, and leaves nothing there.
 
     Raises:
-        CaptureError: nothing can be written to `logdir`.  One on another machine is not tried.
+        CaptureError: nothing can be written to `logdir`.  A logdir on another machine is not checked.
     """
     place = resolve_logdir(logdir)
     if is_remote(place):
@@ -165,15 +164,15 @@ def require_writable(logdir: str | os.PathLike[str]) -> None:
 
 
 def _run_folder(logdir: Path, worker: job.Worker) -> Path:
-    told = os.environ.get(job.RUN_VARIABLE)
-    run = safe_name(told) if told else job.agree_on_run(logdir / "plugins", worker, run_name)
+    wanted = os.environ.get(job.RUN_VARIABLE)
+    run = safe_name(wanted) if wanted else job.agree_on_run(logdir / "plugins", worker, run_name)
     folder = logdir / "plugins" / "profile" / run
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def _claim_name(folder: Path, wanted: str) -> str:
-    """The first name that no other capture has, claimed by making its partial file.  Raises OSError."""
+    """Claims the first free name by making its partial file.  Raises OSError."""
     for name in _candidate_names(wanted):
         if (folder / f"{name}.xplane.pb").exists():
             continue
@@ -189,7 +188,7 @@ def _claim_name(folder: Path, wanted: str) -> str:
 def translate_write_errors(
     folder: Path, hint: str = f"training goes on without a capture; {_CHOOSE}"
 ) -> Iterator[None]:
-    """Tells which folder refused what the block writes.  Raises CaptureError for an OSError of the block."""
+    """Raises a CaptureError that names the folder for an OSError of the block."""
     try:
         yield
     except OSError as error:
@@ -202,12 +201,12 @@ def translate_write_errors(
 
 
 def store_all(artifacts: tuple[Artifact, ...], target: Target) -> list[Path]:
-    """Stores the files of a worker in its target's folder; returns those that are there, the profile first.
+    """Stores the files of a worker in its target's folder; returns the stored ones, the profile first.
 
     Raises:
         CaptureError: the profile could not be written.
     """
-    target.folder.mkdir(parents=True, exist_ok=True)  # somebody may have removed it meanwhile
+    target.folder.mkdir(parents=True, exist_ok=True)  # it may have been removed during the capture
     profile = store(artifacts, target.folder, target.name)
     name = profile.name.removesuffix(artifacts[0].suffix)
     others = [profile.with_name(name + artifact.suffix) for artifact in artifacts[1:]]
@@ -218,7 +217,7 @@ def upload(stored: list[Path], target: Target) -> str:
     """Moves files to the target's place on another machine; returns the address of the first.
 
     Raises:
-        CaptureError: a file could not be copied; all of them are still here.
+        CaptureError: a file could not be copied; all of them are still in the local folder.
     """
     from stepscope.formats import store as stores
 
@@ -239,7 +238,7 @@ def upload(stored: list[Path], target: Target) -> str:
 
 
 def drop_if_empty(folder: Path) -> None:
-    """Removes a run's folder that got no file."""
+    """Removes a folder if it is empty."""
     with suppress(OSError):
         folder.rmdir()
 
@@ -247,10 +246,10 @@ def drop_if_empty(folder: Path) -> None:
 def store(artifacts: tuple[Artifact, ...], folder: Path, host: str) -> Path:
     """Stores the files of one worker under one name; returns the path of the first, which is the profile itself.
 
-    A further file that cannot be stored is reported and does not lose the first.
+    If another file cannot be stored, that is reported, and the profile stays.
 
     Raises:
-        CaptureError: the first could not be written; nothing half-written is left.
+        CaptureError: the profile could not be written; no half-written file is left.
     """
     for name in _candidate_names(host):
         if any((folder / f"{name}.{artifact.suffix}").exists() for artifact in artifacts):
@@ -303,7 +302,7 @@ def _store(artifact: Artifact, folder: Path, name: str) -> Path:
 
 @contextmanager
 def _write_temporary(artifact: Artifact, folder: Path) -> Iterator[Path]:
-    """The content in a file of its own in `folder`, on the disk; removed at the end."""
+    """Writes the content to a temporary file in `folder`, on the disk; the file is removed after the block."""
     temporary = folder / f".{os.getpid()}-{os.urandom(8).hex()}.tmp"
     try:
         with temporary.open("xb") as file:
@@ -325,19 +324,19 @@ def _fill(file: BinaryIO, content: bytes | Path) -> None:
 
 
 def _publish(temporary: Path, final: Path) -> None:
-    """Gives a file its final name unless that is taken.  Raises FileExistsError if it is."""
+    """Gives a file its final name.  Raises FileExistsError if another file has it."""
     try:
         final.hardlink_to(temporary)
     except FileExistsError:
         raise
     except OSError:
-        # A file system without links: the name is reserved by an empty file, which only its maker then replaces.
+        # The file system has no links: an empty file reserves the name, and only its maker replaces it.
         os.close(os.open(final, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         temporary.replace(final)
 
 
 def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):  # not every system can open a folder; the file itself is on the disk already
+    with suppress(OSError):  # not every system can open a folder; the file itself is already on the disk
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)

@@ -1,7 +1,7 @@
-"""Ends of a program that Python's own end does not see: `os._exit`, and another program in its place by `os.exec...`.
+"""Ends of a program that run no `atexit` handlers: `os._exit`, and `os.exec...`, which starts another program instead.
 
-Whoever listens may delay such an end by some seconds at most, and only where a profile would be lost.  A program that
-has taken the function itself, by `from os import _exit`, before it captured anything is not seen.
+A listener may delay such an end by some seconds at most, and only if a profile would be lost.  A program that imported
+the function itself, by `from os import _exit`, before its first capture is not noticed.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _original: dict[str, Callable[..., Any]] = {}
 
 
 def listen(listener: Listener) -> None:
-    """Has a function called before such an end, after those that listen already, with the name of what ends it."""
+    """Calls a function before such an end, after all earlier listeners, with the name of the function that ends it."""
     if listener in _listeners:
         return
     _listeners.append(listener)
-    for name, told in _FUNCTIONS.items():
+    for name, shown in _FUNCTIONS.items():
         if name not in _original and hasattr(os, name):
             _original[name] = getattr(os, name)
-            setattr(os, name, _telling(_original[name], told))
+            setattr(os, name, _call_listeners_first(_original[name], shown))
 
 
 def forget(listener: Listener) -> None:
-    """Calls it no more; the functions are what they were once nobody listens."""
+    """Stops calling it; without a listener the functions are the original ones again."""
     if listener in _listeners:
         _listeners.remove(listener)
     while _original and not _listeners:
@@ -39,12 +39,12 @@ def forget(listener: Listener) -> None:
         setattr(os, name, function)
 
 
-def _telling(function: Callable[..., Any], told: str) -> Callable[..., Any]:
+def _call_listeners_first(function: Callable[..., Any], shown: str) -> Callable[..., Any]:
     @functools.wraps(function)
-    def ends(*args: Any, **named: Any) -> Any:
+    def end_program(*args: Any, **named: Any) -> Any:
         for listener in list(_listeners):
             with suppress(Exception):
-                listener(told)
+                listener(shown)
         return function(*args, **named)
 
-    return ends
+    return end_program

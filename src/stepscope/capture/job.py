@@ -1,15 +1,16 @@
-"""Which worker of which job this process is, told by what launchers put into the environment.
+"""Finds out which worker of which job this process is, from the environment variables that launchers set.
 
 **The worker's name** is the host's, with `_rank<N>` where the process has a rank: `RANK` (torchrun, Accelerate,
 DeepSpeed), `OMPI_COMM_WORLD_RANK` (Open MPI), `PMI_RANK` (MPICH), `SLURM_PROCID` (srun), `JAX_PROCESS_ID`, the index in
 `TF_CONFIG`, or the process id of `jax.distributed.initialize`.
 
-**The run's name** is `STEPSCOPE_RUN` where it is set.  Else the workers of one job agree: the n-th capture of every
-worker belongs to one run, which is named by whoever comes first.  They agree through small files in
-LOGDIR/plugins/.stepscope/<job>, so they have to share the logdir; the next job removes what is a day old.  A job is
-told by `TORCHELASTIC_RUN_ID` (with its restart count), `SLURM_JOB_ID` and `SLURM_STEP_ID`, `OMPI_MCA_ess_base_jobid`,
-`MASTER_ADDR` and `MASTER_PORT`, JAX's coordinator, or the cluster in `TF_CONFIG`.  A worker that comes more than ten
-minutes after the first starts a run of its own, and so does a process without a rank.
+**The run's name** is `STEPSCOPE_RUN` if it is set.  Otherwise the workers of one job agree on one: the n-th captures of
+all workers belong to one run, and the first worker names it.  They agree through small files in
+LOGDIR/plugins/.stepscope/<job>, so they have to share the logdir; the next job removes files that are a day old.  A job
+is identified by `TORCHELASTIC_RUN_ID` (with its restart count), `SLURM_JOB_ID` and `SLURM_STEP_ID`,
+`OMPI_MCA_ess_base_jobid`, `MASTER_ADDR` and `MASTER_PORT`, JAX's coordinator, or the cluster in `TF_CONFIG`.  A worker
+that starts its capture more than ten minutes after the first gets a run of its own, and so does a process without a
+rank.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class Worker:
     """This process among the workers of its job.
 
     Attributes:
-        rank: its number in the job; None for a process on its own.
-        job: what all workers of the job have in common; empty if nothing tells.
+        rank: its number in the job; None for a single process.
+        job: a text that all workers of the job have in common; empty if it is unknown.
     """
 
     rank: int | None = None
@@ -56,7 +57,7 @@ class Worker:
 
 
 def this_worker() -> Worker:
-    """This process.  A launcher's rank counts only if it started more than one."""
+    """This process as a worker.  A launcher's rank counts only if it started more than one process."""
     rank, size = _read_number(_RANKS), _read_number(_SIZES)
     if rank is not None and size != 1:
         return Worker(rank, _find_job())
@@ -99,11 +100,12 @@ def _find_tensorflow_worker() -> Worker | None:
 
 
 def agree_on_run(plugins: Path, worker: Worker, name: Callable[[], str]) -> str:
-    """The name of the run that this worker's next capture belongs to.
+    """Agrees with the other workers on a run for this worker's next capture; returns its name.
 
     Args:
         plugins: LOGDIR/plugins.
-        name: makes a new run's name.
+        worker: this process.
+        name: makes the name of a new run.
 
     Raises:
         OSError: the folder cannot be written.
@@ -127,9 +129,9 @@ def agree_on_run(plugins: Path, worker: Worker, name: Callable[[], str]) -> str:
 
 
 def _forget_old_jobs(jobs: Path) -> None:
-    """Removes what jobs left that have not begun a capture for a day.
+    """Removes the files of jobs that have not started a capture for a day.
 
-    A folder gets another name first, so that a job which comes back this moment finds it whole or not at all.
+    A folder is renamed first, so that a job which captures again at this moment finds it complete or not at all.
     """
     with suppress(OSError):
         for job in list(jobs.iterdir()):
@@ -140,14 +142,14 @@ def _forget_old_jobs(jobs: Path) -> None:
 
 
 def _write_or_read_name(path: Path, name: Callable[[], str]) -> str | None:
-    """The name in a file that whoever comes first writes; None if that was too long ago."""
+    """Writes a name to a file, or reads the name that another worker has written; None if that was too long ago."""
     own = path.with_name(f".{os.getpid()}-{os.urandom(4).hex()}")
     try:
         own.write_text(name())
         with suppress(FileExistsError):
             path.hardlink_to(own)
     except OSError:
-        with suppress(FileExistsError), path.open("x") as file:  # a file system without links
+        with suppress(FileExistsError), path.open("x") as file:  # the file system has no links
             file.write(own.read_text())
     finally:
         with suppress(OSError):

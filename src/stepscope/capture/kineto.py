@@ -1,8 +1,8 @@
-"""Makes the files of a capture of what PyTorch's profiler writes: the trace compressed, and as XSpace.
+"""Makes the files of a capture from the trace that PyTorch's profiler writes: the trace compressed, and as XSpace.
 
     python -m stepscope.capture.kineto TRACE HOST [OPEN_STEP...]
 
-does it as a program, which is how the PyTorch tracer asks for it; see `stepscope.capture.aside`.
+does this as a program; the PyTorch tracer starts it this way, see `stepscope.capture.aside`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def convert(trace: Path, host: str, open_steps: Sequence[str] = ()) -> None:
     Args:
         trace: the trace as PyTorch wrote it.
         host: the host's name.
-        open_steps: names of step marks that had not ended with the recording; the last of each name is left out.
+        open_steps: names of step marks that were still open at the end; the last mark of each name is left out.
 
     Raises:
         UnreadableError: the trace holds no events.
@@ -60,7 +60,7 @@ def convert(trace: Path, host: str, open_steps: Sequence[str] = ()) -> None:
 
 
 def _drop_last_marks(trace: HostTrace, names: Sequence[str]) -> HostTrace:
-    """The trace without the last mark of each name, on the host and, where its shadow begins later, on devices."""
+    """The trace without the last mark of each name: on the host, and its copies on devices that start later."""
     import numpy as np
 
     from stepscope.model.kinds import EventKind
@@ -79,7 +79,7 @@ def _drop_last_marks(trace: HostTrace, names: Sequence[str]) -> HostTrace:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Does both; what is needed more comes first."""
+    """Packs the trace, which matters more, and then converts it."""
     trace, host, open_steps = Path(arguments[0]), arguments[1], arguments[2:]
     pack(trace)
     convert(trace, host, open_steps)

@@ -25,29 +25,29 @@ RANGES: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class ProfilerOptions:
-    """What a capture records: the fields of `tf.profiler.experimental.ProfilerOptions` with the same meaning, and what
-    Stepscope's own tracers add to the framework's.
+    """What a capture records: the fields of `tf.profiler.experimental.ProfilerOptions` with the same meaning, and those
+    of Stepscope's own tracers.
 
-    A number out of range is moved to the nearest one when the capture starts, and what is no number is the default,
-    both with a warning.
+    When the capture starts, a number out of range is replaced by the nearest valid one, and a value that is not a
+    number by the default, both with a warning.
 
     Attributes:
         host_tracer_level: 0 nothing, 1 annotations and the most important host events, 2 also expensive ops,
-            3 everything; with PyTorch, 3 adds input shapes.  It records no allocations while it watches all threads,
-            as it does here.
-        python_tracer_level: 1 records Python calls, 0 does not.  The framework's tracer does it where it has one and no
-            filter is set, else Stepscope's.
+            3 everything; with PyTorch, 3 adds input shapes.  PyTorch's profiler records no allocations while it watches
+            all threads, as it does here.
+        python_tracer_level: 1 records Python calls, 0 does not.  The framework's tracer does this if it can and no
+            filter is set; otherwise Stepscope's does.
         device_tracer_level: 1 records what runs on accelerators, 0 does not.
-        delay_ms: how long after a request workers start recording, so that they start together.  Only a capture that
-            is asked for over the network waits; one that the program starts itself begins at once.
+        delay_ms: how long after a request workers start recording, so that they start together.  It applies only to a
+            capture that is requested over the network; one that the program starts itself starts at once.
         python_min_us: Python calls shorter than this, in microseconds, are not kept.
         python_max_depth: Python calls nested deeper than this are not kept; 0 keeps all.
-        stack_samples_hz: how often a second the Python stacks of all threads are sampled; 0 does not.
-        system_interval_ms: how often CPU, memory, disk and GPUs are sampled, in ms; 0 does not.  Where a sample costs
-            more than 0.2 % of that time, it is taken less often, down to once a second.
-        max_seconds: a capture that runs longer is ended, saved, and says so.
-        max_bytes: what Stepscope's own tracers may write; the capture is ended, saved, and says so.
-        strict: raise CaptureError where otherwise the problem is logged and training goes on.
+        stack_samples_hz: samples per second of the Python stacks of all threads; 0 for none.
+        system_interval_ms: the time between two samples of CPU, memory, disk and GPUs; 0 for no samples.  If a sample
+            costs more than 0.2 % of that time, samples are taken less often, down to one per second.
+        max_seconds: a capture that runs longer is ended and saved, with a warning.
+        max_bytes: what Stepscope's own tracers may write; beyond it the capture is ended and saved, with a warning.
+        strict: raises CaptureError for problems that are otherwise logged while training goes on.
     """
 
     host_tracer_level: int = 2
@@ -65,7 +65,7 @@ class ProfilerOptions:
     @classmethod
     def from_any(cls, options: object) -> ProfilerOptions:
         """Options from None, from our own class, from a dict, or from any object with the same fields, such as
-        TensorFlow's.  What is ignored is told: a wrong option must not end a training job."""
+        TensorFlow's.  Ignored values are logged: a wrong option must not end a training job."""
         if options is None:
             return cls()
         if isinstance(options, cls):
@@ -82,19 +82,19 @@ class ProfilerOptions:
         return cls(**given)
 
     def clamp(self) -> ProfilerOptions:
-        """The same options with every number moved into its range; tells of each that had to be moved."""
+        """The same options with every number in its range; logs each number that had to be changed."""
         return replace(self, **{name: _clamp_number(name, getattr(self, name)) for name in RANGES})
 
     @property
     def filters_python(self) -> bool:
-        """True if not all Python calls are wanted, which only Stepscope's own tracer can do."""
+        """True if some Python calls are left out, which only Stepscope's own tracer can do."""
         return self.python_min_us > 0 or self.python_max_depth > 0
 
 
 def _clamp_number(name: str, value: object) -> Any:
     if not isinstance(value, Real) or value != value:
         default = getattr(ProfilerOptions, name)
-        warn(f"{name}={value!r} is no number; {default} is used")
+        warn(f"{name}={value!r} is not a number; {default} is used")
         return default
     lowest, highest = RANGES[name]
     number: Any = value

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from stepscope.capture import session
+from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.conductor import Conductor, Saved
 from stepscope.capture.report import warn
 from stepscope.capture.running import Capture
@@ -21,25 +22,25 @@ class Profile:
         with Profile("logs"):
             train()
 
-    With one, `step()` tells where a step ends, and each cycle of the schedule is a capture of its own.  The steps are
-    marked, so the loop need not mark them itself:
+    With a schedule, the loop calls `step()` at the end of each step, and each cycle of the schedule is a separate
+    capture. The steps are marked, so the loop need not mark them itself:
 
         with Profile("logs", schedule=schedule(wait=5, warmup=1, active=3, repeat=2)) as profile:
             for batch in batches:
                 train(batch)
                 profile.step()
 
-    An exception of the block leaves unchanged, and what was recorded until then is saved.  Inside another capture it
-    reports so and does nothing.
+    An exception leaves the block unchanged, and what was recorded until then is saved.  Inside another capture the
+    block records nothing and logs an error.
 
     Args:
         logdir: a local folder; made if it does not exist.
         options: a ProfilerOptions, or any object with its fields; None for the defaults.
         schedule: the `Action` of each step, made by `schedule` or by `torch.profiler.schedule`.
-        on_saved: called with the path of each profile that a schedule has saved, on a thread of its own.
+        on_saved: called with the path of each profile that a schedule has saved, on a separate thread.
 
     Attributes:
-        path: the profile that was written last, None until the block has ended.
+        path: the last profile that was written; None until the block has ended.
         url: where it was copied to, for a logdir on another machine.
     """
 
@@ -71,7 +72,7 @@ class Profile:
         if not self._conductor:
             self._end_block(error)
             return
-        # The step that `step()` began after the last one is none: it holds the end of the loop, or a part of a step.
+        # `step()` has opened one more step after the last; it is not counted, since it holds only the end of the loop.
         self._conductor.finish()
         self.path = next(iter(self.paths[-1:]), None)
 
@@ -80,7 +81,7 @@ class Profile:
         if capture is None:
             return
         if capture.ended_early:
-            self.path = session.path_of(capture, wait=True)
+            self.path = session.wait_for_path(capture, wait=True)
         else:
             self.path = session.SESSION.end(capture, strict=capture.options.strict and error is None)
         self.url = capture.url
@@ -92,10 +93,11 @@ class Profile:
             return self._conductor.paths
         return (self.path,) if self.path else ()
 
+    @keep_as_python
     def step(self) -> None:
-        """A step of the scheduled loop has ended, and the next one begins."""
+        """A step of the scheduled loop has ended, and the next one starts."""
         if not self._conductor:
-            warn("Profile.step() has no meaning without a schedule; mark the steps with stepscope.step(number)")
+            warn("Profile.step() does nothing without a schedule; mark the steps with stepscope.step(number)")
             return
         self._conductor.end()
         self._conductor.begin()
@@ -113,15 +115,18 @@ class Profiler:
         self._logdir = logdir
         self._options = options
 
+    @keep_as_python
     def start(self) -> None:
         """As `stepscope.start`."""
         session.start(self._logdir, self._options)
 
+    @keep_as_python
     def stop(self, save: bool = True) -> Path | None:
         """As `stepscope.stop`."""
         return session.stop(save)
 
 
+@keep_as_python
 def warmup() -> None:
     """Starts and stops the tracer once, so that the first capture does not pay for setting it up."""
     with tempfile.TemporaryDirectory(prefix="stepscope-", ignore_cleanup_errors=True) as folder:

@@ -40,7 +40,7 @@ class ProgramEnd:
         """A capture records from now on."""
         atexit.register(self._save_running)
         self._take_sigterm()
-        hard_end.listen(self.before_hard_end)
+        hard_end.listen(self.save_before_hard_end)
 
     def unwatch(self) -> None:
         """No capture records any more.  The other two handlers stay: they wait for files that are being written."""
@@ -70,7 +70,7 @@ class ProgramEnd:
             if self._sigterm_waits:
                 self._save_and_end()
 
-    def before_hard_end(self, how: str) -> None:
+    def save_before_hard_end(self, how: str) -> None:
         """Saves what can be saved in a moment, before the process ends without Python's own end.
 
         Files that are being written are waited for, with a limit.  A running capture is ended if only Stepscope's own

@@ -1,8 +1,9 @@
 """Ranges that the training code names: Trace, annotate, step.
 
-While a capture runs they go to its tracer.  While none runs they cost next to nothing, and from the first step mark on
-they still reach a capture that somebody else started: TensorBoard through a profiler server, Keras' callback, or the
-framework's own calls.  (That is looked for at step marks only, for it takes as long as several ranges.)
+During a capture they go to its tracer.  Without one they cost almost nothing, and from the first step mark on they
+still reach a capture that was started elsewhere: by TensorBoard through a profiler server, by Keras' callback, or by
+the framework's own calls.  (Such a capture is looked for only at step marks, because this takes as long as several
+ranges.)
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from stepscope.capture import cost, tracers
+from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Metadata, Span
 from stepscope.capture.wrapping import wrap_with_range
@@ -23,20 +25,21 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Opener = Callable[[str, Metadata], Span]
 
-_opener: Opener | None = None  # where ranges go now; None drops them
-_safe_opener: Opener | None = None  # the same if it never raises
-_idle = True  # no capture of ours runs
+_opener: Opener | None = None  # opens ranges; None drops them
+_safe_opener: Opener | None = None  # the same, if it never raises
+_idle = True  # Stepscope runs no capture
 _NO_METADATA: Metadata = MappingProxyType({})
-_open = threading.local()  # .step: the step of this thread that began last
-_complained: set[str] = set()
+_open = threading.local()  # .step: the last step that started on this thread
+_complained: set[str] = set()  # names of ranges whose failure was reported
 _step_watchers: tuple[Callable[[object], None], ...] = ()
 
 
 def route(opener: Opener | None, cannot_fail: bool = False) -> None:
-    """Sends ranges to the tracer of a capture that begins; None when it has ended.
+    """Sends ranges to a tracer.
 
     Args:
-        cannot_fail: nothing has to be caught, so that `annotate` may hand out the tracer's own range.
+        opener: opens a range of the tracer; None once the capture has ended.
+        cannot_fail: True if the opener never raises, so that `annotate` may return the tracer's own range.
     """
     global _opener, _idle, _safe_opener
     _opener, _idle = opener, opener is None
@@ -45,9 +48,9 @@ def route(opener: Opener | None, cannot_fail: bool = False) -> None:
 
 
 def watch_steps(watcher: Callable[[object], None]) -> Callable[[], None]:
-    """Calls `watcher` with the number of every step that begins, on its thread; returns what ends that.
+    """Calls `watcher` with the number of every step that starts, on its thread; returns a function that ends the watch.
 
-    This needs no capture: it is for whoever counts or times steps.
+    This works without a capture; it is for code that counts or times steps.
     """
     global _step_watchers
     _step_watchers += (watcher,)
@@ -60,7 +63,7 @@ def watch_steps(watcher: Callable[[object], None]) -> Callable[[], None]:
 
 
 def _look_for_listener() -> None:
-    """Finds out whether somebody else captures just now, and sends ranges there if so."""
+    """Checks whether a capture that was started elsewhere is running, and if so sends ranges to it."""
     global _opener
     found = next((entry.load() for entry in tracers.find_imported() if entry.load().is_listening()), None)
     if _idle:
@@ -68,7 +71,7 @@ def _look_for_listener() -> None:
 
 
 def forget_parent() -> None:
-    """After a fork: the ranges that are open are the parent's."""
+    """After a fork: the open ranges belong to the parent."""
     _open.step = None
     route(None)
 
@@ -84,8 +87,8 @@ class Trace:
     ...     pass
 
     Args:
-        name: what the range is called in every view.
-        metadata: facts to go with it.  `step_num` makes the range a step mark; `_r=1` tells older viewers so, too.
+        name: the name of the range in every view.
+        metadata: facts about it.  `step_num` makes the range a step mark; `_r=1` marks it for older viewers, too.
     """
 
     __slots__ = ("_began_ns", "_metadata", "_name", "_span")
@@ -115,7 +118,7 @@ class Trace:
             self._span = None
 
     def set_metadata(self, **metadata: object) -> None:
-        """Adds facts that are known only after the range has begun.  PyTorch's profiler has no place for them."""
+        """Adds facts that are known only after the range has started.  PyTorch's profiler cannot store them."""
         if self._span is None:
             return
         try:
@@ -126,14 +129,14 @@ class Trace:
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Wraps a function so that each of its calls is a range.
 
-        Of a generator and of an `async` function each piece is one that runs without a pause, so that what others do on
-        the thread meanwhile is not counted.
+        For a generator or an `async` function, each piece between two pauses is a range, so that other code on the
+        thread is not counted.
         """
         return wrap_with_range(function, lambda: Trace(self._name, **self._metadata))
 
 
 class Step(Trace):
-    """A step that began when this was made; see `step`."""
+    """A step that started when this object was made; see `step`."""
 
     __slots__ = ()
 
@@ -141,8 +144,9 @@ class Step(Trace):
         return self
 
 
+@keep_as_python
 def step(number: int) -> Step:
-    """Marks step `number`, which begins now.
+    """Marks step `number`, which starts now.
 
     It ends with the `with` block:
 
@@ -164,15 +168,16 @@ def step(number: int) -> Step:
 
 
 def end_open_step() -> None:
-    """Ends the step of this thread that is open, if there is one."""
+    """Ends the open step of this thread, if there is one."""
     begun: Step | None = getattr(_open, "step", None)
-    if begun is not None:  # it may have ended with its block; ending it again does nothing
+    if begun is not None:  # its block may have ended it already; ending it again does nothing
         begun.__exit__(None, None, None)
         _open.step = None
 
 
+@keep_as_python
 def annotate(name: str) -> Span:
-    """Names what happens in a `with` block: `Trace` without metadata, and the cheapest while nothing records.
+    """Names what happens in a `with` block: like `Trace` without metadata, and cheapest while nothing records.
 
     >>> with annotate("load batch"):
     ...     pass
@@ -216,21 +221,21 @@ def _leave(span: Span, name: str) -> None:
 
 
 def _complain(error: Exception, name: object) -> None:
-    """Reports the first failure of each name: a step that fails must not fill the log."""
+    """Reports the first failure of each name, so that a range in a loop does not fill the log."""
     try:
-        told = repr(name)
-    except Exception:  # a name may be anything
-        told = f"<{type(name).__name__}>"
-    if told not in _complained:
-        _complained.add(told)
-        report(error, f"annotating {told}")
+        shown = repr(name)
+    except Exception:  # a name may be any object
+        shown = f"<{type(name).__name__}>"
+    if shown not in _complained:
+        _complained.add(shown)
+        report(error, f"annotating {shown}")
 
 
 class _Nothing:
-    """The range of a program that nobody watches.
+    """The range while nothing records.
 
-    Entering and leaving call C functions, at half the cost of methods written in Python: `repeat` hands out the range
-    for ever, and `format` of an empty text takes any arguments and returns an empty text, which lets exceptions pass.
+    Entering and leaving call C functions, at half the cost of Python methods: `repeat` returns the range again and
+    again, and `format` of an empty text takes any arguments and returns an empty text, which lets exceptions pass.
     """
 
     __enter__: Any

@@ -1,4 +1,5 @@
-"""How a capture tells its troubles: to the log and to whoever asks, never into the training code unless it opted in."""
+"""How a capture reports errors: in the log, and to `last_error`.  The training code gets an exception only if it asked
+for that."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ _last: StepscopeError | None = None
 
 
 def last_error() -> StepscopeError | None:
-    """The last thing that went wrong in a capture; None once another capture has started well."""
+    """The last error of a capture; None once another capture has started without one."""
     return _last
 
 
@@ -23,12 +24,12 @@ def forget() -> None:
 
 
 def warn(text: str) -> None:
-    """Logs something that the user should know and that costs nothing."""
+    """Logs something that the user should know, though nothing was lost."""
     _LOG.warning("%s", text)
 
 
 def report(error: Exception, doing: str) -> StepscopeError:
-    """Logs and keeps an error, translate_error into our own tree; returns the translation."""
+    """Logs an error and keeps it for `last_error`; returns it as one of our own errors."""
     global _last
     _last = error if isinstance(error, StepscopeError) else translate_error(error, doing)
     _LOG.error("%s", _last)
@@ -36,7 +37,7 @@ def report(error: Exception, doing: str) -> StepscopeError:
 
 
 def translate_error(error: Exception, doing: str) -> CaptureError:
-    """An error of anybody's as one of ours."""
+    """Any error as one of our own."""
     if isinstance(error, CaptureError):
         return error
     path = error.filename if isinstance(error, OSError) else None
@@ -46,8 +47,8 @@ def translate_error(error: Exception, doing: str) -> CaptureError:
 
 
 class Wall:
-    """Keeps exceptions of its block from the training code: they are logged, and raised only if `strict`, then as one
-    of our own.  KeyboardInterrupt and SystemExit pass."""
+    """Keeps the exceptions of its block away from the training code.  They are logged.  With `strict` they are raised
+    as one of our own errors.  KeyboardInterrupt and SystemExit pass."""
 
     def __init__(self, doing: str, strict: bool) -> None:
         self._doing = doing
@@ -60,7 +61,7 @@ class Wall:
     ) -> bool:
         if not isinstance(error, Exception):
             return False
-        told = report(error, self._doing)
+        reported = report(error, self._doing)
         if self._strict:
-            raise told from (None if told is error else error)
+            raise reported from (None if reported is error else error)
         return True

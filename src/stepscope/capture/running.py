@@ -29,17 +29,20 @@ _CLOCK_READINGS = 5
 
 
 class Capture:
-    """A capture.  `start`, `end`, then `finish` on whatever thread has the time; each once.
+    """A capture.  `start`, `end`, `take` and `collect` are called in this order, once each.
 
     Attributes:
-        name: of the framework, `host` for none.
+        name: the framework's name; `host` if there is none.
+        target: the place of its files; None if it is taken in memory.
         needs_framework: True if a framework's profiler takes part.
-        path: the profile, once it is written, if it is on this machine; url: if it is on another.
+        path: the profile, once it is written, if it is on this machine.
+        url: its address, once it is written, if it is on another machine.
         is_written: True once the files are stored.
         released: set when the framework's profiler has stopped.
+        finished: set when the files are written, or when writing has failed.
         ended_early: why the capture ended itself; empty if it did not.
-        yields: True if it gives way to any other capture, and is forgotten then; gave_way: it has.
-        finished: set when the files are written, or are known not to be.
+        yields: True if any other capture may end and discard this one.
+        gave_way: True once that has happened.
     """
 
     def __init__(
@@ -72,22 +75,22 @@ class Capture:
         self._flusher = Ticker("flush", _LOOK_S, self._look)
         self._flush_lock = threading.Lock()
         self._flushed_ns = self._start_ns = 0
-        self._warned = self._told_of_limit = False
+        self._warned = self._warned_of_limit = False
         self._end_early: EndEarly | None = None
 
     # -- start -------------------------------------------------------------------------------------------------------
 
     def start(self, end_early: EndEarly) -> None:
-        """Begins to record.  Raises what the framework's profiler raises; nothing is left running then.
+        """Starts recording.  Raises what the framework's profiler raises, and leaves nothing running then.
 
         Args:
-            end_early: what to call, on a thread of the capture's own, when it has reached a limit.
+            end_early: called on one of the capture's own threads when it has reached a limit.
         """
         self._end_early = end_early
         self._start_ns, unix_ns = _two_clocks()
         self._flushed_ns = self._start_ns
         framework = self.name if self._tracer else ""
-        self._spool = self._opened_spool(framework, unix_ns)
+        self._spool = self._open_spool(framework, unix_ns)
         try:
             if self._tracer is not None:
                 self._tracer.start(self.options)
@@ -96,13 +99,13 @@ class Capture:
             raise
         try:
             self._start_own(framework)
-        except BaseException:  # Ctrl-C above all
+        except BaseException:  # mainly Ctrl-C
             self.end()
             self.take(save=False)
             self.forget()
             raise
 
-    def _opened_spool(self, framework: str, unix_ns: int) -> Spool:
+    def _open_spool(self, framework: str, unix_ns: int) -> Spool:
         host = self.target.name if self.target else files.host_name()
         path = self.target.partial if self.target else None
         with files.translate_write_errors(path.parent if path else Path(tempfile.gettempdir())):
@@ -135,10 +138,10 @@ class Capture:
     # -- while it runs -----------------------------------------------------------------------------------------------
 
     def _look(self) -> float:
-        """Flushes once a second, or sooner if much has gathered, and ends the capture at its limits.
+        """Flushes once a second, or sooner if there is much to flush, and ends the capture at its limits.
 
         Returns:
-            After how many seconds to look again: every look wakes a thread, which costs a tenth of a millisecond.
+            The seconds until the next look; each look wakes a thread, which costs a tenth of a millisecond.
         """
         now = self._clock()
         waiting = sum(probe.waiting_bytes() for probe in self._probes)
@@ -153,16 +156,16 @@ class Capture:
 
     def _end_at_limits(self, now: int) -> None:
         assert self._spool is not None
-        self._hold_to(
+        self._enforce_limits(
             ((now - self._start_ns) / 1e9, self.options.max_seconds, "max_seconds", "s"),
             (self._spool.size / 1e6, self.options.max_bytes / 1e6, "max_bytes", "MB"),
         )
 
-    def _hold_to(self, *limits: tuple[float, float, str, str]) -> None:
+    def _enforce_limits(self, *limits: tuple[float, float, str, str]) -> None:
         for used, limit, name, unit in limits:
-            if used >= limit and self.on_one_thread:
-                if not self._told_of_limit:
-                    self._told_of_limit = True
+            if used >= limit and self.is_bound_to_thread:
+                if not self._warned_of_limit:
+                    self._warned_of_limit = True
                     report.warn(
                         f"the capture has reached {limit:g} {unit} ({name}), and only the thread that started it can"
                         " end it: call stop() there"
@@ -186,7 +189,7 @@ class Capture:
                 self._flush_probe(self._spool, probe)
 
     def _flush_probe(self, spool: Spool, probe: Probe) -> None:
-        """What one tracer recorded; one that fails costs the others nothing, and is not asked again."""
+        """Flushes what one tracer recorded.  A tracer that fails does not affect the others, and is not asked again."""
         if probe in self._broken:
             return
         try:
@@ -198,12 +201,12 @@ class Capture:
     # -- end ---------------------------------------------------------------------------------------------------------
 
     @property
-    def on_one_thread(self) -> bool:
+    def is_bound_to_thread(self) -> bool:
         """Whether the framework's profiler has to be stopped on the thread that started it."""
         return self._tracer is not None and self._tracer.one_thread
 
     def request_end(self) -> bool:
-        """Asks whoever takes this capture in memory to end it; False if it goes to files, and anybody may end it."""
+        """Asks the caller that takes this capture in memory to end it; False if the capture goes to files."""
         if self._end_request is None:
             return False
         self._end_request.set()
@@ -211,7 +214,7 @@ class Capture:
 
     def refuse_other_thread(self) -> None:
         """Raises CaptureError if the framework's profiler cannot be stopped on the calling thread."""
-        if self.on_one_thread and self._thread != threading.get_ident():
+        if self.is_bound_to_thread and self._thread != threading.get_ident():
             raise CaptureError(
                 f"the {self.name} profiler has to be stopped on the thread that started it",
                 code="wrong-thread",
@@ -220,7 +223,7 @@ class Capture:
             )
 
     def end(self) -> None:
-        """Ends what Stepscope's own tracers record, which takes no time."""
+        """Ends Stepscope's own tracers, which takes almost no time."""
         ranges.end_open_step()
         ranges.route(None)
         for probe in self._probes:
@@ -230,7 +233,7 @@ class Capture:
                 report.report(error, f"ending {type(probe).__name__}")
 
     def take(self, save: bool) -> Recording | None:
-        """Stops the framework's profiler, which may take seconds; None if there is none or nothing is to be saved."""
+        """Stops the framework's profiler, which may take seconds.  None without one, or if nothing is to be saved."""
         self._flusher.stop()
         try:
             if self._tracer is None:
@@ -243,7 +246,7 @@ class Capture:
             self.released.set()
 
     def collect(self, recording: Recording | None) -> Collected:
-        """The files' contents, which are good until `forget` or `leave_partial`."""
+        """The contents of the files, which are valid until `forget` or `leave_partial`."""
         assert self._spool is not None
         self._recording = recording
         self._flush()
@@ -251,21 +254,21 @@ class Capture:
             self._spool.note(self.ended_early)
         self._spool.facts(cost.PLANE, self._facts())
         host = self.target.name if self.target else files.host_name()
-        return assemble_profile(self._spool.finish(self._clock()), self._of_framework(host), host)
+        return assemble_profile(self._spool.finish(self._clock()), self._collect_framework(host), host)
 
     def _facts(self) -> dict[str, StatValue]:
         return cost.facts() | ({WITHOUT_FRAMEWORK: 1} if self._tracer is None else {})
 
-    def _of_framework(self, host: str) -> Collected | None:
+    def _collect_framework(self, host: str) -> Collected | None:
         if self._recording is None:
             return None
         try:
             return self._recording.collect(host)
-        except Exception as error:  # what Stepscope recorded itself is still there
+        except Exception as error:  # what Stepscope recorded itself is not lost
             return Collected((), report.translate_error(error, "collecting the framework's profile"))
 
     def forget(self) -> None:
-        """Lets go of what was recorded and removes what was flushed."""
+        """Frees what was recorded and removes what was flushed."""
         self._close_recording()
         if self._spool is not None:
             self._spool.remove()
@@ -280,19 +283,20 @@ class Capture:
                 report.report(error, "cleaning up")
 
     def cut_short(self, by: str) -> None:
-        """The program ends this moment: flushes what Stepscope's own tracers have, for the framework's takes time."""
+        """The program ends at this moment: flushes what Stepscope's own tracers have.  The framework's takes too
+        long."""
         self._flush()
         assert self._spool is not None
         self._spool.cut(by)
 
     def leave_partial(self) -> None:
-        """Lets go of what was recorded and leaves what was flushed where it is."""
+        """Frees what was recorded, and keeps the file with what was flushed."""
         self._close_recording()
         if self._spool is not None:
             self._spool.abandon()
 
     def abandon(self) -> None:
-        """In a forked child: the capture, its threads and its files are the parent's."""
+        """In a forked child: the capture, its threads and its files belong to the parent."""
         if self._spool is not None:
             self._spool.abandon()
         for probe in self._probes:
@@ -300,9 +304,9 @@ class Capture:
 
 
 def _two_clocks() -> tuple[int, int]:
-    """A reading of the capture's clock, and of the wall clock at the same moment.
+    """One moment on the capture's clock and on the wall clock, both in ns.
 
-    Of a few readings the one counts that took least: the system may put the thread to sleep inside any of them.
+    The quickest of a few readings counts: the system may suspend the thread inside any of them.
     """
     readings = []
     for _ in range(_CLOCK_READINGS):

@@ -1,4 +1,4 @@
-"""Which steps of a loop a capture records: `schedule`, with arguments and meaning of `torch.profiler.schedule`."""
+"""Which steps of a loop a capture records: `schedule`, with the arguments and meaning of `torch.profiler.schedule`."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ class Action(Enum):
     """What happens during one step.  The names are those of `torch.profiler.ProfilerAction`."""
 
     NONE = "nothing is recorded"
-    WARMUP = "the tracer runs, and what it records is thrown away"
+    WARMUP = "the tracer runs, and its record is discarded"
     RECORD = "the step is recorded"
     RECORD_AND_SAVE = "the step is recorded, and the capture ends with it"
 
     @classmethod
     def from_any(cls, action: object) -> Action:
-        """Our action for one of ours or of PyTorch's, so that PyTorch's schedules serve as well.
+        """The action for one of ours or of PyTorch's, so that PyTorch's schedules work too.
 
         Raises:
-            UsageError: it is none.
+            UsageError: it is not an action.
         """
         if isinstance(action, cls):
             return action
         name = str(getattr(action, "name", action))
         if name not in cls.__members__:
             raise UsageError(
-                f"the schedule answered {action!r}, which is no action", hint=f"actions: {', '.join(cls.__members__)}"
+                f"the schedule returned {action!r}, which is not an action",
+                hint=f"actions: {', '.join(cls.__members__)}",
             )
         return cls[name]
 
@@ -46,15 +47,15 @@ class Action(Enum):
 
 
 Schedule = Callable[[int], object]
-"""The `Action` of step 0, 1, 2, ... of a loop; PyTorch's `ProfilerAction` is taken, too."""
+"""Returns the `Action` of step 0, 1, 2, ... of a loop, or PyTorch's `ProfilerAction`."""
 
 
 @dataclass(frozen=True)
 class Cycles:
-    """`skip_first` steps of nothing, then cycles of `wait`, `warmup` and `active` steps.
+    """First `skip_first` steps without a record, then cycles of `wait`, `warmup` and `active` steps.
 
     Attributes:
-        repeat: so many cycles, each a capture of its own; 0 for cycles without end.
+        repeat: the number of cycles, each a separate capture; 0 for no limit.
     """
 
     wait: int
@@ -74,21 +75,21 @@ class Cycles:
 
 
 def schedule(*, wait: int = 0, warmup: int = 0, active: int, repeat: int = 0, skip_first: int = 0) -> Cycles:
-    """Which steps of a loop to record, for `Profile(logdir, schedule=...)`.
+    """Chooses which steps of a loop to record, for `Profile(logdir, schedule=...)`.
 
     >>> [schedule(wait=1, warmup=1, active=2, repeat=1)(step).name for step in range(5)]
     ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
 
     Args:
-        wait: steps of each cycle in which nothing happens.
-        warmup: steps after these in which the tracer runs and its record is thrown away, so that what it costs to start
-            is not in the profile.
-        active: steps after these that are recorded; a cycle's are one capture.
-        repeat: how many cycles; 0 for as long as the loop lasts.
-        skip_first: steps before the first cycle.
+        wait: the steps of each cycle that are not recorded.
+        warmup: the steps after these in which the tracer runs and its record is discarded, so that the cost of starting
+            it is not in the profile.
+        active: the steps after these that are recorded; those of one cycle are one capture.
+        repeat: the number of cycles; 0 for as long as the loop lasts.
+        skip_first: the steps before the first cycle.
 
-    A number that is too small is replaced by the smallest that makes sense, with a warning: a wrong number must not end
-    a training job.
+    A number that is too small is replaced by the smallest valid one, with a warning: a wrong number must not end a
+    training job.
     """
     given = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat, "skip_first": skip_first}
     return Cycles(**{name: _raise_to_least(name, value, 1 if name == "active" else 0) for name, value in given.items()})
@@ -106,7 +107,7 @@ def never(step: int) -> Action:
 
 
 def batches(first: int, last: int) -> Schedule:
-    """The steps `first` to `last`, both recorded, in one capture."""
+    """Records the steps `first` to `last`, both included, in one capture."""
 
     def action(step: int) -> Action:
         if step == last:

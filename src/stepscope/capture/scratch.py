@@ -9,10 +9,10 @@ import weakref
 
 
 class ScratchFolder:
-    """A temporary folder, removed by `remove`, when nobody holds it any more, or at the end of the program.
+    """A temporary folder.  It is removed by `remove`, when nothing refers to it any more, or at the end of the program.
 
-    A forked child forgets the capture of its parent, or ends as any program does.  `tempfile.TemporaryDirectory` would
-    then take the folder away from the parent.
+    A forked child never removes it.  With `tempfile.TemporaryDirectory`, a child that ends, or that forgets its
+    parent's capture, would remove the parent's folder.
 
     Attributes:
         path: where it is.
@@ -23,7 +23,7 @@ class ScratchFolder:
         self._remove = weakref.finalize(self, _remove, self.path, os.getpid())
 
     def remove(self) -> None:
-        """Removes the folder and what is in it, as far as that can be.  Harmless when repeated."""
+        """Removes the folder with its content, as far as possible.  May be called more than once."""
         self._remove()
 
 

@@ -1,10 +1,10 @@
-"""Lets TensorBoard, XProf, TensorFlow's client, `stepscope capture` and `stepscope.client` capture this program.
+"""A profiler server: TensorBoard, XProf, TensorFlow's client, `stepscope capture` and `stepscope.client` can use it.
 
     stepscope.server.start(6009)
 
-It speaks the service of `tf.profiler.experimental.server` and `jax.profiler.start_server`, and captures with the tracer
-that the program would use itself, PyTorch's and Stepscope's own among them.  While nobody asks for anything a socket
-waits and nothing runs; see `stepscope.capture.remote.front`.  It never keeps the program from ending.
+It offers the service of `tf.profiler.experimental.server` and `jax.profiler.start_server`.  It captures with the tracer
+that the program itself would use, which may be PyTorch's or Stepscope's own.  Until a client connects, only a socket
+waits; see `stepscope.capture.remote.front`.  The server never keeps the program from ending.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ ANY_ADDRESS = "[::]"
 """All addresses of the machine, IPv4 and IPv6, as the frameworks' servers listen."""
 
 _MAX_CALLS = 16  # at once
-_GRACE_SECONDS = 5.0  # for sending what calls have when the server stops
+_GRACE_SECONDS = 5.0  # for sending the results of open calls when the server stops
 
 
 @dataclass(frozen=True, eq=False)
 class Server:
-    """A server that listens."""
+    """A running server."""
 
     front: Front
     service: Service
@@ -50,16 +50,16 @@ _parent_natives: list[object] = []  # never freed: their threads are not in this
 def start(port: int | str, *, address: str = ANY_ADDRESS, strict: bool = False) -> int | None:
     """Starts the profiler server of this process.
 
-    Whoever can reach the port can capture the program and have the profile written to any folder that the program may
-    write to.  The protocol knows no passwords: on a network that others use, listen on `localhost` and use a tunnel.
+    Anyone who can reach the port can capture the program, and can have the profile written to any folder that the
+    program may write to.  The protocol has no passwords: on a shared network, listen on `localhost` and use a tunnel.
 
     Args:
-        port: where to listen; 0 chooses a free port.  A text will do, as it comes from the environment.
+        port: where to listen; 0 chooses a free port.  A text such as "6009" works, too.
         address: the address to listen on.
         strict: raise instead of logging.
 
     Returns:
-        The port; None if it does not listen, `stepscope.last_error()` then tells why.
+        The port.  None if the server could not start; `stepscope.last_error()` then says why.
 
     Raises:
         CaptureError: only with `strict`: the port is taken, or this process has a server already.
@@ -74,7 +74,7 @@ def start(port: int | str, *, address: str = ANY_ADDRESS, strict: bool = False) 
 
 
 def stop() -> None:
-    """Stops the server.  A capture that runs for a client ends, and the client gets what was recorded."""
+    """Stops the server.  A capture for a client ends, and the client gets what was recorded until then."""
     global _server
     with _lock:
         server, _server = _server, None
@@ -90,21 +90,21 @@ def stop() -> None:
 def _refuse_second() -> None:
     if _server is not None:
         raise CaptureError(
-            f"this process has a profiler server on port {_server.front.port} already",
+            f"this process already has a profiler server on port {_server.front.port}",
             code="already-running",
             kept="that server",
-            hint="one server serves any number of clients; call stop() first to move it",
+            hint="one server is enough for any number of clients; to move it, call stop() first",
         )
 
 
 def _parse_port(port: object) -> int:
-    """The port; raises CaptureError for what is none."""
+    """The port as a number.  Raises CaptureError if it is invalid."""
     try:
         number = int(port) if isinstance(port, str) else operator.index(port)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         number = -1
     if not 0 <= number <= 65535:
-        raise CaptureError(f"port {port} does not exist", code="address", hint="choose 1 to 65535, or 0 for any")
+        raise CaptureError(f"{port} is not a port", code="address", hint="choose 1 to 65535, or 0 for any")
     return number
 
 
@@ -115,13 +115,13 @@ def _start_listening(port: int, address: str) -> Server:
     try:
         listening = listen(address, port)
     except OSError as error:
-        number = error.errno or 0  # below 0 for an unknown name; what Python says of a taken port is long
+        number = error.errno or 0  # negative for an unknown name; Python's own message for a taken port is long
         reason = os.strerror(number) if number > 0 else error.strerror or error
         raise CaptureError(
             f"cannot listen on {address}:{port}: {reason}",
             code="address",
             lost="captures over the network; training goes on",
-            hint="another program or worker of this job may have the port; choose one per process, or 0 for any",
+            hint="another program or worker of this job may use the port; choose one per process, or 0 for a free one",
         ) from error
     service = Service()
     front = Front(listening, lambda host: _start_native(service, host))
@@ -130,7 +130,7 @@ def _start_listening(port: int, address: str) -> Server:
 
 
 def _start_native(service: Service, host: str) -> tuple[Any, int]:
-    """The server of gRPC, on a port that nobody knows."""
+    """Starts gRPC's server on a port that is not announced; returns the server and the port."""
     import grpc
 
     from stepscope.capture.remote.service import MESSAGE_SIZES
@@ -143,11 +143,11 @@ def _start_native(service: Service, host: str) -> tuple[Any, int]:
 
 
 class _DaemonThreads(Executor):
-    """A thread for each call, which does not outlive the program.  The pools of the standard library are waited for
-    when the interpreter ends, and a capture may take minutes."""
+    """Runs each call on a daemon thread.  The interpreter's end would wait for a pool of the standard library, and a
+    capture may take minutes."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Runs a call on a thread of its own."""
+        """Runs a call on a new thread."""
         future: Future[Any] = Future()
 
         def run() -> None:
@@ -161,7 +161,7 @@ class _DaemonThreads(Executor):
 
 
 def _forget_parent() -> None:
-    """After a fork: the server is the parent's, which goes on to serve."""
+    """After a fork: the server belongs to the parent, which goes on serving."""
     global _server, _lock
     _lock = threading.RLock()
     if _server is not None:

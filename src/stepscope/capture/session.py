@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stepscope.capture import files, ranges, report, tracers
+from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.program_end import ProgramEnd
 from stepscope.capture.running import Capture
@@ -46,6 +47,7 @@ class Session:
 
     # -- what the program calls --------------------------------------------------------------------------------------
 
+    @keep_as_python
     def start(self, logdir: LogDir, options: object = None) -> Capture | None:
         """Starts a capture; `stop` writes it to LOGDIR/plugins/profile/RUN/HOST.xplane.pb.
 
@@ -70,6 +72,7 @@ class Session:
         """True while a capture of this process records."""
         return self.state.recording is not None
 
+    @keep_as_python
     def stop(self, save: bool = True, wait: bool = True) -> Path | None:
         """Ends the capture and writes it.
 
@@ -90,7 +93,7 @@ class Session:
         path = None if capture is None else self.end(capture, save=save, wait=wait, strict=capture.options.strict)
         ended_early = self.state.acknowledge()  # it may have reached a limit this very moment
         if ended_early is not None:
-            return path_of(ended_early, wait)
+            return wait_for_path(ended_early, wait)
         if capture is None:
             report.report(self._nothing_to_stop(), "stopping the capture")
         return path
@@ -246,7 +249,7 @@ class Session:
             self._finish(capture, save=True)
 
     def _finish_in_background(self, capture: Capture) -> StepscopeError | None:
-        taken = _take(capture, save=True) if capture.on_one_thread else None
+        taken = _take(capture, save=True) if capture.is_bound_to_thread else None
         try:
             threading.Thread(target=self._finish, args=(capture, True, taken), name="stepscope-export").start()
         except RuntimeError:  # no thread can be had: at the program's end, or at the system's limit
@@ -278,7 +281,7 @@ class Session:
         return failure
 
 
-def path_of(capture: Capture, wait: bool) -> Path | None:
+def wait_for_path(capture: Capture, wait: bool) -> Path | None:
     """The profile of a capture that has ended; None if it is not there, or not yet.
 
     Args:

@@ -1,4 +1,4 @@
-"""Where Stepscope's own tracers put what they recorded, so that neither memory grows nor a killed job loses it."""
+"""A file for what Stepscope's own tracers record: memory does not grow, and a killed job keeps its record."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from stepscope.formats.spool import layout
 
 
 class Spool:
-    """A file that is only appended to, record by record.
+    """A file to which records are appended.
 
-    A write that fails ends the spool, which keeps what was complete; the training job never hears of it but by the log.
+    A write that fails ends the spool, which keeps its complete records.  The error is logged; the training job is not
+    affected.
 
     Args:
-        path: an empty file of this name exists, or is made; None for a temporary file without a name.
+        path: the file, which is made if it does not exist; None for a temporary file without a name.
 
     Raises:
-        OSError: not even the beginning can be written.
+        OSError: the first record cannot be written.
     """
 
     def __init__(self, path: Path | None, *, host: str, framework: str, clock_ns: int, unix_ns: int) -> None:
@@ -35,7 +36,7 @@ class Spool:
         self.size = 0
         self.lost_events = 0
         self._failed = False
-        self._tail: list[bytes] = []  # what comes last has to get through even if the disk is full
+        self._tail: list[bytes] = []  # records for the end: they must survive even if the disk is full
         try:
             self._write(layout.session(host, framework, clock_ns, unix_ns))
         except OSError:
@@ -49,11 +50,11 @@ class Spool:
                 self.lost_events += len(chunk.name)
 
     def note(self, text: str) -> None:
-        """Adds a sentence for whoever reads the profile, at its end."""
+        """Adds a sentence for the reader of the profile, at its end."""
         self._tail.append(layout.note(text))
 
     def cut(self, by: str) -> None:
-        """Tells at once what ends the program during the capture."""
+        """Records at once what ends the program during the capture."""
         self._append(layout.cut(by))
 
     def facts(self, plane: str, stats: dict[str, layout.StatValue]) -> None:
@@ -61,22 +62,22 @@ class Spool:
         self._tail.append(layout.facts(plane, stats))
 
     def finish(self, clock_ns: int) -> bytes:
-        """Everything that was appended, with the end after it; the file stays until `remove`."""
+        """Everything that was appended, followed by the end record.  The file stays until `remove`."""
         if self.lost_events:
-            self.note(f"{self.lost_events:,} events of Stepscope's own tracers were lost: the disk took no more")
+            self.note(f"{self.lost_events:,} events of Stepscope's own tracers were lost because the disk was full")
         with self._lock:
             self._file.seek(0)
             return b"".join((*self._pieces(), *self._tail, layout.end(clock_ns)))
 
     def _pieces(self) -> Iterator[bytes]:
-        """What was appended: a system gives no more than 2 GiB at once."""
+        """What was appended, in pieces: one read returns at most 2 GiB."""
         left = self.size
         while left > 0 and (piece := self._file.read(left)):
             left -= len(piece)
             yield piece
 
     def remove(self) -> None:
-        """Closes the file and removes it.  Harmless when repeated."""
+        """Closes the file and removes it.  May be called more than once."""
         with self._lock:
             self._file.close()
             if self._path is not None:
@@ -84,7 +85,7 @@ class Spool:
                     self._path.unlink()
 
     def abandon(self) -> None:
-        """Closes the file and leaves it: in a forked child it is the parent's."""
+        """Closes the file and leaves it on the disk: in a forked child it belongs to the parent."""
         self._file.close()
 
     def _append(self, record: bytes) -> bool:

@@ -12,7 +12,7 @@ from stepscope.errors import StepscopeError
 class State(Enum):
     """The four states of a process.
 
-    IDLE, ENDED_EARLY, START_FAILED   --begin-->       RECORDING
+    IDLE, ENDED_EARLY, START_FAILED   --start-->       RECORDING
     RECORDING                         --end-->         IDLE
     RECORDING                         --end_early-->   ENDED_EARLY
     ENDED_EARLY                       --acknowledge--> IDLE

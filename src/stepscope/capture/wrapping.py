@@ -1,8 +1,8 @@
-"""A range around all that a function does, also where it does it piece by piece.
+"""Puts a range around everything that a function does, even if it runs in pieces.
 
-A generator and a coroutine run in pieces, and between them others run on their thread: the consumer of a generator, the
-other tasks of an event loop.  So each piece is a range.  Ranges of a thread nest then, as all profilers want it, and
-nobody's range holds the time of another.
+A generator or a coroutine runs in pieces.  Between them other code runs on the same thread: the consumer of the
+generator, or other tasks of the event loop.  So each piece is a range of its own.  Then the ranges of a thread nest,
+which all profilers require, and no range includes the time of other code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NewRange = Callable[[], AbstractContextManager[object]]
 
 
 def wrap_with_range(function: Callable[P, R], new_range: NewRange) -> Callable[P, R]:
-    """The function with a range around each call, or around each piece of what the call makes; of the same kind."""
+    """The function with a range around each call, or around each piece; it stays a function of the same kind."""
     wrap = _wrap_call
     if inspect.isgeneratorfunction(function):
         wrap = _wrap_generator
@@ -75,7 +75,7 @@ def _wrap_asynchronous_generator(function: Callable[..., Any], new_range: NewRan
 
 
 class _Pieces:
-    """What can be awaited, with a range around each piece of it."""
+    """An awaitable with a range around each of its pieces."""
 
     def __init__(self, run: Any, new_range: NewRange) -> None:
         self._run = run
@@ -86,7 +86,7 @@ class _Pieces:
 
 
 def _run_in_pieces(run: Any, new_range: NewRange) -> Generator[Any, Any, Any]:
-    """Runs what has the methods of a generator as `yield from` does, with a range around each resumption."""
+    """Runs an object with a generator's methods as `yield from` does, with a range around each resumption."""
     resume, given = run.send, None
     try:
         while True:
@@ -99,7 +99,7 @@ def _run_in_pieces(run: Any, new_range: NewRange) -> Generator[Any, Any, Any]:
                 resume, given = run.send, (yield item)
             except GeneratorExit:
                 raise
-            except BaseException as error:  # whoever awaits it may be cancelled
+            except BaseException as error:  # for example, the task that awaits it is cancelled
                 resume, given = run.throw, error
     finally:
         run.close()

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,11 +26,11 @@ from stepscope.cli.options import (
     STEPS,
     TOP,
     WHERE,
-    Option,
     OutputFormat,
     ToolRequest,
     stdout_if_dash,
 )  # fmt: skip
+from stepscope.cli.parameters import parameter
 from stepscope.cli.plain import SUMMARY
 from stepscope.cli.show import show_report, show_summary, working
 from stepscope.cli.tools import check_output, load_profile, show
@@ -43,20 +43,15 @@ DEMO_ONCE = "DEMO_ONCE"
 """If this is set in the environment, the demo ends when it has said what it has to say."""
 
 
-def _parameter(option: Option, **more: Any) -> Any:
-    """An option as the library wants it."""
-    return typer.Option(*option.names, help=option.help, **more)
-
-
 ProfilePath = Annotated[str, typer.Argument(metavar="PATH", help=PATH_HELP)]
-RunName = Annotated[str | None, _parameter(RUN)]
-HostName = Annotated[str | None, _parameter(HOST)]
-Steps = Annotated[str | None, _parameter(STEPS)]
-Format = Annotated[OutputFormat, _parameter(FORMAT)]
-Output = Annotated[Path | None, _parameter(OUTPUT, callback=stdout_if_dash)]
-Sort = Annotated[str | None, _parameter(SORT)]
-Where = Annotated[list[str] | None, _parameter(WHERE)]
-Top = Annotated[int | None, _parameter(TOP, min=1)]
+RunName = Annotated[str | None, parameter(RUN)]
+HostName = Annotated[str | None, parameter(HOST)]
+Steps = Annotated[str | None, parameter(STEPS)]
+Format = Annotated[OutputFormat, parameter(FORMAT)]
+Output = Annotated[Path | None, parameter(OUTPUT, callback=stdout_if_dash)]
+Sort = Annotated[str | None, parameter(SORT)]
+Where = Annotated[list[str] | None, parameter(WHERE)]
+Top = Annotated[int | None, parameter(TOP, min=1)]
 
 
 def _print_version(wanted: bool) -> None:
@@ -142,7 +137,7 @@ def demo(
     framework: Annotated[str | None, typer.Option("--framework", help="jax, torch, tensorflow or numpy.")] = None,
 ) -> None:
     """Trains a small model under the profiler, says where its time went, and in a terminal shows it in the browser."""
-    from stepscope.cli.open import serve
+    from stepscope.cli.serve import serve
     from stepscope.demo import check_framework, train
 
     check_framework(framework)

@@ -10,10 +10,10 @@ from stepscope.cli.commands import Format, Output, Sort, Steps, Top, Where
 from stepscope.cli.options import OutputFormat
 from stepscope.cli.show import show_report, working
 from stepscope.cli.tools import check_output, load_profile
-from stepscope.errors import RegressionError
+from stepscope.errors import RegressionError, UsageError
 
 if TYPE_CHECKING:
-    from stepscope.analysis.compare.compare import CompareReport
+    from stepscope.analysis.compare.compare_report import CompareReport
 
 _PATH = "a profile file, a session folder, a logdir, or a parent of these."
 
@@ -45,6 +45,16 @@ def compare(
             help="Exit with status 1 if the mean step got slower by more than this, and by more than noise.",
         ),
     ] = None,
+    tool: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tool",
+            metavar="NAME",
+            help="The tool whose report to compare; repeatable.  If not given: breakdown, ops, kernels, memories and "
+            "the spread of the steps.",
+        ),
+    ] = None,
+    every_tool: Annotated[bool, typer.Option("--all", help="Compare the reports of all tools.")] = False,
     form: Format = OutputFormat.TABLE,
     output: Output = None,
     top: Top = None,
@@ -52,25 +62,35 @@ def compare(
     where: Where = None,
 ) -> None:
     """Did a change help: step time before and after, whether it is more than noise, and where the time went."""
-    from stepscope.api import compare as lay_side_by_side
+    from stepscope.api import compare as compare_profiles
 
     check_output(form, output)
+    tools = _choose_tools(tool, every_tool)
     with working() as progress:
         one = load_profile(before, run_before, host, progress)
         other = load_profile(after, run_after, host, progress, one)
-        report = lay_side_by_side(one, other, steps=steps)
+        report = compare_profiles(one, other, steps=steps, tools=tools)
     show_report(report.arranged(sort, where or ()), form, output, top)
     if fail_above is not None:
         check_gate(report, fail_above)
 
 
+def _choose_tools(named: list[str] | None, every_tool: bool) -> list[str] | None:
+    """The tools to compare, None for the default ones.  Raises UsageError for both options at once."""
+    from stepscope.analysis.compare.compare import comparable_tools
+
+    if every_tool and named:
+        raise UsageError("--tool and --all exclude each other", hint="give one of them")
+    return [each.name for each in comparable_tools()] if every_tool else named or None
+
+
 def check_gate(report: CompareReport, allowed_percent: float) -> None:
-    """Raises RegressionError if the step got slower by more than is allowed, or if that cannot be told."""
+    """Raises RegressionError if the step got slower by more than is allowed, or if the noise is unknown."""
     slower = report.difference.slower_percent
     if slower is None:
         raise RegressionError(
-            f"nothing tells whether the step got slower: {report.verdict_text}",
-            hint="record two steps or more on both sides",
+            f"cannot decide whether the step got slower: {report.verdict_text}",
+            hint="record at least two steps on both sides",
         )
-    if not slower <= allowed_percent:  # which holds for what is no number, too
+    if not slower <= allowed_percent:  # NaN fails too
         raise RegressionError(f"more than the {allowed_percent:g} % of --fail-above: {report.verdict_text}")

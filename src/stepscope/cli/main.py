@@ -14,6 +14,7 @@ from pathlib import Path
 
 from stepscope import __version__
 from stepscope.cli import plain, screen
+from stepscope.cli.options import OpenRequest
 from stepscope.errors import InputError, OutputError, StepscopeError, UsageError
 
 DEBUG_VARIABLE = "STEPSCOPE_DEBUG"
@@ -88,9 +89,14 @@ def _run_plain(words: list[str]) -> int | None:
     request = plain.request_of(words)
     if request is None:
         return None
-    from stepscope.cli.tools import show
+    if isinstance(request, OpenRequest):
+        from stepscope.cli.serve import open_page
 
-    show(request)
+        open_page(request)
+    else:
+        from stepscope.cli.tools import show
+
+        show(request)
     return DONE
 
 

@@ -1,108 +1,37 @@
-"""`stepscope open`: the page."""
+"""`stepscope open` as the library reads it."""
 
 from __future__ import annotations
 
-import gc
-import os
-import signal
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from stepscope.errors import InputError
-
-if TYPE_CHECKING:
-    from stepscope.web.site import Site
-
-_CAPTURE_PATIENCE_S = 30.0  # for workers to hand over what they recorded
-_FIRST_OPEN_PORT = 1024  # those below are the administrator's on most systems
+from stepscope.cli.options import (
+    ADDRESS,
+    ALLOWED_HOST,
+    LOGDIR_HELP,
+    MOST_PORT,
+    NO_BROWSER,
+    PORT,
+    OpenRequest,
+)  # fmt: skip
+from stepscope.cli.parameters import parameter
+from stepscope.cli.serve import open_page
 
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("open")(open_page)
+    app.command("open")(open_command)
 
 
-def open_page(
-    logdir: Annotated[str, typer.Argument(metavar="LOGDIR", help="A logdir, a parent of some, a session, or a file.")],
-    port: Annotated[int | None, typer.Option("--port", min=0, max=65535, help="The first port to try.")] = None,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on; this machine only by default.")] = (
-        "127.0.0.1"
-    ),
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
-    allowed_host: Annotated[
-        list[str] | None, typer.Option("--allowed-host", help="A name that a proxy uses for this server; repeatable.")
-    ] = None,
+def open_command(
+    logdir: Annotated[str, typer.Argument(metavar="LOGDIR", help=LOGDIR_HELP)],
+    port: Annotated[int | None, parameter(PORT, min=0, max=MOST_PORT)] = None,
+    host: Annotated[str, parameter(ADDRESS)] = OpenRequest.host,
+    no_browser: Annotated[bool, parameter(NO_BROWSER)] = False,
+    allowed_host: Annotated[list[str] | None, parameter(ALLOWED_HOST)] = None,
 ) -> None:
     """Shows every tool in the browser."""
-    from stepscope.formats import store
-    from stepscope.formats.session import find_sessions
-
-    try:
-        find_sessions(logdir)
-    except InputError as error:
-        # A folder may get its first profile while the page is open; anything else will not change by waiting.
-        if store.kind(store.plain(logdir)) != "folder":
-            raise
-        typer.echo(f"stepscope: no profile yet: {error.problem.reason}", err=True)
-    serve(logdir, host, port, not no_browser, allowed_host or ())
-
-
-def serve(
-    logdir: str,
-    host: str = "127.0.0.1",
-    port: int | None = None,
-    browser: bool = True,
-    allowed_hosts: Sequence[str] = (),
-) -> None:
-    """Shows a logdir until the process is interrupted."""
-    from stepscope.web import serving
-    from stepscope.web.catalogue import Root
-    from stepscope.web.memory import share_arenas
-    from stepscope.web.site import Site, SiteOptions
-
-    share_arenas()
-    gc.enable()  # a server lives long; see `stepscope.cli.main.main`
-    names = serving.allowed_hosts(host, allowed_hosts)
-    options = SiteOptions([Root(logdir)], allowed_hosts=names, opens_newest=True)
-    bound = serving.bound_socket(host, port)
-    _tell_of_other_port(port, bound.getsockname()[1])
-    address = serving.address_of(bound)
-    site = Site(options)
-    with _ended_by_ctrl_c(site):
-        typer.echo(f"{logdir} is shown at {address}   (Ctrl-C ends)")
-        if browser:
-            serving.open_browser(address)
-        serving.Server(site, bound).run()
-
-
-@contextmanager
-def _ended_by_ctrl_c(site: Site) -> Iterator[None]:
-    """Ctrl-C ends the process at once: Python's own end, and the server's, would wait for threads that load a profile
-    or compile, for which nobody waits any more.  A capture that runs is waited for, until the second Ctrl-C."""
-
-    def end(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        site.captures.close()
-        if site.captures.is_running:
-            typer.echo("stepscope: a capture is being ended and saved; Ctrl-C again does not wait for it", err=True)
-            site.captures.wait(_CAPTURE_PATIENCE_S)
-        with suppress(OSError, ValueError):
-            sys.stdout.flush()
-        os._exit(0)
-
-    before = signal.signal(signal.SIGINT, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _tell_of_other_port(asked: int | None, got: int) -> None:
-    """Who asks for a port by its number may have a tunnel to that port and no other."""
-    if asked and got != asked:
-        why = "is in use by another program" if asked >= _FIRST_OPEN_PORT else "is in use, or not for this user"
-        typer.echo(f"stepscope: port {asked} {why}; serving on {got}", err=True)
+    open_page(
+        OpenRequest(path=logdir, port=port, host=host, no_browser=no_browser, allowed_host=tuple(allowed_host or ()))
+    )

@@ -10,6 +10,7 @@ from typing import Any
 
 from stepscope.records import dataclass
 
+MOST_PORT = 65535
 STDOUT = "-"  # as an --output
 
 
@@ -29,10 +30,22 @@ def stdout_if_dash(output: Path | None) -> Path | None:
     return None if str(output) == STDOUT else output
 
 
-def _whole_above_zero(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
         raise ValueError(text)
     return int(text)
+
+
+def _whole_above_zero(text: str) -> int:
+    if _whole(text) < 1:
+        raise ValueError(text)
+    return _whole(text)
+
+
+def _port(text: str) -> int:
+    if _whole(text) > MOST_PORT:
+        raise ValueError(text)
+    return _whole(text)
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,7 @@ class Option:
         help: what it does, one sentence or two.
         read: its value from its text; ValueError for a text that is wrong.
         repeatable: whether it may be given several times.
+        is_flag: whether it has no value and means True.
     """
 
     field: str
@@ -52,6 +66,7 @@ class Option:
     help: str
     read: Callable[[str], Any] = str
     repeatable: bool = False
+    is_flag: bool = False
 
 
 PATH_HELP = "A profile file, a session folder, a logdir, or a parent of these."
@@ -75,8 +90,17 @@ WHERE = Option(
     repeatable=True,
 )
 
+LOGDIR_HELP = "A logdir, a parent of some, a session, or a file."
+PORT = Option("port", ("--port",), "The first port to try.", _port)
+ADDRESS = Option("host", ("--host",), "The address to listen on; this machine only by default.")
+NO_BROWSER = Option("no_browser", ("--no-browser",), "Only print the address.", is_flag=True)
+ALLOWED_HOST = Option(
+    "allowed_host", ("--allowed-host",), "A name that a proxy uses for this server; repeatable.", repeatable=True
+)
+
 OF_TOOLS = (RUN, HOST, STEPS, FORMAT, OUTPUT, TOP, SORT, WHERE)
 OF_SUMMARY = (RUN, HOST, FORMAT, OUTPUT)
+OF_OPEN = (PORT, ADDRESS, NO_BROWSER, ALLOWED_HOST)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,3 +117,14 @@ class ToolRequest:
     top: int | None = None
     sort: str | None = None
     where: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenRequest:
+    """What `stepscope open` was asked for."""
+
+    path: str
+    port: int | None = None
+    host: str = "127.0.0.1"
+    no_browser: bool = False
+    allowed_host: tuple[str, ...] = ()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.cli.options import OutputFormat
 from stepscope.errors import counted
-from stepscope.kernels import waiting
 from stepscope.report import Report, clean
 from stepscope.report.export import EXPORTS, SHEETS, write_file
 from stepscope.report.sections import TABLE_ROWS
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 PATIENCE_SECONDS = 1.0
-_COMPILES = "compiling, as the first use of an installation does; it takes some ten seconds, once"
 WIDE = 200  # columns of a table that goes to a file or a pipe
 
 
@@ -104,19 +102,16 @@ def show_summary(report: Report, output: Path | None = None) -> None:
 
 @contextmanager
 def working() -> Iterator[Callable[[str], None]]:
-    """Shows on stderr what is going on once it takes longer than a second; where stderr is no terminal, one line if the
-    first use of an installation compiles."""
+    """Shows on stderr what is going on once it takes longer than a second; nothing where stderr is no terminal."""
     if not sys.stderr.isatty():
-        with waiting.told_of(lambda: print(f"stepscope: {_COMPILES}", file=sys.stderr, flush=True)):
-            yield lambda _: None
+        yield lambda _: None
         return
     status = _Status()
     timer = threading.Timer(PATIENCE_SECONDS, status.start)
     timer.daemon = True
     timer.start()
     try:
-        with waiting.told_of(lambda: status.update(_COMPILES)):
-            yield status.update
+        yield status.update
     finally:
         timer.cancel()
         timer.join()

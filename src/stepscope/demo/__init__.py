@@ -1,7 +1,7 @@
-"""A small training program to profile: what `stepscope demo` runs.
+"""Small training programs for `stepscope demo`.
 
-One module a framework, each with a function `train(logdir) -> Path | None` that trains a small classifier for a few
-steps, profiles the later ones, and reads as a user's own program would.
+There is one module per framework, each with a function `train(logdir) -> Path | None`.  It trains a small classifier
+for a few steps, profiles the later ones, and reads like a user's own program.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import ModuleType
 
 from stepscope.errors import CaptureError, UsageError
 
-# Quickest to import first; NumPy is always there.
+# In the order of import time; NumPy is always installed.
 PROGRAMS = {
     "jax": "stepscope.demo.with_jax",
     "torch": "stepscope.demo.with_torch",
@@ -23,7 +23,7 @@ PROGRAMS = {
     "numpy": "stepscope.demo.with_numpy",
 }
 
-# What the frameworks say about themselves on the way is not what the demo is about.
+# The frameworks' own messages would distract from the demo.
 _QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", "KINETO_LOG_LEVEL": "99"}
 
 
@@ -32,14 +32,14 @@ def train(logdir: str | os.PathLike[str], framework: str | None = None) -> Path:
 
     Args:
         logdir: where the profile goes.
-        framework: a key of PROGRAMS; None takes the first that is installed and can be imported.
+        framework: a key of PROGRAMS; None uses the first framework that can be imported.
 
     Returns:
         The profile's file.
 
     Raises:
-        UsageError: there is no such framework.
-        CaptureError: the profile could not be recorded, or the framework that was asked for cannot be imported.
+        UsageError: there is no demo for the framework.
+        CaptureError: the profile could not be recorded, or the requested framework cannot be imported.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -52,7 +52,7 @@ def train(logdir: str | os.PathLike[str], framework: str | None = None) -> Path:
 
 
 def check_framework(framework: str | None) -> None:
-    """Raises UsageError if there is no demo for it; None is any."""
+    """Raises UsageError if there is no demo for a framework; None means any framework."""
     if framework is not None and framework not in PROGRAMS:
         raise UsageError(f"there is no demo for {framework}", hint=f"choose one of: {', '.join(PROGRAMS)}")
 
@@ -63,7 +63,7 @@ def _choose_program(framework: str | None) -> ModuleType:
     check_framework(framework)
     program = _import_program(framework)
     if program is None:
-        raise CaptureError(f"{framework} cannot be imported", hint="leave the choice of a framework to the demo")
+        raise CaptureError(f"{framework} cannot be imported", hint="let the demo choose a framework")
     return program
 
 
@@ -72,6 +72,6 @@ def _import_program(name: str) -> ModuleType | None:
         return None
     try:
         return importlib.import_module(PROGRAMS[name])
-    except Exception as error:  # a broken installation fails in any way it likes
-        logging.getLogger("stepscope").info("the demo does without %s, which cannot be imported: %s", name, error)
+    except Exception as error:  # a broken installation may raise anything
+        logging.getLogger("stepscope").info("the demo does not use %s, which cannot be imported: %s", name, error)
         return None

@@ -1,4 +1,4 @@
-"""Made-up images of ten classes, hard enough that a model has to learn."""
+"""Synthetic images of ten classes, hard enough that a model has to learn."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def images(count: int = 8192) -> tuple[NDArray[np.uint8], Labels]:
 
 
 def prepare(raw: NDArray[np.uint8], random: np.random.Generator) -> Images:
-    """A batch as the model wants it: some noise, zero mean, unit variance; float32 of the same shape."""
+    """A batch for the model: with some noise, zero mean and unit variance; float32 of the same shape."""
     batch = raw.astype(np.float32) + random.normal(0, 16, raw.shape).astype(np.float32)
     scaled: Images = (batch - batch.mean(1, keepdims=True)) / batch.std(1, keepdims=True)
     return scaled

@@ -49,7 +49,7 @@ def train(logdir: str | os.PathLike[str]) -> Path | None:
     model, batches = Classifier(), data.batches()
 
     def step() -> None:
-        # The metadata tells viewers that this range prepares input, as a framework's own events would.
+        # The metadata marks this range as input preparation for viewers, as a framework's own events would.
         with profiler.Trace("load batch", _ipl_stage_name="load batch", _ipl_stage_cat="preprocessing"):
             images, labels = next(batches)
         with profiler.annotate("forward"):

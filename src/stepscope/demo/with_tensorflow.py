@@ -16,7 +16,8 @@ HIDDEN = 512
 
 
 def input_pipeline() -> Any:
-    """Shuffled and prepared batches, without end; one stage at a time, so that there is something to improve."""
+    """Shuffled and prepared batches, without end.  It runs one stage at a time, so that there is something to
+    improve."""
 
     def prepare(raw: Any, label: Any) -> tuple[Any, Any]:
         image = tf.cast(raw, tf.float32) + tf.random.normal((data.SIZE,), stddev=16.0)

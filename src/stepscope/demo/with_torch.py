@@ -17,7 +17,7 @@ HIDDEN = 512
 
 
 class Images(torch.utils.data.Dataset):  # type: ignore[misc]
-    """The images, prepared one by one as they are asked for."""
+    """The images, each prepared when it is requested."""
 
     def __init__(self) -> None:
         self._raw, self._labels = data.images((data.WARM_UP + data.STEPS) * data.BATCH)

@@ -1,4 +1,4 @@
-"""`stepscope doctor`: why there is nothing to see, and what to do about it."""
+"""`stepscope doctor`: explains why profiles or pages are empty, and what to do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a page is empty: what is in a logdir, what is missing in it, and how to record that."""
+"""Examines a logdir: what is in it, what is missing, and how to record that."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from stepscope.errors import InputError, Problem, StepscopeError
 from stepscope.formats.session import Session, find_sessions
 from stepscope.report import Cell
 
-MOST_SESSIONS = 20  # looked into, newest first
+MOST_SESSIONS = 20  # are examined, newest first
 
 
 def examine_logdir(logdir: str, progress: Callable[[str], None] | None = None) -> DoctorReport:
-    """What is in a logdir, what is wrong with it, and what to do.  Answers also where there is nothing at all."""
+    """Reports what is in a logdir, what is wrong with it, and what to do; also if it is empty or missing."""
     try:
         sessions = find_sessions(logdir)
     except InputError as error:
@@ -28,7 +28,7 @@ def examine_logdir(logdir: str, progress: Callable[[str], None] | None = None) -
         checks += found
         rows.append(row)
     if len(sessions) > MOST_SESSIONS:
-        checks.append(Check("sessions", "note", f"only the newest {MOST_SESSIONS} of {len(sessions)} were looked into"))
+        checks.append(Check("sessions", "note", f"only the newest {MOST_SESSIONS} of {len(sessions)} were examined"))
     return make_report(merge_equal(checks), sessions[0].hosts, rows)
 
 
@@ -66,22 +66,22 @@ def _examine_session(session: Session, progress: Callable[[str], None] | None) -
 
 
 def _load_session(session: Session, progress: Callable[[str], None] | None) -> LoadedProfile:
-    def tell(work: str) -> None:
+    def show(work: str) -> None:
         if progress is not None:
-            progress(f"{session.run}: {work}")  # there may be many, and each takes its time to be read
+            progress(f"{session.run}: {work}")  # there may be many sessions, and reading each takes time
 
-    return load(session.files[0].path if len(session.files) == 1 else session.path, progress=tell)
+    return load(session.files[0].path if len(session.files) == 1 else session.path, progress=show)
 
 
 def _check_place(session: Session) -> Check:
-    """Whether TensorBoard and XProf find the newest session: they look at one depth only, Stepscope at any."""
+    """Checks whether TensorBoard and XProf find the newest session: they look at one depth only, Stepscope at any."""
     folder = PurePath(session.files[0].path).parent
     if "://" not in session.files[0].path:
         folder = Path(folder).absolute()
     if folder.parts[-3:-1] == ("plugins", "profile"):
-        return Check("place", "ok", f"the newest session lies in plugins/profile/{session.run}")
+        return Check("place", "ok", f"the newest session is in plugins/profile/{session.run}")
     if not any(file.path.endswith(".xplane.pb") for file in session.files):
-        return Check("place", "ok", f"the newest session lies in {folder}")
+        return Check("place", "ok", f"the newest session is in {folder}")
     remedy = (
         f"for TensorBoard, move its files to LOGDIR/plugins/profile/{folder.name or 'RUN'}/; Stepscope needs no move"
     )
@@ -89,18 +89,18 @@ def _check_place(session: Session) -> Check:
 
 
 def _find_empty_pages(session: Session, progress: Callable[[str], None] | None) -> list[Check]:
-    """The pages of the newest session on which there is nothing, and why."""
+    """Finds the empty pages of the newest session, and why they are empty."""
     checks: list[Check] = []
-    if _is_left_behind(session):  # what is empty is so since the capture did not end, and that is told with the session
+    if _is_left_behind(session):  # pages are empty because the capture did not end, which is reported with the session
         return checks
     try:
         profile = _load_session(session, progress)
-    except InputError:  # told with the session
+    except InputError:  # this is reported with the session
         return checks
     for tool in TOOLS:
         try:
             report = profile.report(tool.name)
-        except InputError:  # the files are read when the first page asks for them
+        except InputError:  # the first page reads the files, so all others would fail, too
             return checks
         except StepscopeError as error:
             checks.append(Check(f"page {tool.name}", "problem", error.problem.reason, error.problem.hint or ""))
@@ -111,12 +111,12 @@ def _find_empty_pages(session: Session, progress: Callable[[str], None] | None) 
 
 
 def _is_left_behind(session: Session) -> bool:
-    """True if there is nothing but what captures that did not end have flushed."""
+    """True if there are only the flushed files of captures that did not end."""
     return all(file.format.unfinished_ending for file in session.files)
 
 
 def _split_reason(missing: str) -> tuple[str, str]:
-    """Why a page is empty, and what to do: tools say both in one sentence, with a colon between."""
+    """Splits a tool's sentence into why its page is empty and, after the colon, what to do."""
     why, _, remedy = missing.partition(": ")
     return f"empty: {why}", remedy
 

@@ -1,4 +1,4 @@
-"""Whether this machine can record profiles: what would be missing in them, before anybody has waited for one."""
+"""Checks whether this machine can record profiles, and what would be missing in them."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _SLOW_CLOCK_S = 1e-6
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine as far as the checks look at it.
+    """The part of the machine that the checks examine.
 
     Attributes:
-        root: below which /proc, /dev and /usr lie.
-        environment: of this process.
-        packages: folders in which Python packages lie.
+        root: the folder that contains /proc, /dev and /usr.
+        environment: that of this process.
+        packages: the folders with Python packages.
     """
 
     root: Path = Path("/")
@@ -61,7 +61,7 @@ class Machine:
 
 
 def examine_machine(machine: Machine | None = None) -> DoctorReport:
-    """Whether this machine can record and analyse profiles."""
+    """Checks whether this machine can record and analyse profiles."""
     here = machine or Machine()
     checks = [
         Check("python", "ok", f"{platform.python_version()} on {platform.platform(terse=True)}, {os.cpu_count()} CPUs"),
@@ -101,7 +101,7 @@ def _version(package: str) -> str | None:
 
 
 def gpus(machine: Machine) -> list[Check]:
-    """The GPUs that a program sees here, and what keeps a profiler from them."""
+    """The GPUs that are visible, and what prevents profiling them."""
     checks = _nvidia(machine)
     if (machine.root / "dev/kfd").exists():
         checks.append(Check("gpu", "ok", "an AMD GPU is visible"))
@@ -130,7 +130,7 @@ def _nvidia(machine: Machine) -> list[Check]:
 
 
 def builds() -> list[Check]:
-    """The frameworks that were built for the CPU alone, and so will not use the GPUs that are here."""
+    """The frameworks that were built for the CPU only, and cannot use the GPUs of this machine."""
     torch, checks = _version("torch") or "", []
     if torch.endswith("+cpu"):
         checks.append(Check("pytorch", "problem", f"torch {torch} cannot use the GPU", "install its build for CUDA"))
@@ -148,7 +148,7 @@ def _model(gpu: Path) -> str:
 
 
 def cupti_library(machine: Machine) -> Check:
-    """Where CUPTI is, through which every profiler sees what runs on an NVIDIA GPU."""
+    """Finds CUPTI, which every profiler needs to record what runs on an NVIDIA GPU."""
     found = next(_cupti_paths(machine), None)
     if found is not None:
         return Check("cupti library", "ok", found)
@@ -156,11 +156,11 @@ def cupti_library(machine: Machine) -> Check:
         "install CUDA's CUPTI and put its folder on the path: "
         "export LD_LIBRARY_PATH=/usr/local/cuda/extras/CUPTI/lib64:$LD_LIBRARY_PATH; or pip install nvidia-cuda-cupti"
     )
-    return Check("cupti library", "problem", "CUPTI was found nowhere; profiles would show the host only", remedy)
+    return Check("cupti library", "problem", "CUPTI was not found; profiles would show the host only", remedy)
 
 
 def _cupti_paths(machine: Machine) -> Iterator[str]:
-    """In the order in which a program would find it: the path, its framework's own packages, CUDA's folders."""
+    """The places of CUPTI in the order of a program's search: the path, the framework's packages, CUDA's folders."""
     for folder in filter(None, machine.environment.get("LD_LIBRARY_PATH", "").split(":")):
         yield from map(str, sorted(Path(folder).glob("libcupti.so*")))
     for place in machine.packages:
@@ -173,7 +173,7 @@ def _cupti_paths(machine: Machine) -> Iterator[str]:
 
 
 def cupti_permission(machine: Machine) -> Check:
-    """Whether the driver lets this process profile (CUPTI_ERROR_INSUFFICIENT_PRIVILEGES otherwise)."""
+    """Checks whether the driver permits profiling (if not, CUPTI fails with CUPTI_ERROR_INSUFFICIENT_PRIVILEGES)."""
     parameters = _text(machine.root / "proc/driver/nvidia/params")
     if not re.search(r"^RmProfilingAdminOnly:\s*1", parameters, re.MULTILINE):
         return Check("cupti permission", "ok", "the driver lets every user profile")
@@ -183,13 +183,13 @@ def cupti_permission(machine: Machine) -> Check:
 
 
 def _is_administrator(machine: Machine) -> bool:
-    """The driver asks for the capability, which root in a container lacks."""
+    """The driver requires the capability CAP_SYS_ADMIN, which root in a container lacks."""
     effective = re.search(r"^CapEff:\s*([0-9a-f]+)", _text(machine.root / "proc/self/status"), re.MULTILINE)
     return bool(effective and int(effective.group(1), 16) & _CAP_SYS_ADMIN)
 
 
 def other_client(machine: Machine) -> Check:
-    """Another tool that uses CUPTI or the GPU's counters, which one tool at a time may."""
+    """Checks for another tool that uses CUPTI or the GPU's counters: only one tool at a time may."""
     injected = [f"{name}={machine.environment[name]}" for name in _INJECTIONS if machine.environment.get(name)]
     if injected:
         remedy = (

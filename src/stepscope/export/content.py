@@ -110,9 +110,10 @@ def _content(trace: HostTrace, shift_ps: int, pid: int, tid: int, suffix: str) -
     drawn = is_drawn(trace)
     rows = np.flatnonzero(drawn)
     lane, order = np.empty(len(rows), np.int32), np.empty(2 * len(rows), np.int64)
-    kernels.tracks.nest(trace.events.start_ps, trace.events.duration_ps, trace.events.line, rows, lane, order)
-    line = trace.events.line[rows].astype(np.int64)
-    keys, track = np.unique(line << 32 | lane, return_inverse=True)
+    start, line = trace.events.start_ps[rows], trace.events.line[rows]
+    end = start + trace.events.duration_ps[rows]
+    kernels.tracks.nest(start, end, line, lane, np.empty(len(rows), np.int64), order)
+    keys, track = np.unique(line.astype(np.int64) << 32 | lane, return_inverse=True)
     planes = [Process(pid + at, trace.plane_name(at) + suffix) for at in range(len(trace.planes))]
     tracks = tuple(_track(trace, planes, tid + at, int(key)) for at, key in enumerate(keys.tolist()))
     counters = tuple((_process_of(trace, planes, pid, counter), counter) for counter in counters_of(trace))

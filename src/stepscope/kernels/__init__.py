@@ -1,6 +1,6 @@
-"""The few sequential hot loops, compiled with numba.
+"""The few sequential hot loops, in Cython, compiled when the package is built.
 
-Submodules load on first use, because importing numba costs more than answering from the cache.
+Submodules load on first use, since most commands need few of them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         nesting,
         ops,
         pyramid,
+        replay,
         selection,
         stats,
         trace_events,
@@ -31,6 +32,7 @@ __all__ = [
     "nesting",
     "ops",
     "pyramid",
+    "replay",
     "selection",
     "stats",
     "trace_events",

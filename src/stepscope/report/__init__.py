@@ -2,7 +2,8 @@
 
 from stepscope.report import forms
 from stepscope.report.base import Report
-from stepscope.report.fields import Cell, Field, Role
+from stepscope.report.comparable import Comparable
+from stepscope.report.fields import Cell, Field, Role, amount, fields_named
 from stepscope.report.looks import clean, number_text, shortened, size_text
 from stepscope.report.sections import (
     Figures,
@@ -18,8 +19,8 @@ from stepscope.report.sections import (
 )  # fmt: skip
 
 __all__ = [
-    "Cell", "Field", "Figures", "Part", "Prose", "Report", "Role", "Row", "Rows", "Section",
-    "clean", "number_text", "percent", "round_6", "round_ms", "round_us", "shortened",
+    "Cell", "Comparable", "Field", "Figures", "Part", "Prose", "Report", "Role", "Row", "Rows", "Section",
+    "amount", "clean", "fields_named", "number_text", "percent", "round_6", "round_ms", "round_us", "shortened",
     "size_text",
 ]  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 
 from stepscope.records import dataclass
@@ -95,6 +96,25 @@ def _words(name: str) -> str:
         return _ALONE[name]
     words = (_UNIT_IN_NAME.sub("", name, count=1) or name).replace("_", " ")
     return words[:1].upper() + words[1:]
+
+
+def fields_named(fields: Iterable[Field], *names: str) -> tuple[Field, ...]:
+    """The fields of these names, in the order of the names.  Raises KeyError if there is none of a name."""
+    by_name = {field.name: field for field in fields}
+    return tuple(by_name[name] for name in names)
+
+
+def amount(value: Cell) -> float:
+    """A number of a row as something to add up: nothing where it is unknown.  Raises TypeError for what is no number.
+
+    >>> amount(1.5), amount(None)
+    (1.5, 0.0)
+    """
+    if value is None:
+        return 0.0
+    if isinstance(value, int | float):
+        return value
+    raise TypeError(f"{value!r} is no number")
 
 
 def flat(value: Cell) -> str | int | float:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from stepscope.model import EventKind, Trait
 from stepscope.vocabulary.kernel_names import brief
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule
 
 K = EventKind
@@ -27,10 +27,10 @@ KERNELS: tuple[KindRule, ...] = (
 )  # fmt: skip
 STREAM_WORK: tuple[KindRule, ...] = ((r"(?i:nccl|rccl)", K.COLLECTIVE, Trait.NONE),)
 
-_LIBRARY_CALL = re.compile(r"\w+:(?!:)")
-_NOT_A_LETTER = re.compile(r"[^a-z]")
+_LIBRARY_CALL = Pattern(r"\w+:(?!:)")
+_NOT_A_LETTER = Pattern(r"[^a-z]")
 _OPERATIONS = tuple(
-    (name, re.compile(pattern))
+    (name, Pattern(pattern))
     for name, pattern in (
         ("all_reduce", "allreduce"), ("all_gather", "allgather"), ("reduce_scatter", "reducescatter"),
         ("all_to_all", "alltoall"), ("broadcast", "broadcast"), ("send_recv", "sendrecv|send|recv|permute"),
@@ -38,7 +38,7 @@ _OPERATIONS = tuple(
     )
 )  # fmt: skip
 _BYTES_OF_TYPE = tuple(
-    (size, re.compile(pattern))
+    (size, Pattern(pattern))
     for size, pattern in (
         (1, r"float8|float4|bool|byte|char|int8|e4m3|e5m2"), (2, r"half|bfloat16|bf16|float16|short|int16"),
         (8, r"double|float64|long|int64"), (4, r"float|int"),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
 from stepscope.vocabulary.traits import CallTrait, KernelTrait
 
@@ -49,7 +50,7 @@ WAITS: tuple[KindRule, ...] = (
 )
 
 # "Memcpy HtoD (Pinned -> Device)", "kind_src:pinned kind_dst:device size:4096"
-_MEMORY = re.compile(r".*(?:\(|kind_src:)(pinned|pageable)\b", re.IGNORECASE)
+_MEMORY = Pattern(r".*(?:\(|kind_src:)(pinned|pageable)\b", re.IGNORECASE)
 _PAGEABLE = ("(pageable", "kind_src:pageable")
 
 

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import re
-
 from stepscope.vocabulary.devices import mentions
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import NameTable
 from stepscope.vocabulary.traits import KernelTrait
 from stepscope.vocabulary.xla import instruction_name
 
 # Kernels that bring data into another order and compute nothing: cuDNN's and MIOpen's between layouts, TensorFlow's and
 # XLA's transposes.
-_REORDERS = re.compile(
+_REORDERS = Pattern(
     r"(?i)(?:nc[d]?hw\w*(?:to|2)n[d]?hwc|n[d]?hwc\w*(?:to|2)nc[d]?hw|(?<!conv_)(?<!conv2d_)transpose(?!d?_?conv)"
     r"|SwapDimension\dAnd\d|ShuffleInTensor|SubTensorOpWith(?:Cast|Scalar)\w*1d|tensorTransform)"
 )
 # Kernels that only copy or join: what PyTorch's contiguous(), clone() and cat() run, and XLA's copies.
-_COPIES = re.compile(
+_COPIES = Pattern(
     r"direct_copy_kernel|CatArrayBatchedCopy|^(?:copy|concatenate|slice)(?:[-_](?:start|done|fusion))*(?:\.\d+)?$"
 )
-_COMPUTES_TOO = re.compile(r"(?i)gemm|_dot|convolution|conv2d|conv3d|attention|softmax|reduce|norm|fmha")
+_COMPUTES_TOO = Pattern(r"(?i)gemm|_dot|convolution|conv2d|conv3d|attention|softmax|reduce|norm|fmha")
 # Products and convolutions whose names say that they take 32 bits; those that say nothing are not counted.
-_WIDE_PRODUCT = re.compile(
+_WIDE_PRODUCT = Pattern(
     r"sgemm|sgemv|scudnn|s1688(?:gemm|fprop|dgrad|wgrad)|tf32|f32f32|Cijk_\w+?_SB_"
     r"|(?i:(?:gemm|gemv|convol|conv\dd|[dw]grad|winograd|xmma|cutlass|matmul|attention|fmha)).*<(?:float|f32)\b"
     r"|^%(?:dot|convolution)[\w.\-]* = f32\["

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
 from stepscope.vocabulary.traits import CallTrait, CodeTrait
 
@@ -17,9 +16,9 @@ KINDS: tuple[KindRule, ...] = (
 )
 OPS: tuple[KindRule, ...] = ((r"[^:]*:[a-z_][a-z0-9_]*(?:\[.*\])?$", K.OP, Trait.NONE),)
 
-ONLY_HERE = re.compile(rb"PjitFunction\(")
+ONLY_HERE = Pattern(rb"PjitFunction\(")
 """What no other framework writes into a name."""
-MOSTLY_HERE = re.compile(rb"\$profiler\.py|jit_")
+MOSTLY_HERE = Pattern(rb"\$profiler\.py|jit_")
 """What also stands in names of PyTorch's own Python, such as `torch/_jit_internal.py(104)`."""
 VERSION_STATS = ("jax_version", "jaxlib_version")
 
@@ -38,14 +37,14 @@ NAMES: tuple[NameTable, ...] = (
     NameTable(rules=((CodeTrait.WAITS_FOR_DEVICE, r"\$\S*\.py:\d+ block_until_ready$"),)),
 )
 
-_CALLED = re.compile(r"\w+\((.*)\)$")
-_MADE_BY = re.compile(r"^(?:jit|pmap)_")  # what JAX puts before the name of a function to name its program
-_NOT_IN_NAMES = re.compile(r"[^\w.-]")  # XLA writes an underscore instead
+_CALLED = Pattern(r"\w+\((.*)\)$")
+_MADE_BY = Pattern(r"^(?:jit|pmap)_")  # what JAX puts before the name of a function to name its program
+_NOT_IN_NAMES = Pattern(r"[^\w.-]")  # XLA writes an underscore instead
 # Of an instruction that is made from an argument of the function, such as a copy of it: the argument alone.
-_ARGUMENT = re.compile(r"(\w+):")
-_OF_BACKWARD = re.compile(r"transpose\(jvp")
-_PRODUCTS = re.compile(r"dot_general|conv_general|ragged_dot|cholesky|triangular_solve|eigh|svd")
-_PRODUCT_PROGRAM = re.compile(r"(?i).*(?:dot|matmul|conv|einsum|cholesky|scatter|gather|sort)")
+_ARGUMENT = Pattern(r"(\w+):")
+_OF_BACKWARD = Pattern(r"transpose\(jvp")
+_PRODUCTS = Pattern(r"dot_general|conv_general|ragged_dot|cholesky|triangular_solve|eigh|svd")
+_PRODUCT_PROGRAM = Pattern(r"(?i).*(?:dot|matmul|conv|einsum|cholesky|scatter|gather|sort)")
 
 
 def called_function(name: str) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
+from stepscope.vocabulary.patterns import Pattern
 
 LONGEST = 56
-_NOISE = re.compile(
+_NOISE = Pattern(
     r"^(?:void|static|inline) |std::enable_if<[^>]*>::type |\(anonymous namespace\)::|<unnamed>::| const(?=[ ,&>*)])"
 )
-_CLONE = re.compile(r" ?\[clone [^\]]*\]| ?\(\.kd\)|\.kd$")
-_NAMESPACES = re.compile(r"(?:[A-Za-z_]\w*::)+(?=[A-Za-z_])")
+_CLONE = Pattern(r" ?\[clone [^\]]*\]| ?\(\.kd\)|\.kd$")
+_NAMESPACES = Pattern(r"(?:[A-Za-z_]\w*::)+(?=[A-Za-z_])")
 
 
 def brief(name: str, longest: int = LONGEST) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 
 from stepscope.model import EventKind
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tensorflow import eager_op
 
 K = EventKind
-_NAMESPACED = re.compile(r"(?:[A-Za-z_]\w*::)+(?P<last>[A-Za-z_]\w*)")
+_NAMESPACED = Pattern(r"(?:[A-Za-z_]\w*::)+(?P<last>[A-Za-z_]\w*)")
 # name:Type of TensorFlow, scope:primitive[parameters] of JAX.
-_TYPED = re.compile(r"(?P<name>[^:]+):(?P<type>[A-Za-z_]\w*)(?:\[.*\])?", re.DOTALL)
+_TYPED = Pattern(r"(?P<name>[^:]+):(?P<type>[A-Za-z_]\w*)(?:\[.*\])?", re.DOTALL)
 # By far the most frequent names; the pattern above says the same of them, slower.
-_TENSORFLOW = re.compile(r"([A-Za-z0-9.][\w./>-]*):([A-Z]\w*)", re.ASCII)
+_TENSORFLOW = Pattern(r"([A-Za-z0-9.][\w./>-]*):([A-Z]\w*)", re.ASCII)
 _COPIES = {
     K.COPY_HOST_TO_DEVICE: "copy host to device",
     K.COPY_DEVICE_TO_HOST: "copy device to host",
@@ -23,7 +24,7 @@ _COPIES = {
 }
 _JOINTS = str.maketrans("", "", "_-.")
 # A call of a communication library, `nccl:all_reduce`; types of TensorFlow's ops begin with a capital.
-_LIBRARY_CALL = re.compile(r"[a-z]+:[a-z_]\w*")
+_LIBRARY_CALL = Pattern(r"[a-z]+:[a-z_]\w*")
 _UNTYPED = frozenset({"op", "kernel"})
 _TYPE_OF_KIND = {
     K.ITERATOR: "Dataset",

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+
+from stepscope.vocabulary.patterns import Pattern
 
 # In a kernel's name or in the shapes of its op, as XSpace files have them: the spellings of CUDA, cuDNN, CUTLASS and
 # Eigen, then the operand letters of Tensile (H half, B bfloat16) and of XLA shapes.
-_IN_KERNEL_OR_SHAPE = re.compile(
+_IN_KERNEL_OR_SHAPE = Pattern(
     rb"half|fp16|bf16|bfloat16|float16|fp8|f8e[45]m[23]|[hi](?:884|1688|16816)(?!\d)|hmma|hgemm|_f16|"
     rb"_[HB]{2}[SHB]_|(?:^|[(,;])f16\["
 )
 # In a kernel's name as Kineto has it: types in words (also mangled, as in N3c104HalfE and DF16b), the mma shapes of
 # half-precision GEMMs (h884, h16816), and the operand letters of Tensile (Cijk_..._BBS_) and of cuBLAS' nvjet.
-_NARROW = re.compile(
+_NARROW = Pattern(
     r"(?i:bf16|bfloat16|fp16|float16|fp8|float8|e4m3|e5m2|fp4|e2m1)|(?<![A-Za-z0-9])f16|DF16"
     r"|(?:c10|at)::Half\b|Half(?:E|$)|__half|(?<![A-Za-z])half2?(?:_t)?(?![A-Za-z_])"
     r"|hgemm|(?<![A-Za-z0-9])h(?:884|1688|16816)|HMMA|hmma"
     r"|^Cijk_[A-Za-z]+_[A-Za-z]+_(?:H|B|F8)|nvjet_(?:sm\d+_)?[htq]"
 )
 # Names that tell another type.
-_WIDE = re.compile(r"float|double|tf32|fp?32|fp?64|(?<![a-z])[sdcz]gemm|scudnn|(?<![a-z0-9])s1688gemm|^Cijk_|nvjet_")
+_WIDE = Pattern(r"float|double|tf32|fp?32|fp?64|(?<![a-z])[sdcz]gemm|scudnn|(?<![a-z0-9])s1688gemm|^Cijk_|nvjet_")
 _NARROW_TYPES = ("c10::Half", "c10::BFloat16", "c10::Float8", "c10::Float4")
 _WIDE_TYPES = ("float", "double")
 

@@ -8,22 +8,22 @@ model/train.py(12): step                   PyTorch's
 
 from __future__ import annotations
 
-import re
-
 from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait
 
 KINDS: tuple[KindRule, ...] = ((r"\$", EventKind.PYTHON_CALL, Trait.NONE),)
 
-_FRAME = re.compile(r"\$?[^<>]*\.py[(:]\d+")
-_LIBRARY = re.compile(
+_FRAME = Pattern(r"\$?[^<>]*\.py[(:]\d+")
+_PLACE = Pattern(r"\$?(?P<file>[^<>]*\.py)[(:](?P<line>\d+)\)?:? (?P<name>.*)")
+_LIBRARY = Pattern(
     r"\$?(?:.*[/\\](?:site|dist)-packages[/\\]|(?:.*[/\\])?(?:torch|tensorflow|jax|keras|numpy|importlib|_?contextlib)[/\\.]"
     r"|.*[/\\]lib[/\\]python3\.\d+[/\\]|<|\$api\.py:\d+ (?:block_until_ready|try_to_block)$)"
 )  # of JAX's own files a trace has no folder
 # Functions that train by their names, whatever else these say.
 _TRAINS = r"(?!.*(?:train|test|eval|update|on_|optim|loss|backward|step))"
-_TRAINING_FUNCTION = re.compile(r"(?i).*(?:train|update|grad|fit|optim|step)")
+_TRAINING_FUNCTION = Pattern(r"(?i).*(?:train|update|grad|fit|optim|step)")
 
 
 def is_frame(name: str) -> bool:
@@ -38,6 +38,16 @@ def is_of_user(frame: str) -> bool:
     (True, False)
     """
     return _FRAME.match(frame) is not None and _LIBRARY.match(frame) is None
+
+
+def place_of(frame: str) -> tuple[str, str | None, int | None]:
+    """The function, file and line of a recorded Python call; its whole text and None where it has no file.
+
+    >>> place_of("$train.py:9 __getitem__"), place_of("model/train.py(12): step")
+    (('__getitem__', 'train.py', 9), ('step', 'model/train.py', 12))
+    """
+    found = _PLACE.match(frame)
+    return (found["name"], found["file"], int(found["line"])) if found else (frame, None, None)
 
 
 def is_training_function(name: str) -> bool:

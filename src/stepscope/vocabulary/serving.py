@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
+
+from stepscope.vocabulary.patterns import Pattern
 
 
 class Batch(NamedTuple):
@@ -15,10 +16,10 @@ class Batch(NamedTuple):
 
 
 # SGLang: `step[EXTEND bs=15 toks=15360]`.
-_SGLANG = re.compile(r"step\[(?P<kind>\w+) bs=(?P<requests>\d+)(?: toks=(?P<tokens>\d+))?[^\]]*\]")
+_SGLANG = Pattern(r"step\[(?P<kind>\w+) bs=(?P<requests>\d+)(?: toks=(?P<tokens>\d+))?[^\]]*\]")
 # vLLM: `execute_15360_context_15(...)_generation_0(...)`: tokens, requests that are read, requests that are continued.
-_VLLM = re.compile(r"execute_(?P<tokens>\d+)_context_(?P<read>\d+)\([^)]*\)_generation_(?P<continued>\d+)\b.*")
-_SERVER = re.compile(
+_VLLM = Pattern(r"execute_(?P<tokens>\d+)_context_(?P<read>\d+)\([^)]*\)_generation_(?P<continued>\d+)\b.*")
+_SERVER = Pattern(
     r"(?P<kind>SessionRun|TfrtModelRun|ServingModelRun|BatchingSessionRun|ModelServerRequest_\w+|ProcessBatch)\b.*"
 )
 

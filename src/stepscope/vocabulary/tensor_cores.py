@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from stepscope.vocabulary.patterns import Pattern
+
 # Kernel names that tell of matrix instructions: the instruction's shape after the letter of its type, the instructions'
 # names in each generation of each vendor, and libraries and generated kernels that use nothing else.
-_MATRIX = re.compile(
+_MATRIX = Pattern(
     r"[shicdbq](?:884|1688|8816|16816|16832|161616)(?!\d)|16816|tensor\d+x\d+x\d+|(?<![a-z])tensorop"
     r"|[hibdq]mma(?![a-z])|gmma|umma(?!r)|wmma|(?<![a-z])mma_(?:sync|m\d|sp)|tcgen05"
     r"|xmma_(?:\w+_)?(?:gemm|conv|fprop|dgrad|wgrad)|xmma_warp_specialized|sm(?:90|1[0-2]\d)_(?:\w+_)?gemm"
@@ -22,12 +24,12 @@ _MATRIX = re.compile(
     re.IGNORECASE,
 )
 # Helpers of such kernels, whose names hold the same words.
-_HELPERS = re.compile(
+_HELPERS = Pattern(
     r"ograddoto|convertq|dot_do_o|convert_dq|splitk_?reduce|reduce_?split_?k|split_?k\w*combine|compute\w*offsets",
     re.IGNORECASE,
 )
 # Kernel names that tell of GEMMs and convolutions on the scalar units, or of work that multiplies no matrices.
-_SCALAR = re.compile(
+_SCALAR = Pattern(
     r"simt|[a-z]gemm_(?:\d+x\d+|largek)|scudnn|gemv|gemmk1|(?:wgrad|dgrad)\w*_engine|convolve_[sdh]gemm|winograd|fft"
     r"|elementwise|reduce|softmax|norm(?![a-z])|bn_(?:fw|bw)|copy|(?<![a-z])cat|fill|scan|sort|index|gather|scatter"
     r"|transpose|nchw|permute|im2|im3|col2|pool|embedding|dropout|philox|random|rng|memset|arange|topk|argmax"
@@ -38,15 +40,15 @@ _SCALAR = re.compile(
 )
 
 # Ops that multiply matrices or convolve, as their frameworks call them.
-_OP = re.compile(
+_OP = Pattern(
     r"matmul|conv(?:olution)?(?:\d?d)?(?:_|$|native|backprop|transpose|bias|with)|_conv\d?d|cudnnrnn|xla(?:dot|conv)|einsum|"
     r"(?:^|_|\.|-)dot(?:_|\.|-|$)|dot_general|(?:^|_)b?mm_?(?:$|backward|_)|addmm|addbmm|baddbmm|addmv|(?:^|_)mv(?:$|backward)|addr_?$"
     r"|linear_?(?:$|backward)|multi_dot|(?:lstm|gru|rnn)(?:_|$)|attention|attn|fmha|sdpa|gemm|grouped_mm|depthwiseconv|prelu$",
     re.IGNORECASE,
 )
-_EINSUM = re.compile(r"\b[a-zA-Z.]+,[a-zA-Z.]+->[a-zA-Z.]*")
+_EINSUM = Pattern(r"\b[a-zA-Z.]+,[a-zA-Z.]+->[a-zA-Z.]*")
 # What frameworks call their ops: TensorFlow in CamelCase, PyTorch and JAX in lower case.
-_KNOWN = re.compile(r"_?[A-Z][A-Za-z0-9]+|[a-z_][a-z0-9_]*")
+_KNOWN = Pattern(r"_?[A-Z][A-Za-z0-9]+|[a-z_][a-z0-9_]*")
 
 
 def op_is_eligible(name: str, sort: str) -> bool | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
 from stepscope.vocabulary.traits import CallTrait, OpTrait
 
@@ -37,9 +36,9 @@ ONLY_HERE = ("FunctionRun", "EagerExecute", "ExecutorState::Process")
 _EAGER = "EagerLocalExecute: "
 _SAVING = ("SaveV2", "MergeV2Checkpoints", "RestoreV2", "ShardedFilename", "WriteFile")
 # The dispatch of a single op; those of functions have names that begin with two underscores.
-_EAGER_OP = re.compile(rf"{_EAGER}(?!__)(?P<op>\w+)$")
-_FUNCTION = re.compile(r"a?_+inference_(.+?)_+\d+(?:__XlaMustCompile.*)?$")
-_MOVES = re.compile(
+_EAGER_OP = Pattern(rf"{_EAGER}(?!__)(?P<op>\w+)$")
+_FUNCTION = Pattern(r"a?_+inference_(.+?)_+\d+(?:__XlaMustCompile.*)?$")
+_MOVES = Pattern(
     r"_?(?:Mkl)?(?:Concat(?:V2)?|Slice|StridedSlice|Tile|Pad(?:V2)?|MirrorPad|Pack|Roll|Copy|Snapshot|Fill|ZerosLike"
     r"|AssignVariableOp|ReadVariableOp|ResourceStridedSliceAssign|StridedSliceAssign|TensorScatterUpdate|BroadcastTo"
     r"|DeepCopy|Reverse)$"
@@ -90,7 +89,7 @@ NAMES: tuple[NameTable, ...] = (
         speaks=_is_typed,
         key=_type_of,
         rules=(
-            (OpTrait.MOVES_DATA, _MOVES.match),
+            (OpTrait.MOVES_DATA, lambda kind: _MOVES.match(kind)),
             (OpTrait.CONVERTS, r"Cast$"),
             (
                 OpTrait.MULTIPLIES,
@@ -108,7 +107,7 @@ NAMES: tuple[NameTable, ...] = (
     NameTable(rules=((OpTrait.IS_RANDOM, r"(?i).*(?:random|shuffle|dropout)"),)),
     NameTable(
         speaks=lambda name: name.startswith(_EAGER),
-        rules=((CallTrait.DISPATCHES, _EAGER), (CallTrait.DISPATCHES_OP, _EAGER_OP.match)),
+        rules=((CallTrait.DISPATCHES, _EAGER), (CallTrait.DISPATCHES_OP, eager_op)),
     ),
     NameTable(
         exact={

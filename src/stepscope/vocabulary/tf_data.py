@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
 from stepscope.vocabulary.traits import InputTrait
 
@@ -24,12 +23,12 @@ _LONG_NAME = "Iterator::"
 _THREAD = "tf_data"
 # `Interleave[524]` is the 524th dataset that an interleave opened: a new iterator of an old kind.  Datasets with a
 # fixed number of inputs number them instead, and then the number tells which.
-_OPENED = re.compile(r"(?<!:Zip)(?<!:Concatenate)(?<!:DirectedInterleave)\[\d+\]")
+_OPENED = Pattern(r"(?<!:Zip)(?<!:Concatenate)(?<!:DirectedInterleave)\[\d+\]")
 # Iterators whose few threads serve all of their inputs: while one of them waits for its element, its threads may be
 # busy with others, and that work is what it waits for.
-_SHARES_WORKERS = re.compile(r"(?:Legacy)?ParallelInterleave")
+_SHARES_WORKERS = Pattern(r"(?:Legacy)?ParallelInterleave")
 # What makes reading run ahead, anywhere between the file and the step.
-_AHEAD = re.compile(r"::(?:\w*MemoryReader|\w*MemoryWriter|\w*Interleave|Prefetch|ParallelMap)")
+_AHEAD = Pattern(r"::(?:\w*MemoryReader|\w*MemoryWriter|\w*Interleave|Prefetch|ParallelMap)")
 
 NAMES: tuple[NameTable, ...] = (
     NameTable(
@@ -37,7 +36,7 @@ NAMES: tuple[NameTable, ...] = (
             (InputTrait.FROM_PYTHON, r"Iterator::.*Generator"),
             (InputTrait.PARALLEL, r"Iterator::.*(?:Parallel\w+|MapAndBatch)"),
             (InputTrait.FOR_DEVICE, r"Iterator::(?:(?:Root|Model)::)?Prefetch::Generator$"),
-            (InputTrait.READS_AHEAD, _AHEAD.search),
+            (InputTrait.READS_AHEAD, lambda name: _AHEAD.search(name)),
         )
     ),
 )
@@ -64,9 +63,9 @@ def plain_name(name: str) -> str:
     return _OPENED.sub("", name)
 
 
-def count_parts(long_name: str) -> int:
-    """How many parts a long name has."""
-    return long_name.count("::") + 1
+def parts(long_name: str) -> list[str]:
+    """The parts of a long name, the outermost first."""
+    return long_name.split("::")
 
 
 def last_part(long_name: str) -> str:

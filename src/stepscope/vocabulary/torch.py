@@ -6,19 +6,20 @@ import re
 
 from stepscope.model import EventKind, Trait
 from stepscope.vocabulary.collectives import HOST_CALLS, KERNELS
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
 from stepscope.vocabulary.traits import CallTrait, InputTrait, OpTrait
 
 K = EventKind
 
 _MOST_DIGITS = 18
-_STEP_MARK = re.compile(r"ProfilerStep#(\d+)$")
+_STEP_MARK = Pattern(r"ProfilerStep#(\d+)$")
 MEMORY_NAME = "[memory]"
 MODULE_PREFIX = "nn.Module: "
 LIFTS_VALUES = "aten::lift_fresh"
 RECOMPUTES = tuple(f"{prefix}CheckpointFunctionBackward" for prefix in ("", "autograd::engine::evaluate_function: "))
 """What stands in a trace where activations are recomputed."""
-ONLY_HERE = re.compile(rb"aten::|ProfilerStep#")
+ONLY_HERE = Pattern(rb"aten::|ProfilerStep#")
 """What no other framework writes into a name."""
 
 _BACKWARD_PREFIX = "autograd::engine::evaluate_function: "
@@ -78,8 +79,8 @@ OTHER_KINDS: tuple[KindRule, ...] = (
 WINDOW_MARKS = ("Iteration Start: ", "Record Window End")
 """They repeat the bounds of the profiler's span, the second of them often wrongly by a tenth of a second and more."""
 
-_PROCESS = re.compile(r"_\d+$")
-_DATAPIPE_READS = re.compile(r"#\w*(?:File|Open|Read|Load|Stream|Http|Online)")
+_PROCESS = Pattern(r"_\d+$")
+_DATAPIPE_READS = Pattern(r"#\w*(?:File|Open|Read|Load|Stream|Http|Online)")
 
 
 def step_number(mark: str) -> int:
@@ -153,7 +154,7 @@ NAMES: tuple[NameTable, ...] = (
         rules=(
             (InputTrait.SINGLE_PROCESS, r".*SingleProcess"),
             (InputTrait.MULTI_PROCESS, r".*MultiProcess"),
-            (InputTrait.READS_FILE, _DATAPIPE_READS.search),
+            (InputTrait.READS_FILE, lambda name: _DATAPIPE_READS.search(name)),
         )
     ),
     NameTable(

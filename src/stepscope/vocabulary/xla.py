@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
 from stepscope.vocabulary.traits import CallTrait, OpTrait
 
@@ -31,11 +30,11 @@ CORE_OPS: tuple[KindRule, ...] = (
 RUNS_PROGRAM = ("ThunkExecutor::Execute", "ThunkExecutor::Execute (wait for completion)")
 """On a CPU: its ops say when they begin, but not all of them how long they work on other threads."""
 
-_INSTRUCTION = re.compile(r"%([\w.\-]+) = ")
-_PROGRAM_ID = re.compile(r"(?P<module>.*)\((?P<id>-?\d+)\)")
-_HALF = re.compile(r"-(?:start|done)(?:\.\d+)?$")
+_INSTRUCTION = Pattern(r"%([\w.\-]+) = ")
+_PROGRAM_ID = Pattern(r"(?P<module>.*)\((?P<id>-?\d+)\)")
+_HALF = Pattern(r"-(?:start|done)(?:\.\d+)?$")
 # A fusion is named by the opcodes in it.
-_WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
+_WORD = Pattern(r"[a-z]+(?:-[a-z]+)*")
 _MOVES = frozenset({
     "copy", "concatenate", "pad", "slice", "dynamic-update-slice", "dynamic-slice", "update", "reverse", "broadcast",
     "iota", "transpose", "bitcast", "reshape", "dynamic", "start", "done",
@@ -100,3 +99,36 @@ NAMES: tuple[NameTable, ...] = (
         )
     ),
 )
+
+
+_NUMBER = Pattern(r"\.\d+$")
+_NOT_IN_KERNEL_NAMES = Pattern(r"[^A-Za-z0-9_]")
+_KERNEL_SUFFIX = Pattern(r"(?:\.kd|__\d+)$")
+
+
+def without_number(instruction: str) -> str:
+    """An instruction's name without the number that tells it from others.
+
+    >>> without_number("loop_fusion.12")
+    'loop_fusion'
+    """
+    return _NUMBER.sub("", instruction)
+
+
+def kernel_stem(name: str) -> str:
+    """What the names of an instruction and of its kernel have in common.
+
+    >>> kernel_stem("loop_fusion.2"), kernel_stem("loop_fusion_2.kd")
+    ('loop_fusion_2', 'loop_fusion_2')
+    """
+    return _NOT_IN_KERNEL_NAMES.sub("_", _KERNEL_SUFFIX.sub("", name))
+
+
+def innermost_instruction(text: str) -> str:
+    """The innermost of nested names, and of an instruction's text its name.
+
+    >>> innermost_instruction("%copy.2 = f32[8]{0} copy(f32[8]{0} %x)"), innermost_instruction("while.1::dot.3")
+    ('copy.2', 'dot.3')
+    """
+    name = instruction_name(text)
+    return name.rpartition("::")[2] if name == text else name

@@ -1,20 +1,28 @@
-"""Two sessions side by side, as `stepscope compare` lays them."""
+"""Two sessions side by side, as `stepscope compare` compares them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from werkzeug import Request
 
-from stepscope.analysis.compare.comparable import Side, side_of
-from stepscope.analysis.compare.compare import CompareReport, compare
+from stepscope.analysis.compare.compare import choose_tools, comparable_tools, compare
+from stepscope.analysis.compare.compare_report import CompareReport
+from stepscope.analysis.compare.sides import Side, side_of
+from stepscope.report import Report
 from stepscope.report.export import table_to_arrow
-from stepscope.web.answers import ARROW, Answer, Refused, binary_answer
+from stepscope.web.answers import ARROW, Answer, Refused, binary_answer, json_answer
 from stepscope.web.api_tools import page_of, table_of
-from stepscope.web.routes import Route
 from stepscope.web.site import Site
 
 
+def comparable_json(site: Site, request: Request) -> Answer:
+    """The names of the tools that can be compared."""
+    return json_answer({"tools": [tool.name for tool in comparable_tools()]})
+
+
 def comparison_json(site: Site, request: Request, session: str) -> Answer:
-    """How the session differs from the one that `with` names: that is before, this after."""
+    """How the session differs from the one that `with` names: that is before, this after; `tool` says in what."""
     return page_of(_comparison(site, request, session))
 
 
@@ -28,21 +36,22 @@ def _comparison(site: Site, request: Request, session: str) -> CompareReport:
     other = asked.get("with")
     if not other:
         choices = [listed.id for listed in site.catalogue.sessions()]
-        raise Refused(400, "this needs a session to compare with", "add with=SESSION", choices)
-    before = _side(site, other, asked.get("with_host"), asked.get("with_steps"))
-    return compare(before, _side(site, session, asked.get("host"), asked.get("steps")))
+        raise Refused(400, "no session to compare with", "add with=SESSION", choices)
+    tools = asked.getlist("tool") or None
+    names = choose_tools(tools)
+    before = _side(site, other, asked.get("with_host"), asked.get("with_steps"), names)
+    return compare(before, _side(site, session, asked.get("host"), asked.get("steps"), names), tools)
 
 
-def _side(site: Site, session: str, host: str | None, steps: str | None) -> Side:
+def _side(site: Site, session: str, host: str | None, steps: str | None, tools: Sequence[str]) -> Side:
     opened = site.opened(session)
-    return side_of(
-        opened.profile.run, opened.profile.path, lambda tool: opened.report(tool, host or None, steps or None)
-    )
+
+    def ask(names: Sequence[str], within_steps: bool) -> dict[str, Report]:
+        chosen = _ALL_STEPS if within_steps else steps or None
+        return {name: opened.report(name, host or None, chosen) for name in names}
+
+    return side_of(opened.profile.run, opened.profile.path, ask, tools)
 
 
-_COMPARE = "/api/sessions/<session>/compare"
-
-ROUTES = (
-    Route(_COMPARE, comparison_json),
-    Route(f"{_COMPARE}/tables/<section>.arrow", comparison_arrow),
-)
+_ALL_STEPS = "all"
+"""The steps of a session without what ran before and after them."""

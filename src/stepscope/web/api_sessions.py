@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from werkzeug import Request
 
 from stepscope import __version__
-from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.registry import TOOLS
 from stepscope.formats.session import HostFile
+from stepscope.vocabulary.categories import CATEGORY_RULES
 from stepscope.web.answers import Answer, json_answer, told
 from stepscope.web.catalogue import Listed
 from stepscope.web.opened import FIRST_TOOL, OpenSession
 from stepscope.web.routes import Route, whole_number
 from stepscope.web.site import Site
+
+if TYPE_CHECKING:
+    from stepscope.analysis.overview.overview_tool import OverviewReport
 
 MOST_WAIT_MS = 1000
 
@@ -30,6 +33,7 @@ def config(site: Site, request: Request) -> Answer:
             "embedded": site.options.embedded,
             "capture": site.captures.is_available,
             "tools": tools,
+            "category_rules": [rule._asdict() for rule in CATEGORY_RULES],
         }
     )
 
@@ -119,8 +123,7 @@ def _hosts(opened: OpenSession) -> list[dict[str, Any]]:
 def _facts(opened: OpenSession) -> dict[str, Any] | None:
     if opened.state != "ready":
         return None
-    report = opened.report(FIRST_TOOL)
-    assert isinstance(report, OverviewReport)
+    report = cast("OverviewReport", opened.report(FIRST_TOOL))
     facts = dict(report.environment)
     return facts | {"duration_ms": facts.pop("capture_ms"), "steps_source": report.steps_source, **_steps(report)}
 

@@ -7,7 +7,6 @@ from typing import Any
 from werkzeug import Request
 
 from stepscope.analysis.registry import TOOLS
-from stepscope.export import SUFFIXES, compressed, pieces
 from stepscope.report import Field, Figures, Prose, Report, Rows, Section
 from stepscope.report.export import EXPORTS, MEDIA_TYPES, table_to_arrow
 from stepscope.web.answers import ARROW, Answer, Refused, binary_answer, json_answer
@@ -47,6 +46,8 @@ def tool_export(site: Site, request: Request, session: str, tool: str, form: str
 
 def trace_export(site: Site, request: Request, session: str, form: str) -> Answer:
     """The trace of all hosts, or of one, as a compressed file for other viewers."""
+    from stepscope.export import SUFFIXES, compressed, pieces
+
     opened = site.opened(session)
     host = request.args.get("host") or None
     hosts = opened.listed.session.hosts if host is None else (opened.file(host).host,)

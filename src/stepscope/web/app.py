@@ -59,7 +59,7 @@ class App:
         try:
             self._guard(request)
             route, values = self._map.bind_to_environ(request.environ).match()
-            answer: Answer = route.handler(self.site, request, **values)
+            answer: Answer = route.load()(self.site, request, **values)
             return answer
         except (Refused, StepscopeError) as error:
             return refusal(error)

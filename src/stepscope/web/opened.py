@@ -9,24 +9,24 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.registry import TOOLS
-from stepscope.analysis.timeline.load import prepare
 from stepscope.api import MEMORY_OF_FILE, LoadedProfile
 from stepscope.cache import Cache
 from stepscope.errors import InputError, StepscopeError
 from stepscope.formats import store
 from stepscope.formats.session import HostFile
-from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Report
 from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Answer, Refused
 from stepscope.web.catalogue import Listed
 from stepscope.web.memory import give_back
 from stepscope.web.switching import switching_quickly
+
+if TYPE_CHECKING:
+    from stepscope.model import HostTrace
+    from stepscope.report import Report
 
 FIRST_TOOL = "overview"
 """What the start page shows; a session is ready when this is."""
@@ -209,7 +209,7 @@ class OpenSession:
             for tool in tools:
                 with self._turns.background():
                     part = self.profile.analyse(tool, host)
-                if isinstance(part, overview.Partial):
+                if tool == FIRST_TOOL:
                     partial = part.steps.partial
         except InputError as error:
             return HostProgress("failed", error)
@@ -232,6 +232,8 @@ class OpenSession:
 
     def _load_timelines(self) -> None:
         """The timeline's index of the traces that are in memory, so that it opens at once."""
+        from stepscope.analysis.timeline.load import prepare
+
         for host in self.hosts:
             if self.profile.is_decoded(host) and not self._is_closed.is_set():
                 with self._turns.background():

@@ -15,9 +15,8 @@ ROUTE_MODULES = (
     "stepscope.web.static",
     "stepscope.web.api_sessions",
     "stepscope.web.api_tools",
-    "stepscope.web.api_compare",
     "stepscope.web.api_capture",
-    "stepscope.web.timeline",
+    "stepscope.web.late_routes",
 )
 """Each has a tuple `ROUTES`."""
 
@@ -28,13 +27,21 @@ class Route:
 
     Attributes:
         path: a Werkzeug rule, from the app's root.
-        handler: called with the site, the request, and the rule's variables by name.
+        handler: called with the site, the request, and the rule's variables by name; or `module:function`.
         method: `GET` (which answers `HEAD` too), `POST` or `DELETE`.
     """
 
     path: str
-    handler: Callable[..., Answer]
+    handler: Callable[..., Answer] | str
     method: str = "GET"
+
+    def load(self) -> Callable[..., Answer]:
+        """The handler, imported if need be."""
+        if not isinstance(self.handler, str):
+            return self.handler
+        module, _, function = self.handler.partition(":")
+        handler: Callable[..., Answer] = getattr(importlib.import_module(module), function)
+        return handler
 
 
 def url_map() -> Map:

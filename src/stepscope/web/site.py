@@ -116,15 +116,14 @@ class Site:
         self._warming.start()
 
     def _warm_up(self) -> None:
-        newest = self.catalogue.sessions()[:1]
-        warm_up(FIRST_TOOL, {file.format.name for listed in newest for file in listed.session.files})
-        for listed in newest:
+        for listed in self.catalogue.sessions()[:1]:
             if self._is_closed:
                 return
             if self.options.opens_newest and not self._opened and not store.is_remote(listed.session.path):
                 with suppress(Refused):  # it was deleted in this moment
                     self.opened(listed.id).wait(_PATIENCE_SECONDS)
-        warm_up(FIRST_TOOL)
+        if not self._is_closed:
+            warm_up(FIRST_TOOL)
 
     def close(self) -> None:
         """Ends what goes on in the background.

@@ -25,7 +25,7 @@ from stepscope.analysis.timeline import details, index, search, selection, track
 from stepscope.analysis.timeline.load import load, prepare
 from stepscope.model import EventKind, HostTrace
 from stepscope.web.answers import Answer, Refused, binary_answer, json_answer
-from stepscope.web.routes import Route, whole_number
+from stepscope.web.routes import whole_number
 from stepscope.web.site import Site
 
 MOST_BYTES = 100_000
@@ -313,18 +313,3 @@ def _lines(trace: HostTrace, request: Request) -> list[int]:
 def _unknown(trace: HostTrace, name: str) -> Refused:
     groups = [group.id for group in tracks.groups_of(trace)]
     return Refused(404, f"there is no track {name!r}", "tracks are named t0, t1, ..., groups as listed", groups)
-
-
-_TIMELINE = "/api/sessions/<session>/timeline"
-
-ROUTES = (
-    Route(f"{_TIMELINE}/tracks", get_tracks),
-    Route(f"{_TIMELINE}/names/<int:page>", get_names),
-    Route(f"{_TIMELINE}/steps", get_steps),
-    Route(f"{_TIMELINE}/window", get_window),
-    Route(f"{_TIMELINE}/events/<int:event>", get_event),
-    Route(f"{_TIMELINE}/events/<int:event>/links", get_links),
-    Route(f"{_TIMELINE}/arrows", get_arrows),
-    Route(f"{_TIMELINE}/search", get_search),
-    Route(f"{_TIMELINE}/selection", get_selection),
-)

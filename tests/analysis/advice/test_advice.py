@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -389,7 +389,7 @@ def slow_stage(iterator: str, op: str, handover: bool = True) -> Context:
     """
     drawn = draw(picture if handover else picture.replace("h         h", ""), sorts)
     stage = {"iterator": iterator, "dataset_op": op, "suggestion": suggestion(iterator, op, on_device=False)}
-    return replace(context_of(drawn), framework="tensorflow", read=lambda _: {"bottleneck": stage})
+    return replace(context_of(drawn), framework="tensorflow", read=lambda _: SimpleNamespace(bottleneck=stage))
 
 
 def test_what_tf_data_suggests_for_a_stage_is_not_said_again_without_it() -> None:
@@ -841,18 +841,18 @@ STEPS = """
 """
 
 
-def figures(remove: str, scale: float = 0.0, read: Mapping[str, Any] | None = None) -> tuple[Any, ...]:
+def figures(remove: str, scale: float = 0.0, read: Any = None) -> tuple[Any, ...]:
     """Now, removed, then and speed-up of a what-if on STEPS."""
     context = replace(context_of(draw(STEPS)), read=lambda name: read if name == "op-stats" else None)
     return tuple(what_if(context, remove, scale).figures.values())
 
 
-OPS = {
-    "rows": [
+OPS = SimpleNamespace(
+    rows=[
         {"name": "a", "type": "a", "where": "host", "total_self_us": 8000.0},
         {"name": "b", "type": "b", "where": "host", "total_self_us": 4000.0},
     ]
-}
+)
 
 
 def test_what_if_a_class_of_bottleneck_were_gone() -> None:
@@ -903,9 +903,9 @@ def test_the_tool_says_what_the_overview_says_and_asks_others_for_details() -> N
     partial = tool.partial(draw(picture, SORTS))
     asked = []
 
-    def read(name: str) -> Mapping[str, Any]:
+    def read(name: str) -> SimpleNamespace:
         asked.append(name)
-        return {"bottleneck": {"suggestion": "cache it"}}
+        return SimpleNamespace(bottleneck={"suggestion": "cache it"})
 
     report = tool.merge([partial])
     finished = tool.finish(report, read)

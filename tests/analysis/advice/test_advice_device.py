@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -259,7 +260,7 @@ def test_half_of_the_products_time_is_what_16_bits_gain_at_most() -> None:
 def memories(used: int, fragmentation: float = 0.0) -> dict[str, Any]:
     """What memory-profile says of a device of 100 bytes."""
     peak = {"stack_bytes": 0, "heap_bytes": used, "free_bytes": 100 - used, "fragmentation_percent": fragmentation}
-    return {"memory-profile": {"memories": [{"id": "gpu0", "capacity_bytes": 100, "peak": peak}]}}
+    return {"memory-profile": SimpleNamespace(memories=[{"id": "gpu0", "capacity_bytes": 100, "peak": peak}])}
 
 
 @pytest.mark.parametrize(
@@ -324,7 +325,7 @@ def test_many_short_collectives_are_to_be_joined() -> None:
 
 def test_slow_collectives_of_which_few_ranks_are_recorded_may_be_waiting_for_the_others() -> None:
     row = {"operation": "all_reduce", "ranks": 8, "bytes": 16 << 20, "bus_gb_per_s": 3.454}
-    ranks = {"rows": [{"rank": 0}], "collectives": [{**row, "bus_gb_per_s": None}, row]}
+    ranks = SimpleNamespace(rows=[{"rank": 0}], collectives=[{**row, "bus_gb_per_s": None}, row])
     (item, *_) = said(worker("a", "kkkkkkNNNN"), read={"distributed": ranks})
 
     assert "; all_reduce of 16 MiB moves its data at 3.45 GB/s (bus bandwidth)" in item.evidence
@@ -334,7 +335,7 @@ def test_slow_collectives_of_which_few_ranks_are_recorded_may_be_waiting_for_the
 
 def test_with_all_ranks_recorded_none_is_asked_for() -> None:
     row = {"operation": "all_reduce", "ranks": 2, "bytes": None, "bus_gb_per_s": None}
-    ranks = {"rows": [{"rank": 0}, {"rank": 1}], "collectives": [row]}
+    ranks = SimpleNamespace(rows=[{"rank": 0}, {"rank": 1}], collectives=[row])
     hosts = worker("a", "kkkkkkNNNN"), worker("b", "kkkkkkNNNN")
     (item, *_) = said(*hosts, read={"distributed": ranks})
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 from draw import Sort, draw
@@ -254,15 +253,18 @@ def test_the_rule_in_the_documentation_works_by_call() -> None:
     assert "2.00 ms" in item.evidence
 
 
-OPS: dict[str, dict[str, Any]] = {"op-stats": {"rows": [{"name": "acme.swap", "total_self_us": 4000.0}]}}
+OPS = {"op-stats": SimpleNamespace(rows=[{"name": "acme.swap", "total_self_us": 4000.0}])}
 
 
 @pytest.mark.usefixtures("registered")
 def test_the_rule_in_the_documentation_works_by_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "acme_rules.py").write_text(example().replace("register(SWAP)", ""), encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    point = EntryPoint("swap", "acme_rules:SWAP", registry.GROUP)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [point] if group == registry.GROUP else [])
+    installed = tmp_path / "acme_rules-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-rules\nVersion: 1.0\n", encoding="utf-8")
+    (installed / "entry_points.txt").write_text(f"[{registry.GROUP}]\nswap = acme_rules:SWAP\n", encoding="utf-8")
+    monkeypatch.setattr(registry, "_points", registry._points.__wrapped__)
     context = replace(context_of(draw(SWAPPING, SWAPS)), read=lambda tool: OPS.get(tool))
 
     assert [item.id for item in advise(context).items] == ["acme.swap"]

@@ -511,9 +511,8 @@ def then(picture: str, remove: str, scale: float = 0.0) -> Any:
     trace = draw(picture)
     tools: dict[str, Any] = {"critical-path": critical_path, "op-stats": op_stats}
 
-    def read(name: str) -> dict[str, Any]:
-        found: dict[str, Any] = tools[name].merge([tools[name].partial(trace)]).to_dict()
-        return found
+    def read(name: str) -> Any:
+        return tools[name].merge([tools[name].partial(trace)])
 
     return what_if(replace(context_of(trace), read=read), remove, scale).figures["predicted_step_time_ms"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,21 @@ from draw import draw
 from every_form import SESSIONS, exercise
 
 import stepscope
-from stepscope.analysis.compare.comparable import TOOLS_ASKED, Side
-from stepscope.analysis.compare.compare import CompareReport, compare, difference_of
+from stepscope.analysis.compare.compare import DEFAULT_TOOLS, choose_tools, comparable_tools, compare
+from stepscope.analysis.compare.compare_report import CompareReport
+from stepscope.analysis.compare.sides import Side, side_of
+from stepscope.analysis.compare.step_times import step_gaps
+from stepscope.analysis.compare.verdict import compare_means
 from stepscope.analysis.compare.welch import Sample, half_width, quantile, sample_of
 from stepscope.analysis.registry import tool_named
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.profiling_cost import ProfilingCost
 from stepscope.analysis.steps.step_range import only_steps
 from stepscope.cli.main import run
 from stepscope.errors import NotFoundError, UsageError
 from stepscope.formats.xspace.writer import write
 from stepscope.model import HostTrace, TraceBuilder
+from stepscope.report import Report
 
 BEFORE = draw("""
     host main | M0--------M1--------M2--------
@@ -62,13 +68,20 @@ ON_GPU_IN_TWO = draw("""
 """)
 
 
-def side(*traces: HostTrace, name: str = "run") -> Side:
+def side(*traces: HostTrace, name: str = "run", tools: Sequence[str] = DEFAULT_TOOLS) -> Side:
     """What tools say of a session of these hosts."""
-    tools = {part: tool_named(tool) for part, tool in TOOLS_ASKED.items()}
-    answers: dict[str, Any] = {
-        part: tool.merge([tool.partial(trace) for trace in traces]) for part, tool in tools.items()
-    }
-    return Side(run=name, path="logs", **answers)
+
+    def ask(names: Sequence[str], within_steps: bool) -> dict[str, Report]:
+        seen = [only_steps(t, range(len(steps_of(t).number))) if within_steps else t for t in traces]
+        asked = [tool_named(each) for each in names]
+        return {tool.name: tool.merge([tool.partial(trace) for trace in seen]) for tool in asked}
+
+    return side_of(name, "logs", ask, tools)
+
+
+def with_report(of: Side, tool: str, **changes: Any) -> Side:
+    """The side with other attributes in the report of one tool."""
+    return replace(of, reports={**of.reports, tool: replace(of.reports[tool], **changes)})
 
 
 def compared(before: HostTrace, after: HostTrace) -> CompareReport:
@@ -89,8 +102,8 @@ def test_a_step_that_was_left_out_is_no_gap_between_the_others() -> None:
     whole = draw("host main | M0-- M1-- M2-- M3-- M4--", host="a")
     without_2 = draw("host main | M0-- M1--      M3-- M4--", host="b")
 
-    assert side(whole).gaps_ms == (1.0, 1.0, 1.0, 1.0, None)
-    assert side(whole, without_2).gaps_ms == (1.0, None, 1.0, None)
+    assert step_gaps(side(whole)) == (1.0, 1.0, 1.0, 1.0, None)
+    assert step_gaps(side(whole, without_2)) == (1.0, None, 1.0, None)
 
 
 def test_totals_belong_to_all_steps_that_hosts_recorded() -> None:
@@ -110,12 +123,12 @@ def test_totals_belong_to_all_steps_that_hosts_recorded() -> None:
 def test_steps_of_one_number_that_are_looked_at_alone_leave_no_gap() -> None:
     twice = draw("host main | M0-- M1-- M2-- M0-- M1-- M2--")
 
-    assert side(twice).gaps_ms == (1.0, 1.0, 1.0, 1.0, 1.0, None)
-    assert side(only_steps(twice, [1, 4])).gaps_ms == (None, None)
+    assert step_gaps(side(twice)) == (1.0, 1.0, 1.0, 1.0, 1.0, None)
+    assert step_gaps(side(only_steps(twice, [1, 4]))) == (None, None)
 
 
 def test_numbers_may_count_in_tens() -> None:
-    assert side(draw("host main | M10-- M20-- M30--")).gaps_ms == (1.0, 1.0, None)
+    assert step_gaps(side(draw("host main | M10-- M20-- M30--"))) == (1.0, 1.0, None)
 
 
 # -- the verdict -----------------------------------------------------------------------------------------------------
@@ -166,7 +179,7 @@ def test_a_profile_against_itself_is_all_zeros_and_within_the_noise() -> None:
 
     assert report.difference.verdict == "within_noise"
     assert (report.difference.ms, report.difference.change_percent, report.difference.speedup) == (0.0, 0.0, 1.0)
-    for table in (report.breakdown, report.rows, report.kernels):
+    for table in (report.table("breakdown").rows, report.rows, report.table("kernels").rows):
         assert [row["difference_ms"] for row in table] == [0.0] * len(table)
     assert {row["status"] for row in report.rows} == {"both"}
 
@@ -189,15 +202,15 @@ def test_one_step_against_itself_is_neither_faster_nor_slower() -> None:
 def test_without_steps_the_verdict_is_unknown_and_the_ops_are_totals() -> None:
     report = compared(BEFORE, NO_STEPS)
 
-    assert report.verdict_text == "unknown: the session after holds no steps to compare; mark the steps"
+    assert report.verdict_text == "unknown: the session after has no steps to compare; mark the steps"
     assert report.difference.ms is None
-    assert report.breakdown == ()
+    assert report.table("breakdown").rows == ()
     assert rows(report.rows, "name", *TIMES) == [
         ("a", 18.0, 5.0, -13.0, -72.2222),
         ("IteratorGetNext", 12.0, None, -12.0, None),
         ("b", None, 5.0, 5.0, None),
     ]
-    assert any("totals of the captures" in note for note in report.notes)
+    assert any("one side has no steps" in note for note in report.notes)
 
 
 # -- where the time went ---------------------------------------------------------------------------------------------
@@ -206,7 +219,7 @@ def test_without_steps_the_verdict_is_unknown_and_the_ops_are_totals() -> None:
 def test_the_parts_of_the_step_add_up_to_its_difference() -> None:
     report = compared(BEFORE, AFTER)
 
-    assert rows(report.breakdown, "category", *TIMES) == [
+    assert rows(report.table("breakdown").rows, "category", *TIMES) == [
         ("input", 4.0, 2.0, -2.0, -50.0),
         ("host_compute", 6.0, 6.0, 0.0, 0.0),
     ]
@@ -217,7 +230,7 @@ def test_time_between_steps_counts() -> None:
     report = compared(WAITS_BETWEEN, AFTER)
 
     assert report.verdict_text == "20.0 % faster (10.00 -> 8.00 ms, ±0.00): time between steps fell by 4.00 ms"
-    assert rows(report.breakdown, "category", *TIMES) == [
+    assert rows(report.table("breakdown").rows, "category", *TIMES) == [
         ("input", 0.0, 2.0, 2.0, None),
         ("host_compute", 6.0, 6.0, 0.0, 0.0),
         ("between_steps", 4.0, 0.0, -4.0, -100.0),
@@ -226,7 +239,7 @@ def test_time_between_steps_counts() -> None:
 
 def test_the_spread_is_that_of_the_times_from_step_to_step() -> None:
     """Steps of 9, 12 and 10 ms in a row, against steps of 6 ms with 4 between them."""
-    assert rows(compared(UNEVEN, WAITS_BETWEEN).spread, "step_time", *TIMES) == [
+    assert rows(compared(UNEVEN, WAITS_BETWEEN).table("spread").rows, "step_time", *TIMES) == [
         ("mean", 10.333333, 10.0, -0.333333, -3.2258),
         ("shortest", 9.0, 10.0, 1.0, 11.1111),
         ("a quarter are shorter than", 9.5, 10.0, 0.5, 5.2632),
@@ -236,7 +249,7 @@ def test_the_spread_is_that_of_the_times_from_step_to_step() -> None:
         ("longest", 12.0, 10.0, -2.0, -16.6667),
         ("standard deviation", 1.527525, 0.0, -1.527525, -100.0),
     ]
-    assert compared(BEFORE, NO_STEPS).spread == ()
+    assert compared(BEFORE, NO_STEPS).table("spread").rows == ()
 
 
 def test_ops_are_per_step_and_the_largest_difference_comes_first() -> None:
@@ -254,29 +267,31 @@ def test_a_capture_of_more_steps_is_no_change() -> None:
     report = compared(BEFORE, LONGER)
 
     assert [side["steps"] for side in report.sides] == [3, 6]
-    assert [row["difference_ms"] for row in (*report.rows, *report.breakdown)] == [0.0] * 4
+    assert [row["difference_ms"] for row in (*report.rows, *report.table("breakdown").rows)] == [0.0] * 4
 
 
 def test_kernels_are_matched_by_name() -> None:
     report = compared(ON_GPU, ON_GPU_IN_TWO)
 
-    assert rows(report.kernels, "kernel", "status", *TIMES, "before_calls", "after_calls") == [
+    assert rows(report.table("kernels").rows, "kernel", "status", *TIMES, "before_calls", "after_calls") == [
         ("k", "both", 4.0, 4.0, 0.0, 0.0, 1.0, 2.0),
     ]
-    assert compared(BEFORE, AFTER).kernels == ()
+    assert compared(BEFORE, AFTER).table("kernels").rows == ()
 
 
 def test_memories_are_compared_at_their_peaks() -> None:
     one, other = side(BEFORE), side(AFTER)
     peaks = ([("gpu", 300), ("cpu", 5)], [("gpu", 100), ("gpu", 150), ("cpu", None)])
     one, other = (
-        replace(each, memory=replace(each.memory, memories=tuple(
+        with_report(each, "memory-profile", memories=tuple(
             {"id": name, "peak": {"in_use_bytes": full}} for name, full in found
-        )))
+        ))
         for each, found in zip((one, other), peaks, strict=True)
     )  # fmt: skip
 
-    assert rows(compare(one, other).memories, "memory", "before_bytes", "after_bytes", "difference_bytes") == [
+    assert rows(
+        compare(one, other).table("memories").rows, "memory", "before_bytes", "after_bytes", "difference_bytes"
+    ) == [
         ("gpu", 300, 250, -50),
         ("cpu", 5, None, -5),
     ]
@@ -288,7 +303,7 @@ def test_memories_are_compared_at_their_peaks() -> None:
 def with_shapes(trace: HostTrace, **shapes: str) -> Side:
     found = side(trace)
     listed = tuple({"name": name, "input_shapes": shape} for name, shape in shapes.items())
-    return replace(found, shapes=replace(found.shapes, rows=listed))
+    return with_report(found, "op-shapes", rows=listed)
 
 
 def test_what_else_differs_is_told() -> None:
@@ -303,11 +318,11 @@ def test_what_else_differs_is_told() -> None:
     notes = compared(replace(one, framework="jax"), replace(other, framework="pytorch")).notes
 
     assert notes[:4] == (
-        "another framework: jax before, pytorch after",
-        "another device: CPU before, GPU after",
-        "another number of devices that computed: 0 before, 1 after",
-        "steps are known otherwise: before, no step marks and no repeating sequence were found; the whole capture "
-        "counts as one span; after, 2 step marks such as 'train 0' on thread 'main'",
+        "the framework differs: jax before, pytorch after",
+        "the device differs: CPU before, GPU after",
+        "the number of devices that computed differs: 0 before, 1 after",
+        "steps were found in different ways: before, no step marks and no repeating sequence were found; the whole "
+        "capture counts as one span; after, 2 step marks such as 'train 0' on thread 'main'",
     )
 
 
@@ -316,29 +331,29 @@ def test_other_shapes_of_inputs_are_told_and_equal_ones_are_not() -> None:
 
     assert compare(one, other).notes == (
         "both sides are the session run",
-        "1 of the 2 ops that both have take inputs of other shapes, first a: with another batch size or another model, "
-        "a step is not the same work",
+        "1 of 2 ops on both sides have other input shapes, first a: with another batch size or model, a step is not "
+        "the same work",
     )
     assert compare(one, replace(one, run="again")).notes == ()
     assert compare(one, side(AFTER, name="new")).notes == (
-        "shapes of inputs are not recorded after: nothing tells whether both have the same batch size",
+        "input shapes were not recorded after, so the batch sizes may differ",
     )
 
 
 def test_another_cost_of_profiling_is_told() -> None:
     one, other = with_shapes(BEFORE, a="[8]"), replace(with_shapes(AFTER, a="[8]"), run="new")
     one, other = (
-        replace(each, overview=replace(each.overview, profiling=ProfilingCost(10.0, inside, 5, 5)))
+        with_report(each, "overview", profiling=ProfilingCost(10.0, inside, 5, 5))
         for each, inside in ((one, 10.1), (other, 12.0))
     )
 
-    assert compare(one, other).notes == ("profiling changed the steps by +1.0 % before and by +20.0 % after",)
+    assert compare(one, other).notes == ("profiling changed the step time by +1.0 % before and by +20.0 % after",)
 
 
 def test_warnings_tell_which_side_they_are_of() -> None:
     one, other = side(BEFORE), side(AFTER, name="new")
-    one = replace(one, overview=replace(one.overview, warnings=("cut", "slow disk")))
-    other = replace(other, overview=replace(other.overview, warnings=("slow disk", "no clock")))
+    one = with_report(one, "overview", warnings=("cut", "slow disk"))
+    other = with_report(other, "overview", warnings=("slow disk", "no clock"))
 
     assert compare(one, other).warnings == ("before: cut", "both: slow disk", "after: no clock")
 
@@ -366,8 +381,58 @@ def test_the_interval_of_two_samples_of_unlike_spread() -> None:
 def test_samples_without_spread_or_of_one_value() -> None:
     assert half_width(Sample(3, 10.0, 0.0), Sample(3, 8.0, 0.0)) == 0.0
     assert half_width(Sample(1, 10.0, None), Sample(3, 8.0, 0.0)) is None
-    assert difference_of(sample_of([]), sample_of([1.0])).verdict == "unknown"
+    assert compare_means(sample_of([]), sample_of([1.0])).verdict == "unknown"
     assert half_width(Sample(3, 1.0, 1e-170), Sample(3, 1.0, 0.0)) == 0.0  # whose square is no number any more
+
+
+# -- other tools and work outside of the steps -------------------------------------------------------------------------
+
+BEYOND = draw("""
+    host main |          M0--------M1--------
+    host main | L1       L2        L3          L4
+    gpu0 s    |   k1---    k2--      k3--        k4
+""")
+
+
+def test_totals_per_step_leave_out_what_ran_before_and_after_the_steps() -> None:
+    """Of 15 ms of kernels, 5 run before the first step and 2 after the last."""
+    report = compared(ON_GPU, BEYOND)
+
+    assert rows(report.table("kernels").rows, "kernel", "before_ms", "after_ms", "before_calls", "after_calls") == [
+        ("k", 4.0, 4.0, 1.0, 1.0),
+    ]
+    assert "46.7 % of the device op time after ran outside of the steps" in report.notes[0]
+
+
+def test_without_steps_on_a_side_totals_are_those_of_whole_captures() -> None:
+    report = compared(NO_STEPS, BEYOND)
+
+    assert report.table("kernels").steps is None
+    assert not any("outside of the steps" in note for note in report.notes)
+
+
+def test_only_the_tools_that_were_asked_for_are_compared() -> None:
+    tools = ("steps", "idle")
+    report = compare(side(ON_GPU, tools=tools), side(ON_GPU_IN_TWO, name="new", tools=tools), tools)
+
+    assert [table.id for table in report.tables] == ["spread", "idle"]
+    assert report.main == "spread"
+    assert {"spread", "idle"} <= report.to_dict().keys()
+    assert not {"rows", "kernels", "breakdown"} & report.to_dict().keys()
+    exercise(report)
+
+
+def test_the_breakdown_says_which_differences_are_noise() -> None:
+    """Steps of 9, 12 and 10 ms in an op, against 10, 10 and 10 ms of which 4 are input."""
+    [input_row, op_row] = compared(UNEVEN, BEFORE).table("breakdown").rows
+
+    assert (input_row["category"], input_row["difference_ms"], input_row["verdict"]) == ("input", 4.0, "worse")
+    assert (op_row["difference_ms"], op_row["uncertainty_ms"], op_row["verdict"]) == (-4.333333, 3.794583, "better")
+
+
+def test_a_tool_that_cannot_be_compared_says_so() -> None:
+    with pytest.raises(UsageError, match="there is no tool named 'zork'"):
+        choose_tools(["zork"])
 
 
 # -- files, command and gate ------------------------------------------------------------------------------------------
@@ -409,6 +474,30 @@ def test_the_command_says_the_verdict_first(logs: Path, capsys: pytest.CaptureFi
     lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip()]
 
     assert lines[:2] == ["Verdict", "20.0 % faster (10.00 -> 8.00 ms, ±0.00): waits for input fell by 2.00 ms"]
+
+
+def test_the_command_compares_the_tools_that_are_asked_for(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sides = [str(logs / "before"), str(logs / "after")]
+    assert run(["compare", *sides, "--tool", "pod-viewer", "--tool", "advice", "--format", "json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [table["id"] for table in answer["tables"]] == ["workers", "advice"]
+    assert [row["difference_ms"] for row in answer["workers"]] == [-2.0]
+
+    assert run(["compare", *sides, "--all", "--format", "json"]) == 0
+    every = {table["tool"] for table in json.loads(capsys.readouterr().out)["tables"]}
+    assert every == {tool.name for tool in comparable_tools()}
+    assert run(["compare", *sides, "--all"]) == 0
+    assert "Kernels" not in capsys.readouterr().out  # there are none
+    assert run(["compare", *sides, "--all", "--tool", "idle"]) == 2
+    assert run(["compare", *sides, "--tool", "zork"]) == 2
+
+
+def test_a_profile_compares_itself_with_a_later_one(logs: Path) -> None:
+    before = stepscope.load(logs / "before")
+
+    report = before.compare(logs / "after", tools=["steps"])
+    assert report == stepscope.compare(before, logs / "after", tools=["steps"])
+    assert rows(report.rows[:1], "step_time", *TIMES) == [("mean", 10.0, 8.0, -2.0, -20.0)]
 
 
 def test_sessions_of_one_logdir_are_told_by_name(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -479,7 +568,7 @@ def test_an_empty_trace_is_compared_without_an_error() -> None:
     empty = TraceBuilder("host").build()
 
     exercise(compared(empty, empty))
-    assert compared(empty, empty).verdict_text.startswith("unknown: neither session holds steps to compare")
+    assert compared(empty, empty).verdict_text.startswith("unknown: neither session has steps to compare")
 
 
 # -- real pairs --------------------------------------------------------------------------------------------------------
@@ -507,7 +596,7 @@ def test_a_fix_is_faster_by_about_what_was_measured(
     assert report.verdict_text.rpartition(": ")[2].startswith(CAUSES[case])
     assert report.difference.speedup is not None
     assert 1 / 1.75 < report.difference.speedup / measured < 1.75  # the measured runs were others, without a profiler
-    parts = sum(row["difference_ms"] for row in report.breakdown)  # type: ignore[misc]
+    parts = sum(row["difference_ms"] for row in report.table("breakdown").rows)  # type: ignore[misc]
     assert parts == pytest.approx(report.difference.ms, abs=1e-4)
     exercise(report)
 
@@ -525,10 +614,38 @@ def test_workers_for_the_input_help(corpus: Path) -> None:
 
     assert report.difference.verdict == "faster"
     assert report.verdict_text.endswith("waits for input fell by 58.10 ms")
-    assert (report.kernels[0]["status"], len(report.memories)) == ("both", 2)
+    assert (report.table("kernels").rows[0]["status"], len(report.table("memories").rows)) == ("both", 2)
     # Marks that follow one another leave no time between them, and what rounding leaves is no time.
-    between = next(row for row in report.breakdown if row["category"] == "between_steps")
+    between = next(row for row in report.table("breakdown").rows if row["category"] == "between_steps")
     assert (between["before_ms"], between["change_percent"]) == (0.0, None)
+
+
+# Of each table all that it compares of a report, in ms, and whether that is a total of the capture.
+WHOLES: dict[str, tuple[str, bool, Callable[[dict[str, Any]], float]]] = {
+    "input-pipeline": ("input_ops", True, lambda report: sum(row["self_ms"] for row in report["rows"])),
+    "critical-path": ("critical_path", False, lambda report: sum(row["ms"] for row in report["parts"])),
+    "syncs": ("syncs", True, lambda report: sum(row["total_us"] for row in report["rows"]) / 1e3),
+    "pod-viewer": ("workers", False, lambda report: sum(row["mean_ms"] for row in report["workers"])),
+    "idle": ("idle", True, lambda report: sum(row["idle_ms"] for row in report["rows"])),
+    "op-shapes": (
+        "op_shapes",
+        True,
+        lambda report: sum(row["device_self_us"] + row["host_self_us"] for row in report["rows"]) / 1e3,
+    ),
+    "sequences": ("sequences", True, lambda report: sum(row["device_us"] for row in report["rows"]) / 1e3),
+}
+
+
+@pytest.mark.parametrize("tool", WHOLES)
+def test_a_table_compares_all_of_a_report(tool: str, corpus: Path) -> None:
+    key, is_total, whole = WHOLES[tool]
+    sides = [stepscope.load(corpus / f"torch-v100-resnet50-workers{number}") for number in (0, 4)]
+    table = stepscope.compare(*sides, tools=[tool]).table(key)
+
+    assert table.steps == ((6.0, 6.0) if is_total else None)
+    for column, profile in zip(("before_ms", "after_ms"), sides, strict=True):
+        expected = whole(profile.report(tool).to_dict()) / (6 if is_total else 1)
+        assert sum(row[column] or 0 for row in table.rows) == pytest.approx(expected, rel=1e-4)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("session", SESSIONS)
@@ -536,6 +653,8 @@ def test_every_corpus_session_against_itself_is_all_zeros(session: str, corpus: 
     report = stepscope.compare(corpus / session, corpus / session)
 
     assert report.difference.verdict in ("within_noise", "unknown")
-    assert not any(row["difference_ms"] for row in (*report.breakdown, *report.rows, *report.kernels))
+    assert not any(
+        row["difference_ms"] for row in (*report.table("breakdown").rows, *report.rows, *report.table("kernels").rows)
+    )
     assert report.notes[0].startswith("both sides are the session")
     exercise(report)

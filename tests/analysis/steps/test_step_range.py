@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from draw import MS, draw, traces
 from hypothesis import given, settings
 
+import stepscope
 from stepscope.analysis.ops import op_stats_tool as op_stats
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.registry import TOOLS
@@ -14,6 +18,7 @@ from stepscope.analysis.steps.device_steps import device_steps
 from stepscope.analysis.steps.session_steps import steps_of_host
 from stepscope.analysis.steps.step_range import StepRange, choose, only_steps
 from stepscope.errors import UsageError
+from stepscope.formats.xspace.writer import write
 from stepscope.model import HostTrace
 
 # The host runs ahead: it launches the work of step 2 while the device still does that of step 1.
@@ -40,6 +45,24 @@ def test_ranges_are_read(text: str, first: int, last: int) -> None:
 def test_what_is_no_range_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="no range of steps"):
         StepRange.parse(text)
+
+
+def test_all_steps_leave_out_what_ran_before_and_after(tmp_path: Path) -> None:
+    """10 ms of input: 2 before the steps, 3 in each of two steps, 2 after them."""
+    trace = draw("""
+        host main |     M0-- M1--
+        host main | I-  I--  I--   I-
+    """)
+    (tmp_path / "run.xplane.pb").write_bytes(write(replace(trace, framework="tensorflow")))
+    profile = stepscope.load(tmp_path)
+
+    (whole,), (within,) = (profile.op_stats(steps=steps).rows for steps in (None, "all"))
+    assert (whole["total_us"], whole["occurrences"]) == (10_000.0, 4)
+    assert (within["total_us"], within["occurrences"]) == (6_000.0, 2)
+    assert profile.op_stats(steps="all").warnings == (
+        "[steps] only the steps, without what ran before the first and after the last",
+    )
+    assert stepscope.load(tmp_path).op_stats(steps="all") == profile.op_stats(steps="all")  # from the cache
 
 
 def test_steps_of_a_part_are_those_of_the_whole() -> None:

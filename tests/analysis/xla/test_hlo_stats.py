@@ -16,8 +16,8 @@ from stepscope.analysis.trace.op_work import device_work
 from stepscope.analysis.xla import hlo_stats_tool, op_profile_tool, ops
 from stepscope.analysis.xla.hlo_stats_tool import HloStatsReport
 from stepscope.analysis.xla.op_profile_tool import OpProfileReport
-from stepscope.analysis.xla.trees import phase_of, scopes_of
 from stepscope.model import HostTrace
+from stepscope.vocabulary.scopes import phase_of, scopes_of
 
 H100 = {"gpu_device_name": "NVIDIA H100 80GB HBM3", "device_vendor": "Nvidia"}
 

@@ -1,31 +1,11 @@
-/** The card on top of a page that shows how the session differs from another one. */
-import { useMemo } from "preact/hooks";
-import {
-  ApiError,
-  type Report,
-  type Resource,
-  type Section,
-  type TableSection,
-  type ToolAnswer,
-  useResource,
-} from "../../api";
+/** The card on top of a page that shows how the session differs from another one, as the server computed it. */
+import { ApiError, type Section, type TableSection, type ToolAnswer, useResource } from "../../api";
 import { BETWEEN_PART, CATEGORY_PARTS } from "../../charts/steps";
 import { decimal } from "../../format";
 import { otherName, stopComparing } from "../../frame/ComparePicker";
 import { linkTo } from "../../router";
 import type { ToolName } from "../../sections";
-import {
-  answerAddress,
-  compareAddress,
-  other,
-  otherAddress,
-  otherId,
-  otherSteps,
-  sessionId,
-  sessionInfo,
-  shortRun,
-  steps,
-} from "../../session";
+import { compareAddress, other, otherId, otherSteps, sessionId, sessionInfo, shortRun, steps } from "../../session";
 import type { TableData } from "../../table/model";
 import { useRows } from "../../table/rows";
 import { Table } from "../../table/Table";
@@ -34,14 +14,12 @@ import { Card, Failed, Loading, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { StackedBars } from "../shared/Bars";
 import { counterName, shapesText, shortKernel, shortPath } from "../shared/names";
-import type { CompareReport, OverviewReport } from "../shared/reports";
-import { type Comparable, comparablesOf, isCompared, OF_COMMAND } from "./comparable";
-import { compared, type StepCounts, stepCounts, toneOf } from "./compare";
+import type { ComparedTable, CompareReport } from "../shared/reports";
 
-export function Comparison({ tool, answer }: { tool: string; answer: ToolAnswer }) {
-  const able = isCompared(tool);
-  const found = useResource<ToolAnswer<ToolName, CompareReport>>(able ? compareAddress() : null);
-  const failed = other.value?.error ?? unreadable() ?? (found.state === "failed" ? found.error : null);
+export function Comparison({ tool }: { tool: string }) {
+  const comparable = useResource<{ readonly tools: readonly string[] }>("api/comparable");
+  const names = comparable.state === "ready" ? comparable.data.tools : null;
+  const able = names?.includes(tool) ?? true;
   return (
     <Card
       title={`Compared with ${otherName()}`}
@@ -49,17 +27,38 @@ export function Comparison({ tool, answer }: { tool: string; answer: ToolAnswer 
       class="comparison table-card"
       actions={<Actions />}
     >
-      {!able && <Elsewhere />}
-      {able && failed && <Failed error={failed} />}
-      {able && !failed && found.state !== "ready" && <Loading what={`Reading ${otherName()}`} />}
-      {able && !failed && found.state === "ready" && (
-        <>
-          <Verdict report={found.data.report} />
-          {tool in OF_COMMAND ? <OfCommand tool={tool} {...found.data} /> : <OfPage tool={tool} answer={answer} />}
-        </>
-      )}
+      {comparable.state === "failed" && <Failed error={comparable.error} />}
+      {names && (able ? <Differences tool={tool} /> : <Elsewhere names={names} />)}
     </Card>
   );
+}
+
+function Differences({ tool }: { tool: string }) {
+  const found = useResource<ToolAnswer<ToolName, CompareReport>>(compareAddress(tool));
+  const failed = other.value?.error ?? unreadable() ?? (found.state === "failed" ? found.error : null);
+  if (failed) return <Failed error={failed} />;
+  if (found.state !== "ready") return <Loading what={`Reading ${otherName()}`} />;
+  const { report, sections } = found.data;
+  return (
+    <>
+      <Verdict report={report} />
+      {report.breakdown && <TwoBars rows={report.breakdown} />}
+      {report.tables.map((about, at) => (
+        <Difference
+          key={about.id}
+          tool={tool}
+          id={at ? `compare-${at + 1}` : "compare"}
+          about={about}
+          section={tableOf(sections, about.id)}
+          isAlone={report.tables.length === 1}
+        />
+      ))}
+    </>
+  );
+}
+
+function tableOf(sections: readonly Section[], id: string): TableSection | null {
+  return sections.find((each): each is TableSection => each.kind === "table" && each.id === id) ?? null;
 }
 
 /** Why the other session cannot be read, if it cannot. */
@@ -98,8 +97,8 @@ function currentTool(): string {
   return window.location.hash.replace(/^#\/|\?.*$/g, "");
 }
 
-function Elsewhere() {
-  const able = tools.value.filter((tool) => isCompared(tool.name));
+function Elsewhere({ names }: { names: readonly string[] }) {
+  const able = tools.value.filter((tool) => names.includes(tool.name));
   return (
     <p class="muted">
       This page shows the open session alone. Compared are:{" "}
@@ -167,98 +166,35 @@ const TEXTS = {
 /** Between the kernels of a sequence. */
 const CHAIN = " -> ";
 
-/** What `stepscope compare` lays side by side for this page. */
-function OfCommand({ tool, report, sections }: { tool: string; report: CompareReport; sections: readonly Section[] }) {
-  const section = sections.find((each): each is TableSection => each.kind === "table" && each.id === OF_COMMAND[tool]);
-  const rows = useRows(section ?? null, compareAddress);
-  if (!section) return <p class="muted">Neither side has anything to compare here.</p>;
+interface DifferenceProps {
+  tool: string;
+  id: string;
+  about: ComparedTable;
+  section: TableSection | null;
+  /** Its heading would repeat that of the page. */
+  isAlone: boolean;
+}
+
+function Difference({ tool, id, about, section, isAlone }: DifferenceProps) {
+  const rows = useRows(section, (suffix) => compareAddress(tool, suffix));
+  const { before_steps: before, after_steps: after } = about;
+  if (!section) return null;
   return (
     <>
-      {tool === "overview" && <TwoBars report={report} />}
+      {!isAlone && <h3 class="compare-title">{about.title}</h3>}
+      {about.sentences.map((line) => (
+        <p class="compare-said" key={line}>
+          {sentence(line)}.
+        </p>
+      ))}
+      {before !== null && after !== null && (
+        <p class="muted compare-note">
+          {`Per step: totals over ${howMany(before)} steps before and ${howMany(after)} after`}
+        </p>
+      )}
       {rows.state === "loading" && <Loading what={`Fetching ${section.row_count.toLocaleString("en-US")} rows`} />}
       {rows.state === "failed" && <Failed error={rows.error} />}
-      {rows.state === "ready" && hasOneSide(rows.data) && <p class="muted">{NOTHING}</p>}
-      {rows.state === "ready" && (
-        <Sides
-          id="compare"
-          title={section.title}
-          data={rows.data}
-          columns={columnsOf(rows.data)}
-          isNeutral={report.verdict === "within_noise" && tool !== "memory-profile"}
-        />
-      )}
-    </>
-  );
-}
-
-const LAST = ["type", "status"];
-
-/** The numbers before what they repeat: that only one side has a row is seen from its unknown value. */
-function columnsOf({ fields }: TableData): string[] {
-  const names = fields.filter((field) => field.role !== "meaning").map((field) => field.name);
-  return [...names.filter((name) => !LAST.includes(name)), ...names.filter((name) => LAST.includes(name))];
-}
-
-const NOTHING = "The other has nothing for this page.";
-
-/** True if the session that the open one is compared with has none of the rows. */
-function hasOneSide({ fields, columns }: TableData): boolean {
-  const before = fields.find((field) => field.name.startsWith("before"));
-  return before !== undefined && (columns[before.name] ?? []).every((value) => value === null);
-}
-
-interface SidesProps {
-  id: string;
-  title: string;
-  data: TableData;
-  columns: readonly string[];
-  /** More of it is neither good nor bad. */
-  isNeutral?: boolean;
-}
-
-function Sides({ id, title, data, columns, isNeutral = false }: SidesProps) {
-  const few = data.rowCount <= 12;
-  const changes = new Set(data.fields.filter((field) => field.role === "change").map((field) => field.name));
-  return (
-    <Table
-      id={id}
-      title={`${title}, compared with ${otherName()}`}
-      data={data}
-      texts={TEXTS}
-      columns={columns}
-      plain={few}
-      height={few ? "all" : "short"}
-      tone={(row, field) =>
-        !isNeutral && changes.has(field) && data.columns[field]?.[row] !== null ? toneOf(data, row) : null
-      }
-      empty="neither side has anything to compare"
-    />
-  );
-}
-
-/** What the page's own report has on both sides. */
-function OfPage({ tool, answer }: { tool: string; answer: ToolAnswer }) {
-  const theirs = useResource<ToolAnswer>(otherAddress(tool));
-  const counts = useStepCounts();
-  const waiting: readonly Resource<unknown>[] = [theirs, ...counts.asked];
-  const failed = waiting.find((each) => each.state === "failed");
-  if (failed?.state === "failed") return <Failed error={failed.error} />;
-  if (theirs.state !== "ready" || waiting.some((each) => each.state === "loading"))
-    return <Loading what={`Reading ${otherName()}`} />;
-  if (theirs.data.missing) return <p class="muted">{NOTHING}</p>;
-  const { report } = theirs.data;
-  return (
-    <>
-      {comparablesOf(tool).map((spec, at) => (
-        <Difference
-          key={spec.measure}
-          id={at ? `compare-${at + 1}` : "compare"}
-          spec={spec}
-          mine={answer.report}
-          theirs={report}
-          counts={counts.both}
-        />
-      ))}
+      {rows.state === "ready" && <Sides id={id} section={section} data={rows.data} />}
     </>
   );
 }
@@ -266,78 +202,47 @@ function OfPage({ tool, answer }: { tool: string; answer: ToolAnswer }) {
 /** A number of steps, which as a mean over hosts need not be whole. */
 const howMany = (steps: number) => decimal(steps, Number.isInteger(steps) ? 0 : 1);
 
-/** How many steps the totals of both sides are of; null where one has none. */
-function useStepCounts(): {
-  both: StepCounts | null;
-  asked: readonly Resource<ToolAnswer<"overview", OverviewReport>>[];
-} {
-  const asked = [
-    useResource<ToolAnswer<"overview", OverviewReport>>(answerAddress("overview")),
-    useResource<ToolAnswer<"overview", OverviewReport>>(otherAddress("overview")),
-  ] as const;
-  const [mine, theirs] = asked.map((each) =>
-    each.state === "ready" && !each.data.missing ? each.data.report : null,
-  ) as [OverviewReport | null, OverviewReport | null];
-  const both = useMemo(() => stepCounts(mine, theirs), [mine, theirs]);
-  return { both, asked };
+/** After the numbers: that only one side has a row is seen from its unknown value. */
+const LAST = ["type", "status"];
+
+/** The columns with a value; explanations are shown on hover alone. */
+function columnsOf({ fields, columns }: TableData): string[] {
+  const names = fields
+    .filter((field) => field.role !== "meaning" && columns[field.name]?.some((value) => value !== null))
+    .map((field) => field.name);
+  return [...names.filter((name) => !LAST.includes(name)), ...names.filter((name) => LAST.includes(name))];
 }
 
-interface DifferenceProps {
-  id: string;
-  spec: Comparable;
-  mine: Report;
-  theirs: Report;
-  counts: StepCounts | null;
-}
+const TONE_OF: Readonly<Record<string, "good" | "bad">> = { better: "good", worse: "bad" };
 
-function Difference({ id, spec, mine, theirs, counts }: DifferenceProps) {
-  const data = useMemo(() => {
-    const sides = [spec.rows(mine), spec.rows(theirs)] as const;
-    return sides[0] && sides[1] ? compared(spec, sides[0], sides[1], counts) : null;
-  }, [spec, mine, theirs, counts]);
-  if (!data)
-    return (
-      <p class="muted">
-        One of them has more rows than are laid side by side here. Choose fewer steps, or compare the exports.
-      </p>
-    );
+function Sides({ id, section, data }: { id: string; section: TableSection; data: TableData }) {
+  const few = data.rowCount <= 12;
+  const changes = new Set(data.fields.filter((field) => field.role === "change").map((field) => field.name));
+  const verdicts = data.columns.verdict ?? [];
   return (
-    <>
-      {spec.lines?.(mine, theirs).map((line) => (
-        <p class="compare-said" key={line}>
-          {line}
-        </p>
-      ))}
-      {spec.title && <h3 class="compare-title">{spec.title}</h3>}
-      {spec.isTotal && (
-        <p class="muted compare-note">
-          {counts
-            ? `Per step: totals over ${howMany(counts.theirs)} steps before and ${howMany(counts.mine)} after`
-            : "Totals of the captures: no steps are known on one side, so that a longer capture has more of everything"}
-        </p>
-      )}
-      <Sides
-        id={id}
-        title={spec.title ?? "Compared"}
-        data={data}
-        columns={data.fields
-          .filter(
-            (field) => !spec.keys.includes(field.name) || data.columns[field.name]?.some((value) => value !== null),
-          )
-          .map((field) => field.name)}
-        isNeutral={spec.isNeutral ?? false}
-      />
-    </>
+    <Table
+      id={id}
+      title={`${section.title}, compared with ${otherName()}`}
+      data={data}
+      texts={TEXTS}
+      columns={columnsOf(data)}
+      plain={few}
+      height={few ? "all" : "short"}
+      tone={(row, field) =>
+        changes.has(field) && data.columns[field]?.[row] !== null ? (TONE_OF[String(verdicts[row])] ?? null) : null
+      }
+      empty={section.empty ?? ""}
+    />
   );
 }
 
-function TwoBars({ report }: { report: CompareReport }) {
+function TwoBars({ rows }: { rows: NonNullable<CompareReport["breakdown"]> }) {
   const parts = [...CATEGORY_PARTS, BETWEEN_PART].map((part) => ({
     ...part,
-    doc: String(report.breakdown.find((row) => row.category === part.key)?.meaning ?? ""),
+    doc: String(rows.find((row) => row.category === part.key)?.meaning ?? ""),
   }));
   const side = (name: "before_ms" | "after_ms") =>
-    Object.fromEntries(report.breakdown.map((row) => [row.category, row[name] ?? 0]));
+    Object.fromEntries(rows.map((row) => [row.category, row[name] ?? 0]));
   return (
     <StackedBars
       label="The mean step of both"

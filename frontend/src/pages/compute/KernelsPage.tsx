@@ -6,7 +6,7 @@ import { CATEGORY_COLOUR, categoryOf, mix, type Palette, shades } from "../../de
 import { palette } from "../../design/theme";
 import { decimal } from "../../format";
 import { setParams } from "../../router";
-import { figuresOf, type Sections, tableOf } from "../../sections";
+import { figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { Card, FigureRow } from "../../ui/basics";
 import { shortKernel } from "../shared/names";
 import { Ring } from "../shared/Ring";
@@ -22,7 +22,7 @@ interface KernelShare extends Row {
 }
 
 interface KernelReport extends Report {
-  readonly rows?: readonly Row[];
+  readonly rows?: readonly RowOf<"kernel-stats", "rows">[];
   readonly by_kernel?: readonly KernelShare[];
 }
 

@@ -6,7 +6,7 @@ import { CATEGORY_COLOUR, categoryOfOp, mix, type Palette, shades } from "../../
 import { palette } from "../../design/theme";
 import { decimal } from "../../format";
 import { route, setParams } from "../../router";
-import { figuresOf, tableOf } from "../../sections";
+import { figuresOf, type RowOf, tableOf } from "../../sections";
 import { Card, FigureRow, Segmented } from "../../ui/basics";
 import { Ring } from "../shared/Ring";
 import type { Row } from "../shared/reports";
@@ -24,7 +24,7 @@ interface Share {
 
 interface OpsReport extends Report {
   readonly distributions?: readonly Share[];
-  readonly rows?: readonly Row[];
+  readonly rows?: readonly RowOf<"op-stats", "rows">[];
   readonly totals: Readonly<Record<string, number>>;
 }
 

@@ -2,12 +2,11 @@ import type { Report, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf, inkOn } from "../../design/colours";
 import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
-import { docOf, type TableOf, tableOf } from "../../sections";
+import { docOf, type RowOf, type TableOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { shortKernel } from "../shared/names";
-import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
@@ -19,8 +18,8 @@ const MOST_CHAINS = 6;
 const ARROW = " -> ";
 
 interface SequencesReport extends Report {
-  readonly rows?: readonly Row[];
-  readonly ops?: readonly Row[];
+  readonly rows?: readonly RowOf<"sequences", "rows">[];
+  readonly ops?: readonly RowOf<"sequences", "ops">[];
 }
 
 const TEXTS = { kernels: (text: string) => split(text).join(" → ") };

@@ -3,7 +3,7 @@ import type { Report, TableSection, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf } from "../../design/colours";
 import { findInTimeline } from "../../links";
 import { route, setParams } from "../../router";
-import { tableOf } from "../../sections";
+import { type RowOf, tableOf } from "../../sections";
 import { Card, Segmented } from "../../ui/basics";
 import { RankedBars, type RankedRow } from "../shared/Bars";
 import { shapesText, shortPath } from "../shared/names";
@@ -12,8 +12,8 @@ import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
 interface ShapesReport extends Report {
-  readonly rows?: readonly Row[];
-  readonly call_sites?: readonly Row[];
+  readonly rows?: readonly RowOf<"op-shapes", "rows">[];
+  readonly call_sites?: readonly RowOf<"op-shapes", "call_sites">[];
 }
 
 const MOST_BARS = 10;
@@ -95,7 +95,7 @@ function bar(row: Row, index: number, measure: string, by: "shape" | "line"): Ra
     note: by === "shape" ? shapesText(String(row.input_shapes ?? "")) : shortPath(String(row.call_site ?? "")),
     ms: Number(row[measure]) / 1e3,
     percent: measure === "device_self_us" && typeof row.percent === "number" ? row.percent : null,
-    colour: CATEGORY_COLOUR[categoryOf(name.replace(/^aten::/, ""), measure === "device_self_us" ? "device" : "host")],
+    colour: CATEGORY_COLOUR[categoryOf(name, measure === "device_self_us" ? "device" : "host")],
     href: findInTimeline(name),
   };
 }

@@ -28,9 +28,9 @@ interface InputReport extends Report {
   readonly summary: readonly string[];
   readonly largest: string | null;
   readonly host_breakdown_ms: Readonly<Record<string, number>>;
-  readonly steps?: readonly Row[];
+  readonly steps?: readonly RowOf<"input-pipeline", "steps">[];
   /** The input ops. */
-  readonly rows?: readonly Row[];
+  readonly rows?: readonly RowOf<"input-pipeline", "rows">[];
 }
 
 export default function InputPage() {

@@ -280,7 +280,9 @@ interface OwnRowsProps {
   links?: (data: TableData, row: number) => RowLink[];
 }
 
-function OwnRows({ rows, links, ...rest }: OwnRowsProps) {
+function OwnRows({ rows, links, columns, ...rest }: OwnRowsProps) {
+  const isKnown = (name: string) =>
+    rows.state !== "ready" || (rows.data.columns[name] ?? []).some((value) => value !== null);
   return (
     <Card title={rest.title} class="table-card">
       {rows.state === "loading" && <Loading what="Fetching the rows" />}
@@ -288,6 +290,7 @@ function OwnRows({ rows, links, ...rest }: OwnRowsProps) {
       {rows.state === "ready" && (
         <Table
           {...rest}
+          columns={columns.filter(isKnown)}
           data={rows.data}
           links={(row) => [...(links?.(rows.data, row) ?? []), ...findLinks(row, rows.data)]}
         />

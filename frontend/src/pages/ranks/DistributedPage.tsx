@@ -6,7 +6,7 @@ import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration } from "../../format";
 import { linkTo } from "../../router";
-import { docOf, type TableOf, tableOf } from "../../sections";
+import { docOf, type RowOf, type TableOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
 import { type BarPart, StackedBars } from "../shared/Bars";
 import { ColumnGraph } from "../shared/ColumnGraph";
@@ -19,8 +19,8 @@ import { ToolPage } from "../shared/ToolPage";
 interface DistributedReport extends Report {
   readonly findings: readonly string[];
   readonly slowest_rank: string | null;
-  readonly rows?: readonly Row[];
-  readonly steps?: readonly Row[];
+  readonly rows?: readonly RowOf<"distributed", "rows">[];
+  readonly steps?: readonly RowOf<"distributed", "steps">[];
 }
 
 export default function DistributedPage() {
@@ -73,7 +73,7 @@ function Distributed({ report, sections }: ToolAnswer<"distributed", Distributed
 }
 
 /** The others are in the bars above. */
-const RANK_COLUMNS = [
+const RANK_COLUMNS: readonly (keyof RowOf<"distributed", "rows">)[] = [
   "rank",
   "host",
   "compute_ms",

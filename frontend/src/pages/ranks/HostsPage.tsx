@@ -5,7 +5,7 @@ import type { Column } from "../../charts/steps";
 import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL } from "../../design/colours";
 import { duration, percent } from "../../format";
 import { linkTo, route, setParams } from "../../router";
-import { docOf, type TableOf, tableOf } from "../../sections";
+import { docOf, type RowOf, type TableOf, tableOf } from "../../sections";
 import { termText } from "../../terms";
 import { Card, Code, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
@@ -19,8 +19,8 @@ import { ToolPage } from "../shared/ToolPage";
 import { usualColumns } from "../summary/StepsPage";
 
 interface PodReport extends Report {
-  readonly rows?: readonly Row[];
-  readonly slowest?: readonly Row[];
+  readonly rows?: readonly RowOf<"pod-viewer", "rows">[];
+  readonly slowest?: readonly RowOf<"pod-viewer", "slowest">[];
   readonly findings: readonly string[];
 }
 

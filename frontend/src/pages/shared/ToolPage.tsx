@@ -40,7 +40,7 @@ export function ToolPage<T extends ToolName, R extends Report>(props: ToolPagePr
       {found.state === "loading" && <Loading what={`Working out ${entry?.heading ?? tool}`} />}
       {found.state === "failed" && <Failed error={found.error} retry={found.retry} />}
       {answer && <Warnings items={answer.report.warnings.filter((text) => text !== answer.missing)} />}
-      {answer && !answer.missing && otherId.value && <Comparison tool={tool} answer={answer} />}
+      {answer && !answer.missing && otherId.value && <Comparison tool={tool} />}
       {answer && (answer.missing ? <Missing text={answer.missing} /> : children(answer))}
     </>
   );

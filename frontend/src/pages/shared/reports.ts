@@ -94,9 +94,21 @@ export interface CompareReport extends Report {
   readonly difference_ms: number | null;
   readonly uncertainty_ms: number | null;
   readonly notes: readonly string[];
-  readonly breakdown: readonly (Row & {
+  readonly tables: readonly ComparedTable[];
+  /** Only of the overview. */
+  readonly breakdown?: readonly (Row & {
     readonly category: string;
     readonly before_ms: number | null;
     readonly after_ms: number | null;
   })[];
+}
+
+/** What a table of differences is about; its section has the same id. */
+export interface ComparedTable {
+  readonly id: string;
+  readonly title: string;
+  readonly sentences: readonly string[];
+  /** How many steps totals are divided by; null if they are not. */
+  readonly before_steps: number | null;
+  readonly after_steps: number | null;
 }

@@ -18,7 +18,7 @@ import { Origin, ToolPage } from "../shared/ToolPage";
 import { betweenSteps, StepBar } from "./StepBar";
 import { TELLING_PERCENT, tellingTypes } from "./topOps";
 
-export function SummaryPage() {
+export default function SummaryPage() {
   return (
     <ToolPage<"overview", OverviewReport> tool="overview" headless>
       {(answer) => <Summary {...answer} />}

@@ -4,7 +4,7 @@ import type { Report, ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
-import { tableOf } from "../../sections";
+import { type RowOf, tableOf } from "../../sections";
 import { termText } from "../../terms";
 import { Card } from "../../ui/basics";
 import { type BarPart, StackedBars } from "../shared/Bars";
@@ -18,9 +18,9 @@ import { ToolPage } from "../shared/ToolPage";
 
 interface PathReport extends Report {
   readonly findings: readonly string[];
-  readonly parts?: readonly Row[];
-  readonly rows?: readonly Row[];
-  readonly steps?: readonly Row[];
+  readonly parts?: readonly RowOf<"critical-path", "parts">[];
+  readonly rows?: readonly RowOf<"critical-path", "rows">[];
+  readonly steps?: readonly RowOf<"critical-path", "steps">[];
 }
 
 export default function CriticalPathPage() {
@@ -64,7 +64,7 @@ function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
 }
 
 /** The hue of what the part is, lighter where it is only the wait for it. */
-function partsOf(rows: readonly Row[], surface: string): BarPart[] {
+function partsOf(rows: readonly RowOf<"critical-path", "parts">[], surface: string): BarPart[] {
   const c = CATEGORY_COLOUR;
   const wait = (colour: string) => mix(colour, surface, 0.5);
   const colours: Record<string, string> = {

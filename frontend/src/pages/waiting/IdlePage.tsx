@@ -10,15 +10,17 @@ import { Card, FigureRow } from "../../ui/basics";
 import { type BarPart, StackedBars, type StackedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { useRowLinks } from "../shared/intervals";
-import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
+type Stream = RowOf<"idle", "rows">;
+type Gap = RowOf<"idle", "gaps">;
+
 interface IdleReport extends Report {
   readonly findings: readonly string[];
-  readonly rows?: readonly Row[];
-  readonly gaps?: readonly Row[];
-  readonly devices?: readonly Row[];
+  readonly rows?: readonly RowOf<"idle", "rows">[];
+  readonly gaps?: readonly RowOf<"idle", "gaps">[];
+  readonly devices?: readonly RowOf<"idle", "devices">[];
 }
 
 export default function IdlePage() {
@@ -70,7 +72,7 @@ function Idle({ report, sections }: ToolAnswer<"idle", IdleReport>) {
 }
 
 /** The streams that do the work come first: one that is hardly used waits longest, and that slows nothing. */
-function busiestFirst(rows: readonly Row[]): Row[] {
+function busiestFirst(rows: readonly Stream[]): Stream[] {
   return [...rows].sort((one, other) => Number(other.busy_ms ?? 0) - Number(one.busy_ms ?? 0));
 }
 
@@ -90,10 +92,10 @@ function causes(streams: TableOf<"idle", "rows">, surface: string): BarPart[] {
 }
 
 /** The bar of a stream; it leads to the stream's longest gap, if that is listed. */
-function streamBar(row: Row, gaps: readonly Row[], several: boolean): StackedRow {
+function streamBar(row: Stream, gaps: readonly Gap[], several: boolean): StackedRow {
   const host = several ? String(row.host) : null;
-  const longest = gaps.find((gap) => ["host", "device", "stream"].every((name) => gap[name] === row[name]));
-  const at = (name: string) => Number(row[name] ?? 0);
+  const longest = gaps.find((gap) => (["host", "device", "stream"] as const).every((name) => gap[name] === row[name]));
+  const at = (name: keyof Stream) => Number(row[name] ?? 0);
   const place = several ? `${row.host} ${row.device}` : String(row.device);
   return {
     key: `${row.host} ${row.device} ${row.stream}`,
@@ -111,7 +113,7 @@ function streamBar(row: Row, gaps: readonly Row[], several: boolean): StackedRow
 }
 
 /** A gap in the timeline, with half its length on both sides. */
-function aroundGap(gap: Row, host: string | null): string {
+function aroundGap(gap: Gap, host: string | null): string {
   const [begin, length] = [Number(gap.start_ms), Number(gap.duration_ms)];
   return intervalInTimeline(Math.max(0, begin - length / 2), begin + 1.5 * length, host);
 }

@@ -2,18 +2,17 @@
 import type { Field, Report, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR } from "../../design/colours";
 import { findInTimeline } from "../../links";
-import { fieldOf, tableOf } from "../../sections";
+import { fieldOf, type RowOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
 import { RankedBars } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { shortPath } from "../shared/names";
-import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
 interface SyncsReport extends Report {
   readonly findings: readonly string[];
-  readonly rows?: readonly Row[];
+  readonly rows?: readonly RowOf<"syncs", "rows">[];
 }
 
 export default function SyncsPage() {
@@ -35,7 +34,7 @@ function Syncs({ report, sections }: ToolAnswer<"syncs", SyncsReport>) {
   );
 }
 
-function Longest({ rows, field }: { rows: readonly Row[]; field: Field }) {
+function Longest({ rows, field }: { rows: readonly RowOf<"syncs", "rows">[]; field: Field }) {
   const longest = [...rows].sort((a, b) => Number(b.total_us) - Number(a.total_us)).slice(0, MOST_BARS);
   return (
     <Card title="Longest waits" note="each leads to its calls in the timeline">

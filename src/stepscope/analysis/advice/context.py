@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from stepscope.analysis.advice.items import Interval
+from stepscope.analysis.advice.reading import Read, read_nothing
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.facts.loop import LoopFacts
@@ -42,7 +42,7 @@ class Context:
         has_device: an accelerator took part.
         top_ops: the overview's list.
         python_recorded: a host recorded its calls of Python functions.
-        read: gives another tool's merged result as in JSON, None where that is not to be had.
+        read: gives another tool's report, None where that is not to be had.
     """
 
     hosts: Sequence[HostFacts]
@@ -56,7 +56,7 @@ class Context:
     top_ops: Sequence[Mapping[str, Any]] = ()
     besides: str = ""
     python_recorded: bool = False
-    read: Callable[[str], Mapping[str, Any] | None] = field(default=lambda _: None)
+    read: Read = read_nothing
 
     def largest_op(self, trait: OpTrait) -> str | None:
         """The name of the largest of the overview's ops that has a trait; None if none of these has."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
 from functools import cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules import RULES
 from stepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "stepscope.rules"
 
@@ -32,7 +37,7 @@ def register(rule: Rule) -> Rule:
 def rules() -> tuple[tuple[Rule, ...], tuple[str, ...]]:
     """All rules, and a warning for each entry point that gave none."""
     found, warnings = list(RULES), []
-    for point in _points(entry_points):
+    for point in _points():
         try:
             rule = point.load()
         except Exception as error:
@@ -46,6 +51,34 @@ def rules() -> tuple[tuple[Rule, ...], tuple[str, ...]]:
 
 
 @cache
-def _points(find: Callable[..., EntryPoints]) -> tuple[EntryPoint, ...]:
+def _points() -> tuple[EntryPoint, ...]:
     """The entry points of installed packages; looking through them all takes longer than all rules do."""
-    return tuple(find(group=GROUP))
+    if not any(map(_may_offer, sys.path)):
+        return ()
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=GROUP))
+
+
+def _may_offer(place: str) -> bool:
+    """True if a package that is installed there has entry points of our group, or if only the library can tell.
+
+    The library that knows for sure takes forty milliseconds to import.
+    """
+    try:
+        with os.scandir(place or os.curdir) as entries:
+            folders = [entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info", ".egg"))]
+    except NotADirectoryError:  # an archive
+        return True
+    except OSError:
+        return False
+    return any(map(_names_group, folders))
+
+
+def _names_group(folder: str) -> bool:
+    if folder.endswith(".egg"):
+        return True
+    try:
+        return f"[{GROUP}]".encode() in Path(folder, "entry_points.txt").read_bytes()
+    except OSError:
+        return False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.gain import Bound, without
@@ -17,7 +17,10 @@ from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.errors import UsageError
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section
+from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section, amount
+
+if TYPE_CHECKING:
+    from stepscope.analysis.waits.critical_path_tool import CriticalPathReport
 
 FIELDS: tuple[Field, ...] = (
     Field(
@@ -132,7 +135,8 @@ def _class(context: Context, remove: str) -> tuple[float, float, str]:
 
 
 def _op(context: Context, remove: str, scale: float) -> tuple[float, float, str]:
-    rows = (context.read("op-stats") or {}).get("rows") or ()
+    report = context.read("op-stats")
+    rows = report.rows if report else ()
     found = [row for row in rows if row["name"] == remove] or [row for row in rows if row["type"] == remove]
     if not found:
         names = [str(row["name"]) for row in rows]
@@ -143,7 +147,7 @@ def _op(context: Context, remove: str, scale: float) -> tuple[float, float, str]
         raise UsageError(f"{remove!r} is no class of advice, no category and no op", hint=hint)
     where = "device" if any(row["where"] == "device" for row in found) else "host"
     share = _share(rows, found, where)
-    path = (context.read("critical-path") or {}) if context.has_device else {}
+    path = context.read("critical-path") if context.has_device else None
     time, how = _on_path(context, path, remove, share, where)
     text = f"{remove} takes {time:.2f} ms a step of the critical path of the {where}{how}"
     if scale > 1:
@@ -159,16 +163,19 @@ def _share(rows: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]
     return own / total if total else 0.0
 
 
-def _on_path(context: Context, path: Mapping[str, Any], remove: str, share: float, where: str) -> tuple[float, str]:
+def _on_path(
+    context: Context, path: CriticalPathReport | None, remove: str, share: float, where: str
+) -> tuple[float, str]:
     """Time per step in which the step waits for the ops.  On a run without a device all computation is waited for; with
     one, the tool critical-path tells: for events of that name, else for what computes there altogether."""
     if not context.has_device:
         return context.compute_ms * share, ""
     kind = f"{where}_compute"
-    named = sum(row["ms"] for row in path.get("rows", ()) if row["name"] == remove and row["part"] == kind)
+    rows, parts = (path.rows, path.parts) if path else ((), ())
+    named = sum(amount(row["ms"]) for row in rows if row["name"] == remove and row["part"] == kind)
     if named:
         return named, ""
-    on_path = sum(part["ms"] or 0.0 for part in path.get("parts", ()) if part["part"] == kind)
+    on_path = sum(amount(part["ms"]) for part in parts if part["part"] == kind)
     return on_path * share, f", its share of what computes there for {on_path:.2f} ms while nothing else is waited for"
 
 

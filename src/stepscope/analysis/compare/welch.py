@@ -1,4 +1,4 @@
-"""Whether two means differ by more than chance explains: Welch's interval, for samples of unequal size and spread.
+"""The confidence interval of the difference of two means: Welch's, for samples of unequal size and spread.
 
 B. L. Welch, "The generalization of 'Student's' problem when several different population variances are involved",
 Biometrika 34 (1947); the degrees of freedom are those of Welch and Satterthwaite.
@@ -15,13 +15,13 @@ import numpy as np
 from stepscope.records import dataclass
 
 CONFIDENCE = 0.95
-_HALVINGS = 60  # of the range in which a quantile lies: to the last digit of a float
+_HALVINGS = 60  # of the range that holds a quantile: down to the last digit of a float
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What matters of a sample: `std` is that of the sample (n - 1), unknown for fewer than two values."""
+    """Size, mean and sample standard deviation (n - 1), which is unknown for fewer than two values."""
 
     count: int
     mean: float | None
@@ -29,7 +29,7 @@ class Sample:
 
 
 def sample_of(values: Sequence[float]) -> Sample:
-    """The sample of some values."""
+    """The figures of some values."""
     mean = math.fsum(values) / len(values) if values else None
     return Sample(len(values), mean, statistics.stdev(values) if len(values) > 1 else None)
 
@@ -42,13 +42,13 @@ def half_width(one: Sample, other: Sample) -> float | None:
     variance = sum(parts)
     if variance == 0:
         return 0.0
-    # Of shares, since squares of tiny variances are no numbers any more.
+    # Shares, since squares of tiny variances underflow.
     spread = sum((part / variance) ** 2 / (side.count - 1) for part, side in zip(parts, (one, other), strict=True))
     return quantile(1 / spread) * math.sqrt(variance)
 
 
 def quantile(freedom: float) -> float:
-    """Student's t that lies `CONFIDENCE` of the values between it and its negative, for 1 or more degrees of freedom.
+    """Student's t with `CONFIDENCE` of the values between it and its negative, for 1 or more degrees of freedom.
 
     With t = sqrt(freedom) * tan(a) the density becomes a power of cos(a), which is smooth, and is integrated as such.
     """

@@ -39,7 +39,21 @@ from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPU
 from stepscope.analysis.trace.host_copies import HostCopy, add_copies, host_copies
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Figures, Part, Prose, Report, Role, Rows, Section, percent, round_ms
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Figures,
+    Part,
+    Prose,
+    Report,
+    Role,
+    Rows,
+    Section,
+    fields_named,
+    percent,
+    round_ms,
+)
 from stepscope.vocabulary import tf_data
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import InputTrait
@@ -269,6 +283,19 @@ class InputPipelineReport(Report):
 _EMPTY = (
     "no input ops in the capture: the data is in memory, or the host was not recorded; record with "
     "ProfilerOptions(host_tracer_level=2), for PyTorch around code that takes batches from a DataLoader"
+)
+
+
+COMPARABLES = (
+    Comparable(
+        id="input_ops",
+        title="Input ops",
+        keys=fields_named(OP_FIELDS, "op", "category"),
+        measure=Field("self_ms", "ms", "self time of the input op"),
+        count="count",
+        is_total=True,
+        empty="neither side has input ops",
+    ),
 )
 
 

@@ -109,7 +109,7 @@ def _names(trace: HostTrace, row: I64) -> tuple[tuple[str, ...], I32, I32]:
     plain = [tf_data.plain_name(trace.strings[at]) for at in stored.tolist()]
     index = {text: at for at, text in enumerate(dict.fromkeys(plain))}
     of_stored = np.array([index[text] for text in plain], np.int32)
-    parts = np.array([tf_data.count_parts(text) for text in index], np.int32)
+    parts = np.array([len(tf_data.parts(text)) for text in index], np.int32)
     name = of_stored[inverse.reshape(-1)] if len(row) else np.empty(0, np.int32)
     return tuple(index), name, np.minimum(parts[name], MOST_PARTS) if len(row) else np.empty(0, np.int32)
 

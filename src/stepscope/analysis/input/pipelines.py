@@ -10,6 +10,7 @@ from stepscope.analysis.input.iterators import IteratorCalls
 from stepscope.model import HostTrace
 from stepscope.model.arrays import F64, I64, Mask
 from stepscope.records import dataclass
+from stepscope.vocabulary import tf_data
 from stepscope.vocabulary.lookup import names_have
 from stepscope.vocabulary.traits import InputTrait
 
@@ -235,4 +236,4 @@ class _Nodes:
 
 def _in_tree_order(named: list[tuple[str, int]]) -> list[int]:
     """Rows by name so that a node comes before those that it reads from, and these stay together."""
-    return [row for _, row in sorted(named, key=lambda pair: (pair[0].split("::"), pair[1]))]
+    return [row for _, row in sorted(named, key=lambda pair: (tf_data.parts(pair[0]), pair[1]))]

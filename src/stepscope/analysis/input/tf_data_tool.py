@@ -35,7 +35,21 @@ from stepscope.analysis.input.pipelines import RANKS, SLOW_PS, Execution, Pipeli
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Row, Rows, Section, round_ms, round_us
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Figures,
+    Prose,
+    Report,
+    Role,
+    Row,
+    Rows,
+    Section,
+    number_text,
+    round_ms,
+    round_us,
+)
 from stepscope.vocabulary.tf_data import last_part, parent_name
 
 PIPELINE_FIELDS: tuple[Field, ...] = (
@@ -189,6 +203,51 @@ def _depths(graph: Sequence[Row]) -> dict[Cell, int]:
 def _indented(depths: dict[Cell, int], node: Row) -> Row:
     """A node with its name indented by its place in the graph."""
     return {**node, "name": "  " * depths[node["id"]] + str(node["name"])}
+
+
+def _iterators(report: TfDataReport) -> Iterator[dict[str, Cell]]:
+    for node in report.graph:
+        yield {"iterator": node["name"], "self_us": node["self_us"]}
+
+
+def _pipelines(report: TfDataReport) -> Iterator[dict[str, Cell]]:
+    for row in report.pipelines:
+        yield {"pipeline": row["name"], "total_ms": row["total_ms"], "calls": row["calls"]}
+
+
+def _bottlenecks(before: TfDataReport, after: TfDataReport) -> tuple[str, ...]:
+    if not (before.pipelines or after.pipelines):
+        return ()
+    return f"bottleneck before: {_bottleneck_text(before)}", f"bottleneck after: {_bottleneck_text(after)}"
+
+
+def _bottleneck_text(report: TfDataReport) -> str:
+    if report.bottleneck is None:
+        return "none, no call was slow"
+    return f"{report.bottleneck['iterator']}, {number_text(float(str(report.bottleneck['self_us'])))} us self time"
+
+
+COMPARABLES = (
+    Comparable(
+        id="tf_data_iterators",
+        title="Iterators of the slow call",
+        keys=(Field("iterator", "text", "the iterator's type", "str", role=Role.NAME),),
+        measure=Field("self_us", "us", "self time of the iterator in the slow call that the graph shows"),
+        rows=_iterators,
+        sentences=_bottlenecks,
+        empty="neither side has a slow call",
+    ),
+    Comparable(
+        id="tf_data_pipelines",
+        title="Input pipelines",
+        keys=(Field("pipeline", "text", "the pipeline's name", "str", role=Role.LABEL),),
+        measure=Field("total_ms", "ms", "time of all calls of the pipeline, over all hosts"),
+        rows=_pipelines,
+        count="calls",
+        is_total=True,
+        empty="neither side has a tf.data pipeline",
+    ),
+)
 
 
 # -- one host ----------------------------------------------------------------------------------------------------

@@ -23,7 +23,21 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import I64, number_pairs
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Figures, Part, Report, Role, Row, Rows, Section, percent, round_us
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Figures,
+    Part,
+    Report,
+    Role,
+    Row,
+    Rows,
+    Section,
+    fields_named,
+    percent,
+    round_us,
+)
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.tensor_cores import kernel_uses, op_is_eligible
 
@@ -202,6 +216,19 @@ class KernelStatsReport(Report):
 def _briefly(row: Row) -> Row:
     """The same row with a kernel's name that fits on a screen."""
     return row | {"kernel": brief(str(row["kernel"]))}
+
+
+COMPARABLES = (
+    Comparable(
+        id="kernels",
+        title="Kernels",
+        keys=fields_named(FIELDS, "kernel"),
+        measure=Field("total_us", "us", "time of the kernel on the devices, whichever op launches it"),
+        count="occurrences",
+        is_total=True,
+        empty="neither side has kernels",
+    ),
+)
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

@@ -22,7 +22,20 @@ from stepscope.analysis.trace.remedies import MODULES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, number_pairs
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Part, Report, Role, Row, Rows, Section, percent, round_us
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Part,
+    Report,
+    Role,
+    Row,
+    Rows,
+    Section,
+    fields_named,
+    percent,
+    round_us,
+)
 from stepscope.vocabulary.torch import MODULE_PREFIX
 
 MOST_MODULES = 5000  # kept per host, those with most time
@@ -97,6 +110,19 @@ _PARTS = (Part("Modules", tuple(field.name for field in FIELDS[3:])),)  # indent
 
 def _indented(row: Row) -> Row:
     return row | {"module": "  " * int(str(row["depth"])) + str(row["module"])}
+
+
+COMPARABLES = (
+    Comparable(
+        id="modules",
+        title="Modules",
+        keys=fields_named(FIELDS, "module"),
+        measure=Field("device_us", "us", "device time of the module, modules inside it included"),
+        count="calls",
+        is_total=True,
+        empty="neither side has modules with device work",
+    ),
+)
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

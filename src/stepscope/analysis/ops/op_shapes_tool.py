@@ -10,7 +10,7 @@ Shapes are recorded with `torch.profiler.profile(record_shapes=True)`, lines wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +25,7 @@ from stepscope.analysis.trace.remedies import CALL_SITES, SHAPES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, number_pairs
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Report, Role, Rows, Section, percent, round_us
+from stepscope.report import Cell, Comparable, Field, Report, Role, Rows, Section, fields_named, percent, round_us
 
 K = EventKind
 
@@ -113,6 +113,31 @@ class OpShapesReport(Report):
             Rows("rows", "Ops by shape of their inputs", SHAPE_FIELDS, self.rows, _EMPTY),
             Rows("call_sites", "Ops by line of the program", SITE_FIELDS, self.call_sites, _NO_LINES),
         ]
+
+
+def _shapes_by_side(report: OpShapesReport) -> Iterator[dict[str, Cell]]:
+    """Each op and shape twice: with its time on the devices and with that on the host."""
+    for row in report.rows:
+        for where in ("device", "host"):
+            op = {"name": row["name"], "input_shapes": row["input_shapes"], "calls": row["calls"]}
+            yield {"where": where, **op, "self_us": row[f"{where}_self_us"]}
+
+
+COMPARABLES = (
+    Comparable(
+        id="op_shapes",
+        title="Ops by shape of their inputs",
+        keys=(
+            Field("where", "text", "`host` or `device`", "str", role=Role.PLACE),
+            *fields_named(SHAPE_FIELDS, "name", "input_shapes"),
+        ),
+        measure=Field("self_us", "us", "self time of the op with inputs of these shapes"),
+        rows=_shapes_by_side,
+        count="calls",
+        is_total=True,
+        empty="neither side has ops on the host",
+    ),
+)
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

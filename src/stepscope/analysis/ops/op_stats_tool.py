@@ -23,7 +23,20 @@ from stepscope.analysis.trace.op_work import device_calls, device_work, host_wor
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Figures, Part, Report, Role, Row, Rows, Section, percent
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Figures,
+    Part,
+    Report,
+    Role,
+    Row,
+    Rows,
+    Section,
+    fields_named,
+    percent,
+)
 from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
@@ -218,6 +231,19 @@ def _briefly(row: Row) -> Row:
 _EMPTY = (
     "no ops: neither host nor device recorded any; record with ProfilerOptions(host_tracer_level=2) and, on a GPU or "
     "TPU, device_tracer_level=1"
+)
+
+
+COMPARABLES = (
+    Comparable(
+        id="rows",
+        title="Ops",
+        keys=fields_named(FIELDS, "where", "type", "name"),
+        measure=Field("total_self_us", "us", "self time of the op, over all threads and devices"),
+        count="occurrences",
+        is_total=True,
+        empty="neither side has ops",
+    ),
 )
 
 

@@ -20,7 +20,7 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, number_pairs
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Report, Role, Row, Rows, Section, percent, round_us
+from stepscope.report import Cell, Comparable, Field, Report, Role, Row, Rows, Section, fields_named, percent, round_us
 from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
@@ -102,6 +102,19 @@ _ARROW = " -> "
 
 def _briefly(row: Row) -> Row:
     return row | {"kernels": _ARROW.join(map(brief, str(row["kernels"]).split(_ARROW)))}
+
+
+COMPARABLES = (
+    Comparable(
+        id="sequences",
+        title="Sequences on streams",
+        keys=fields_named(STREAM_FIELDS, "kernels"),
+        measure=Field("device_us", "us", "device time of the sequence"),
+        count="count",
+        is_total=True,
+        empty="on neither side is a sequence of kernels repeated",
+    ),
+)
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

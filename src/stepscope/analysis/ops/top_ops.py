@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from stepscope import kernels
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.op_work import OpWork, device_calls, device_work, eager_dispatch, host_work
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 
 MOST_OPS = 1000  # kept per host
@@ -36,6 +37,7 @@ class OpTable:
         total_self_ps: of all ops, also those that are not in the list.
         total_calls: likewise.
         eager_self_ps: self time of ops that were dispatched one by one; None where the trace does not tell.
+        outside_self_ps: self time of ops that ran before the first step or after the last one.
     """
 
     ops: list[OpTime]
@@ -43,12 +45,13 @@ class OpTable:
     total_self_ps: int
     total_calls: int
     eager_self_ps: int | None
+    outside_self_ps: int
 
 
 def device_ops(trace: HostTrace) -> OpTable:
     """Ops by device time, named as `stepscope.analysis.trace.attribution` finds them."""
     work = device_work(trace)
-    return _table(work, device_calls(trace, work), None)
+    return _table(trace, work, device_calls(trace, work), None)
 
 
 def host_ops(trace: HostTrace) -> OpTable:
@@ -56,16 +59,28 @@ def host_ops(trace: HostTrace) -> OpTable:
     work = host_work(trace)
     eager = eager_dispatch(trace)
     eager_ps = None if eager is None else int(work.own_ps[eager[work.rows]].sum())
-    return _table(work, np.bincount(work.op, minlength=len(work.ops)), eager_ps)
+    return _table(trace, work, np.bincount(work.op, minlength=len(work.ops)), eager_ps)
 
 
-def _table(work: OpWork, calls: I64, eager_ps: int | None) -> OpTable:
+def _table(trace: HostTrace, work: OpWork, calls: I64, eager_ps: int | None) -> OpTable:
     count, own, low, high = (np.zeros(len(work.ops), np.int64) for _ in range(4))
     kernels.ops.add_up(work.op, work.own_ps, count, own, low, high)
     longest = np.argsort(-own, kind="stable")[:MOST_OPS].tolist()
     ops = [OpTime(work.ops[at][0], work.ops[at][1], int(own[at]), int(calls[at])) for at in longest]
     ops.sort(key=lambda op: (-op.self_ps, op.name))
-    return OpTable(ops, _types(work, own, calls), int(own.sum()), int(calls.sum()), eager_ps)
+    outside = int(work.own_ps[_outside_steps(trace, work.rows)].sum())
+    return OpTable(ops, _types(work, own, calls), int(own.sum()), int(calls.sum()), eager_ps, outside)
+
+
+def _outside_steps(trace: HostTrace, rows: I64) -> Mask:
+    """Which of some events belong to no step, and end before the first or start after the last."""
+    steps, events = steps_of(trace), trace.events
+    if not len(steps.number):
+        return np.zeros(len(rows), np.bool_)
+    start = events.start_ps[rows]
+    beyond = (start >= steps.end_ps.max()) | (start + events.duration_ps[rows] < steps.start_ps.min())
+    outside: Mask = beyond & (steps.label[rows] < 0)
+    return outside
 
 
 def _types(work: OpWork, own: I64, calls: I64) -> dict[str, tuple[int, int]]:
@@ -98,4 +113,5 @@ def add_tables(tables: Sequence[OpTable]) -> OpTable:
         total_self_ps=sum(table.total_self_ps for table in tables),
         total_calls=sum(table.total_calls for table in tables),
         eager_self_ps=sum(known) if known and len(known) == len(eager) else None,
+        outside_self_ps=sum(table.outside_self_ps for table in tables),
     )

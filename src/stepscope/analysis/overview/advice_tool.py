@@ -7,19 +7,19 @@ that stand idle, memory that is nearly full.  [Advice](../advice.md) explains ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.advice.ranking import advise
+from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Prose, Report, Role, Rows, Section
+from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section
 
 Partial = overview.Partial
-Read = Callable[[str], Mapping[str, Any] | None]
 
 _DOUBTFUL = 0.6  # below it a rule is not sure of the class
 
@@ -79,6 +79,45 @@ class AdviceReport(Report):
         )
 
 
+def _savings(report: AdviceReport) -> Iterator[dict[str, Cell]]:
+    """How much time of a step each piece of advice predicts to save; one without a prediction has no row."""
+    for row in report.rows:
+        now, then = row["step_time_ms"], row["predicted_step_time_ms"]
+        if now is not None and then is not None:
+            yield {"class": row["class"], "saved_ms": now - then}
+
+
+def _advice_on_one_side(before: AdviceReport, after: AdviceReport) -> tuple[str, ...]:
+    """Which classes only one side is advised of, and which both are, with or without a prediction."""
+    one, other = (
+        list(dict.fromkeys(row["class"] for row in side.rows if row["class"] != "none")) for side in (before, after)
+    )
+    found = {
+        "advised before only": [name for name in one if name not in other],
+        "advised after only": [name for name in other if name not in one],
+        "advised on both sides": [name for name in other if name in one],
+    }
+    return tuple(
+        f"{where}: {', '.join(name.replace('_', ' ') for name in names)}" for where, names in found.items() if names
+    )
+
+
+COMPARABLES = (
+    Comparable(
+        id="advice",
+        title="Predicted gains",
+        keys=(Field("class", "text", "the class of the advice", "str", role=Role.TERM),),
+        measure=Field(
+            "saved_ms", "ms", "how much shorter a step becomes, as the advice predicts; the largest of a class"
+        ),
+        rows=_savings,
+        joined="largest",
+        sentences=_advice_on_one_side,
+        empty="on neither side does advice predict a gain",
+    ),
+)
+
+
 def partial(trace: Any) -> Partial:
     """What one host contributes: the same as to the overview."""
     return overview.partial(trace)
@@ -98,7 +137,7 @@ def merge(partials: Sequence[Partial]) -> AdviceReport:
 
 
 def finish(report: AdviceReport, read: Read) -> AdviceReport:
-    """The report with what other tools add; `read` gives the result of one of them."""
+    """The report with what other tools add; `read` gives the report of one of them."""
     advised = advise(replace(report.context, read=read))
     warnings = tuple(dict.fromkeys((*report.warnings, *advised.warnings)))
     return replace(report, rows=_rows(advised.items), warnings=warnings)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
+from stepscope.analysis.account import shown
+from stepscope.analysis.account.account import StepAccount, account_of
 from stepscope.analysis.advice import Advice, Context, advise
+from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.facts.host_facts import facts_of
 from stepscope.analysis.ops.top_ops import device_ops, host_ops
 from stepscope.analysis.overview.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown, statistics_of
@@ -169,7 +172,8 @@ class OverviewReport(Report):
     """The overview of a session; see the FIELDS tables of this module for the meaning of its parts.
 
     `steps_a_host` is how many steps a host recorded, mean over those that step: those that another host lacks, and
-    those that the edge cuts, are in the totals of ops all the same.
+    those that the edge cuts, are in the totals of ops all the same.  `outside_steps_percent` says how much of the time
+    of ops on `host` and `device` ran before the first step or after the last.
     """
 
     TOOL: ClassVar[str] = "overview"
@@ -180,6 +184,7 @@ class OverviewReport(Report):
     steps_how: str
     confidence: float | None
     steps_a_host: float
+    outside_steps_percent: dict[str, float | None]
     breakdown_ms: dict[str, float]
     input_bound_percent: float | None
     verdict: Verdict
@@ -192,6 +197,7 @@ class OverviewReport(Report):
     missing: tuple[Missing, ...]
     step_rows: tuple[dict[str, Cell], ...]
     profiling: ProfilingCost | None
+    account: StepAccount | None
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
@@ -221,6 +227,8 @@ class OverviewReport(Report):
             "missing": [asdict(item) for item in self.missing],
             "profiling_cost_percent": None if self.profiling is None else self.profiling.percent,
             "profiling_cost_is_clear": None if self.profiling is None else self.profiling.is_clear,
+            "account": shown.account_json(self.account),
+            "replay_error_percent": self._replay_error(),
             "steps": list(self.step_rows),
         }
 
@@ -229,6 +237,13 @@ class OverviewReport(Report):
         return [
             Prose("verdict", "Verdict", (self.verdict.sentence, *self._how_lines(), *self._cost_lines())),
             Figures("step_time", "Step time", LIMIT_FIELDS, self._limits(), _ON_SCREEN),
+            Rows(
+                "account",
+                "Account of the median step",
+                shown.FIELDS,
+                shown.account_rows(self.account),
+                empty="no steps, so that there is nothing to account for",
+            ),
             Rows("breakdown", "Breakdown of the mean step", BREAKDOWN_FIELDS, self.breakdown_rows(), empty="no steps"),
             Rows("top_ops", f"Top {TOP_OPS} ops", TOP_OP_FIELDS, self.top_ops, empty="the profile holds no ops"),
             Figures("placement", "Placement and precision", PLACEMENT_FIELDS, self.placement),
@@ -242,6 +257,14 @@ class OverviewReport(Report):
     def summary_lines(self) -> Sequence[str]:
         """Ten lines: verdict, steps, breakdown, top ops, first advice."""
         return [*map("! {}".format, self.warnings), *self._steps_lines(), *self._ops_lines(), *self._advice_lines()]
+
+    def _replay_error(self) -> float | None:
+        error = self.account.replay_error_percent if self.account else None
+        return None if error is None else round(error, 4)
+
+    def _account_lines(self) -> list[str]:
+        sentence = shown.account_sentence(self.account)
+        return [] if sentence is None else [f"account    {sentence}"]
 
     def _how_lines(self) -> list[str]:
         # Where a host had no marks, a warning tells how steps were found.
@@ -264,12 +287,13 @@ class OverviewReport(Report):
     def _steps_lines(self) -> list[str]:
         parts = sorted(self.breakdown_rows(), key=lambda row: -_number(row["percent"]))
         seen = [row for row in parts if _number(row["percent"]) >= 0.05]
-        shown = [f"{str(row['category']).replace('_', ' ')} {_number(row['percent']):.1f} %" for row in seen]
+        parts_shown = [f"{str(row['category']).replace('_', ' ')} {_number(row['percent']):.1f} %" for row in seen]
         return [
             f"verdict    {self.verdict.sentence}",
             f"recorded   {self._recorded_on()}",
             f"step time  {self._step_time()}",
-            f"goes to    {', '.join(shown) or 'nothing that was recorded'}",
+            f"goes to    {', '.join(parts_shown) or 'nothing that was recorded'}",
+            *self._account_lines(),
         ]
 
     def _recorded_on(self) -> str:
@@ -290,7 +314,7 @@ class OverviewReport(Report):
 
     def _ops_lines(self) -> list[str]:
         spread = bool(self.top_ops) and _number(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
-        heads = ("top types  " if spread else "top ops    ", *("           ",) * 2)
+        heads = ("top types  " if spread else "top ops    ", *("           ",) * (1 if self.account else 2))
         rows = self.top_op_types if spread else self.top_ops
         text = _type_text if spread else _op_text
         return [
@@ -391,6 +415,7 @@ def _partial(trace: HostTrace) -> Partial:
         compute_32bit_ps=parts.compute_32bit_ps,
         facts=facts_of(trace),
         profiling=profiling_cost(trace),
+        account=account_of(trace),
     )
 
 
@@ -420,6 +445,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         steps_how=found.how,
         confidence=found.confidence,
         steps_a_host=sum(len(host.rows) for host in session.taking) / max(len(session.taking), 1),
+        outside_steps_percent=session.outside_steps_percent,
         breakdown_ms=mean_breakdown(session.counted),
         input_bound_percent=round(session.shares["input"], 4) if session.shares else None,
         verdict=agree(limit, otherwise, kind, gain, session.has_device),
@@ -432,17 +458,18 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         missing=_missing(partials),
         step_rows=tuple(_step_row(aligned, at, row) for at, row in enumerate(session.slowest)),
         profiling=dearest([part.profiling for part in partials]),
+        account=shown.account_shown([part.account for part in partials]),
     )
 
 
-def finish(report: OverviewReport, read: Callable[[str], Mapping[str, Any] | None]) -> OverviewReport:
+def finish(report: OverviewReport, read: Read) -> OverviewReport:
     """The report with the slow stage of the input by its name, where the first advice is about one.
 
     Only the tool that knows the stages is asked; the others are for the advice at length.
     """
     if not report.advice or report.advice[0].tool != _KNOWS_STAGES:
         return report
-    asked = replace(report.context, read=lambda tool: read(tool) if tool == _KNOWS_STAGES else None)
+    asked = replace(report.context, read=cast(Read, lambda tool: read(tool) if tool == _KNOWS_STAGES else None))
     return replace(report, advice=advise(asked).items)
 
 

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.ops.top_ops import OpTable, add_tables
 from stepscope.analysis.steps.breakdown import CATEGORIES
@@ -30,6 +31,7 @@ class HostPart:
     compute_32bit_ps: int
     facts: HostFacts
     profiling: ProfilingCost | None
+    account: StepAccount | None
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class SessionFigures:
         shares, between: percent of the step time by category, and of the time from the first step to the last that lies
             between steps; `gap` is the sum of the latter, None where nothing lies between steps.
         steady_shares: the former without the steps of a warm-up.
+        outside_steps_percent: of the self time of ops on `host` and `device`, what ran before the first step or after
+            the last; unknown without ops.
     """
 
     hosts: Sequence[StepsOfHost]
@@ -55,6 +59,7 @@ class SessionFigures:
     steady: Sequence[StepRow]
     shares: dict[str, float]
     steady_shares: dict[str, float]
+    outside_steps_percent: dict[str, float | None]
     between: dict[str, float]
     gap: float | None
     has_device: bool
@@ -87,6 +92,10 @@ class SessionFigures:
             steady=counted[first:],
             shares=_shares(counted),
             steady_shares=_shares(counted[first:]),
+            outside_steps_percent={
+                "host": percent(on_host.outside_self_ps, on_host.total_self_ps),
+                "device": percent(on_device.outside_self_ps, on_device.total_self_ps),
+            },
             between=between,
             gap=round(sum(between.values()), 4) if between else None,
             has_device=has_device,

@@ -15,7 +15,7 @@ allocation, or around what caused it; PyTorch's `aten::empty` gives way to the o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -27,7 +27,20 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.remedies import ALLOCATIONS, remedy
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Part, Prose, Report, Role, Rows, Section, percent, round_ms, size_text
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Part,
+    Prose,
+    Report,
+    Role,
+    Rows,
+    Section,
+    percent,
+    round_ms,
+    size_text,
+)
 
 MOST_SENTENCES = 8
 _BLOCKS, _CURVE_WIDTH = " ▁▂▃▄▅▆▇█", 48
@@ -281,6 +294,24 @@ def _sentence(memory: dict[str, Any], several: bool) -> str:
 def _tail(op: str) -> str:
     """The end of an op's path tells more than its beginning."""
     return op if len(op) <= 40 else "…" + op[-39:]
+
+
+def _peaks(report: MemoryProfileReport) -> Iterator[dict[str, Cell]]:
+    """How much of each memory is in use at its peak."""
+    for memory in report.memories:
+        yield {"memory": memory["id"], "in_use_bytes": memory["peak"]["in_use_bytes"]}
+
+
+COMPARABLES = (
+    Comparable(
+        id="memories",
+        title="Memories at their peak",
+        keys=(_MEMORY,),
+        measure=Field("in_use_bytes", "bytes", "memory in use at the peak, over all hosts", "int"),
+        rows=_peaks,
+        empty="neither side recorded allocations",
+    ),
+)
 
 
 # -- one host ----------------------------------------------------------------------------------------------------

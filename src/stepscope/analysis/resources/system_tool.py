@@ -21,7 +21,7 @@ from stepscope.analysis.resources.counters import Counter, counters_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Prose, Report, Role, Rows, Section
+from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section, fields_named
 
 MOST_ROWS = 500  # kept per host
 _UNITS = ("%", "GB", "MB/s", "W")  # that a counter's name may end with
@@ -87,6 +87,21 @@ class SystemReport(Report):
             Prose("findings", "What stands out", self.findings),
             Rows("rows", "Counters of the system", FIELDS, self.rows, _EMPTY),
         ]
+
+
+COMPARABLES = (
+    Comparable(
+        id="system",
+        title="Counters of the system",
+        keys=fields_named(FIELDS, "place", "counter", "unit"),
+        measure=Field("mean", "", "mean of the counter's samples, over all hosts"),
+        is_ordered=True,
+        is_neutral=True,
+        joined="mean",
+        weight="samples",
+        empty="neither side has counters",
+    ),
+)
 
 
 def partial(trace: HostTrace) -> Partial:

@@ -1,5 +1,7 @@
 """A profile seen through some of its steps: `--steps 3-9` on the command line, the brush on the page.
 
+`--steps all` keeps every step, and leaves out what ran before the first and after the last.
+
 Kept are the events that belong to one of the steps, wherever they lie in time, and those that belong to no step as far
 as they lie between the first step's begin and the last one's end.  Events of other steps are left out, so that what
 single steps say adds up to what a range says.  The steps themselves and where their time goes are those of the whole
@@ -22,6 +24,8 @@ from stepscope.model import HostTrace, take_events
 from stepscope.model.arrays import I32, I64
 from stepscope.records import dataclass
 
+_ALL = "all"
+_LARGEST = 10**18
 _RANGE = re.compile(r"\s*(?P<first>\d{1,18})\s*(?:-\s*(?P<last>\d{1,18})\s*)?")
 
 
@@ -39,19 +43,31 @@ class StepRange:
 
     @staticmethod
     def parse(text: str) -> StepRange:
-        """Reads `3-9` or `7`.  Raises UsageError."""
+        """Reads `3-9`, `7` or `all`.  Raises UsageError."""
+        if text.strip().lower() == _ALL:
+            return ALL_STEPS
         found = _RANGE.fullmatch(text)
         first = int(found["first"]) if found else 0
         last = int(found["last"] or first) if found else -1
         if last < first:
-            raise UsageError(f"{text!r} is no range of steps", hint="write FIRST-LAST, such as 3-9, or one number")
+            raise UsageError(f"{text!r} is no range of steps", hint="write FIRST-LAST, such as 3-9, one number, or all")
         return StepRange(first, last)
+
+    @property
+    def is_all(self) -> bool:
+        """True for all steps of the capture, whatever their numbers are."""
+        return self == ALL_STEPS
 
     def __contains__(self, number: int) -> bool:
         return self.first <= number <= self.last
 
     def __str__(self) -> str:
+        if self.is_all:
+            return "the steps"
         return f"step {self.first}" if self.first == self.last else f"steps {self.first} to {self.last}"
+
+
+ALL_STEPS = StepRange(0, _LARGEST)
 
 
 def choose(parts: Sequence[StepsOfHost], wanted: StepRange) -> dict[str, tuple[int, ...]]:

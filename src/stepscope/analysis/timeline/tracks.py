@@ -3,8 +3,7 @@ counters.  Each track and group has an id that stays the same for the same file,
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -14,27 +13,25 @@ from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
+from stepscope.vocabulary.lines import device_label, holds_ops, holds_scopes, may_run_loop, split_pool, stream_parts
 
 LEAST_OF_A_POOL = 3
 """So many threads of one name make a group of their own."""
 
 # Lines of a device in the order in which they are shown.  A line that repeats the work of streams at another level
 # is told by its name, which its writer chose.
-_RANKS: tuple[tuple[str, LineKind, str], ...] = (
-    ("steps", LineKind.STEPS, ""),
-    ("modules", LineKind.MODULES, ""),
-    ("ops", LineKind.DEVICE_OPS, ""),
-    ("ops", LineKind.DERIVED, r"xla ops|tensorflow ops|framework ops"),
-    ("scopes", LineKind.DERIVED, r"scope"),
-    ("stream", LineKind.STREAM, ""),
-    ("derived", LineKind.DERIVED, ""),
-    ("thread", LineKind.THREAD, ""),
-    ("other", LineKind.OTHER, ""),
-    ("overhead", LineKind.OVERHEAD, ""),
+_RANKS: tuple[tuple[str, LineKind, Callable[[str], bool] | None], ...] = (
+    ("steps", LineKind.STEPS, None),
+    ("modules", LineKind.MODULES, None),
+    ("ops", LineKind.DEVICE_OPS, None),
+    ("ops", LineKind.DERIVED, holds_ops),
+    ("scopes", LineKind.DERIVED, holds_scopes),
+    ("stream", LineKind.STREAM, None),
+    ("derived", LineKind.DERIVED, None),
+    ("thread", LineKind.THREAD, None),
+    ("other", LineKind.OTHER, None),
+    ("overhead", LineKind.OVERHEAD, None),
 )
-_POOL = re.compile(r"(?P<stem>.*?\S)[/ _]+(?P<number>-?\d+)")
-_STREAM = re.compile(r"Stream #?(?P<number>-?\d+)\s*\((?P<work>[^()]*)\)")
-_PYTHON = re.compile(r"python|main", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -181,17 +178,16 @@ def _plane_group(trace: HostTrace, index: Index, plane: int) -> Group:
     ranked = sorted(full, key=lambda line: (_rank(trace, line), line))
     tracks = tuple(_track(trace, index, line) for line in ranked)
     is_device = kind.is_device or kind == PlaneKind.CUSTOM_DEVICE
-    label = re.sub(r"^/device:", "", name).replace(":", " ") if is_device else name
+    label = device_label(name) if is_device else name
     if is_device:
         return Group(identity, label, name, "device", tracks, empty=empty)
     return Group(identity, label, name, "other", tracks, empty=empty, lanes=max(1, len(loaded_lines(trace, full))))
 
 
 def _rank(trace: HostTrace, line: int) -> int:
-    kind, name = trace.lines.kind[line], _name(trace, line).lower()
-    return next(
-        (at for at, (_, wanted, text) in enumerate(_RANKS) if kind == wanted and re.search(text, name)), len(_RANKS)
-    )
+    kind, name = trace.lines.kind[line], _name(trace, line)
+    ranks = (at for at, (_, wanted, test) in enumerate(_RANKS) if kind == wanted and (test is None or test(name)))
+    return next(ranks, len(_RANKS))
 
 
 def _name(trace: HostTrace, line: int) -> str:
@@ -204,8 +200,8 @@ def _track(
     rank = _rank(trace, line)
     kind = _RANKS[rank][0] if rank < len(_RANKS) else "other"
     shown = name if name is not None else _name(trace, line)
-    if name is None and (stream := _STREAM.fullmatch(shown)):
-        shown, detail = f"Stream {stream['number']}", stream["work"].replace(",", ", ")
+    if name is None and (stream := stream_parts(shown)):
+        shown, detail = f"Stream {stream[0]}", stream[1].replace(",", ", ")
     return Track(f"t{line}", shown, detail, kind, line, index.rows_of(line), index.events_of(line), main)
 
 
@@ -246,8 +242,7 @@ def _threads(trace: HostTrace, index: Index, lines: Sequence[int]) -> list[_Thre
     found = []
     for line in lines:
         name = _name(trace, line)
-        parts = _POOL.fullmatch(name)
-        stem, number = (parts["stem"], parts["number"]) if parts else (name, "")
+        stem, number = split_pool(name)
         found.append(_Thread(line, name, stem, number, int(marks[line]), int(busy[line])))
     return found
 
@@ -256,8 +251,8 @@ def _main(threads: Sequence[_Thread]) -> int:
     """The line of the thread that runs the training loop: the one with the step marks, else a Python thread."""
     if not threads:
         return -1
-    best = max(threads, key=lambda thread: (thread.marks, bool(_PYTHON.search(thread.name)), thread.busy))
-    return best.line if best.marks or _PYTHON.search(best.name) else -1
+    best = max(threads, key=lambda thread: (thread.marks, may_run_loop(thread.name), thread.busy))
+    return best.line if best.marks or may_run_loop(best.name) else -1
 
 
 # -- counters ----------------------------------------------------------------------------------------------------

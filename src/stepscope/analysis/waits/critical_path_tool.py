@@ -13,7 +13,7 @@ did last, since traces seldom tell which event it waited for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,7 +29,20 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, Kind
 from stepscope.model.arrays import I64, U8, number_pairs
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Prose, Report, Role, Row, Rows, Section, percent, round_ms
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Prose,
+    Report,
+    Role,
+    Row,
+    Rows,
+    Section,
+    fields_named,
+    percent,
+    round_ms,
+)
 from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
@@ -149,7 +162,8 @@ class Partial:
 
 @dataclass(frozen=True, kw_only=True)
 class CriticalPathReport(Report):
-    """The critical paths of the steps; see the FIELDS tables of this module."""
+    """The critical paths of the steps; see the FIELDS tables of this module.  `whole_steps` are those that the means
+    are of: the complete ones, all if none is."""
 
     TOOL: ClassVar[str] = "critical-path"
 
@@ -157,6 +171,7 @@ class CriticalPathReport(Report):
     parts: tuple[dict[str, Cell], ...]
     rows: tuple[dict[str, Cell], ...]
     steps: tuple[dict[str, Cell], ...]
+    whole_steps: tuple[dict[str, Cell], ...]
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
@@ -186,12 +201,32 @@ _EMPTY = (
 )
 
 
+def _parts_with_samples(report: CriticalPathReport) -> Iterator[dict[str, Any]]:
+    """The parts of the path, each with its time in every step that the means are of."""
+    for row in report.parts:
+        yield {**row, "samples": [step[f"{row['part']}_ms"] for step in report.whole_steps]}
+
+
+COMPARABLES = (
+    Comparable(
+        id="critical_path",
+        title="Critical path",
+        keys=fields_named(PART_FIELDS, "part"),
+        measure=Field("ms", "ms", "time of the part on the critical path of a step"),
+        rows=_parts_with_samples,
+        samples="samples",
+        carried=fields_named(PART_FIELDS, "meaning"),
+        empty="neither side has a critical path",
+    ),
+)
+
+
 # -- one host ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Graph:
-    """The events that may be on a path, in the order of the trace; see `kernels.critical.walk`."""
+    """The events that may be on a path, in the order of the trace; see `kernels.critical.Path`."""
 
     rows: I64
     start: I64
@@ -212,15 +247,16 @@ def partial(trace: HostTrace) -> Partial:
     steps, graph = steps_of(trace), _graph(trace)
     time, delay, *aside = (np.zeros(len(graph.rows), np.int64) for _ in range(4))
     counts = steps.complete if steps.complete.any() else ~steps.complete
-    sorts = np.array([Part.DEVICE_WAIT, Part.KERNEL_GAP, Part.LAUNCH_DELAY, Part.OTHER], np.int64)
+    path = kernels.critical.Path(
+        graph.start, graph.end, graph.parent, graph.cause, graph.line, graph.line_begin, graph.line_end, graph.part,
+        graph.host_lines, graph.done, graph.done_end,
+        (Part.DEVICE_WAIT, Part.KERNEL_GAP, Part.LAUNCH_DELAY, Part.OTHER), LONG_DELAY_PS,
+    )  # fmt: skip
     main, found = _main_line(steps, graph), []
     for at in range(len(steps.number)):
         out = np.zeros(len(Part), np.int64)
-        kernels.critical.walk(
-            np.array([steps.start_ps[at], steps.end_ps[at]], np.int64), main, graph.start, graph.end, graph.parent,
-            graph.cause, graph.line, graph.line_begin, graph.line_end, graph.part, graph.host_lines, graph.done,
-            graph.done_end, sorts, LONG_DELAY_PS, out, *((time, delay) if counts[at] else aside),
-        )  # fmt: skip
+        begin, end = int(steps.start_ps[at]), int(steps.end_ps[at])
+        path.walk(begin, end, main, out, *((time, delay) if counts[at] else aside))
         found.append(PathStep(int(steps.number[at]), bool(steps.complete[at]), out.tolist()))
     rows = _on_path(trace, graph, time, delay)
     left_out = max(len(rows) - MOST_ROWS, 0)
@@ -299,8 +335,8 @@ def merge(partials: Sequence[Partial]) -> CriticalPathReport:
     own = [part for part in partials if any(part.stepping is host for host in taking)]
     telling = [part for part in own if part.has_complete] or own
     steps = [(part.origin.host, step) for part in own for step in part.steps]
-    whole = [step for _, step in steps if step.complete] or [step for _, step in steps]
-    sums = [sum(column) for column in zip(*(step.parts_ps for step in whole), strict=True)] or [0] * len(Part)
+    whole = [(host, step) for host, step in steps if step.complete] or steps
+    sums = [sum(column) for column in zip(*(step.parts_ps for _, step in whole), strict=True)] or [0] * len(Part)
     parts = tuple(_part_row(part, sums, len(whole)) for part in sorted(_PARTS, key=lambda part: -sums[part]))
     return CriticalPathReport(
         **header([part.origin for part in partials], [*no_steps_from(hosts, taking), *_not_listed(telling)]),
@@ -308,6 +344,7 @@ def merge(partials: Sequence[Partial]) -> CriticalPathReport:
         parts=parts if whole else (),
         rows=tuple(_path_row(row, len(whole), sum(sums)) for row in _added_up(telling)),
         steps=tuple(_step_row(host, step) for host, step in sorted(steps, key=lambda item: item[1].number)),
+        whole_steps=tuple(_step_row(host, step) for host, step in whole),
     )
 
 

@@ -15,7 +15,7 @@ The queue of a stream holds what is launched and has not started. Launching bloc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,7 +31,20 @@ from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace, LineKind
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section, percent, round_ms
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Figures,
+    Prose,
+    Report,
+    Role,
+    Rows,
+    Section,
+    fields_named,
+    percent,
+    round_ms,
+)
 from stepscope.vocabulary.kernel_names import brief
 
 NEXT_KERNEL_PS = 30_000_000
@@ -77,7 +90,7 @@ DEVICE_FIELDS: tuple[Field, ...] = (
     Field("busy_ms", "ms", "time with work on any stream"),
     Field("idle_ms", "ms", "time without"),
     Field("idle_percent", "percent", "the same as a share of the span"),
-    Field("computes", "bool", "whether it ran a kernel or an op, and did not only copy", "bool"),
+    Field("computes", "", "whether it ran a kernel or an op, and did not only copy", "bool"),
 )
 QUEUE_FIELDS: tuple[Field, ...] = (
     _HOST,
@@ -191,6 +204,27 @@ class IdleReport(Report):
 _EMPTY = (
     "no streams of a GPU, so there is nothing that could stand idle: where a GPU took part, record it with "
     "ProfilerOptions(device_tracer_level=1)"
+)
+
+
+def _idle_by_reason(report: IdleReport) -> Iterator[dict[str, Cell]]:
+    """The idle time of each stream, a row for each reason."""
+    for row in report.rows:
+        stream = {"device": row["device"], "stream": row["stream"]}
+        for cause in CAUSES:
+            yield {**stream, "cause": cause, "idle_ms": row[f"{cause.replace(' ', '_')}_ms"]}
+
+
+COMPARABLES = (
+    Comparable(
+        id="idle",
+        title="Idle time of streams by cause",
+        keys=(*fields_named(STREAM_FIELDS, "device", "stream"), *fields_named(GAP_FIELDS, "cause")),
+        measure=Field("idle_ms", "ms", "time that the stream is idle for this cause, over all hosts"),
+        rows=_idle_by_reason,
+        is_total=True,
+        empty="neither side has streams of a GPU",
+    ),
 )
 
 

@@ -33,7 +33,20 @@ from stepscope.analysis.trace.remedies import CALL_SITES, remedy
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, number_pairs
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Prose, Report, Role, Rows, Section, number_text, percent, round_us
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Prose,
+    Report,
+    Role,
+    Rows,
+    Section,
+    fields_named,
+    number_text,
+    percent,
+    round_us,
+)
 from stepscope.vocabulary.lookup import has_trait, name_has
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
@@ -149,6 +162,19 @@ class SyncsReport(Report):
             Rows("rows", "Calls that wait for a device", FIELDS, self.rows, _EMPTY),
             Rows("reads", "Ops that read a value", READ_FIELDS, self.reads, _NO_READS),
         ]
+
+
+COMPARABLES = (
+    Comparable(
+        id="syncs",
+        title="Calls that wait for a device",
+        keys=fields_named(FIELDS, "call", "call_site"),
+        measure=Field("total_us", "us", "time that the host spends in the call"),
+        count="count",
+        is_total=True,
+        empty="on neither side does the host wait for a device",
+    ),
+)
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import field
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,7 +36,21 @@ from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.workers.collectives import Collectives, collective_rows, collectives_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Prose, Report, Role, Rows, Section, number_text, percent, round_ms, round_us
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Prose,
+    Report,
+    Role,
+    Rows,
+    Section,
+    fields_named,
+    number_text,
+    percent,
+    round_ms,
+    round_us,
+)
 
 K = EventKind
 
@@ -146,6 +161,20 @@ class DistributedReport(Report):
 
 
 _NO_COLLECTIVES = "no collectives: this process trains alone, or what it communicates with is not recorded"
+
+
+COMPARABLES = (
+    Comparable(
+        id="collectives",
+        title="Collectives",
+        keys=fields_named(COLLECTIVE_FIELDS, "operation", "ranks", "bytes"),
+        measure=Field("total_us", "us", "time of the collective, added up over the recorded ranks"),
+        rows=attrgetter("collectives"),
+        count="count",
+        is_total=True,
+        empty="neither side has collectives",
+    ),
+)
 
 
 # -- one rank ------------------------------------------------------------------------------------------------------

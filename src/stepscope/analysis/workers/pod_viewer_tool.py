@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from stepscope.analysis.steps.breakdown import CATEGORIES, LABELS, MEANING
@@ -37,7 +37,7 @@ from stepscope.analysis.workers.slow_workers import (
 )
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Prose, Report, Role, Rows, Section, percent, round_ms
+from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section, percent, round_ms
 
 ALL = "all"
 ALIKE_PERCENT = 3.0  # workers that differ by less take about the same time
@@ -152,6 +152,29 @@ class PodViewerReport(Report):
             Rows("slowest", "Slowest worker of each step", SLOWEST_FIELDS, self.slowest, _EMPTY),
             Rows("rows", "Steps by worker", ROW_FIELDS, self.rows, _EMPTY),
         ]
+
+
+def _workers_with_samples(report: PodViewerReport) -> Iterator[dict[str, Any]]:
+    """The workers, each with its durations of the complete steps."""
+    complete = [row for row in report.rows if row["complete"]] or report.rows
+    durations: dict[tuple[Cell, Cell], list[Cell]] = {}
+    for row in complete:
+        durations.setdefault((row["host"], row["device"]), []).append(row["duration_ms"])
+    for worker in report.workers:
+        yield {**worker, "samples": durations.get((worker["host"], worker["device"]), [])}
+
+
+COMPARABLES = (
+    Comparable(
+        id="workers",
+        title="Workers",
+        keys=(_HOST, _DEVICE),
+        measure=Field("mean_ms", "ms", "mean duration of a step on the worker"),
+        rows=_workers_with_samples,
+        samples="samples",
+        empty="neither side has workers with steps",
+    ),
+)
 
 
 _EMPTY = "no steps: the profile holds no events that take time"

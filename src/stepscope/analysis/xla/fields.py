@@ -12,7 +12,6 @@ from stepscope import kernels
 from stepscope.model.arrays import I64, U8, Mask, number_pairs, offsets_of, run_rows
 from stepscope.records import dataclass
 
-_FIELDS_EXPECTED = 16  # of a message; more are found by a second look
 _MOST_VARINT_BYTES = 10
 
 
@@ -89,16 +88,8 @@ def fields_of(buf: U8, starts: I64, stops: I64) -> Fields:
 
 def _scanned(buf: U8, starts: I64, stops: I64, bad_at: I64) -> I64:
     """One row for each field; the places of damage go to `bad_at`."""
-    table = np.empty((_FIELDS_EXPECTED * len(starts) + 64, kernels.wire.FIELD_WIDTH), np.int64)
-    if not len(buf):
-        bad_at[:] = -1
-        return table[:0]
-    bad_code = np.zeros(len(starts), np.int64)
-    count = kernels.wire.scan_fields(buf, starts, stops, table, bad_at, bad_code)
-    if count > len(table):
-        table = np.empty((count, kernels.wire.FIELD_WIDTH), np.int64)
-        kernels.wire.scan_fields(buf, starts, stops, table, bad_at, bad_code)
-    return table[:count]
+    bad_at[:] = -1
+    return np.asarray(kernels.wire.scan_fields(buf, starts, stops, bad_at, np.zeros(len(starts), np.int64)))
 
 
 def _varints(buf: U8, start: I64, stop: I64) -> tuple[I64, I64]:
@@ -134,7 +125,7 @@ def text_codes(buf: U8, start: I64, stop: I64, width: int = 32) -> tuple[I64, li
     words = table.view(np.int64)
     code = length
     for word in range(words.shape[1]):
-        number, _ = number_pairs(code, words[:, word])
+        number, _ = number_pairs(code, np.ascontiguousarray(words[:, word]))
         code = number.astype(np.int64)
     number, first = number_pairs(code, np.zeros(len(code), np.int64))
     texts = [table[at, : length[at]].tobytes().decode("utf-8", "replace") for at in first.tolist()]

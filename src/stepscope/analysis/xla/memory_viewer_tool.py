@@ -21,10 +21,10 @@ from stepscope.analysis.xla.buffers import MAIN_MEMORY, Memory, memory_of
 from stepscope.analysis.xla.module import Module
 from stepscope.analysis.xla.programs import WHY_NONE, programs_of
 from stepscope.analysis.xla.sources import Source
-from stepscope.analysis.xla.trees import phase_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Part, Report, Role, Rows, Section, percent
+from stepscope.vocabulary.scopes import phase_of
 
 MOST_BUFFERS = 500  # of a program that are listed one by one
 MOST_POINTS = 400  # of a program's live bytes over its order

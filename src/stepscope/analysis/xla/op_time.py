@@ -9,8 +9,6 @@ Work is matched to instructions, best first, by
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from stepscope import kernels
@@ -22,11 +20,9 @@ from stepscope.analysis.xla.programs import Programs, programs_of
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I64, Mask, number_pairs
 from stepscope.records import dataclass
-from stepscope.vocabulary.xla import instruction_name
+from stepscope.vocabulary.xla import innermost_instruction, kernel_stem
 
 K = EventKind
-_NOT_IN_KERNEL_NAMES = re.compile(r"[^A-Za-z0-9_]")
-_KERNEL_SUFFIX = re.compile(r"(?:\.kd|__\d+)$")
 _HIGHEST_CLIMB = 64
 
 
@@ -112,7 +108,7 @@ def _matched(trace: HostTrace, work: _Work, on_host: bool) -> OpTime:
     code, first = number_pairs(work.instruction, work.module)
     code, first = number_pairs(code, work.number)
     for at in first.tolist():
-        instruction = _innermost_name(trace.strings[work.instruction[at]]) if work.instruction[at] > 0 else ""
+        instruction = innermost_instruction(trace.strings[work.instruction[at]]) if work.instruction[at] > 0 else ""
         has_number = work.number[at] != -1 or work.module[at] <= 0
         names.append((int(work.number[at]) if has_number else None, trace.strings[work.module[at]], instruction))
     known = np.array([bool(name[2]) for name in names], np.bool_)[code] if names else np.zeros(0, np.bool_)
@@ -120,16 +116,6 @@ def _matched(trace: HostTrace, work: _Work, on_host: bool) -> OpTime:
     if not on_host:
         how["name"] = _match_names(trace, work, op, names)
     return _numbered(trace, work, op, names, how, on_host)
-
-
-def _innermost_name(text: str) -> str:
-    """The innermost of nested names, and of an instruction's text its name.
-
-    >>> _innermost_name("%copy.2 = f32[8]{0} copy(f32[8]{0} %x)"), _innermost_name("while.1::dot.3")
-    ('copy.2', 'dot.3')
-    """
-    name = instruction_name(text)
-    return name.rpartition("::")[2] if name == text else name
 
 
 def _match_launches(trace: HostTrace, work: _Work, lost: Mask) -> Mask:
@@ -164,7 +150,7 @@ def _match_names(trace: HostTrace, work: _Work, op: I64, names: list[tuple[int |
     table = _kernel_names(programs)
     kernel = names_of(trace, work.rows[at])
     for row in np.unique(kernel).tolist():
-        found = table.get(_KERNEL_SUFFIX.sub("", trace.strings[row]))
+        found = table.get(kernel_stem(trace.strings[row]))
         if found is not None:
             place, instruction = found
             names.append((programs.entries[place].number, programs.entries[place].module, instruction))
@@ -181,7 +167,7 @@ def _kernel_names(programs: Programs) -> dict[str, tuple[int, str]]:
         runs = ~module.is_fused & module.is_opcode("fusion", "custom-call", "reduce", "sort", "scatter")
         for row in np.flatnonzero(runs).tolist():
             name = module.instruction_name(row)
-            key = _NOT_IN_KERNEL_NAMES.sub("_", name)
+            key = kernel_stem(name)
             found[key] = None if key in found else (place, name)
     return {key: value for key, value in found.items() if value is not None}
 

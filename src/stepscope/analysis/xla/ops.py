@@ -5,7 +5,6 @@ One partial result serves the tools `hlo-stats`, `op-profile` and `roofline`.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -25,13 +24,13 @@ from stepscope.analysis.xla.text import instruction_text
 from stepscope.model import HostTrace, LineKind, stat_names
 from stepscope.model.arrays import F64, I64
 from stepscope.records import dataclass
+from stepscope.vocabulary.scopes import is_host_transfer, is_rematerialized
+from stepscope.vocabulary.xla import without_number
 
 MOST_OPS = 2000  # of a host that are listed one by one
 _MOST_OPENED, _MOST_INSIDE = 200, 12  # fusions that are opened, and instructions shown in each
 _CONTAINERS = frozenset({"while", "conditional", "call", "async-start", "async-done"})
 _CATEGORY, _SOURCE, _STACK = ("hlo_category",), ("source",), ("source_stack",)
-_NUMBERED = re.compile(r"\.\d+$")
-_HOST_TRANSFER = re.compile(r":XlaSendToHost|:XlaRecvFromHost")
 OTHERS = "others"
 
 
@@ -229,7 +228,7 @@ class _OpTable:
         from_program = iter(categories_of(module, rows[rows >= 0]) if module is not None else [])
         found = []
         for op, row, text in zip(ops, rows.tolist(), stated, strict=True):
-            category = next(from_program) if row >= 0 else _NUMBERED.sub("", self.done.ops[op][1])
+            category = next(from_program) if row >= 0 else without_number(self.done.ops[op][1])
             found.append(self.trace.strings[text] if text > 0 else category)
         return found
 
@@ -249,7 +248,7 @@ class _OpTable:
                     known(self.flops[op]), known(self.bytes[op]), float(self.in_steps[op]), *self.precision[op],
                     source.op_name, source.line, list(source.stack), text,
                     rematerialized=is_rematerialized(name, source.op_name),
-                    outside_compilation=bool(_HOST_TRANSFER.search(source.op_name)) or "is_host_transfer=true" in text,
+                    outside_compilation=is_host_transfer(source.op_name) or "is_host_transfer=true" in text,
                     inside=inside,
                 )
             )  # fmt: skip
@@ -320,11 +319,6 @@ def categories_of(module: Module, rows: I64) -> list[str]:
         f"{FUSION_KINDS[kind]} fusion" if opcode == "fusion" and kind in FUSION_KINDS else opcode
         for opcode, kind in zip(opcodes, kinds, strict=True)
     ]
-
-
-def is_rematerialized(name: str, op_name: str) -> bool:
-    """Whether an instruction computes again what was thrown away to save memory."""
-    return ".remat" in name or "rematted_computation" in op_name
 
 
 def known(value: float) -> float | None:

@@ -32,8 +32,7 @@ HOW_TO_ADD = (
 # The table's names of XLA's and the frameworks' element types.
 _PRECISIONS = {
     "f64": "fp64", "f32": "fp32", "bf16": "bf16", "f16": "fp16", "s8": "int8", "u8": "int8", "s4": "int4",
-    "u4": "int4", "f4e2m1fn": "fp4", "c64": "fp32", "c128": "fp64", "double": "fp64", "float": "fp32",
-    "c10::bfloat16": "bf16", "c10::half": "fp16",
+    "u4": "int4", "f4e2m1fn": "fp4", "c64": "fp32", "c128": "fp64",
 }  # fmt: skip
 # What a type's matrix products run as, best first, where the device has such units.
 _MATRIX_FALLBACKS = {"fp32": ("tf32", "fp32"), "int4": ("int8",), "fp4": ("fp4", "fp8")}
@@ -106,7 +105,7 @@ def _read(path: Path) -> list[Mapping[str, Any]]:
         for entry in found:
             _peaks(entry)
             for pattern in entry.get("names", ()):
-                re.compile(pattern)
+                _pattern(pattern)
     except OSError as error:
         raise UsageError(f"cannot read the table of devices {path}", hint=str(error.strerror)) from error
     except (ValueError, TypeError, KeyError, AttributeError, re.error) as error:
@@ -114,9 +113,13 @@ def _read(path: Path) -> list[Mapping[str, Any]]:
     return list(found)
 
 
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE)
+
+
 def _fits(entry: Mapping[str, Any], facts: DeviceFacts) -> bool:
     if facts.name:
-        return any(re.search(pattern, facts.name, re.IGNORECASE) for pattern in entry.get("names", ()))
+        return any(_pattern(pattern).search(facts.name) for pattern in entry.get("names", ()))
     wanted = entry.get("fits", {})
     vendor = facts.vendor or ("Nvidia" if facts.kind == "GPU" else "")
     known = {"vendor": vendor, "capability": facts.capability, "cores": facts.cores}

@@ -1,10 +1,11 @@
-"""Captures of programs that say nothing about profiling: `stepscope run`, the environment, a signal.
+"""Captures of programs that contain no profiling code: by `stepscope run`, the environment, or a signal.
 
-- imports: tells when a framework has been imported
+- imports: calls back when a framework has been imported
 - finders: one per framework; finds the steps of a program that does not mark them
-- watcher: decides what to capture, from the steps that the finders see
+- watcher: decides what to capture, from the steps that the finders report
 - settings: what the environment or the command line asks for
-- autostart: arms all this in a process, and the signal
+- autostart: installs all this in a process, and the signal handler
 - run: runs a script as Python would
-- children: takes the watch along into processes that the program starts
+- children: extends the watch to processes that the program starts
+- ledger: lists what those processes have captured
 """

@@ -1,5 +1,5 @@
-"""`python -m stepscope.capture.auto`: what `python -m stepscope.autostart` runs, and what comes before the scripts of
-processes that a watched program starts."""
+"""`python -m stepscope.capture.auto`: run by `python -m stepscope.autostart`, and before the scripts of processes that
+a watched program starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def main(words: list[str]) -> None:
         print("usage: python -m stepscope.autostart [-m] SCRIPT [ARGS...]", file=sys.stderr)
         sys.exit(WRONG_USAGE)
     if not os.environ.get(LOGDIR):
-        print_for_user(f"nothing is captured, for {LOGDIR} is not set")
+        print_for_user(f"nothing is captured, because {LOGDIR} is not set")
     arm_from_environment()
     end_process(Program(target, arguments, as_module).run())
 

@@ -1,6 +1,6 @@
-"""Arms a process: the finders, the signal, and the watcher that they serve.
+"""Watches a process: installs the finders, the signal handler, and the watcher that they report to.
 
-`import stepscope` does it where STEPSCOPE_LOGDIR is set, and so do `stepscope run` and `python -m stepscope.autostart`.
+`import stepscope` does this if STEPSCOPE_LOGDIR is set, and so do `stepscope run` and `python -m stepscope.autostart`.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class Armed:
 
     Args:
         settings: what to capture.
-        tell: called with a line for the user, now and then.
-        parent: where the program that started this process reads what it captured; None if nobody did.
+        show_line: called with a line for the user, now and then.
+        parent: the ledger of the program that started this process; None if no watched program did.
 
     Attributes:
-        watcher: what has been captured.
-        takes_signal: True if the signal asks for a capture, since nobody else wanted it.
+        watcher: decides what to capture, and knows what has been captured.
+        takes_signal: True if the signal requests a capture; False if the program uses the signal itself.
         ledger: what the processes that this one starts have captured.
-        pid: of the process that was armed, which a forked child is not.
+        pid: of the watched process; a forked child has another one.
     """
 
-    def __init__(self, settings: Settings, tell: Callable[[str], object], parent: Ledger | None = None) -> None:
-        self.ledger = parent or Ledger.for_program(settings.logdir)
-        self.watcher = Watcher(settings, self._ask_main, tell, self.ledger, is_child=parent is not None)
+    def __init__(self, settings: Settings, show_line: Callable[[str], object], parent: Ledger | None = None) -> None:
+        self.ledger = parent or Ledger.create(settings.logdir)
+        self.watcher = Watcher(settings, self._ask_main, show_line, self.ledger, is_child=parent is not None)
         self._is_child = parent is not None
         self.pid = os.getpid()
         self.takes_signal = False
@@ -62,7 +62,7 @@ class Armed:
         self.takes_signal = self._take_signal()
         atexit.register(self._remove_ledger)
         atexit.register(self.watcher.finish)
-        hard_end.listen(self.watcher.before_hard_end)
+        hard_end.listen(self.watcher.save_before_hard_end)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget_parent)
 
@@ -71,13 +71,13 @@ class Armed:
         atexit.unregister(self.watcher.finish)
         atexit.unregister(self._remove_ledger)
         self._remove_ledger()
-        hard_end.forget(self.watcher.before_hard_end)
+        hard_end.forget(self.watcher.save_before_hard_end)
         self.watcher.active = False
         while self._undo:
             self._undo.pop()()
 
     def _remove_ledger(self) -> None:
-        """At the end of the process that made it: a child, forked or not, only writes there."""
+        """Removes the ledger in the process that made it; a child, forked or not, only writes to it."""
         if not self._is_child and os.getpid() == self.pid:
             self.ledger.remove()
 
@@ -85,7 +85,8 @@ class Armed:
         self._undo.append(finder(name)(module, self.watcher))
 
     def _take_signal(self) -> bool:
-        """Takes the signal, unless the program uses it itself or this is not the main thread, which alone may."""
+        """Takes the signal, unless the program uses it itself, or this is not the main thread: only that may take
+        it."""
         if SIGNAL is None or threading.current_thread() is not threading.main_thread():
             return False
         if signal.getsignal(SIGNAL) is not signal.SIG_DFL:
@@ -95,14 +96,14 @@ class Armed:
         return True
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        """A signal that this process did not send itself is a request."""
+        """A signal from this process itself asks for `serve`; any other one is a request for a capture."""
         if self._asked:
             self._asked = False
             self.watcher.serve()
         else:
             self.watcher.request()
 
-    _asked = False  # by a thread of this process
+    _asked = False  # a thread of this process has sent the signal
 
     def _ask_main(self) -> bool:
         if not self.takes_signal or SIGNAL is None or signal.getsignal(SIGNAL) != self._on_signal:
@@ -115,13 +116,13 @@ class Armed:
         self.watcher.forget_parent()
 
 
-def arm(settings: Settings, tell: Callable[[str], object], parent: Ledger | None = None) -> Armed | None:
-    """Watches this process from now on; None if it is watched already.  Arguments as of `Armed`."""
+def arm(settings: Settings, show_line: Callable[[str], object], parent: Ledger | None = None) -> Armed | None:
+    """Watches this process from now on; returns None if it is watched already.  The arguments are those of `Armed`."""
     global _armed
     if _armed is not None:
         return None
-    armed = Armed(settings, tell, parent)
-    with report.Wall("arming Stepscope", strict=False):
+    armed = Armed(settings, show_line, parent)
+    with report.Wall("watching the program", strict=False):
         armed.install()
         children.inherit(settings, armed.ledger)
         _armed = armed
@@ -129,7 +130,7 @@ def arm(settings: Settings, tell: Callable[[str], object], parent: Ledger | None
 
 
 def disarm() -> None:
-    """Watches no longer, and leaves the process as it was."""
+    """Ends the watch, and leaves the process as it was."""
     global _armed
     armed, _armed = _armed, None
     if armed is not None:
@@ -138,7 +139,7 @@ def disarm() -> None:
 
 
 def arm_from_environment() -> None:
-    """What `import stepscope` does where STEPSCOPE_LOGDIR is set, but for Stepscope's own command line."""
+    """Watches this process if STEPSCOPE_LOGDIR is set, unless it is Stepscope's own command line."""
     if _is_own_command():
         return
     parent = Ledger.from_text(os.environ[CHILD]) if os.environ.get(CHILD) else None
@@ -150,20 +151,20 @@ def arm_from_environment() -> None:
     if parent is not None or not can_write(settings.logdir):
         return
     if SIGNAL is not None:
-        request = f"`kill -USR2 {os.getpid()}` asks for one" if armed.takes_signal else "SIGUSR2 is the program's own"
+        request = f"`kill -USR2 {os.getpid()}` requests one" if armed.takes_signal else "SIGUSR2 is the program's own"
         print_for_user(f"captures go to {settings.logdir}; {request}")
 
 
 def _is_own_command() -> bool:
-    """True in `stepscope ...` and `python -m stepscope ...`, which import this package before they can say so."""
+    """True in `stepscope ...` and `python -m stepscope ...`, which import this package before they parse arguments."""
     started = (getattr(sys, "argv", None) or [""])[0]
-    if started == "-m":  # as long as the module is being looked for
+    if started == "-m":  # while Python looks for the module
         return ("-m", "stepscope") in pairwise(sys.orig_argv)
     return Path(started).name.removesuffix(".exe") == "stepscope"
 
 
 def can_write(logdir: str) -> bool:
-    """False, once it is told, if no capture could be saved: better known before the training than after it."""
+    """Checks whether a capture could be saved, and tells the user if not: before the training, not after it."""
     try:
         files.require_writable(logdir)
     except CaptureError as error:
@@ -173,6 +174,5 @@ def can_write(logdir: str) -> bool:
 
 
 def print_for_user(line: str) -> None:
-    """A line for whoever watches the job; its own output stays as it is.  Each line is one write, so that those of
-    several ranks do not mix."""
+    """Prints a line for the user to stderr.  Each line is one write, so that the lines of several ranks do not mix."""
     print(f"stepscope: {line}\n", end="", file=sys.stderr, flush=True)

@@ -1,13 +1,12 @@
-"""Takes the watch along into the Python processes that a program start_with_stepscope.
+"""Extends the watch to the Python processes that a program starts.
 
-- A fork inherits everything.  It captures once it runs steps, and never a time window, so workers that load data write
-  nothing.
+- A fork inherits everything.  It captures steps but never a time window, so workers that only load data write nothing.
 - `multiprocessing` with fresh processes, and any `subprocess` that runs this Python with a script or a module: the
   command is changed so that Stepscope comes first.  That is how launchers such as `torchrun` start their ranks.
-- What is started in another way, or by another Python, finds STEPSCOPE_LOGDIR in its environment, and captures if it
+- A process that is started in another way, or by another Python, inherits STEPSCOPE_LOGDIR, and is captured if it
   imports stepscope.
 
-Nothing is added to the Python installation or to PYTHONPATH, so no process is touched that the program did not start.
+Nothing is added to the Python installation or to PYTHONPATH, so no other process is affected.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import CHILD, LOGDIR, Settings
 from stepscope.capture.report import report
 
-_TAKE_A_VALUE = "WX"  # the rest of their word, or the next one
-_WITHOUT_US = "IESs"  # flags of a Python that may not find us: without PYTHONPATH, or without site-packages
+_TAKE_A_VALUE = "WX"  # flags whose value is the rest of the word, or the next word
+_WITHOUT_US = "IESs"  # with these flags Python may not find us: it ignores PYTHONPATH or site-packages
 _SPAWN = "from multiprocessing"
 _US = "stepscope.capture.auto"
 _ORIGINAL: dict[str, Any] = {}
 
 
 def inherit(settings: Settings, ledger: Ledger) -> None:
-    """Makes processes that start from now on captured as well; they write down there what they captured."""
+    """Captures processes that start from now on as well; they list in the ledger what they captured."""
     before = {name: os.environ.get(name) for name in [*settings.to_environment(), CHILD]}
     os.environ.update(settings.keep_running().to_environment())
     os.environ[CHILD] = ledger.to_text()
@@ -81,7 +80,7 @@ def disinherit() -> None:
 
 
 def _add_to_args(args: Any, named: Mapping[str, Any]) -> Any:
-    """A command with Stepscope in it, if it runs this Python in an environment like ours."""
+    """The arguments of `Popen` with Stepscope in the command, if it runs this Python in an environment like ours."""
     if named.get("executable") is not None or isinstance(args, (str, bytes, os.PathLike)) or not args:
         return args
     try:
@@ -90,20 +89,20 @@ def _add_to_args(args: Any, named: Mapping[str, Any]) -> Any:
             return args
         return add_stepscope(words) if _wants_capture(named.get("env")) else args
     except Exception as error:
-        report(error, "taking Stepscope along into a process")
+        report(error, "adding Stepscope to a process")
         return args
 
 
 def _wants_capture(environment: Mapping[Any, Any] | None) -> bool:
-    """False if the program gives the process an environment of its own choice: nothing would be captured there, and
-    Stepscope itself might not be found."""
+    """False if the program gives the process a different environment: nothing would be captured there, and Stepscope
+    itself might not be found."""
     if environment is None:
         return True
     return LOGDIR in environment and environment.get("PYTHONPATH") == os.environ.get("PYTHONPATH")
 
 
 def add_stepscope(words: Sequence[str]) -> list[str]:
-    """The command line of a Python that runs a script or a module, with Stepscope before these.
+    """The command line of a Python that runs a script or a module, with Stepscope inserted before it.
 
     >>> add_stepscope(["python", "-u", "train.py", "--steps", "3"])
     ['python', '-u', '-m', 'stepscope.capture.auto', 'train.py', '--steps', '3']
@@ -132,7 +131,7 @@ def add_stepscope(words: Sequence[str]) -> list[str]:
 
 
 def _parse_flags(word: str) -> tuple[str, str, str]:
-    """A word of flags as Python takes it: those without a value, the one that has one, and what follows it.
+    """Splits a word of flags as Python does: the flags without a value, the one with a value, and that value.
 
     >>> _parse_flags("-um"), _parse_flags("-Wignore"), _parse_flags("-bb")
     (('u', 'm', ''), ('', 'W', 'ignore'), ('bb', '', ''))

@@ -1,4 +1,4 @@
-"""Calls back when a module has been imported, without importing it and without delay to any other import."""
+"""Calls back when a module has been imported, without importing it and without slowing down any other import."""
 
 from __future__ import annotations
 
@@ -13,51 +13,53 @@ Callback = Callable[[ModuleType], object]
 
 
 class ImportWatch:
-    """A finder at the front of `sys.meta_path` that finds nothing itself: it has the others find, and looks on.
+    """A finder at the front of `sys.meta_path`.  It finds nothing itself: it asks the other finders, and watches.
 
     Args:
         wanted: the full name of a module -> what to call with it, once, when its code has run.
-        begins: called with the name when such an import begins.
+        on_start: called with the name when such an import starts.
     """
 
-    def __init__(self, wanted: Mapping[str, Callback], begins: Callable[[str], object] = lambda name: None) -> None:
+    def __init__(self, wanted: Mapping[str, Callback], on_start: Callable[[str], object] = lambda name: None) -> None:
         self._wanted = dict(wanted)
-        self._begins = begins
+        self._on_start = on_start
 
     def install(self) -> None:
-        """Watches from now on; what is imported already is called back for now."""
+        """Watches from now on; calls back at once for modules that are imported already."""
         for name in [name for name in self._wanted if _is_complete(sys.modules.get(name))]:
             self._call_back(name)
         if self._wanted:
             sys.meta_path.insert(0, self)
 
     def remove(self) -> None:
-        """Watches no longer."""
+        """Ends the watch."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Where the other finders find a module that is waited for, with a loader that tells; None for all others."""
+        """The spec of a wanted module from the other finders, with a loader that calls back; None for all others."""
         if name not in self._wanted:
             return None
         spec = self._find_by_others(name, path, target)
         if spec is not None and hasattr(spec.loader, "exec_module"):
-            self._begins(name)
+            self._on_start(name)
             self._wrap_loader(spec)
         return spec
 
     def _find_by_others(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
         for finder in sys.meta_path:
-            find = None if finder is self else getattr(finder, "find_spec", None)  # Python, too, steps over one without
+            find = (
+                None if finder is self else getattr(finder, "find_spec", None)
+            )  # Python skips finders without it, too
             spec: ModuleSpec | None = find and find(name, path, target)
             if spec is not None:
                 return spec
         return None
 
     def _wrap_loader(self, spec: ModuleSpec) -> None:
-        """Replaces the loader's method rather than the loader, which others ask for its data and its source."""
+        """Replaces the loader's method and not the loader, since other code may ask that for data and source."""
         loader = spec.loader
         assert loader is not None
         load = loader.exec_module
@@ -68,7 +70,7 @@ class ImportWatch:
 
         try:
             loader.exec_module = load_and_call_back  # type: ignore[method-assign]
-        except AttributeError:  # a loader that is a class or has slots: the framework goes unseen
+        except AttributeError:  # the loader is a class or has slots: the framework is not watched
             return
 
     def _call_back(self, name: str) -> None:
@@ -82,6 +84,6 @@ class ImportWatch:
 
 
 def _is_complete(module: ModuleType | None) -> bool:
-    """True if a module is there, and its code has run to the end."""
+    """True if a module is imported and its code has finished."""
     spec = getattr(module, "__spec__", None)
     return module is not None and not getattr(spec, "_initializing", False)

@@ -1,8 +1,8 @@
-"""What the processes of one program have captured, told to the one that started them.
+"""Lists what the processes of one program have captured, for the process that started them.
 
-A launcher has no steps of its own; its ranks have.  They write down what they captured in a file, one JSON object a
-line, and the launcher reads it.  The file lies in LOGDIR/plugins/.stepscope/children-<pid>-<random>, a folder that the
-first rank makes and the launcher removes.
+A launcher runs no steps; its ranks do.  Each rank adds what it captured to a file, one JSON object per line, and the
+launcher reads the file.  It is in the folder LOGDIR/plugins/.stepscope/children-<pid>-<random>, which the first rank
+makes and the launcher removes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stepscope.formats.store import is_remote
 from stepscope.records import dataclass
 
 _FILE = "captured"
-_NOBODY = "1"
+_NOBODY = "1"  # no file that the launcher could read
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Entry:
     """What one process captured.
 
     Attributes:
-        outcome: what was captured, or why nothing was, in one line.
-        profile: the file that was written, if one was.
+        outcome: one line that says what was captured, or why nothing was.
+        profile: the file that was written; None if there is none.
     """
 
     outcome: str
@@ -37,17 +37,17 @@ class Entry:
 
 @dataclass(frozen=True)
 class Ledger:
-    """Where processes that a program starts write down what they captured.
+    """The list of what a program's processes have captured.
 
     Attributes:
-        folder: holds the file; None where nobody can read it, as on another machine.
+        folder: contains the file; None if the launcher could not read it, as on another machine.
     """
 
     folder: Path | None = None
 
     @classmethod
-    def for_program(cls, logdir: str) -> Ledger:
-        """One for a program whose profiles go to `logdir`.  Nothing is made yet."""
+    def create(cls, logdir: str) -> Ledger:
+        """A ledger for a program whose profiles go to `logdir`.  No file is made yet."""
         place = resolve_logdir(logdir)
         if is_remote(place):
             return cls()
@@ -56,25 +56,25 @@ class Ledger:
 
     @classmethod
     def from_text(cls, text: str) -> Ledger:
-        """The one that `as_text` told of."""
+        """The ledger that `to_text` described."""
         return cls(Path(text)) if Path(text).is_absolute() else cls()
 
     def to_text(self) -> str:
-        """For the environment of a process; never empty."""
+        """The ledger as a text for the environment of a process; never empty."""
         return _NOBODY if self.folder is None else str(self.folder)
 
     def add(self, outcome: str, profile: Path | None = None) -> None:
-        """Writes down what this process captured.  Lines of several processes do not mix: each is one short write."""
+        """Adds what this process captured.  Lines of several processes do not mix: each is one short write."""
         if self.folder is None:
             return
         line = json.dumps({"outcome": outcome, "profile": profile and str(profile)}) + "\n"
-        with Wall("telling the program that started this one", strict=False):
+        with Wall("reporting to the program that started this one", strict=False):
             self.folder.mkdir(parents=True, exist_ok=True)
             with (self.folder / _FILE).open("ab", buffering=0) as file:
                 file.write(line.encode())
 
     def entries(self) -> list[Entry]:
-        """What processes have written down so far.  A line that a full disk cut short counts for nothing."""
+        """The entries so far.  A line that was cut short, as by a full disk, is ignored."""
         if self.folder is None:
             return []
         try:
@@ -96,7 +96,7 @@ class Ledger:
 
 def _parse_entry(line: str) -> Entry | None:
     try:
-        told = json.loads(line)
-        return Entry(str(told["outcome"]), Path(told["profile"]) if told["profile"] else None)
+        said = json.loads(line)
+        return Entry(str(said["outcome"]), Path(said["profile"]) if said["profile"] else None)
     except (ValueError, LookupError, TypeError):
         return None

@@ -20,7 +20,7 @@ WRONG_USAGE = 2
 
 
 class Program:
-    """What is to be run.
+    """A script or module to run.
 
     Args:
         target: a script, a folder or a zip file with a `__main__.py`, or a module's name.
@@ -34,13 +34,13 @@ class Program:
         self._as_module = as_module
 
     def run(self, finish: Callable[[], object] = lambda: None) -> int:
-        """Runs it to its end; returns the exit status that Python would end with.
+        """Runs it to its end; returns the exit status that Python would return.
 
         An uncaught exception is printed by `sys.excepthook`, without Stepscope's frames.  After Ctrl-C the process
-        ends as Python's does, by the signal.
+        ends by the signal, as Python does.
 
         Args:
-            finish: called when the program's code has run, before Python would wait for its threads and end.
+            finish: called when the program's code has finished, before Python waits for its threads and ends.
         """
         try:
             code, main = self._prepare()
@@ -59,7 +59,7 @@ class Program:
         return 0
 
     def _prepare(self) -> tuple[CodeType, ModuleType]:
-        """The code and the empty `__main__` module, with the interpreter's state as Python would have it."""
+        """The code and the empty `__main__` module; sets the interpreter's state as Python would."""
         sys.argv = [self._target, *self._arguments]
         if self._as_module:
             _put_first(str(Path.cwd()))
@@ -110,7 +110,7 @@ def _main_module(file: str, loader: object, spec: ModuleSpec | None) -> ModuleTy
 
 
 def _find_module_spec(name: str) -> ModuleSpec:
-    """Where a module is that can be run; of a package, its `__main__`."""
+    """The spec of a module that can be run; of a package, that of its `__main__`."""
     sys.modules.pop("__main__", None)
     try:
         spec = importlib.util.find_spec(name)
@@ -124,7 +124,7 @@ def _find_module_spec(name: str) -> ModuleSpec:
 
 
 def _put_first(folder: str) -> None:
-    """The first place to look for modules, in place of Stepscope's own; none if Python was asked for a safe path."""
+    """Makes a folder the first entry of `sys.path`, unless Python runs with a safe path."""
     if not sys.flags.safe_path:
         sys.path[0] = folder
 
@@ -137,7 +137,7 @@ def _cut_own_frames(error: BaseException, code: CodeType) -> TracebackType | Non
 
 
 def _report_exception(error: BaseException, trace: TracebackType | None) -> int:
-    """Ends an exception as Python's main program does; returns the exit status."""
+    """Reports an exception as Python's main program does; returns the exit status."""
     if isinstance(error, SystemExit):
         return _exit_status(error.code)
     error.__traceback__ = trace
@@ -158,7 +158,7 @@ def _exit_status(code: object) -> int:
 
 
 def end_process(status: int) -> NoReturn:
-    """Ends this process with a status; with that of Ctrl-C by the signal, so that a shell sees it."""
+    """Ends this process with a status.  After Ctrl-C it ends by the signal, so that a shell notices."""
     if status == 128 + signal.SIGINT and hasattr(os, "kill"):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         sys.stdout.flush()

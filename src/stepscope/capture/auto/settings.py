@@ -1,4 +1,4 @@
-"""What to capture of a program that says nothing about it, as the environment or the command line asks."""
+"""What to capture of a program without profiling code, as set by the environment or the command line."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Settings:
     Attributes:
         logdir: as for `stepscope.start`.
         steps: how many steps to capture; 0 waits for the signal.
-        skip: how many steps to let pass before: they compile, and they warm up.
-        seconds: how long to capture where no step is found.
+        skip: how many steps to skip before: they compile and warm up.
+        seconds: how long to capture if no step is found.
         patience: how many seconds to wait for steps, once a framework is imported, before a time window is captured.
-        stop_after: end the program once the capture is saved.
+        stop_after: ends the program once the capture is saved.
         options: as for `stepscope.start`.
     """
 
@@ -39,8 +39,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings | None:
-        """What the environment asks for; None if it does not name a logdir.  A value that is
-        none is told and ignored."""
+        """The settings in the environment; None if it names no logdir.  An invalid value is logged and ignored."""
         logdir = environment.get(LOGDIR, "")
         if not logdir:
             return None
@@ -58,16 +57,16 @@ class Settings:
         return settings.derive_for_child() if environment.get(CHILD) else settings
 
     def keep_running(self) -> Settings:
-        """The same for a program that is not to be ended, or not again."""
+        """The same settings without `stop_after`: the program is not ended, or not a second time."""
         return replace(self, stop_after=False)
 
     def derive_for_child(self) -> Settings:
-        """The same for a process that the program has started: it is never ended, and steps alone are captured, for
-        most such processes only load data."""
+        """The settings for a process that the program has started.  It is never ended, and only steps are captured,
+        because most such processes only load data."""
         return replace(self, stop_after=False, patience=math.inf)
 
     def to_environment(self) -> dict[str, str]:
-        """The variables that ask for this, for processes that the program starts."""
+        """The settings as environment variables, for processes that the program starts."""
         asked = {LOGDIR: resolve_logdir(self.logdir), "STEPSCOPE_STOP_AFTER": str(int(self.stop_after))}
         asked |= {variable: str(getattr(self, name)) for name, (variable, _) in _NUMBERS.items()}
         asked |= {f"STEPSCOPE_{name.upper()}": str(getattr(self.options, name)) for name in _LEVELS}
@@ -91,7 +90,7 @@ def _read_number(environment: Mapping[str, str], variable: str, kind: type[int] 
         number = kind(text)
     except ValueError:
         number = -1
-    if not number >= 0:  # nor "nan", which no timer takes
-        warn(f"{variable}={text} is no number from 0 up; it is ignored")
+    if not number >= 0:  # also refuses "nan", which no timer takes
+        warn(f"{variable}={text} is not a number of at least 0; it is ignored")
         return None
     return number

@@ -1,14 +1,14 @@
-"""Decides what to capture of a program that says nothing about it.
+"""Decides what to capture of a program without profiling code.
 
-Steps come from the finders, on the thread that runs them.  So many pass, then so many are captured.  Where none are
-seen, a time window is captured instead: at once if no framework is imported, after some patience if one is.  Steps that
-come while it lasts are worth more, and end it.  A request, from a signal, captures the next steps, or a time window
-where there are none; a request during a capture ends it.  Of a program without a framework a time window holds the
-calls of Python functions, for there is nothing else to see.
+The finders report steps, on the thread that runs them.  The first steps are skipped, and those after them are captured.
+If no step is found, a time window is captured instead: at once if no framework is imported, and otherwise after some
+patience.  Steps are worth more than a time window, so a step during the window ends it.  A signal requests a capture of
+the next steps, or of a time window if there are none; during a capture it requests the end of that.  In a program
+without a framework, a time window holds the calls of Python functions, since nothing else can be recorded.
 
-Two rules keep the program safe.  Starting and stopping happens on the thread that runs the steps, or on the main
-thread: PyTorch's profiler sees the thread that started it only.  And no thread waits for another one here: a step that
-ends while another thread is inside goes uncounted, and what is asked for meanwhile is done by whoever is inside.
+Two rules keep the program safe.  Captures start and stop on the thread that runs the steps, or on the main thread,
+because PyTorch's profiler sees only the thread that started it.  And no thread waits for another one here: a step that
+ends while another thread is in the watcher is not counted, and a request is served by the thread that is in it.
 """
 
 from __future__ import annotations
@@ -33,44 +33,44 @@ from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
 
-_REQUEST_PATIENCE_S = 2.0  # after a request, where steps have been seen before
-_ONE_TIME, _STALE_STEPS = 2, 50  # a source that came twice, and then another came so often, is not the loop's
-_LEAST_CALL_US = 10.0  # of Python calls in such a window: the small ones are many, and tell least
-_TELL_PATIENCE_S = 1.0  # at a hard end, for telling of a profile that is written
-_DEFAULT_STEPS = 10  # of a request, where the settings want none by themselves
+_REQUEST_PATIENCE_S = 2.0  # how long a request waits for steps of a program that has had some
+_ONE_TIME, _STALE_STEPS = 2, 50  # a source with two steps, followed by fifty of another one, is not the loop's
+_LEAST_CALL_US = 10.0  # shorter Python calls are left out of a time window: there are many, and they say little
+_REPORT_PATIENCE_S = 1.0  # at a hard end, for reporting a profile that is written
+_DEFAULT_STEPS = 10  # how many steps a request captures if the settings name none
 
 Work = Callable[[], object]
 
 
 class Watcher:
-    """Captures steps that finders tell of, or a time window.
+    """Captures steps that finders report, or a time window.
 
     Args:
         settings: what to capture.
         ask_main: makes the main thread call `serve` soon; returns False if it cannot.
-        tell: called with a line for the user, now and then.
-        ledger: what processes of this program captured.  Where they captured steps, this one is their launcher, and a
-            time window of it is worth nothing.
-        is_child: another process started this one, and reads there what it captured.
+        show_line: called with a line for the user, now and then.
+        ledger: what the processes of this program have captured.  If they have captured steps, this process is their
+            launcher, and a time window of it is useless.
+        is_child: another process started this one, and reads the ledger.
 
     Attributes:
-        active: False while nothing is to be captured; finders need not tell then.
+        active: False while nothing is to be captured; finders need not report steps then.
         paths: the profiles that were written, oldest first.
-        has_steps: True once steps were captured, and not a time window only.
-        outcome: what was captured last, or why nothing was, in one line; empty while that is open.
+        has_steps: True once steps were captured, and not only a time window.
+        outcome: one line that says what was captured last, or why nothing was; empty while that is open.
     """
 
     def __init__(
         self,
         settings: Settings,
         ask_main: Callable[[], bool] = lambda: False,
-        tell: Callable[[str], object] = str,
+        show_line: Callable[[str], object] = str,
         ledger: Ledger | None = None,
         is_child: bool = False,
     ) -> None:
         self._settings = settings
         self._ask_main = ask_main
-        self._tell = tell
+        self._show_line = show_line
         self._ledger = ledger or Ledger()
         self._is_child = is_child
         self.paths: list[Path] = []
@@ -85,12 +85,12 @@ class Watcher:
         self._inside = threading.Lock()
         self._asked: deque[Work] = deque()
         self._timer: threading.Timer | None = None
-        self._window: Capture | None = None  # of time, while it runs
+        self._window: Capture | None = None  # the time window, while it runs
         self._window_since = 0.0
         self._counts: dict[Source, int] = {}
         self._best: Source | None = None
-        self._others = 0  # steps of other sources since the best had its last
-        self._second_thoughts = 0  # how long to look for a better source after the capture
+        self._others = 0  # steps of other sources since the last step of the best
+        self._second_thoughts = 0  # for how many steps to look for a better source after the capture
         self._conductor = Conductor(
             self._settings.logdir,
             self._settings.options,
@@ -100,7 +100,7 @@ class Watcher:
         )
 
     def _plan(self, first: int | None) -> None:
-        """The step at which to begin; None for none."""
+        """Plans a capture from step `first` on; None for no capture."""
         self._first = first
         self._last = (first or 0) + (self._settings.steps or _DEFAULT_STEPS) - 1
         self.active = first is not None
@@ -113,37 +113,37 @@ class Watcher:
             return Action.NONE
         return Action.RECORD_AND_SAVE if step == self._last else Action.RECORD
 
-    # -- what finders tell, on the thread of the steps ---------------------------------------------------------------
+    # -- what finders report, on the thread of the steps -------------------------------------------------------------
 
     def begin(self, source: Source) -> None:
-        """A step of a source begins, unless one runs."""
+        """A step of a source starts, unless one runs."""
         if self.active:
             self._run_exclusively(lambda: self._begin(source))
 
     def end(self, source: Source, another_follows: bool = True) -> None:
-        """A step of a source has ended; if another follows, it begins with that."""
+        """A step of a source has ended; if another follows, it starts with that."""
         if self.active:
             self._run_exclusively(lambda: self._end(source, another_follows))
 
     def mark_step(self, number: object) -> None:
-        """The program itself has marked the beginning of a step."""
+        """The program itself has marked the start of a step."""
         if self.active:
             self._run_exclusively(self._mark_step)
 
     def expect_framework(self, name: str) -> None:
-        """A framework is being imported, so the steps are still to come; a time window until now says nothing."""
+        """A framework is being imported: the steps are still to come, and a time window before them is useless."""
         if self.active:
             self._run_exclusively(self._drop_window)
             self._run_later(self._settings.patience, self._open_window_unless_launcher)
 
-    # -- what the process asks for -----------------------------------------------------------------------------------
+    # -- requests of the process -------------------------------------------------------------------------------------
 
     def watch_from_here(self, at_once: bool) -> None:
-        """The program begins.
+        """The program starts.
 
         Args:
-            at_once: where no framework is imported, nothing tells that steps will come, and the time window begins now;
-                False waits for one to be imported.
+            at_once: if no framework is imported, steps are not to be expected, and a time window starts now; False
+                waits until one is imported.
         """
         if not self.active:
             return
@@ -153,33 +153,33 @@ class Watcher:
             self._run_on_main(self._open_window)
 
     def request(self) -> None:
-        """A capture is wanted now, or the end of the one that runs.  A signal handler may call this."""
+        """Requests a capture, or the end of the running one.  A signal handler may call this."""
         self._run_on_main(self._toggle)
 
     def serve(self) -> None:
-        """Does what was asked for, on the main thread."""
+        """Serves the requests, on the main thread."""
         while self._asked and self._run_exclusively(self._do_asked):
             pass
         self._end_program_if_wanted()
 
     def finish(self) -> None:
-        """The program ends: what still records is saved."""
+        """The program ends: a capture that still records is saved."""
         self._settings = self._settings.keep_running()
         self._cancel_timer()
         self._run_exclusively(self._finish)
 
-    def before_hard_end(self, how: str) -> None:
-        """The program ends without Python's end: what is being written is waited for, though not for ever."""
+    def save_before_hard_end(self, how: str) -> None:
+        """The program ends without Python's own end: files that are being written are waited for, with a limit."""
         if session.SESSION.can_end_at_once():
             self._settings = self._settings.keep_running()
             self._cancel_timer()
             self._run_exclusively(self._finish_running)
-        session.SESSION.program_end.before_hard_end(how)
-        self._conductor.wait(_TELL_PATIENCE_S)
+        session.SESSION.program_end.save_before_hard_end(how)
+        self._conductor.wait(_REPORT_PATIENCE_S)
 
     def remove_window(self) -> None:
-        """Removes the time window that was captured before this program turned out to be a launcher: it shows how that
-        waits for its processes.  One that was asked for stays."""
+        """Removes a time window that was captured before this program turned out to be a launcher: it only shows how
+        the launcher waits for its processes.  A requested window stays."""
         if self.has_steps or self._requested or not self._is_launcher():
             return
         for path in self.paths:
@@ -189,14 +189,14 @@ class Watcher:
         self.paths = []
 
     def forget_parent(self) -> None:
-        """After a fork: the capture is the parent's; steps of this process are captured anew."""
+        """After a fork: the capture belongs to the parent; steps of this process are captured anew."""
         self._settings = self._settings.derive_for_child()
-        self._tell = str
+        self._show_line = str
         self._is_child = True
         self.paths, self.outcome, self.has_steps = [], "", False
         self._forget()
 
-    # -- getting inside, one thread at a time ------------------------------------------------------------------------
+    # -- one thread at a time ----------------------------------------------------------------------------------------
 
     def _run_exclusively(self, work: Work) -> bool:
         if not self._inside.acquire(blocking=False):
@@ -226,8 +226,8 @@ class Watcher:
             return
         self._timer = threading.Timer(seconds, self._run_on_main, (work,))
         self._timer.daemon = True
-        self._timer.name = f"{THREAD_PREFIX}patience"  # by which tracers of Python calls know it as ours
-        with report.Wall("waiting for a time window", strict=False):  # there may be no more threads to be had
+        self._timer.name = f"{THREAD_PREFIX}patience"  # tracers of Python calls leave out threads with this prefix
+        with report.Wall("waiting for a time window", strict=False):  # it may be impossible to start a thread
             self._timer.start()
 
     def _cancel_timer(self) -> None:
@@ -236,7 +236,7 @@ class Watcher:
             self._timer = None
 
     def _end_program_if_wanted(self) -> None:
-        if not (self._settings.stop_after and self._has_captured and not self._conductor.running):
+        if not (self._settings.stop_after and self._has_captured and not self._conductor.is_capturing):
             return
         self.active = False
         if threading.current_thread() is threading.main_thread():
@@ -244,9 +244,9 @@ class Watcher:
             raise SystemExit(0)
         if not self._ask_main():
             self._settings = self._settings.keep_running()
-            self._tell("the program goes on: the steps run on another thread than the main one")
+            self._show_line("the program goes on, because its steps do not run on the main thread")
 
-    # -- inside ------------------------------------------------------------------------------------------------------
+    # -- what one thread at a time does ------------------------------------------------------------------------------
 
     def _begin(self, source: Source) -> None:
         if self._is_best(source) and self._is_planned():
@@ -255,7 +255,7 @@ class Watcher:
     def _mark_step(self) -> None:
         if MARKED in self._counts:
             self._end(MARKED, another_follows=True)
-        else:  # no step ends with the first mark
+        else:  # the first mark ends no step
             self._counts[MARKED] = 0
             self._begin(MARKED)
 
@@ -271,13 +271,13 @@ class Watcher:
         self._conductor.end()
         if not self._is_planned():  # it has just been saved
             return
-        if self._conductor.number > self._last and not self._conductor.running:
+        if self._conductor.number > self._last and not self._conductor.is_capturing:
             self._report_failed_plan()
         elif another_follows:
             self._conductor.begin()
 
     def _is_best(self, source: Source) -> bool:
-        """True if the steps are those of this source."""
+        """True if this is the source whose steps count."""
         if source == self._best:
             self._others = 0
             return True
@@ -288,17 +288,17 @@ class Watcher:
         return True
 
     def _is_better(self, source: Source, best: Source) -> bool:
-        """True if a source is surer than the best so far, or that one has not come back."""
+        """True if a source is more certain than the best so far, or if that one has not come back."""
         was_one_time = self._counts.get(best, 0) <= _ONE_TIME and self._others > _STALE_STEPS
         if source.rank == best.rank and was_one_time:
-            self._counts[source] = 1  # what it did before was not the loop
+            self._counts[source] = 1  # its steps until now were not those of the loop
             return True
-        if not self._is_planned() and source.rank != best.rank:  # a second thought is about two functions
+        if not self._is_planned() and source.rank != best.rank:  # a second thought only compares two functions
             return False
         return (source.rank, source.size) > (best.rank, best.size)
 
     def _follow_source(self, source: Source) -> None:
-        """Counts the steps of another source from now on.  What was captured of the one before were no steps."""
+        """Counts the steps of another source from now on, and discards what was captured of the previous one."""
         self._best, self._others = source, 0
         self._conductor.cancel()
         self._conductor.marks = source is not MARKED
@@ -308,11 +308,12 @@ class Watcher:
 
     def _note_captured_steps(self) -> None:
         first, count = self._first or 0, self._conductor.number - (self._first or 0)
-        name = self._best.name if self._best else "steps"
-        self._set_outcome(f"{count} steps captured, number {first} to {first + count - 1} of the {name}")
+        name = self._best.name if self._best else MARKED.name
+        numbers = f"steps {first}-{first + count - 1}" if count > 1 else f"step {first}"
+        self._set_outcome(f"captured {numbers} ({name})")
         self.has_steps = True
         self._plan(None)
-        # A small function may have been called often before the first call of the training step.
+        # A small function may be called often before the first call of the training step.
         doubtful = self._best is not None and self._best.rank == CALLS and not self._requested
         self._second_thoughts = _STALE_STEPS if doubtful else 0
         self.active = doubtful
@@ -325,15 +326,15 @@ class Watcher:
         self.paths.append(path)
         if self._is_child:
             self._ledger.add(self.outcome, path)
-        self._tell(f"{self.outcome}: {path}")
+        self._show_line(f"{self.outcome}: {path}")
 
     def _report_failed_plan(self) -> None:
         error = report.last_error()
         if error is not None and error.problem.code == session.ALREADY_RUNNING:
-            self.outcome = f"nothing more was captured, for the program captures by itself: {error.problem.path}"
+            self.outcome = f"nothing more was captured, because the program captures by itself: {error.problem.path}"
         else:
             self.outcome = f"nothing was captured: {error or 'another capture was running'}"
-        self._tell(self.outcome)
+        self._show_line(self.outcome)
         self._plan(None)
 
     def _open_window_unless_launcher(self) -> None:
@@ -344,14 +345,14 @@ class Watcher:
         return not self._is_child and bool(self._ledger.profiles())
 
     def _open_window(self) -> None:
-        if self._conductor.running or self._window is not None or session.is_running():
+        if self._conductor.is_capturing or self._window is not None or session.is_running():
             return
         if "torch" in sys.modules and threading.current_thread() is not threading.main_thread():
-            return  # PyTorch's profiler would see this thread only
+            return  # PyTorch's profiler would see only this thread
         self._window = session.start(self._settings.logdir, self._window_options())
         self._window_since = time.monotonic()
         if self._window is not None:
-            self._window.yields = not self._requested  # what the program itself wants to capture is worth more
+            self._window.yields = not self._requested  # a capture by the program itself is worth more
             self._run_later(self._settings.seconds, self._close_window)
 
     def _window_options(self) -> ProfilerOptions:
@@ -386,10 +387,10 @@ class Watcher:
     def _toggle(self) -> None:
         if self._window is not None:
             self._close_window()
-        elif self._conductor.running:
+        elif self._conductor.is_capturing:
             self._last = self._conductor.number  # the step that runs is the last one
         elif session.is_running():
-            self._tell("the program captures by itself just now; nothing was changed")
+            self._show_line("the program is capturing by itself; nothing was changed")
         elif self._best is None and not any(name in sys.modules for name in FINDERS):
             self._requested = True
             self._open_window()
@@ -408,13 +409,13 @@ class Watcher:
         if self.outcome or self._first is None:
             return
         if self._best is None:
-            self.outcome = "nothing was captured: no step was found, and the program ended before a time window began"
+            self.outcome = "nothing was captured: no step was found, and the program ended before a time window started"
             return
         self._report_too_few_steps()
 
     def _report_too_few_steps(self) -> None:
         assert self._best is not None
-        steps = f"the program took {self._counts[self._best]} steps ({self._best.name})"
+        steps = f"the program ran {self._counts[self._best]} steps ({self._best.name})"
         self.outcome = f"nothing was captured: {steps} and the first {self._first} are skipped; skip fewer (--skip)"
         if self._is_child:
             self._ledger.add(self.outcome)

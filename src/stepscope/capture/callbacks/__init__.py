@@ -1,1 +1,1 @@
-"""Callbacks for the trainers that people use.  Each is imported only by who asks for it."""
+"""Callbacks for trainers.  Each module is imported only when it is asked for."""

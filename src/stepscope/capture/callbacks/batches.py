@@ -1,4 +1,4 @@
-"""What all callbacks share: which batches are recorded, and how the hooks of a trainer become steps."""
+"""What all callbacks share: the choice of the recorded batches, and steps from the hooks of a trainer."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Batches = int | tuple[int, int] | str
 
 
 def parse_batches(profile_batch: Batches) -> Schedule | None:
-    """The batches that are recorded; None for none.  What makes no sense is reported and means none: it must not end a
-    training job."""
+    """The schedule that records these batches; None if there are none.  An invalid value is reported and records no
+    batch: it must not end a training job."""
     try:
         first, last = _parse_pair(profile_batch)
     except (TypeError, ValueError, OverflowError):
         first, last = -1, -1
     if first < 0 or last < first:
-        reason = f"profile_batch={profile_batch!r} names no batches; no batch is profiled"
+        reason = f"profile_batch={profile_batch!r} does not name batches; no batch is profiled"
         report(
             UsageError(reason, hint="use 12, (10, 15) or '10,15', counted from 1, or 0 for none"), "choosing batches"
         )
@@ -42,10 +42,10 @@ def _parse_pair(profile_batch: Batches) -> tuple[int, int]:
 
 
 class BatchCallback:
-    """The hooks of a trainer as steps; a callback for one trainer derives from this and from the trainer's own class.
+    """Turns the hooks of a trainer into steps.  A callback derives from this and from the trainer's own class.
 
-    A step lasts from the end of the batch before to the end of its own, so that waiting for data belongs to it.  The
-    first batch after a pause, such as an epoch's end, begins when the trainer has its data.
+    A step lasts from the end of the previous batch to the end of its own, so that waiting for data belongs to it.  The
+    first batch after a pause, such as the end of an epoch, starts when the trainer has its data.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class BatchCallback:
 
     @property
     def path(self) -> Path | None:
-        """The profile of the capture that ended last, None if none has; waits until it is written."""
+        """The profile of the last capture, once it is written; None if no capture has ended."""
         return next(iter(self._steps.paths[-1:]), None)
 
     def start_batch(self) -> None:
@@ -72,12 +72,12 @@ class BatchCallback:
         """The trainer is done with a batch.
 
         Args:
-            another_follows: True if the trainer fetches another one right now.
+            another_follows: True if the trainer fetches another batch next.
         """
         self._steps.end()
         if another_follows:
             self._steps.begin()
 
     def end_training(self) -> None:
-        """There are no more batches: what still records is saved."""
+        """There are no more batches: a capture that still records is saved."""
         self._steps.finish()

@@ -1,4 +1,4 @@
-"""Trainers of Hugging Face's `transformers`, and all that call the same hooks (TRL's, for example)."""
+"""Trainers of Hugging Face's `transformers`, and all others that call the same hooks, such as TRL's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HOME = "transformers.trainer_callback"
 
 
 def _trainer_callback() -> type[Any]:
-    """The trainer's base class, which has all the hooks that it calls; none where `transformers` is not installed."""
+    """The base class with all the hooks that the trainer calls; `object` if `transformers` is not installed."""
     if importlib.util.find_spec(_HOME.partition(".")[0]) is None:
         return object
     base: type[Any] = importlib.import_module(_HOME).TrainerCallback
@@ -24,8 +24,8 @@ class ProfilerCallback(BatchCallback, _trainer_callback()):  # type: ignore[misc
 
     >>> Trainer(model, args, callbacks=[ProfilerCallback("logs", profile_batch=(10, 15))])  # doctest: +SKIP
 
-    A step is one of the optimizer; with gradient accumulation it has several batches.  It never raises into the
-    trainer.
+    A step is a step of the optimizer; with gradient accumulation it has several batches.  The callback never raises an
+    exception into the trainer.
 
     Args:
         logdir: as for `stepscope.start`.
@@ -43,13 +43,13 @@ class ProfilerCallback(BatchCallback, _trainer_callback()):  # type: ignore[misc
         self.end_batch(_another_follows(state, control))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        """What still records is saved."""
+        """A capture that still records is saved."""
         self.end_training()
 
 
 def _another_follows(state: Any, control: Any) -> bool:
-    """True if the trainer fetches another batch right now: no epoch ends here, and no evaluation comes first.  A
-    checkpoint belongs to the step that waits for it."""
+    """True if the trainer fetches another batch next: no epoch ends here, and no evaluation follows.  A checkpoint
+    belongs to the step that waits for it."""
     epoch = getattr(state, "epoch", None)
     ends_epoch = epoch is None or abs(epoch - round(epoch)) < 1e-9
     stops = getattr(control, "should_training_stop", False) or getattr(control, "should_evaluate", False)

@@ -1,7 +1,7 @@
 """PyTorch Lightning, under either of its names.
 
-Lightning calls the hooks of a callback by name and expects all of them, so the class derives from Lightning's own where
-that is installed.  Nothing else of Lightning is used; any trainer with its hooks will do.
+Lightning calls the hooks of a callback by name and expects all of them, so the class derives from Lightning's own
+callback if that is installed.  Nothing else of Lightning is used: any trainer with the same hooks works.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HOMES = ("lightning.pytorch", "pytorch_lightning")
 
 
 def _lightning_callback() -> type[Any]:
-    """Lightning's base class: of the one that is imported, else of the one that is installed, else none."""
+    """Lightning's base class: of the package that is imported, else of one that is installed, else `object`."""
     imported = [home for home in _HOMES if home in sys.modules]
     installed = [home for home in _HOMES if importlib.util.find_spec(home.partition(".")[0])]
     for home in imported + installed:
@@ -31,7 +31,7 @@ class ProfilerCallback(BatchCallback, _lightning_callback()):  # type: ignore[mi
 
     >>> Trainer(callbacks=[ProfilerCallback("logs", profile_batch=(10, 15))])  # doctest: +SKIP
 
-    It never raises into the trainer.
+    It never raises an exception into the trainer.
 
     Args:
         logdir: as for `stepscope.start`.
@@ -41,17 +41,17 @@ class ProfilerCallback(BatchCallback, _lightning_callback()):  # type: ignore[mi
     """
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        """A batch is there."""
+        """The trainer has a batch."""
         self.start_batch()
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """The batch is done with."""
+        """The trainer is done with the batch."""
         self.end_batch(getattr(trainer, "is_last_batch", True) is False)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """What still records is saved."""
+        """A capture that still records is saved."""
         self.end_training()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """What still records is saved."""
+        """A capture that still records is saved."""
         self.end_training()

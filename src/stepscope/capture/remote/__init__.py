@@ -1,8 +1,8 @@
-"""Captures over the network: both sides of the `tensorflow.ProfilerService` that TensorFlow's and JAX's servers offer.
+"""Captures over the network: client and server of `tensorflow.ProfilerService`, as TensorFlow and JAX offer it.
 
     client side:  addresses -> reach -> worker -> fan_out
     server side:  service -> handlers -> continuous, monitor
 
-`stepscope.capture.client` and `stepscope.capture.server` are what users call.  grpcio and protobuf are imported only
-once one of them is used.
+Users call `stepscope.capture.client` and `stepscope.capture.server`.  grpcio and protobuf are imported only when one of
+them is used.
 """

@@ -25,7 +25,7 @@ def parse(text: str) -> tuple[Address, ...]:
     """The addresses in a list such as `grpc://10.0.0.2:8466,10.0.0.3:8466`.
 
     Raises:
-        UsageError: an address has another form, or stands there twice.
+        UsageError: an address is invalid, or is in the list twice.
     """
     found = [parse_one(part.strip()) for part in text.split(",")]
     for address in found:
@@ -35,11 +35,11 @@ def parse(text: str) -> tuple[Address, ...]:
 
 
 def parse_one(text: str) -> Address:
-    """One address, also as it is pasted from elsewhere: with `grpc://` or `http://` before it.  Raises UsageError."""
+    """One address, with or without `grpc://` or `http://` before it.  Raises UsageError."""
     form = _FORM.fullmatch(text)
     if form is None or not 0 < int(form["port"]) < 65536:
         raise UsageError(
-            f"{text!r} is no address of a worker",
-            hint="write host:port, such as localhost:6009; several with commas between",
+            f"{text!r} is not a worker address",
+            hint="write host:port, such as localhost:6009; separate several by commas",
         )
     return Address(form["host"], int(form["port"]))

@@ -12,13 +12,13 @@ from stepscope.capture.tracers.base import Collected
 from stepscope.errors import CaptureError
 
 LONGEST_MS = 300_000
-"""What nobody has asked for after so long is forgotten: a client that went away must not fill the memory."""
+"""A record that no client has fetched after this time is discarded: a client that is gone must not fill the memory."""
 
 
 class Continuous:
-    """Records on a thread of its own, for some profilers must be stopped by the thread that started them.
+    """Records on its own thread, because some profilers must be stopped by the thread that started them.
 
-    A snapshot ends one recording and begins the next; what happens between them belongs to neither.
+    A snapshot ends one recording and starts the next; what happens between the two is not recorded.
     """
 
     def __init__(self, options: ProfilerOptions) -> None:
@@ -30,7 +30,7 @@ class Continuous:
         self._thread = threading.Thread(target=self._run, name="stepscope-continuous", daemon=True)
 
     def begin(self) -> None:
-        """Returns once it records.  Raises CaptureError if it does not start."""
+        """Starts, and returns once it records.  Raises CaptureError if it does not start."""
         if session.is_running():
             raise CaptureError("a capture is already running", code="already-running")
         self._thread.start()
@@ -53,7 +53,7 @@ class Continuous:
         return asked.result()
 
     def stop(self) -> None:
-        """Ends the recording and forgets it."""
+        """Ends the recording and discards it."""
         self._stopping = True
         self._wake.set()
         self._thread.join()

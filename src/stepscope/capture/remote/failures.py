@@ -1,4 +1,4 @@
-"""What gRPC says, in plain words."""
+"""Translates errors of gRPC into plain messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def translate_rpc_error(error: Any, waited_seconds: float) -> Failure:
     code, said = error.code(), " ".join((error.details() or "").split())
     if code in (_CODE.ALREADY_EXISTS, _CODE.INTERNAL, _CODE.FAILED_PRECONDITION):
         if _BUSY.search(said):
-            hint = "wait for its end, or end it where it was started"
+            hint = "wait until it ends, or end it where it was started"
             return Failure(Cause.BUSY, f"busy with another capture; {hint} (it says: {said})")
         if _DISABLED.search(said):
             return Failure(Cause.DISABLED, f"profiling is switched off in the job: {said}")
@@ -34,17 +34,17 @@ def translate_rpc_error(error: Any, waited_seconds: float) -> Failure:
 _FAILURES: dict[Any, tuple[Cause, str]] = {
     _CODE.UNIMPLEMENTED: (
         Cause.NO_PROFILER,
-        "it speaks gRPC and has no profiler service; another program has this port, so ask for the port that the"
+        "the server speaks gRPC but has no profiler service; another program uses this port, so use the port that the"
         " job gave to server.start",
     ),
     _CODE.UNAVAILABLE: (
         Cause.DISCONNECTED,
-        "the connection broke while it recorded; see whether the job still runs (gRPC says: {said})",
+        "the connection broke while it recorded; check whether the job still runs (gRPC says: {said})",
     ),
     _CODE.DEADLINE_EXCEEDED: (
         Cause.DEADLINE,
-        "nothing came within {seconds:.0f} s; the job may be stuck, the profile very large, or the worker's clock"
-        " behind this machine's",
+        "no answer within {seconds:.0f} s; the job may be stuck, the profile very large, or the worker's clock behind"
+        " this machine's",
     ),
     _CODE.CANCELLED: (Cause.CANCELLED, "cancelled; what it had recorded is lost"),
 }

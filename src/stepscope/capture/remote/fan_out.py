@@ -1,4 +1,4 @@
-"""Many workers at once."""
+"""Captures many workers at once."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from stepscope.capture.remote.outcome import (
 from stepscope.capture.remote.worker import Drive, Plan, Worker
 from stepscope.formats.store import is_remote
 
-_DELAY_MS = 200  # until several workers begin, so that the request has reached all of them
+_DELAY_MS = 200  # until several workers start, so that the request has reached all of them
 _PAUSE_SECONDS = 0.5  # before a second attempt; longer before each further one
 _LOOK_SECONDS = 0.1  # how often to look whether the capture is cancelled
-_GRACE_SECONDS = 30.0  # for workers that were told to end to hand over what they have
+_GRACE_SECONDS = 30.0  # for workers that were asked to end, until they have sent what they recorded
 
 
 class FanOut:
-    """One capture of several workers.  Progress is told on the thread that runs it."""
+    """One capture of several workers.  Progress is reported on the thread that runs it."""
 
     def __init__(self, request: CaptureRequest, on_progress: OnProgress | None, cancel: Cancel | None) -> None:
         self._request = request
@@ -44,7 +44,7 @@ class FanOut:
         self._ended_at: float | None = None
 
     def run(self) -> CaptureOutcome:
-        """Captures; returns what came of each worker.  Raises CaptureError if the logdir cannot be written."""
+        """Captures; returns the result of each worker.  Raises CaptureError if the logdir cannot be written."""
         plan = self._plan()
         workers = [
             Worker(address, plan, self._told.put) for address in addresses.parse(",".join(self._request.workers))
@@ -83,13 +83,13 @@ class FanOut:
         return _DELAY_MS if len(self._request.workers) > 1 else 0
 
     def _drive(self, workers: Sequence[Worker], drive: Drive) -> list[object]:
-        """Does one thing with all workers at once, and tells of progress until all are done."""
+        """Calls a function for all workers at once, and reports progress until all calls have returned."""
         with ThreadPoolExecutor(len(workers), "stepscope-capture") as pool:
             running = [pool.submit(drive, worker) for worker in workers]
             try:
                 while not all(future.done() for future in running):
                     self._look(workers)
-            except BaseException:  # of `on_progress`, or Ctrl-C: nobody waits for the result
+            except BaseException:  # from `on_progress`, or Ctrl-C: nothing waits for the result any more
                 for worker in workers:
                     worker.give_up()
                 raise
@@ -125,7 +125,7 @@ def _close(workers: Sequence[Worker]) -> None:
 
 
 def _open_run(logdir: LogDir) -> tuple[Path, str | None]:
-    """The folder of a run that begins now, and where its files go in the end if the logdir is on another machine."""
+    """The folder of a run that starts now, and where its files go in the end if the logdir is on another machine."""
     place = files.resolve_logdir(logdir)
     if not is_remote(place):
         return files.make_run_folder(place), None
@@ -136,7 +136,7 @@ def _open_run(logdir: LogDir) -> tuple[Path, str | None]:
 
 
 def _clean_up(plan: Plan) -> None:
-    # Servers of old wrote their files there; what was on our disk has been taken from it.
+    # Old servers write their files there; those on our disk have been moved.
     files.drop_if_empty(plan.folder.parent / plan.session_id)
     files.drop_if_empty(plan.folder)
     if plan.url is not None:

@@ -1,9 +1,8 @@
 """The port of the profiler server: sockets that wait, which costs nothing.
 
-gRPC wakes up a dozen times a second for as long as its server is there, and its threads and locks and a fork of the
-program do not go well together.  So its server is there only while somebody asks: it starts with the first byte of the
-first client, on a port of this machine that is told to nobody, the bytes are passed on in both directions, and a while
-after the last connection it is stopped again.
+A gRPC server wakes up a dozen times per second, and its threads and locks do not survive a fork of the program.  So it
+runs only while there are clients.  It starts with the first byte of the first client, on a local port that is not
+announced.  The bytes are forwarded in both directions.  Some time after the last connection it is stopped again.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from stepscope.capture import report
 LINGER_S = 60.0
 """How long gRPC's server stays after the last connection, at least."""
 
-_FIRST_BYTE_S = 30.0  # a connection that says nothing is none of ours
+_FIRST_BYTE_S = 30.0  # a connection that sends nothing for so long is closed
 _MOST_CONNECTIONS = 64
 _PIECE = 1 << 18
 _NO_MORE_FILES_S = 1.0
@@ -33,21 +32,21 @@ class Native(Protocol):
     """gRPC's server."""
 
     def stop(self, grace: float | None) -> threading.Event:
-        """Ends it; what is returned is set when its calls have ended."""
+        """Stops the server; the returned event is set when its calls have ended."""
 
 
-StartNative = Callable[[str], tuple[Native, int]]  # the address to listen on -> what listens there, and its port
+StartNative = Callable[[str], tuple[Native, int]]  # the address to listen on -> the server, and its port
 
 
 def listen(address: str, port: int) -> list[socket.socket]:
-    """Sockets that listen on all addresses that a name stands for, all on one port; 0 chooses one.
+    """Opens sockets that listen on all addresses of a name, all on one port; port 0 chooses a free one.
 
     Raises:
         OSError: the name is unknown, the port is taken, or none of the addresses is this machine's.
     """
     if address in ("", "[::]", "::") and socket.has_dualstack_ipv6():
         return [socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)]
-    host = "" if address == "[::]" else address.strip("[]")  # a machine without IPv6
+    host = "" if address == "[::]" else address.strip("[]")  # this machine has no IPv6
     found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     listening: list[socket.socket] = []
     try:
@@ -61,7 +60,7 @@ def listen(address: str, port: int) -> list[socket.socket]:
 
 
 def _listen_on_address(listening: list[socket.socket], family: int, host: str, port: int) -> None:
-    """Listens on another address; one that this machine does not have is left out if there are others."""
+    """Listens on one more address.  One that this machine does not have is left out if there are others."""
     bound = listening[0].getsockname()[1] if listening else port
     try:
         listening.append(socket.create_server((host, bound), family=family))
@@ -71,11 +70,12 @@ def _listen_on_address(listening: list[socket.socket], family: int, host: str, p
 
 
 class Front:
-    """Waits for clients, and passes on what they and gRPC's server say to each other.
+    """Waits for clients, and forwards the bytes between them and gRPC's server.
 
     Args:
         listening: sockets that listen; they are closed with the front.
         start_native: starts gRPC's server.
+        linger_s: how long that stays after the last connection, at least.
     """
 
     def __init__(self, listening: list[socket.socket], start_native: StartNative, linger_s: float = LINGER_S) -> None:
@@ -93,38 +93,38 @@ class Front:
         self._thread = threading.Thread(target=self._run, name="stepscope-server", daemon=True)
 
     def start(self) -> None:
-        """Begins to take connections."""
+        """Starts accepting connections."""
         self._thread.start()
 
     @property
     def is_serving(self) -> bool:
-        """True while gRPC's server is there."""
+        """True while gRPC's server runs."""
         return self._native is not None
 
     def close(self) -> None:
-        """Takes no more connections."""
+        """Ends accepting connections."""
         self._wake.send(b"x")
         self._thread.join()
         self._drop_sockets()
 
     def stop_native(self, grace_s: float) -> None:
-        """Ends gRPC's server, and waits until clients have what it had for them."""
+        """Stops gRPC's server, and waits until clients have received its answers, at most `grace_s`."""
         until = time.monotonic() + grace_s
         with self._lock:
             native, self._native = self._native, None
-        # When the program ends Python 3.12 makes no thread for gRPC to cut the calls off with after the grace.  By then
-        # gRPC takes no more calls, and those that it has end with their connections.
+        # When the program ends, Python 3.12 starts no more threads, so gRPC cannot cut off calls after the grace.  Then
+        # gRPC takes no new calls, and the open ones end with their connections.
         with suppress(RuntimeError):
             if native is not None:
-                native[0].stop(grace_s).wait(grace_s)  # no longer than there are calls
+                native[0].stop(grace_s).wait(grace_s)  # returns when there are no more calls
         for connection in list(self._connections):
             connection.join(max(0.0, until - time.monotonic()))
 
     def abandon(self) -> object:
-        """In a forked child: closes what the child has of the sockets, so that they end with the parent.
+        """In a forked child: closes the child's copies of the sockets, so that they end with the parent.
 
         Returns:
-            What must never be freed, for its threads are not in this process and freeing waits for them.
+            An object that must never be freed: freeing it waits for its threads, which are not in this process.
         """
         self._drop_sockets()
         for client in list(self._connections.values()):
@@ -139,7 +139,7 @@ class Front:
     # -- connections -------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        timeout_s: float | None = None  # while nobody has come nothing has to be done
+        timeout_s: float | None = None  # without clients there is nothing to do
         while True:
             ready = [key.fileobj for key, _ in self._selector.select(timeout_s)]
             if self._woken in ready:
@@ -158,7 +158,7 @@ class Front:
             client, _ = listener.accept()
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                time.sleep(_NO_MORE_FILES_S)  # the client still waits, and would be told of at once again
+                time.sleep(_NO_MORE_FILES_S)  # the client still waits, and would be reported again at once
             return
         thread = threading.Thread(target=self._serve, args=(client,), name="stepscope-connection", daemon=True)
         self._connections[thread] = client
@@ -166,7 +166,7 @@ class Front:
             if len(self._connections) > _MOST_CONNECTIONS:
                 raise RuntimeError("too many connections")
             thread.start()
-        except RuntimeError:  # or no more threads can be had
+        except RuntimeError:  # or no thread can be started
             del self._connections[thread]
             client.close()
 
@@ -186,10 +186,10 @@ class Front:
         with socket.create_connection((_LOOPBACK, self._native_port())) as server:
             for each in (client, server):
                 each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            answers = threading.Thread(target=_pass_on, args=(server, client), name="stepscope-answers", daemon=True)
+            answers = threading.Thread(target=_forward, args=(server, client), name="stepscope-answers", daemon=True)
             answers.start()
             server.sendall(first)
-            _pass_on(client, server)
+            _forward(client, server)
             answers.join()
 
     def _native_port(self) -> int:
@@ -199,8 +199,8 @@ class Front:
             return self._native[1]
 
 
-def _pass_on(source: socket.socket, sink: socket.socket) -> None:
-    """Sends on what comes, to its end, and then tells that it was the end."""
+def _forward(source: socket.socket, sink: socket.socket) -> None:
+    """Forwards all bytes, and then the end of the stream."""
     piece = memoryview(bytearray(_PIECE))
     with suppress(OSError):  # either side may have gone
         while count := source.recv_into(piece):

@@ -1,4 +1,5 @@
-"""What the server answers.  As in TensorFlow's and JAX's servers, one capture runs at a time; another is refused."""
+"""Answers the requests of clients.  As in TensorFlow's and JAX's servers, a second capture at the same time is
+refused."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ from stepscope.errors import CaptureError
 from stepscope.records import dataclass
 
 MAX_MESSAGE_BYTES = 2**31 - 2**16
-"""protobuf writes no message of 2 GiB; the space below is for what surrounds the profile."""
+"""protobuf writes no message of 2 GiB or more; the rest is for the other fields of the message."""
 
-_REMEMBERED = 100  # session ids that were ended before they began
+_REMEMBERED = 100  # session ids that were ended before they started
 _CODES = {
     "already-running": grpc.StatusCode.ALREADY_EXISTS,
     "busy": grpc.StatusCode.ALREADY_EXISTS,
@@ -39,12 +40,13 @@ _CODES = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a request asks for.
+    """The content of a request.
 
     Attributes:
+        options: what to record.
         duration_ms: how long to record.
-        start_unix_ns: when to begin; in the past means at once.
-        folder: where the file goes; None if the client wants the profile itself.
+        start_unix_ns: when to start; a time in the past means at once.
+        folder: where the file goes; None if the client wants to receive the profile.
         host: the file's name without its suffix.
     """
 
@@ -57,11 +59,11 @@ class Wanted:
 
 @dataclass(eq=False)
 class Running:
-    """A capture for a client: its session id, and what ends it."""
+    """A capture for a client: its session id, and the event that ends it."""
 
     session_id: str
     ended: threading.Event = field(default_factory=threading.Event)
-    given_up: bool = False  # nobody waits for the result any more
+    given_up: bool = False  # the client does not wait for the result any more
 
 
 class Service:
@@ -87,7 +89,7 @@ class Service:
         return service.handlers({method: _guard(method.name, answer) for method, answer in behaviours.items()})
 
     def end(self) -> None:
-        """Ends every call; what was recorded still goes to its client."""
+        """Ends every call; each client still gets what was recorded."""
         with self._lock:
             for ended in self._watched:
                 ended.set()
@@ -98,11 +100,11 @@ class Service:
             continuous.stop()
 
     def profile(self, request: Any, context: Any) -> Any:
-        """Records for as long as was asked, and answers with the profile or with a file in the client's folder."""
+        """Records for the requested time, and answers with the profile, or writes a file to the client's folder."""
         wanted = parse_request(request)
         with self._claim(request.session_id) as running:
             if not context.add_callback(lambda: _give_up(running)):
-                _give_up(running)  # it was over before it came here, and then no callback tells
+                _give_up(running)  # the call was over before, and then gRPC does not call back
             running.ended.wait(max(0.0, wanted.start_unix_ns / 1e9 - time.time()))
             recorded = session.record(wanted.duration_ms, wanted.options, running.ended)
             if running.given_up:
@@ -110,7 +112,7 @@ class Service:
             return _answer(wanted, recorded)
 
     def terminate(self, request: Any, context: Any) -> Any:
-        """Ends the capture of a session, or one that will come with that session id."""
+        """Ends the capture with this session id, or one that will come with it."""
         with self._lock:
             if self._running is not None and self._running.session_id == request.session_id:
                 self._running.ended.set()
@@ -119,7 +121,7 @@ class Service:
         return messages.new("TerminateResponse")
 
     def monitor(self, request: Any, context: Any) -> Any:
-        """Watches the program for as long as was asked, without a profiler."""
+        """Watches the program for the requested time, without a profiler."""
         _refuse_if(request.duration_ms == 0, "duration_ms is 0")
         ended = threading.Event()
         if not context.add_callback(ended.set):
@@ -139,21 +141,21 @@ class Service:
         )
 
     def start_continuous(self, request: Any, context: Any) -> Any:
-        """Begins to record without an end."""
+        """Starts a recording without an end."""
         _refuse_if_over(context)
         with self._lock:
             self._refuse_second()
             continuous = Continuous(_options(request.opts))
             continuous.begin()
-            if not context.is_active():  # its client does not know that it records, and would never end it
+            if not context.is_active():  # the client does not know that it records, and would never end it
                 continuous.stop()
             _refuse_if_over(context)
             self._continuous = continuous
         return messages.new("ContinuousProfilingResponse")
 
     def get_snapshot(self, request: Any, context: Any) -> Any:
-        """Hands over what was recorded since the start or the last snapshot, and goes on recording."""
-        _refuse_if_over(context)  # what was recorded is kept for whoever asks next
+        """Returns what was recorded since the start or the last snapshot, and goes on recording."""
+        _refuse_if_over(context)  # the record is kept for the next request
         return _response(self._continuous_or_refuse().snapshot())
 
     def stop_continuous(self, request: Any, context: Any) -> Any:
@@ -196,7 +198,7 @@ class Service:
 
 
 def parse_request(request: Any) -> Wanted:
-    """What a ProfileRequest asks for.  Raises CaptureError if it makes no sense."""
+    """The content of a ProfileRequest.  Raises CaptureError if it is invalid."""
     duration_ms = request.opts.duration_ms or request.duration_ms
     _refuse_if(duration_ms == 0, "duration_ms is 0")
     advanced = request.opts.advanced_configuration
@@ -212,7 +214,7 @@ def parse_request(request: Any) -> Wanted:
 
 
 def _options(opts: Any) -> ProfilerOptions:
-    """The levels of a request; without a version they were never set, and the defaults count."""
+    """The levels of a request; the defaults if it has no version, since then they were never set."""
     if opts.version == 0:
         return ProfilerOptions()
     return ProfilerOptions(
@@ -271,7 +273,7 @@ def _response(recorded: Collected) -> Any:
     space = _find_space(recorded)
     if len(space) > MAX_MESSAGE_BYTES:
         raise CaptureError(
-            f"the profile has {len(space):,} bytes and no message may have 2 GiB",
+            f"the profile has {len(space):,} bytes, and a message must be smaller than 2 GiB",
             code="too-large",
             lost="the capture",
             hint="capture for a shorter time, or with a lower host_tracer_level",
@@ -287,14 +289,14 @@ def _find_space(recorded: Collected) -> bytes:
 
 
 def _guard(name: str, answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Turns whatever goes wrong into an answer to the client; nothing reaches the program but its log."""
+    """Turns every error into an answer to the client, and logs it; none reaches the program."""
 
     def answer_safely(request: Any, context: Any) -> Any:
         try:
             return answer(request, context)
         except Exception as error:
-            told = report.report(error, f"{name} for a client")
-        context.abort(_CODES.get(told.problem.code, grpc.StatusCode.INTERNAL), str(told))
+            reported = report.report(error, f"{name} for a client")
+        context.abort(_CODES.get(reported.problem.code, grpc.StatusCode.INTERNAL), str(reported))
         raise AssertionError("abort raises")
 
     return answer_safely

@@ -1,10 +1,10 @@
 """The messages of the profiler service, made from the table below.
 
-They live in a descriptor pool of their own.  TensorFlow, TensorBoard and XProf register messages of the same names in
-protobuf's default pool, from generated code that is tied to a release of protobuf; a second registration there ends the
-import of whoever comes later.  A private pool meets none of them, and a table is tied to no release.
+They have their own descriptor pool.  TensorFlow, TensorBoard and XProf register messages of the same names in
+protobuf's default pool, from generated code that depends on the release of protobuf; a second registration there makes
+the later import fail.  A private pool conflicts with none of them, and a table does not depend on a release.
 
-An XSpace is declared as bytes, which looks the same on the wire: a profile of a gigabyte is passed on, never parsed.
+An XSpace is declared as bytes, which has the same encoding: a profile of a gigabyte is forwarded, never parsed.
 Enumerations are declared as int32 for the same reason.
 """
 
@@ -17,8 +17,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 PACKAGE = "tensorflow"
 
-# Name, number, type.  A type is a scalar of protobuf or a message of this table, with `repeated` or `map` before it;
-# the keys of all maps are texts.
+# Name, number, type.  A type is a scalar of protobuf or a message of this table, possibly after `repeated` or `map`;
+# the keys of all maps are strings.
 MESSAGES: dict[str, tuple[tuple[str, int, str], ...]] = {
     "TraceOptions": (("host_traceme_filter_mask", 1, "uint64"),),
     "AdvancedConfigValue": (("string_value", 1, "string"),),
@@ -112,7 +112,7 @@ def _add_field(message: Any, name: str, number: int, declared: str) -> None:
 
 
 def _add_entry(message: Any, name: str, kind: str) -> str:
-    """Declares the entries of a map, which are messages inside the one that holds the map; returns their type."""
+    """Declares the entries of a map, which are messages nested in the one with the map; returns their type."""
     entry = message.nested_type.add(name="".join(part.capitalize() for part in name.split("_")) + "Entry")
     entry.options.map_entry = True
     _add_field(entry, "key", 1, "string")

@@ -1,4 +1,4 @@
-"""How busy the program is, and how long its steps take, without a profiler: two readings of clocks that run anyway."""
+"""Measures how busy the program is, and how long its steps take, without a profiler: from two readings of clocks."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _EMPTY, _WITH_STEPS = 0, 3  # ProfilerServiceMonitorResult.ResponseType
 
 @dataclass(frozen=True)
 class Load:
-    """What the program did in a window.
+    """What the program did in a time window.
 
     Attributes:
         unix_time: when the window ended, in seconds since 1970.
-        seconds: how long it was.
-        process_percent: CPU time of the process against one CPU; two busy threads make 200.
-        machine_percent: how busy all CPUs of the machine were, 0 to 100; None where the system does not tell.
-        cpus: CPUs of the machine.
-        step_ms: from the begin of each step to the begin of the next of the same thread.
+        seconds: its length.
+        process_percent: CPU time of the process, as a share of one CPU; two busy threads give 200.
+        machine_percent: how busy all CPUs of the machine were, 0 to 100; None if the system does not report it.
+        cpus: the number of CPUs.
+        step_ms: from the start of each step to the start of the next of the same thread.
     """
 
     unix_time: float
@@ -36,7 +36,7 @@ class Load:
     step_ms: tuple[float, ...]
 
     def text(self, verbose: bool, timestamp: bool) -> str:
-        """The load in lines for people."""
+        """The load as lines of text for people."""
         lines = [time.strftime("Timestamp: %H:%M:%S", time.localtime(self.unix_time))] if timestamp else []
         machine = "unknown" if self.machine_percent is None else f"{self.machine_percent:.1f}% of {self.cpus} CPUs"
         lines.append(f"CPU: {self.process_percent:.1f}% of one by this process; machine {machine}")
@@ -86,14 +86,14 @@ def watch(seconds: float, ended: threading.Event) -> Load:
 
 
 class _StepClock:
-    """Times steps from begin to begin."""
+    """Times steps from start to start."""
 
     def __init__(self) -> None:
         self.step_ms: list[float] = []
         self._begun: dict[int, float] = {}
 
     def note(self, number: object) -> None:
-        """A step of the calling thread begins."""
+        """A step of the calling thread starts."""
         now, thread = time.perf_counter(), threading.get_ident()
         before = self._begun.get(thread)
         self._begun[thread] = now
@@ -102,12 +102,12 @@ class _StepClock:
 
 
 def _machine_ticks() -> tuple[int, int] | None:
-    """Busy and all ticks of all CPUs since the machine started; None where there is no /proc."""
+    """Busy ticks and all ticks of all CPUs since the machine started; None without /proc."""
     try:
         ticks = [int(text) for text in _MACHINE.read_text().partition("\n")[0].split()[1:9]]
     except (OSError, ValueError):
         return None
-    idle = ticks[3] + ticks[4]  # idle, and waiting for a disk
+    idle = ticks[3] + ticks[4]  # idle, and waiting for I/O
     return sum(ticks) - idle, sum(ticks)
 
 

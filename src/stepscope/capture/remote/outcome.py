@@ -1,4 +1,4 @@
-"""What a capture of several workers is asked, tells while it runs, and comes to."""
+"""The request, the progress and the result of a capture of several workers."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from stepscope.errors import UsageError
 from stepscope.records import dataclass
 
 LONGEST_MS = 3_600_000
-"""The longest capture that may be asked for, an hour: a slip of the keyboard must not fill a worker's memory."""
+"""The longest capture that may be requested, an hour: a typing error must not fill a worker's memory."""
 
 OPEN_ENDED_MS = 300_000
-"""When a capture without a duration ends by itself."""
+"""After this time, a capture without a duration ends by itself."""
 
 
 class Phase(StrEnum):
-    """How far a worker is."""
+    """The progress of a worker."""
 
     CONNECTING = "connecting"
     RECORDING = "recording"
-    RECEIVING = "receiving"  # its time is over; the worker collects and sends the profile
+    RECEIVING = "receiving"  # recording is over; the worker collects and sends the profile
     SAVED = "saved"
     FAILED = "failed"
 
@@ -49,12 +49,12 @@ class Cause(StrEnum):
 
 
 RETRIED = frozenset({Cause.REFUSED, Cause.BUSY, Cause.DISCONNECTED, Cause.EMPTY})
-"""What may be better a moment later."""
+"""Failures that may be gone a moment later."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a worker gave no profile, in a word to decide on and in plain words."""
+    """Why a worker gave no profile: as a constant for decisions, and in plain words."""
 
     cause: Cause
     detail: str
@@ -62,17 +62,17 @@ class Failure:
 
 @dataclass(frozen=True)
 class WorkerStatus:
-    """Where one worker stands.
+    """The status of one worker.
 
     Attributes:
         address: the worker, as host:port.
-        phase: how far it is.
-        attempt: which attempt this is, from 1.
-        detail: what there is to say in plain words; for a failed worker why, and what to do.
-        cause: why it failed; None otherwise.
+        phase: its progress.
+        attempt: the number of this attempt, from 1.
+        detail: more in plain words; for a failed worker the reason, and what to do.
+        cause: why it failed; None if it did not.
         path: the file of a saved profile, or its address on another machine.
-        size_bytes: its size.
-        ended_early: the recording was ended before its time, by the user.
+        size_bytes: the size of the profile.
+        ended_early: True if the user ended the recording early.
     """
 
     address: str
@@ -86,7 +86,7 @@ class WorkerStatus:
 
 
 class Cancel(Protocol):
-    """What ends a capture early; a `threading.Event` will do."""
+    """Ends a capture early, such as a `threading.Event`."""
 
     def is_set(self) -> bool:
         """True once the capture is to end."""
@@ -102,14 +102,14 @@ class CaptureRequest:
 
     Attributes:
         workers: where they listen, each as host:port, with or without `grpc://`.
-        logdir: a folder; on another machine (`gs://...`), the profiles are moved there as they come.
-        duration_ms: how long to record; None until it is cancelled, five minutes at most.
-        attempts: how often to ask a worker that was refused, busy, cut off or without events.
-        options: what to record.  `delay_ms` is the time from the request to the begin of the recording, which lets all
-            workers begin together; None is no delay for one worker and 200 ms for several.
+        logdir: a folder.  If it is on another machine (`gs://...`), each profile is moved there when it arrives.
+        duration_ms: how long to record; None records until it is cancelled, five minutes at most.
+        attempts: how often to ask a worker that was busy, refused the connection, lost it, or had no events.
+        options: what to record.  `delay_ms` is the time from the request to the start of the recording, so that all
+            workers start together; None is no delay for one worker and 200 ms for several.
 
     Raises:
-        UsageError: a value makes no sense.
+        UsageError: a value is invalid.
     """
 
     workers: Sequence[str]
@@ -124,18 +124,18 @@ class CaptureRequest:
         addresses.parse(",".join(self.workers))
         check_duration(self.duration_ms)
         if self.attempts < 1:
-            raise UsageError(f"{self.attempts} attempts are none", hint="1 or more")
+            raise UsageError(f"attempts={self.attempts} is too few", hint="use 1 or more")
         _check_options(self.options)
 
 
 @dataclass(frozen=True)
 class CaptureOutcome:
-    """What a capture of several workers came to.
+    """The result of a capture of several workers.
 
     Attributes:
         workers: the last status of each, in the order of the request.
-        run: the folder with the profiles, or its address on another machine; None if there are none.
-        cancelled: the capture was ended early.
+        run: the folder with the profiles, or its address on another machine; None without profiles.
+        cancelled: True if the capture was ended early.
     """
 
     workers: tuple[WorkerStatus, ...]
@@ -144,12 +144,12 @@ class CaptureOutcome:
 
     @property
     def saved(self) -> tuple[WorkerStatus, ...]:
-        """The workers whose profile is there."""
+        """The workers whose profile was saved."""
         return tuple(worker for worker in self.workers if worker.phase == Phase.SAVED)
 
     @property
     def failed(self) -> tuple[WorkerStatus, ...]:
-        """The workers whose profile is not."""
+        """The workers whose profile was not saved."""
         return tuple(worker for worker in self.workers if worker.phase != Phase.SAVED)
 
     def reasons(self) -> str:
@@ -158,11 +158,11 @@ class CaptureOutcome:
 
 
 def check_duration(duration_ms: int | None) -> None:
-    """Raises UsageError for a duration that cannot be."""
+    """Raises UsageError for an invalid duration."""
     if duration_ms is not None and not 0 < duration_ms <= LONGEST_MS:
         raise UsageError(
             f"duration_ms={duration_ms} cannot be captured",
-            hint=f"1 to {LONGEST_MS:,} ms; 1000 to 5000 shows most problems",
+            hint=f"use 1 to {LONGEST_MS:,} ms; 1000 to 5000 ms show most problems",
         )
 
 
@@ -170,6 +170,6 @@ def _check_options(options: ProfilerOptions) -> None:
     for name, (lowest, highest) in RANGES.items():
         value = getattr(options, name)
         if not lowest <= value <= highest:
-            raise UsageError(f"{name}={value} is out of range", hint=f"{lowest:g} to {highest:g}")
+            raise UsageError(f"{name}={value} is out of range", hint=f"use {lowest:g} to {highest:g}")
     if options.delay_ms is not None and options.delay_ms < 0:
-        raise UsageError(f"delay_ms={options.delay_ms} lies in the past", hint="0 or more")
+        raise UsageError(f"delay_ms={options.delay_ms} is negative", hint="use 0 or more")

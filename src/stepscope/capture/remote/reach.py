@@ -1,4 +1,4 @@
-"""Is there a profiler server at an address?  If not, what is there?"""
+"""Checks whether there is a profiler server at an address, and if not, what is there."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from stepscope.capture.remote.outcome import Cause, Failure
 
 TIMEOUT_SECONDS = 5.0
 
-# TensorFlow's and JAX's servers remember every session that they are told to end; always the same name costs them
-# nothing.  No other method can be called without starting, ending or taking anything.
+# TensorFlow's and JAX's servers remember every session id that they are asked to end, so it is always the same one.
+# All other methods would start, end or fetch something.
 _NO_SESSION = "stepscope-reachability-check"
 
 
 def check(address: Address, channel: Any) -> Failure | None:
-    """None if a profiler server answers; otherwise what is wrong.  It starts nothing there."""
+    """None if a profiler server answers; otherwise the failure.  It starts nothing on the server."""
     return _check_connection(address, TIMEOUT_SECONDS) or _check_service(channel, TIMEOUT_SECONDS)
 
 
@@ -30,7 +30,7 @@ def _check_connection(address: Address, timeout: float) -> Failure | None:
         socket.create_connection((address.host.strip("[]"), address.port), timeout).close()
     except (socket.gaierror, UnicodeError):
         return Failure(
-            Cause.NAME_NOT_FOUND, f"no machine is known by the name {address.host}; check the spelling, or use its IP"
+            Cause.NAME_NOT_FOUND, f"there is no machine named {address.host}; check the spelling, or use its IP address"
         )
     except ConnectionRefusedError:
         return Failure(
@@ -42,12 +42,12 @@ def _check_connection(address: Address, timeout: float) -> Failure | None:
         return _make_no_answer(f"no answer within {timeout:.0f} s")
     except OSError as error:
         reason = error.strerror or str(error)
-        return _make_no_answer(f"no way there ({errno.errorcode.get(error.errno or 0, 'network')}: {reason})")
+        return _make_no_answer(f"unreachable ({errno.errorcode.get(error.errno or 0, 'network')}: {reason})")
     return None
 
 
 def _make_no_answer(reason: str) -> Failure:
-    return Failure(Cause.NO_ANSWER, f"{reason}; a firewall, or a machine that is down or in another network")
+    return Failure(Cause.NO_ANSWER, f"{reason}; there may be a firewall, or the machine is down or in another network")
 
 
 def _check_service(channel: Any, timeout: float) -> Failure | None:
@@ -58,8 +58,8 @@ def _check_service(channel: Any, timeout: float) -> Failure | None:
         if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
             return Failure(
                 Cause.NOT_GRPC,
-                "something listens there and does not speak plain gRPC; TensorBoard's and Stepscope's web pages have"
-                " ports of their own, so ask for the port that the job gave to server.start",
+                "what listens there does not speak plain gRPC; the web pages of TensorBoard and Stepscope have other"
+                " ports, so use the port that the job gave to server.start",
             )
         return translate_rpc_error(error, timeout)
     return None

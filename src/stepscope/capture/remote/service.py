@@ -1,4 +1,4 @@
-"""The methods of the profiler service, and what both sides tell gRPC."""
+"""The methods of the profiler service, and the gRPC settings of both sides."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from stepscope.records import dataclass
 
 NAME = "tensorflow.ProfilerService"
 
-# Profiles are larger than the 4 MiB that gRPC takes by default.
+# Profiles are larger than 4 MiB, gRPC's default limit.
 MESSAGE_SIZES = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
 
-# A worker is in the same network; a proxy for the web would only be in the way.  Each channel makes its own connection,
-# for gRPC waits longer and longer before it tries again one that failed.
+# Workers are in the same network, so a web proxy is not used.  Each channel makes its own connection, because gRPC
+# waits longer and longer before it repeats a failed one.
 _CHANNEL = (*MESSAGE_SIZES, ("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1))
 
 
 @dataclass(frozen=True)
 class Method:
-    """One method; all take one message and answer with one."""
+    """One method; all take one message and return one."""
 
     name: str
     request: str
@@ -43,7 +43,7 @@ def open_channel(address: str) -> Any:
 
 
 def caller(channel: Any, method: Method) -> Any:
-    """What calls a method of the server at the other end of a channel."""
+    """A function that calls a method of the server at the other end of a channel."""
     return channel.unary_unary(
         f"/{NAME}/{method.name}",
         request_serializer=messages.message_class(method.request).SerializeToString,
@@ -52,7 +52,7 @@ def caller(channel: Any, method: Method) -> Any:
 
 
 def handlers(behaviours: dict[Method, Callable[[Any, Any], Any]]) -> Any:
-    """The service as a server's generic handler: each method with what answers it."""
+    """The service as a server's generic handler.  `behaviours`: the function that answers each method."""
     import grpc
 
     return grpc.method_handlers_generic_handler(

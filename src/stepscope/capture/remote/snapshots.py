@@ -1,4 +1,4 @@
-"""Continuous profiling from the client's side: one worker records until it is told to stop."""
+"""The client of continuous profiling: one worker records until it is asked to stop."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _ANSWER_SECONDS = 60.0  # a snapshot has to be collected and sent
 
 
 class ContinuousProfiling:
-    """Lets a worker record all the time, and fetches what it recorded when something worth a look has happened.
+    """Lets a worker record all the time, and fetches the record when something interesting has happened.
 
-    Every snapshot holds what happened since the one before and is a profile of its own:
+    Every snapshot is a separate profile of what happened since the previous one:
 
         with ContinuousProfiling("worker-0:6009", "logs") as profiling:
             while training:
                 if got_slow():
                     print(profiling.snapshot())
 
-    Stepscope's server and those of recent TensorFlow and JAX know how; the worker's memory holds what is recorded, so
-    ask now and then.
+    Stepscope's server and those of recent TensorFlow and JAX support this.  The record is in the worker's memory, so
+    take a snapshot now and then.
 
     Args:
         service_addr: one worker, `host:port`.
@@ -39,7 +39,7 @@ class ContinuousProfiling:
         options: as for `stepscope.start`.
 
     Raises:
-        UsageError: the address makes no sense.
+        UsageError: the address is invalid.
     """
 
     def __init__(self, service_addr: str, logdir: LogDir, options: object = None) -> None:
@@ -49,10 +49,10 @@ class ContinuousProfiling:
         self._channel: Any = None
 
     def start(self) -> None:
-        """The worker begins to record.
+        """The worker starts recording.
 
         Raises:
-            CaptureError: it cannot be reached, records already, or does not know how.
+            CaptureError: it cannot be reached, is already recording, or does not support this.
         """
         from stepscope.capture.remote import messages, reach, service
 
@@ -89,8 +89,8 @@ class ContinuousProfiling:
             files.drop_if_empty(folder)
 
     def stop(self) -> None:
-        """The worker ends its recording and forgets what nobody has asked for.  Harmless when repeated; a worker that
-        has gone meanwhile is reported."""
+        """The worker ends its recording and discards what was not fetched.  May be called more than once.  If the
+        worker is gone, that is logged."""
         from stepscope.capture.remote import service
 
         if self._channel is None:
@@ -123,7 +123,7 @@ class ContinuousProfiling:
             )
         except grpc.RpcError as error:
             if error.code() == grpc.StatusCode.UNIMPLEMENTED:
-                text = "this server knows no continuous profiling; capture a profile instead"
+                text = "this server does not support continuous profiling; capture a profile instead"
                 raise self._error(Failure(Cause.NO_PROFILER, text)) from None
             raise self._error(translate_rpc_error(error, _ANSWER_SECONDS)) from None
 

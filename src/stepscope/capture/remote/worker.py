@@ -22,20 +22,22 @@ from stepscope.capture.tracers.base import Artifact
 from stepscope.errors import CaptureError
 from stepscope.records import dataclass
 
-_PATIENCE_SECONDS = 120.0  # for collecting, converting and sending, at least
-_END_SECONDS = 5.0  # for a server to take note that a capture is to end
+_PATIENCE_SECONDS = 120.0  # at least, for collecting, converting and sending
+_END_SECONDS = 5.0  # for a server to accept the request to end
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What all workers of a capture are asked.
+    """The request to all workers of a capture.
 
     Attributes:
         folder: where the profiles go.
         url: where they are moved to, if the logdir is on another machine.
-        session_id: what the servers know this capture by.  It is unlike any other, since a server that was told to end
-            a session ends every later one of that name at once.
+        session_id: identifies this capture for the servers.  It is unique, since a server that was asked to end a
+            session ends every later one with that id at once.
         seconds: how long to record.
+        options: what to record.
+        attempts: how often to ask.
     """
 
     folder: Path
@@ -47,23 +49,23 @@ class Plan:
 
 
 class Worker:
-    """A worker, and how far it is.  `connect` and `record` block, so each worker is driven by a thread."""
+    """A worker and its progress.  `connect` and `record` block, so each worker has a thread."""
 
-    def __init__(self, address: Address, plan: Plan, tell: OnProgress) -> None:
+    def __init__(self, address: Address, plan: Plan, on_progress: OnProgress) -> None:
         self.status = WorkerStatus(str(address), Phase.CONNECTING)
         self._address = address
         self._plan = plan
-        self._tell = tell
+        self._on_progress = on_progress
         self._channel: Any = None
         self._call: Any = None
-        self._over = threading.Event()  # cancelled: what comes now is the last
+        self._over = threading.Event()  # cancelled: the next result is the last
 
     def open(self) -> bool:
         """True while the worker may still give a profile."""
         return self.status.phase not in (Phase.SAVED, Phase.FAILED)
 
     def connect(self) -> bool:
-        """Looks for the server; True if it is there."""
+        """Checks whether the server is there."""
         self._set(Phase.CONNECTING, detail=self.status.detail)
         self._channel = self._channel or service.open_channel(str(self._address))
         failure = reach.check(self._address, self._channel)
@@ -72,7 +74,7 @@ class Worker:
         return failure is None
 
     def record(self, start_unix_ns: int) -> None:
-        """Captures, waits, and stores what comes."""
+        """Captures, waits for the profile, and stores it."""
         deadline = self._deadline(start_unix_ns)
         self._call = service.caller(self._channel, service.PROFILE).future(self._request(start_unix_ns), deadline)
         self._set(Phase.RECORDING)
@@ -91,19 +93,19 @@ class Worker:
             self._call = None
 
     def end(self) -> None:
-        """Ends the recording early; what there is still comes."""
+        """Ends the recording early; what was recorded is still received."""
         self._over.set()
         if self._call is not None:
             self._terminate()
 
     def give_up(self) -> None:
-        """Ends the call; what there is, is lost."""
+        """Ends the call; what was recorded is lost."""
         self._over.set()
         if self._call is not None:
             self._call.cancel()
 
     def fail_unfinished(self) -> None:
-        """Settles a worker that was cancelled between two attempts."""
+        """Marks a worker as failed that was cancelled between two attempts."""
         if self.open():
             self._fail(_CANCELLED)
 
@@ -133,11 +135,11 @@ class Worker:
         return messages.new(
             "ProfileRequest",
             opts=options,
-            duration_ms=duration_ms,  # what servers of old look at
+            duration_ms=duration_ms,  # old servers read this one
             session_id=plan.session_id,
             host_name=str(self._address),
             emit_xspace=True,
-            # A server too old for emit_xspace writes a file, which we can take if its disk is ours.
+            # A server that is too old for emit_xspace writes a file, which we can read if its disk is ours.
             repository_root=str(plan.folder.parent),
         )
 
@@ -151,14 +153,16 @@ class Worker:
     def _terminate(self) -> None:
         request = messages.new("TerminateRequest", session_id=self._plan.session_id)
         ended = service.caller(self._channel, service.TERMINATE).future(request, _END_SECONDS)
-        ended.add_done_callback(lambda _: None)  # a server that does not know of it goes on to the end
+        ended.add_done_callback(lambda _: None)  # a server that does not support it records to the end
 
     def _take(self, response: Any) -> None:
         content = _content(response) or self._find_server_file()
         if response.empty_trace or (isinstance(content, bytes) and not has_events(content)):
             self._fail(self._describe_empty())
         elif content is None:
-            self._fail(Failure(Cause.NOT_SAVED, f"it wrote the profile on its own disk, in {self._servers_folder()}"))
+            self._fail(
+                Failure(Cause.NOT_SAVED, f"the server wrote the profile to its own disk, in {self._servers_folder()}")
+            )
         else:
             self._store(content)
 
@@ -179,7 +183,7 @@ class Worker:
         return self._plan.folder.parent / self._plan.session_id
 
     def _find_server_file(self) -> Path | None:
-        """What a server that answers with a file wrote, if we can see it."""
+        """The file of a server that writes one, if it is on our disk."""
         found = sorted(self._servers_folder().glob(f"{files.safe_name(self.status.address)}.xplane.pb"))
         return found[0] if found else None
 
@@ -187,23 +191,23 @@ class Worker:
         if self._over.is_set():
             return Failure(Cause.CANCELLED, "cancelled before it recorded anything")
         options, ms = self._plan.options, round(self._plan.seconds * 1e3)
-        why = f"it recorded {ms:,} ms and no event fell into them"
+        why = f"it recorded for {ms:,} ms and there were no events"
         if options.host_tracer_level == 0:
-            return Failure(Cause.EMPTY, f"{why}; host_tracer_level is 0 and nothing ran on an accelerator: choose 2")
-        hint = "it may be waiting, compiling or at its end; capture longer, or while it trains"
+            return Failure(Cause.EMPTY, f"{why}; host_tracer_level is 0 and nothing ran on an accelerator: use 2")
+        hint = "it may be waiting, compiling or ending; capture longer, or while it trains"
         return Failure(Cause.EMPTY, f"{why}; {hint}")
 
     def _fail(self, failure: Failure) -> None:
         again = self.status.attempt < self._plan.attempts and not self._over.is_set()
         if again and failure.cause in RETRIED:
             self.status = replace(self.status, attempt=self.status.attempt + 1)
-            self._set(Phase.CONNECTING, detail=f"once more, since: {failure.detail}")
+            self._set(Phase.CONNECTING, detail=f"trying again after: {failure.detail}")
             return
         self._set(Phase.FAILED, detail=failure.detail, cause=failure.cause)
 
     def _set(self, phase: Phase, **facts: Any) -> None:
         self.status = WorkerStatus(self.status.address, phase, self.status.attempt, **facts)
-        self._tell(self.status)
+        self._on_progress(self.status)
 
 
 _CANCELLED = Failure(Cause.CANCELLED, "cancelled before it recorded anything")
@@ -212,7 +216,7 @@ Drive = Callable[[Worker], object]
 
 
 def _content(response: Any) -> bytes | None:
-    """The profile in an answer; servers of old put files in it."""
+    """The profile in an answer; old servers put files in it."""
     if response.xspace:
         return bytes(response.xspace)
     return next((bytes(item.data) for item in response.tool_data if item.name.endswith("xplane.pb")), None)

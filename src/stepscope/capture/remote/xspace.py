@@ -1,4 +1,4 @@
-"""Looks into a serialized XSpace without parsing it."""
+"""Checks a serialized XSpace for events, without parsing it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _SYSTEM = SYSTEM_PLANE.encode()
 
 
 def has_events(space: bytes) -> bool:
-    """True if any line of any plane holds an event; what cannot be read holds none.
+    """True if any line of any plane has an event; False for unreadable bytes.
 
-    The samples of the system do not count: they are there even if the program did nothing.
+    The system's samples do not count, since they exist even if the program did nothing.
 
     >>> has_events(b"")
     False
@@ -32,7 +32,7 @@ def has_events(space: bytes) -> bool:
 
 
 def _parts(data: memoryview, wanted: int) -> Iterator[memoryview]:
-    """The contents of every length-delimited field `wanted`, in order; the rest is stepped over."""
+    """The contents of every length-delimited field `wanted`, in order; other fields are skipped."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)

@@ -1,18 +1,18 @@
 """The tracers, and the rules that choose among them.
 
-Stepscope's own (`PROBES`) are chosen by the options, as many as are wanted.  Of the frameworks' profilers, one is:
+The options choose Stepscope's own tracers (`PROBES`), any number of them.  At most one framework's profiler is chosen:
 
-1. `STEPSCOPE_TRACER`, if the environment sets it, names the tracer.
+1. The one that the environment variable `STEPSCOPE_TRACER` names.
 2. Keras' backend, if that is JAX or PyTorch.  (TensorFlow is its default and proves nothing.)
 3. The framework that the program is known to compute with: JAX once it has a backend, else TensorFlow once it has run
    an op.
 4. The framework that is imported: PyTorch, else TensorFlow, else JAX.
-5. None: Stepscope's own tracers do alone.
+5. None: only Stepscope's own tracers record.
 
-Being imported is weak evidence: TensorFlow imports JAX where both are installed, PyTorch's TensorBoard writer imports
-TensorFlow, and JAX programs load their data with either.  So use goes before import, import is read in the order in
-which it is least often an accident, and a JAX that nobody uses is not made to set up its backend, which would take most
-of a GPU's memory.
+An import is weak evidence: TensorFlow imports JAX if both are installed, PyTorch's TensorBoard writer imports
+TensorFlow, and JAX programs load their data with either.  So use comes before import, and rule 4 begins with the
+framework that is least often imported by accident.  A JAX that is not used must not set up its backend, which would
+take most of a GPU's memory.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ class Entry:
     """A tracer as the registry knows it.
 
     Attributes:
-        name: what `STEPSCOPE_TRACER` calls it; for a framework's tracer also the module whose import makes it a
-            candidate.
+        name: its name in `STEPSCOPE_TRACER`; for a framework's tracer also the module that has to be imported.
         target: `module:class`, imported when the tracer is first considered.
         needs_framework: False for a tracer that always works.
     """
@@ -47,7 +46,7 @@ class Entry:
     needs_framework: bool = True
 
     def is_imported(self) -> bool:
-        """True if the framework is there, imported to the end."""
+        """True if the framework is imported completely."""
         return hasattr(sys.modules.get(self.name), "profiler")
 
     def load(self) -> type[Tracer]:
@@ -57,7 +56,7 @@ class Entry:
         return loaded
 
 
-# Sorted by what use tells (rule 3); read backwards, by what import tells (rule 4).
+# In the order of rule 3; in reverse, the order of rule 4.
 REGISTRY: tuple[Entry, ...] = (
     Entry("jax", "stepscope.capture.tracers.jax:JaxTracer"),
     Entry("tensorflow", "stepscope.capture.tracers.tensorflow:TensorFlowTracer"),
@@ -71,10 +70,10 @@ class ProbeEntry:
     """One of Stepscope's own tracers as the registry knows it.
 
     Attributes:
-        what: what is lost if it does not start, for messages.
+        what: what is lost if it does not start, as messages call it.
         target: `module:class`.
-        wanted: whether a capture with these options uses it; the second argument names the framework whose profiler
-            runs, empty for none.
+        wanted: whether a capture with these options uses it.  The second argument names the framework whose profiler
+            runs; it is empty if there is none.
     """
 
     what: str
@@ -89,7 +88,7 @@ class ProbeEntry:
 
 
 def _wants_python(options: ProfilerOptions, framework: str) -> bool:
-    """Frameworks trace all Python calls at less cost than we could, and none can filter them."""
+    """Frameworks trace all Python calls at a lower cost than we could, but none can filter them."""
     return options.python_tracer_level > 0 and (not framework or options.filters_python)
 
 
@@ -102,7 +101,7 @@ def _wants_cupti(options: ProfilerOptions, framework: str) -> bool:
 
 
 def _uses_cuda() -> bool:
-    """True if a library is imported that computes on NVIDIA GPUs: CUPTI is not loaded into a program without one."""
+    """True if a library that computes on NVIDIA GPUs is imported: CUPTI is not loaded into other programs."""
     return any(name in sys.modules for name in ("cupy", "numba.cuda", "cuda", "pycuda", "cudf"))
 
 
@@ -156,7 +155,9 @@ def _find_by_name(wanted: str) -> Entry:
     entry = next((entry for entry in REGISTRY if entry.name == wanted), None)
     if entry is None:
         names = ", ".join(entry.name for entry in REGISTRY)
-        raise CaptureError(f"{ENVIRONMENT}={wanted} names no tracer", code="no-tracer", hint=f"choose one of: {names}")
+        raise CaptureError(
+            f"{ENVIRONMENT}={wanted} does not name a tracer", code="no-tracer", hint=f"choose one of: {names}"
+        )
     if entry.needs_framework and not entry.is_imported():
         raise CaptureError(
             f"{ENVIRONMENT}={wanted} is set and {wanted} is not imported",
@@ -179,6 +180,6 @@ def _choose_by_use(candidates: list[Entry]) -> Entry | None:
 def _warn_of_others(chosen: Entry, candidates: list[Entry]) -> None:
     others = [entry.name for entry in candidates if entry is not chosen]
     if "jax" in others and not REGISTRY[0].load().is_in_use():
-        others.remove("jax")  # it came along with TensorFlow
+        others.remove("jax")  # TensorFlow has imported it
     if others:
         warn(f"{chosen.name} is profiled, {' and '.join(others)} is imported too; set {ENVIRONMENT} to choose another")

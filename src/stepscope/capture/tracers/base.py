@@ -1,8 +1,9 @@
-"""What a tracer is.
+"""The interfaces of tracers.
 
-There are two sorts.  A `Tracer` drives a framework's profiler, and a capture has at most one; adding one is a module
-with a class of that shape and a line in `tracers.REGISTRY`.  A `Probe` is one of Stepscope's own, and a capture has as
-many as its options ask for; adding one is a module with a class of that shape and a line in `tracers.PROBES`.
+There are two kinds.  A `Tracer` drives a framework's profiler, and a capture has at most one.  To add one, write a
+module with such a class, and add a line to `tracers.REGISTRY`.  A `Probe` is one of Stepscope's own tracers, and a
+capture has as many as its options ask for.  To add one, write a module with such a class, and add a line to
+`tracers.PROBES`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Clock = Callable[[], int]
 
 
 class Span(Protocol):
-    """One annotated range: it begins on entering and ends on leaving."""
+    """One annotated range: it starts when it is entered and ends when it is left."""
 
     def __enter__(self) -> object: ...
 
@@ -38,7 +39,7 @@ class Span(Protocol):
 
 @dataclass(frozen=True)
 class Artifact:
-    """One file that a capture leaves.
+    """One file that a capture writes.
 
     Attributes:
         suffix: what follows the host's name and a dot, such as `xplane.pb`.
@@ -51,12 +52,12 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Collected:
-    """What came of a recording.
+    """The result of a recording.
 
     Attributes:
         artifacts: the files to store, the profile itself first.
-        error: what could not be had, though something else could.
-        notes: sentences for whoever reads the profile.
+        error: what failed while the rest succeeded; None if nothing failed.
+        notes: sentences for the reader of the profile.
     """
 
     artifacts: tuple[Artifact, ...]
@@ -65,38 +66,38 @@ class Collected:
 
 
 class Recording(Protocol):
-    """What was recorded and is not yet in its final form.  Nothing here touches the framework's profiler, so the work
-    may be done away from the thread that trains."""
+    """What was recorded, before it has its final form.  Nothing here uses the framework's profiler, so the work may be
+    done on another thread than the training."""
 
     def collect(self, host: str) -> Collected:
         """Makes the files' contents; slow."""
 
     def close(self) -> None:
-        """Frees what the recording holds, temporary files above all.  Harmless when repeated."""
+        """Frees what the recording holds, mainly temporary files.  May be called more than once."""
 
 
 class Tracer(Protocol):
-    """Drives one profiler.  An instance serves one capture, `annotate` excepted, which works at any time."""
+    """Drives one profiler.  An instance serves one capture, except for `annotate`, which works at any time."""
 
     one_thread: bool
     """True if `stop` and `discard` may only be called on the thread that called `start`."""
 
     @staticmethod
     def is_in_use() -> bool:
-        """True if the program is known to compute with the tracer's framework, which importing does not prove."""
+        """True if the program is known to compute with the tracer's framework; an import does not prove that."""
 
     @staticmethod
     def is_listening() -> bool:
-        """True if a capture that somebody else started would take annotations."""
+        """True if a capture that was started elsewhere records annotations."""
 
     def start(self, options: ProfilerOptions) -> None:
-        """Begins to record.  Raises whatever the framework raises if it cannot."""
+        """Starts recording.  Raises what the framework raises if it cannot."""
 
     def stop(self) -> Recording:
-        """Ends the recording and hands it over."""
+        """Ends the recording and returns it."""
 
     def discard(self) -> None:
-        """Ends the recording and forgets it."""
+        """Ends the recording and discards it."""
 
     def annotate(self, name: str, metadata: Metadata) -> Span:
         """A named range; `step_num` in the metadata makes it a step mark."""
@@ -106,21 +107,21 @@ class Probe(Protocol):
     """One of Stepscope's own tracers.  An instance serves one capture."""
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
-        """Begins to record.  Raises CaptureError, or anything else, if it cannot; the capture then goes on without it.
+        """Starts recording.  Raises CaptureError, or anything else, if it cannot; the capture then goes on without it.
 
         Args:
             clock: ns; every time that is recorded is a reading of it.
         """
 
     def stop(self) -> None:
-        """Ends the recording, in no time, for the training waits.  What was recorded can still be drained."""
+        """Ends the recording quickly, because the training waits.  What was recorded can still be drained."""
 
     def abandon(self) -> None:
-        """In a forked child, which has one thread only: takes hooks out of it, and touches nothing else."""
+        """In a forked child, which has only one thread: removes hooks, and changes nothing else."""
 
     def waiting_bytes(self) -> int:
-        """About how much memory the next `drain` frees."""
+        """Roughly how much memory the next `drain` frees."""
 
     def drain(self) -> list[Chunk]:
-        """Hands over what was recorded since the last time, and forgets it.  Called by one thread at a time, while
-        others go on recording."""
+        """Returns what was recorded since the last call, and forgets it.  One thread at a time calls it, while others
+        go on recording."""

@@ -1,7 +1,7 @@
-"""What runs on NVIDIA GPUs, whichever library launched it, through the package `cupti-python`.
+"""Records what any library runs on NVIDIA GPUs, with the package `cupti-python`.
 
-CUPTI serves one profiler at a time, and TensorFlow, JAX and PyTorch use it themselves; so this tracer is for programs
-that compute with another CUDA library, such as CuPy or Numba, and is only used where no framework's profiler is.
+CUPTI serves one profiler at a time, and TensorFlow, JAX and PyTorch use it themselves.  So this tracer is used only
+without a framework's profiler: for programs that compute with another CUDA library, such as CuPy.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _COPIES = {
 _OTHER_COPY = ("COPY_OTHER", "Memcpy")
 _KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMCPY2", "MEMSET")  # MEMCPY2: from one GPU to another
 
-_Row = tuple[int, int, str, str, int, int, dict[str, StatValue]]  # device, stream, kind, name, begin, end, stats
+_Row = tuple[int, int, str, str, int, int, dict[str, StatValue]]  # device, stream, kind, name, start, end, stats
 
 _current: CuptiTracer | None = None  # CUPTI takes its callbacks once for the life of the process
 _registered = False
 
 
 def available() -> bool:
-    """True if the package is installed; whether the driver lets it work shows when it starts."""
+    """True if the package is installed; whether the driver permits it is known only when it starts."""
     try:
         return importlib.util.find_spec("cupti.cupti") is not None
     except (ImportError, ValueError):
@@ -57,7 +57,7 @@ class CuptiTracer:
         self._untimed = 0
 
     def start(self, options: ProfilerOptions, clock: Clock = time.perf_counter_ns) -> None:
-        """Begins to record.  Raises what CUPTI raises: no driver, no permission, another profiler."""
+        """Starts recording.  Raises what CUPTI raises: no driver, no permission, another profiler."""
         global _current, _registered
         cupti = self._cupti = importlib.import_module("cupti.cupti")
         before = clock()
@@ -78,7 +78,7 @@ class CuptiTracer:
             raise
 
     def stop(self) -> None:
-        """Ends the recording; what is on its way comes with the next `drain`."""
+        """Ends the recording; the last activities come with the next `drain`."""
         self._ended = True
         self._disable()
 
@@ -87,29 +87,29 @@ class CuptiTracer:
             self._cupti.activity_disable(self._enabled.pop())
 
     def abandon(self) -> None:
-        """Nothing: CUDA does not work in a forked child, and CUPTI calls nobody there."""
+        """Does nothing: CUDA does not work in a forked child, and CUPTI makes no calls there."""
 
     def waiting_bytes(self) -> int:
         """About how much memory the activities take."""
         return _BYTES_OF_ACTIVITY * len(self._rows)
 
     def add(self, activities: Iterable[Any]) -> None:
-        """Takes activities as CUPTI hands them over, on a thread of its own."""
+        """Takes activities as CUPTI delivers them, on a thread of CUPTI's."""
         kinds = self._cupti.ActivityKind
         for activity in activities:
-            told = _describe_activity(activity, kinds)
-            if told is None:
+            described = _describe_activity(activity, kinds)
+            if described is None:
                 continue
-            if not 0 < activity.start <= activity.end:  # CUPTI's word for work that has not ended or was not timed
+            if not 0 < activity.start <= activity.end:  # CUPTI's way to mark work that has not ended or was not timed
                 self._untimed += 1
                 continue
-            kind, name, stats = told
+            kind, name, stats = described
             begin, end = int(activity.start) + self._offset_ns, int(activity.end) + self._offset_ns
             stats["correlation_id"] = int(activity.correlation_id)
             self._rows.append((int(activity.device_id), int(activity.stream_id), kind, name, begin, end, stats))
 
     def drain(self) -> list[Chunk]:
-        """The activities since the last time, a chunk for each stream and kind."""
+        """The activities since the last call, a chunk for each stream and kind."""
         global _current
         if _current is self:
             self._cupti.activity_flush_all(int(self._ended))  # 1: also the buffers that are not full
@@ -125,7 +125,7 @@ class CuptiTracer:
 
 
 def _describe_activity(activity: Any, kinds: Any) -> tuple[str, str, dict[str, StatValue]] | None:
-    """Kind, name and stats of an activity; None for one of a kind that nobody asked for."""
+    """Kind, name and stats of an activity; None for a kind that was not requested."""
     if activity.kind == kinds.CONCURRENT_KERNEL:
         return "KERNEL", str(activity.name), _describe_launch(activity)
     if activity.kind in (kinds.MEMCPY, kinds.MEMCPY2):
@@ -136,7 +136,7 @@ def _describe_activity(activity: Any, kinds: Any) -> tuple[str, str, dict[str, S
 
 
 def _describe_launch(kernel: Any) -> dict[str, StatValue]:
-    """How a kernel was launched, in the words of the XSpace format."""
+    """How a kernel was launched, in the XSpace format's notation."""
     grid = f"{kernel.grid_x},{kernel.grid_y},{kernel.grid_z}"
     block = f"{kernel.block_x},{kernel.block_y},{kernel.block_z}"
     shared = int(kernel.static_shared_memory), int(kernel.dynamic_shared_memory)
@@ -155,7 +155,7 @@ def _chunk(device: int, stream: int, kind: str, rows: list[_Row]) -> Chunk:
 
 
 def _provide_buffer() -> tuple[int, int]:
-    """A buffer's size, and how many records it may hold: as many as fit."""
+    """The size of a buffer, and the most records in it: 0 for as many as fit."""
     return _BUFFER_BYTES, 0
 
 

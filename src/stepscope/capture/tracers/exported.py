@@ -1,4 +1,4 @@
-"""A recording that a framework's profiler writes to a folder of its own."""
+"""A recording that a framework's profiler writes to a folder."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from stepscope.errors import CaptureError
 
 
 class ExportFolder:
-    """A temporary folder that a profiler exports to, outside the logdir: the profilers name their files so that two
-    workers may overwrite each other, and end the program if the folder cannot be written."""
+    """A temporary folder, outside the logdir, that a profiler exports to.  In the logdir, two workers might overwrite
+    each other's files, and a folder that cannot be written would end the program."""
 
     def __init__(self, possession: Possession) -> None:
         self._possession = possession

@@ -1,8 +1,8 @@
-"""What happens when the program starts its framework's profiler itself while a capture drives it.
+"""Gives way when the program starts its framework's profiler itself while a capture drives it.
 
-There is one profiler in a process.  TensorFlow and JAX would refuse the program's own call with an exception, which may
-end the training, and PyTorch would let whoever stops first have all and crash on the second.  So the capture gives way:
-its recording ends there, and the program gets the profiler as if nobody else had used it.
+A process has one profiler.  TensorFlow and JAX would refuse the program's own call with an exception, which may end the
+training.  PyTorch would give everything to the first one that stops, and crash on the second.  So the capture gives
+way: its recording ends there, and the program gets the profiler as if nothing else had used it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stepscope.errors import CaptureError
 
 
 class Possession:
-    """That a capture has the framework's profiler.
+    """The framework's profiler, as long as a capture drives it.
 
     Args:
         end: ends its recording; called once.
@@ -34,26 +34,30 @@ class Possession:
         self.gave_way = False
 
     def end_before_call(self, home: Any, name: str, then: Callable[..., object] = lambda *_, **__: None) -> None:
-        """Ends the recording before anybody calls a function, the attribute `name` of `home`.
+        """Ends the recording before any call of a function.
 
         Args:
-            then: called next, with the same arguments, if that ended the recording.
+            home: the module or class that holds the function.
+            name: its name there.
+            then: called next, with the same arguments, if this has ended the recording.
         """
         original = getattr(home, name, None)
-        if original is None:  # another release of the framework
+        if original is None:  # this release of the framework has none
             return
 
         @functools.wraps(original)
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def end_and_call(*args: Any, **kwargs: Any) -> Any:
             if self._give_way():
                 then(*args, **kwargs)
             return original(*args, **kwargs)
 
         def undo() -> None:
-            if getattr(home, name) is called:  # else somebody has wrapped it meanwhile; ours then does nothing
+            if (
+                getattr(home, name) is end_and_call
+            ):  # otherwise it has been wrapped once more; our wrapper then does nothing
                 setattr(home, name, original)
 
-        setattr(home, name, called)
+        setattr(home, name, end_and_call)
         self._undo.append(undo)
 
     def end(self) -> None:
@@ -79,15 +83,15 @@ class Possession:
             self._has_ended = self.gave_way = True
             try:
                 self._end()
-            except Exception as error:  # none of the program's business
+            except Exception as error:  # this must not reach the program
                 self._failure = error
             return True
 
     def add_error(self, collected: Collected) -> Collected:
-        """What was collected, with a word on what is missing."""
+        """What was collected, with an error that says what is missing."""
         if not self.gave_way or collected.error is not None:
             return collected
-        reason = "the program started its framework's profiler itself meanwhile, so the capture ended its own there"
+        reason = "the program started its framework's profiler itself, which ended that of the capture"
         return replace(
             collected,
             error=CaptureError(

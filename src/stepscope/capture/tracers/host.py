@@ -1,8 +1,8 @@
 """The program's annotations: what `Trace`, `annotate` and `step` name.
 
-A range costs two readings of the clock and one append to a list that belongs to its thread, so no lock is taken and
-threads do not wait for each other.  Ranges nest as the `with` blocks do.  As in TensorFlow's tracer, a range that was
-open when the capture began or ended is not recorded.
+A range costs two readings of the clock and one append to a list of its thread, so there are no locks and threads do not
+wait for each other.  Ranges nest as the `with` blocks do.  As in TensorFlow's tracer, a range that was open when the
+capture started or ended is not recorded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PLANE = "/host:CPU"
 _BYTES_OF_EVENT = 160  # a tuple, two numbers, its share of the names
 _FOREVER = sys.maxsize
 
-Event = tuple[str, int, int, Metadata]  # name, begin and end in ns of the clock, metadata
+Event = tuple[str, int, int, Metadata]  # name, start and end in ns of the clock, metadata
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class HostTracer:
         self._stop_ns = _FOREVER
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
-        """Begins to record; the levels change nothing."""
+        """Starts recording; the levels change nothing."""
         self._clock = clock
 
     def stop(self) -> None:
-        """Ends the recording: what ends later is not drained."""
+        """Ends the recording: ranges that end later are not drained."""
         self._stop_ns = self._clock()
 
     def abandon(self) -> None:
@@ -86,7 +86,7 @@ class HostTracer:
         return HostSpan(self, name, metadata)
 
     def make_append(self) -> Callable[[Event], None]:
-        """What takes the events of the thread that calls."""
+        """Makes the function that stores the events of the calling thread."""
         thread = Thread(threading.current_thread().name, threading.get_native_id())
         self._threads.append(thread)
         append: Callable[[Event], None] = thread.events.append
@@ -95,7 +95,8 @@ class HostTracer:
 
 
 class HostSpan:
-    """One range.  It works on the tracer's insides because every call that is saved here is saved a million times."""
+    """One range.  It uses the tracer's private attributes, because every call that is saved here is saved millions of
+    times."""
 
     __slots__ = ("_metadata", "_name", "_start_ns", "_tracer")
 
@@ -125,7 +126,7 @@ class HostSpan:
 
 
 def take_events(events: list[Event]) -> list[Event]:
-    """Takes what is in a list that another thread appends to: both halves are single operations of the interpreter."""
+    """Takes the events from a list that another thread appends to: each of the two steps is atomic in Python."""
     taken = events[:]
     del events[: len(taken)]
     return taken
@@ -136,7 +137,7 @@ def _stats(metadata: Metadata) -> dict[str, StatValue]:
 
 
 def _stat(value: object) -> StatValue:
-    """Metadata as a stat: numbers as numbers, whatever they come wrapped in, the rest as text."""
+    """A value of the metadata as a stat: numbers of any type as numbers, everything else as text."""
     if isinstance(value, float | str | bytes):
         return value
     try:
@@ -154,7 +155,7 @@ def _fraction(value: object) -> float | str:
 
 
 def _text(value: object) -> str:
-    """A value as text; one that cannot be told as text is told by its type, and costs no other its place."""
+    """A value as text; the name of its type if it cannot be converted."""
     if type(value) is str:
         return value
     try:

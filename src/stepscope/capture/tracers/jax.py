@@ -1,8 +1,8 @@
 """Drives JAX's profiler, `jax.profiler`.
 
-JAX returns from a call before the call's work has run, and a loop that looks at no result is many steps ahead of it.
-A recording that ended with the last call would hold the calls of its steps and none of their work, so it goes on until
-that has run: on a thread of the capture's own where the loop does not wait for its profile.
+JAX returns from a call before the call's work has run, so a loop that reads no result may be many steps ahead.  A
+recording that ended with the last call would contain the calls of its steps, but not their work.  So the recording goes
+on until the work has run; if the loop does not wait for the profile, a thread of the capture waits.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from stepscope.capture.tracers.giving_way import Possession
 
 _LEVELS = ("host_tracer_level", "python_tracer_level", "device_tracer_level")
 
-LONGEST_WAIT_S = 10.0  # for what was called and has not run yet: a capture ends whatever becomes of that
+LONGEST_WAIT_S = 10.0  # the most that the end of a capture waits for work that was called and has not run yet
 _LOOK_EVERY_S = 0.002
 
 
 class JaxTracer:
-    """JAX's profiler.  Annotations are its own, so a capture through `jax.profiler.start_server` sees them as well."""
+    """JAX's profiler.  Annotations are JAX's own, so that a capture by `jax.profiler.start_server` has them, too."""
 
     one_thread = False
 
@@ -47,7 +47,7 @@ class JaxTracer:
         return bool(enabled and enabled())
 
     def start(self, options: ProfilerOptions) -> None:
-        """Begins to record.  Raises RuntimeError if another session records."""
+        """Starts recording.  Raises RuntimeError if another session records."""
         folder = ExportFolder(self._possession)
         try:
             self._profiler.start_trace(folder.path, **self._native(options))
@@ -55,7 +55,7 @@ class JaxTracer:
             folder.close()
             raise
         self._folder = folder
-        for home in (self._profiler, sys.modules.get("jax._src.profiler")):  # `jax.profiler.trace` knows the second
+        for home in (self._profiler, sys.modules.get("jax._src.profiler")):  # `jax.profiler.trace` uses the second
             self._possession.end_before_call(home, "start_trace")
 
     def _native(self, options: ProfilerOptions) -> dict[str, Any]:
@@ -63,20 +63,20 @@ class JaxTracer:
             return {}
         native = self._profiler.ProfileOptions()
         for level in _LEVELS:
-            if hasattr(native, level):  # which levels there are depends on the release
+            if hasattr(native, level):  # the levels depend on the release
                 setattr(native, level, getattr(options, level))
         if options.filters_python and hasattr(native, "python_tracer_level"):
             native.python_tracer_level = 0
         return {"profiler_options": native}
 
     def stop(self) -> ExportFolder:
-        """Ends the recording once what was called has run, or has had its time; JAX exports in the same call."""
+        """Ends the recording once the called work has run, or took too long; JAX exports in the same call."""
         if not self._possession.gave_way:
             await_results(self._results())
         return self._end()
 
     def _results(self) -> Iterable[Any]:
-        """The arrays that the program holds; to ask a JAX without a backend would set one up."""
+        """The arrays that the program holds.  A JAX without a backend is not asked, since that would set one up."""
         listed = getattr(sys.modules["jax"], "live_arrays", None)
         return listed() if listed and self.is_in_use() else ()
 
@@ -91,7 +91,7 @@ class JaxTracer:
         return folder
 
     def discard(self) -> None:
-        """Ends the recording.  JAX can only export it, to a folder that goes away."""
+        """Ends the recording.  JAX can only export it, so it goes to a folder that is removed."""
         self._end().close()
 
     def annotate(self, name: str, metadata: Metadata) -> Span:
@@ -107,11 +107,11 @@ class JaxTracer:
 def await_results(
     arrays: Iterable[Any], clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """Waits until arrays have been computed, at most `LONGEST_WAIT_S`.  Asks them only: nothing that failed is raised
-    here, and what the program deletes or donates meanwhile is waited for no longer."""
+    """Waits until arrays have been computed, at most `LONGEST_WAIT_S`.  A failed computation raises nothing here.  An
+    array that the program deletes or donates is not waited for any longer."""
     end = clock() + LONGEST_WAIT_S
     waited_for = [weakref.ref(array) for array in arrays]
-    del arrays  # to keep them alive meanwhile could fill the memory of a device
+    del arrays  # keeping them alive could fill the memory of a device
     for reference in waited_for:
         while not _is_there(reference()):
             if clock() >= end:
@@ -122,5 +122,5 @@ def await_results(
 def _is_there(array: Any) -> bool:
     try:
         return array is None or bool(array.is_ready())
-    except Exception:  # deleted, or of a type that does not tell
+    except Exception:  # it is deleted, or its type cannot say
         return True

@@ -1,4 +1,4 @@
-"""NVIDIA's management library, spoken by ctypes: utilisation, memory and power of each GPU."""
+"""Reads utilisation, memory and power of each GPU from NVIDIA's management library, by ctypes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Nvml:
         return cls(library, devices) if devices else None
 
     def read(self, passed_s: float) -> dict[str, float]:
-        """Counters of all GPUs; what a GPU does not tell is left out."""
+        """Counters of all GPUs; figures that a GPU does not report are left out."""
         values: dict[str, float] = {}
         for index, device in enumerate(self._devices):
             used, memory, power = _Utilization(), _Memory(), ctypes.c_uint()
@@ -60,5 +60,5 @@ class Nvml:
         return values
 
     def close(self) -> None:
-        """Lets go of the library."""
+        """Shuts the library down."""
         self._library.nvmlShutdown()

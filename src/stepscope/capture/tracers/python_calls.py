@@ -1,8 +1,8 @@
-"""Calls of Python functions, by `sys.monitoring` where Python has it (3.12), else by `sys.setprofile`.
+"""Records calls of Python functions, by `sys.monitoring` if Python has it (from 3.12 on), else by `sys.setprofile`.
 
-A call that was open when the capture began is not recorded.  `sys.monitoring` sees all threads; before it, only the
-thread that starts the capture and those that begin afterwards can be seen.  Calls of C functions are not recorded:
-they are most of the calls and say little that their caller does not.
+A call that was open when the capture started is not recorded.  `sys.monitoring` sees all threads; `sys.setprofile` only
+the thread that starts the capture and those that start later.  Calls of C functions are not recorded: they are most of
+the calls and say little that their caller does not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Call = tuple[CodeType, int, int]
 
 @dataclass(slots=True)
 class Thread:
-    """One thread: its calls that have ended, and the beginnings of those that are open, innermost last."""
+    """One thread: its calls that have ended, and those that are open with their start, innermost last."""
 
     name: str
     number: int
@@ -58,7 +58,7 @@ class PythonTracer:
         self._recording = False
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
-        """Begins to record.  Raises CaptureError if another profiler or debugger has Python's hook."""
+        """Starts recording.  Raises CaptureError if another profiler or debugger has Python's hook."""
         self._clock = clock
         self._min_ns = round(options.python_min_us * 1000)
         self._max_depth = options.python_max_depth or _MOST_DEPTH
@@ -73,7 +73,7 @@ class PythonTracer:
             self._hook.remove()
 
     def abandon(self) -> None:
-        """Takes the hook out of the child."""
+        """Removes the hook in the child."""
         self.stop()
 
     def waiting_bytes(self) -> int:
@@ -91,7 +91,7 @@ class PythonTracer:
         return chunks
 
     def enter(self, code: CodeType, _offset: int = 0, _value: object = None) -> None:
-        """A call begins on this thread, or goes on."""
+        """A call starts on this thread, or goes on."""
         if code.co_filename.startswith(_OWN_FOLDER):
             return
         try:
@@ -119,9 +119,9 @@ class PythonTracer:
             thread.calls.append((code, begin, end))
 
     def _new_thread(self, code: CodeType) -> Thread | None:
-        """This thread, which has its first call; None while Python still makes it, and its name cannot be known.
+        """This thread, at its first call; None while Python is still creating it, since its name is not known yet.
 
-        `threading.current_thread` would enter a thread that it does not know among the program's, for ever.
+        `threading.current_thread` would add a thread that it does not know to the program's threads, permanently.
         """
         ident, number = threading.get_ident(), threading.get_native_id()
         name = next((known.name for known in threading.enumerate() if known.ident == ident), None)
@@ -134,8 +134,8 @@ class PythonTracer:
 
 
 def _unwind_to(open_calls: list[tuple[CodeType, int]], code: CodeType) -> bool:
-    """Drops what is above the call of `code`, as it lost its end, when a hook was off for a moment; all if there is
-    no such call."""
+    """Drops the open calls above that of `code`: their ends were missed while a hook was off for a moment.  Drops all
+    if there is no such call; returns whether there is one."""
     while open_calls and open_calls[-1][0] is not code:
         open_calls.pop()
     return bool(open_calls)
@@ -148,10 +148,10 @@ def _chunk(thread: Thread, calls: list[Call]) -> Chunk:
 
 
 def name_codes(codes: Iterable[CodeType]) -> tuple[list[str], array[int]]:
-    """The distinct names, and the row of each code object's name among them.
+    """The distinct names, and for each code object the row of its name.
 
-    Code objects, which have to live meanwhile, are told apart by their identity: to hash one takes a look at each of
-    its instructions, which for a long function is 10 us.
+    Code objects are compared by identity, so the caller has to keep them alive: hashing one reads each of its
+    instructions, which takes 10 us for a long function.
     """
     rows: dict[str, int] = {}
     known: dict[int, int] = {}
@@ -165,8 +165,8 @@ def name_codes(codes: Iterable[CodeType]) -> tuple[list[str], array[int]]:
 
 
 def code_name(code: CodeType) -> str:
-    """`$train.py:12 load`, the form in which TensorFlow's tracer names Python calls."""
-    return f"${os.path.basename(code.co_filename)}:{code.co_firstlineno} {code.co_name}"  # noqa: PTH119 - hot enough
+    """The name of a call in the form of TensorFlow's tracer: `$train.py:12 load`."""
+    return f"${os.path.basename(code.co_filename)}:{code.co_firstlineno} {code.co_name}"  # noqa: PTH119 - this is a hot path
 
 
 class _SetProfile:
@@ -187,7 +187,7 @@ class _SetProfile:
         sys.setprofile(self._event)
 
     def remove(self) -> None:
-        """Other threads remove the hook from themselves at their next call."""
+        """Removes the hook from this thread; other threads remove it at their next call."""
         if threading.getprofile() == self._event:
             threading.setprofile(None)
         if sys.getprofile() == self._event:

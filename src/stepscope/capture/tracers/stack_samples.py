@@ -1,7 +1,8 @@
-"""Samples of the Python stacks of all threads: what runs, at a price that does not depend on how often it is called.
+"""Samples the Python stacks of all threads: the cost does not depend on how often functions are called.
 
-Every sample costs a walk over the stacks; equal neighbours are joined, so that a line shows what a function call tracer
-would, as finely as the rate allows.  A frame that is in two samples running is taken to have run all the time between.
+Every sample walks over the stacks.  Equal frames of consecutive samples are joined, so that a line looks like that of a
+tracer of function calls, with the resolution of the sampling.  A frame in two consecutive samples counts as running all
+the time between them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _BYTES_OF_RANGE = 130
 
 @dataclass
 class Thread:
-    """One thread: the frames of its last sample, outermost first, with when each was first seen, and what has ended."""
+    """One thread: the frames of its last sample, outermost first, each with its start, and the frames that have
+    ended."""
 
     name: str
     number: int
@@ -40,14 +42,14 @@ class StackSampler:
 
     def __init__(self) -> None:
         self._clock: Clock = time.perf_counter_ns
-        self._threads: dict[int, Thread] = {}  # those of the last sample, by Python's number, which is used again
+        self._threads: dict[int, Thread] = {}  # those of the last sample, by Python's thread id, which is reused
         self._gone: list[Thread] = []
         self._ticker: Ticker | None = None
         self._last_ns = 0
         self._lock = threading.Lock()
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
-        """Begins to sample."""
+        """Starts sampling."""
         self._clock = clock
         self._last_ns = clock()
         self._ticker = Ticker("sampler", 1 / options.stack_samples_hz, self.sample)
@@ -109,7 +111,7 @@ class StackSampler:
         return known
 
     def _forget(self, ident: int) -> None:
-        """A thread has ended, after the last sample at the latest."""
+        """A thread has ended, at the latest after the last sample."""
         thread = self._threads.pop(ident)
         self._end(thread, 0, self._last_ns)
         self._gone.append(thread)

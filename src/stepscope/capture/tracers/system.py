@@ -1,10 +1,9 @@
-"""What the machine did: CPU, memory, disk, and GPUs through NVML where there are any, as counter tracks.
+"""Samples the machine as counter tracks: CPU, memory, disk, and GPUs through NVML if there are any.
 
-A sample is one short read of each of four files of `/proc`, which stay open, on a thread of its own: about 0.03 ms, and
-as much again to wake up.  The thread that trains gives way once for it, not once a file.  The system makes the files
-anew for each read, which takes longer the more processors there are, and a driver of GPUs takes what it takes; so
-samples are taken less often where they would cost too much.  Where the system has no `/proc`, only what Python itself
-can tell is sampled.
+A sample reads the beginning of four files of `/proc`, which stay open, on a separate thread: this takes about 0.03 ms,
+and waking up takes as long again.  The training thread is interrupted once per sample, not once per file.  The system
+produces the files anew for each read, which takes longer with more processors, and a GPU driver may be slow; so samples
+are taken less often if they would cost too much.  On a system without `/proc`, only Python's own figures are sampled.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ PLANE = "/device:CUSTOM:System (Stepscope)"
 LINE = "_counters_"  # the name by which viewers know a line of counters
 VALUE = "counter_value"
 MOST_SHARE = 0.002
-"""Of one core: what sampling may take of it.  The program loses more, for its thread that trains is interrupted."""
+"""The share of one core that sampling may take.  The program loses more, because its training thread is interrupted."""
 
-_MOST_WAIT_S = 1.0  # whatever a sample costs, as when a driver of many GPUs is slow
+_MOST_WAIT_S = 1.0  # between two samples, however much one costs
 
 _BYTES_OF_VALUE = 200
-_FIRST_LINES = 256  # bytes; all that is looked for stands there
+_FIRST_LINES = 256  # bytes, which contain everything that is needed
 _GB, _MB = 1e9, 1e6
 
 Read = Callable[[float], dict[str, float]]  # seconds since the last reading -> counters
@@ -48,7 +47,7 @@ def _open_nvml() -> Nvml | None:
 
 
 class SystemTracer:
-    """Samples the machine every `system_interval_ms`, or less often where that would cost more than `MOST_SHARE`."""
+    """Samples the machine every `system_interval_ms`, or less often if that would cost more than `MOST_SHARE`."""
 
     def __init__(self, proc: Path = Path("/proc"), nvml: Callable[[], Nvml | None] = _open_nvml) -> None:
         self._proc = proc
@@ -63,13 +62,13 @@ class SystemTracer:
         self._last_ns = self._used_ns = 0
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
-        """Begins to sample, first of all the state at the start."""
+        """Starts sampling, with a sample of the state at the start."""
         self._clock = clock
         stat, statm, meminfo, io = (self._open_file(name) for name in ("stat", "self/statm", "meminfo", "self/io"))
         self._reads = [_Cpu(stat).read, _Memory(statm, meminfo).read, _Disk(io).read]
         self._last_ns = clock()
         for read in self._reads:
-            read(0.0)  # what is counted from the boot needs a first reading to be a rate
+            read(0.0)  # counters since the boot need a first reading to give a rate
         self._interval_s = options.system_interval_ms / 1000
         self._ticker = Ticker("system", self._interval_s, self._tick, first=self._find_gpus)
         self._ticker.start()
@@ -79,22 +78,22 @@ class SystemTracer:
         return self._files[-1]
 
     def _tick(self) -> float:
-        """Takes a sample; returns how long to wait for the next one.  What the thread has used since the last one, its
-        waking included, is what a sample costs."""
+        """Takes a sample; returns the seconds until the next one.  The cost of a sample is the CPU time of this thread
+        since the last one, which includes waking up."""
         self.sample()
         used_ns = time.thread_time_ns()
         cost_s, self._used_ns = (used_ns - self._used_ns) / 1e9, used_ns
         return max(self._interval_s, min(cost_s / MOST_SHARE, _MOST_WAIT_S))
 
     def _find_gpus(self) -> None:
-        """Opens NVML, for which a driver that sleeps takes seconds: not while the training waits."""
+        """Opens NVML on this thread, so that the training does not wait: a sleeping driver takes seconds."""
         self._nvml = self._open_nvml()
         if self._nvml is not None:
             self._reads.append(self._nvml.read)
         self._used_ns = time.thread_time_ns()
 
     def stop(self) -> None:
-        """Ends the sampling with a last sample, unless one is under way that takes its time."""
+        """Ends the sampling with a last sample, unless a slow one is still under way."""
         if self._ticker is None or not self._ticker.stop(SHORT_PATIENCE_S):
             return
         self.sample()
@@ -107,7 +106,7 @@ class SystemTracer:
             file.close()
 
     def abandon(self) -> None:
-        """Closes the files, which tell of the parent."""
+        """Closes the files, which describe the parent."""
         self._close()
 
     def sample(self) -> None:
@@ -125,7 +124,7 @@ class SystemTracer:
         return _BYTES_OF_VALUE * len(self._values)
 
     def drain(self) -> list[Chunk]:
-        """The values since the last time: events of no length, each with its value as a stat."""
+        """The values since the last call: events without length, each with its value as a stat."""
         taken = self._values[:]
         del self._values[: len(taken)]
         if not taken:
@@ -138,22 +137,23 @@ class SystemTracer:
 
 
 class _File:
-    """A small file that the system makes anew for each read.  It stays open, for opening costs more than reading."""
+    """A small file that the system produces anew for each read.  It stays open, since opening costs more than
+    reading."""
 
     def __init__(self, path: Path) -> None:
         self._handle: int | None = None
-        with suppress(OSError):  # the system has none, or does not show it
+        with suppress(OSError):  # the system has no such file, or this user may not read it
             self._handle = os.open(path, os.O_RDONLY)
 
     def read(self) -> bytes:
-        """How it begins; empty if there is nothing.  For one thread at a time."""
+        """The beginning of the file; empty if there is none.  For one thread at a time."""
         return b"" if self._handle is None else _reader()(self._handle)
 
     def __del__(self) -> None:
-        self.close()  # the sampling thread hung in a driver, and nobody else came by
+        self.close()  # for a sampling thread that hangs in a driver, so that `stop` could not close the files
 
     def close(self) -> None:
-        """Harmless when repeated."""
+        """Closes the file.  May be called more than once."""
         handle, self._handle = self._handle, None
         if handle is not None:
             with suppress(OSError):
@@ -162,10 +162,10 @@ class _File:
 
 @functools.cache
 def _reader() -> Callable[[int], bytes]:
-    """Reads how a small file begins, and gives no other thread the interpreter meanwhile.
+    """Reads how a small file starts, and gives no other thread the interpreter meanwhile.
 
-    `os.pread` gives it away for some microseconds, and a thread that wants it back waits for 5 ms, then stops the
-    thread that trains once more.
+    `os.pread` releases it for some microseconds.  To get it back, this thread waits for 5 ms, and then interrupts the
+    training thread once more.
     """
     import ctypes
 
@@ -205,7 +205,7 @@ class _Cpu:
 
 
 class _Memory:
-    """Memory that this process has in use, and that the machine could still give."""
+    """Memory that this process uses, and memory that is available on the machine."""
 
     def __init__(self, statm: _File, meminfo: _File) -> None:
         self._statm, self._meminfo = statm, meminfo

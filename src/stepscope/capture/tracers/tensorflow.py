@@ -12,7 +12,7 @@ from stepscope.capture.tracers.giving_way import Possession
 
 
 class TensorFlowTracer:
-    """TensorFlow's profiler.  Annotations are its own, so a capture that TensorBoard started sees them as well."""
+    """TensorFlow's profiler.  Annotations are TensorFlow's own, so that a capture by TensorBoard has them, too."""
 
     one_thread = False
 
@@ -24,7 +24,7 @@ class TensorFlowTracer:
 
     @staticmethod
     def is_in_use() -> bool:
-        """True once TensorFlow has run an op eagerly or built a function: its context is set up by the first."""
+        """True once TensorFlow has run an op eagerly or built a function, which sets up its context."""
         context = getattr(sys.modules.get("tensorflow.python.eager.context"), "_context", None)
         return bool(getattr(context, "_initialized", False))
 
@@ -35,7 +35,7 @@ class TensorFlowTracer:
         return bool(enabled and enabled())
 
     def start(self, options: ProfilerOptions) -> None:
-        """Begins to record.  Raises AlreadyExistsError of TensorFlow if another session records."""
+        """Starts recording.  Raises AlreadyExistsError of TensorFlow if another session records."""
         native = self._profiler.ProfilerOptions(
             host_tracer_level=options.host_tracer_level,
             python_tracer_level=0 if options.filters_python else options.python_tracer_level,
@@ -49,7 +49,7 @@ class TensorFlowTracer:
             folder.close()
             raise
         self._folder = folder
-        # `Profile` and TensorFlow's older interface know the second.
+        # `Profile` and TensorFlow's older interface use the second.
         for home in (self._profiler, sys.modules.get("tensorflow.python.profiler.profiler_v2")):
             self._possession.end_before_call(home, "start")
 
@@ -72,7 +72,7 @@ class TensorFlowTracer:
             self._take_folder().close()
 
     def annotate(self, name: str, metadata: Metadata) -> Span:
-        """A range in whatever session records."""
+        """A range in the session that records."""
         span: Span = self._profiler.Trace(name, **metadata)
         return span
 

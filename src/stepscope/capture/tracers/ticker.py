@@ -1,4 +1,4 @@
-"""A thread that does something again and again."""
+"""A thread that calls a function at regular intervals."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from contextlib import suppress
 from stepscope.capture.report import report
 
 THREAD_PREFIX = "stepscope-"
-"""What the names of Stepscope's own threads begin with; the tracers leave these threads out."""
+"""The prefix of the names of Stepscope's own threads, which the tracers leave out."""
 
 _PATIENCE_S = 2.0
-SHORT_PATIENCE_S = 0.05  # of a thread that trains
+SHORT_PATIENCE_S = 0.05  # if the training thread waits
 
 
 class Ticker:
-    """Calls a function every `interval_s` on a daemon thread of its own.  A call that raises is reported and is the
-    last one.
+    """Calls a function every `interval_s` on its own daemon thread.  A call that raises is reported and is the last
+    one.
 
     Args:
-        call: returns after how many seconds to call it again; None for `interval_s`.
-        first: what to do there before, at once.
+        name: of the thread, after the prefix.
+        interval_s: the time until the first call, and between calls.
+        call: the function.  It returns the seconds until its next call; None for `interval_s`.
+        first: called once before, without delay.
     """
 
     def __init__(
@@ -30,21 +32,21 @@ class Ticker:
         self._call = call
         self._first = first
         self._interval_s = interval_s
-        self._going = threading.Lock()  # released at the end; to wait for it takes less than to wait for an event
+        self._going = threading.Lock()  # released at the end; waiting for a lock is cheaper than waiting for an event
         self._going.acquire()
         self._thread = threading.Thread(target=self._run, name=THREAD_PREFIX + name, daemon=True)
 
     def start(self) -> None:
-        """Begins; the first call comes after one interval."""
+        """Starts; the first call comes after one interval."""
         self._thread.start()
 
     def stop(self, patience_s: float = _PATIENCE_S) -> bool:
-        """Ends; a call that is under way is waited for, unless it is the one that stops.
+        """Ends.  A running call is waited for, unless that call stops the ticker itself.
 
         Returns:
-            True if no call is under way.
+            True if no call is running any more.
         """
-        with suppress(RuntimeError):  # it has ended already
+        with suppress(RuntimeError):  # it was stopped before
             self._going.release()
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join(patience_s)

@@ -18,19 +18,19 @@ from stepscope.capture.tracers.base import Artifact, Collected, Metadata, Span
 from stepscope.capture.tracers.giving_way import Possession
 from stepscope.errors import CaptureError
 
-# What a conversion may take: a slow machine compiles the reader within a minute, and converts some MB a second.
+# The time limit of a conversion: a slow machine compiles the reader within a minute, and converts some MB per second.
 _PATIENCE_S = 90.0
 _BYTES_PER_S = 1e6
 _COMPILER = "torch._inductor"
-_LONG_S = 1.0  # that ending a capture may hold the program up without a word
+_LONG_S = 1.0  # if ending a capture holds the program up for longer, the profile says so
 
 
 class TorchTracer:
-    """PyTorch's profiler.  What it writes is converted to XSpace, and kept beside it as it was written.
+    """PyTorch's profiler.  Its trace is converted to XSpace, and also kept as it was written.
 
-    PyTorch's profiler sees the thread that starts it, and the process ends with a segmentation fault if another thread
-    stops it (torch 2.13).  Told to watch all threads it does neither, so that any thread may start and stop a capture.
-    A torch that cannot be told so leaves the rule to the caller.
+    By default PyTorch's profiler sees only the thread that starts it, and the process ends with a segmentation fault if
+    another thread stops it (torch 2.13).  Neither is true if it is configured to watch all threads; then any thread may
+    start and stop a capture.  With a torch that has no such configuration, `one_thread` is True.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class TorchTracer:
 
     @staticmethod
     def is_in_use() -> bool:
-        """False: PyTorch leaves no sign of having computed."""
+        """Always False: PyTorch leaves no sign that it has computed."""
         return False
 
     @staticmethod
@@ -51,7 +51,7 @@ class TorchTracer:
         return bool(getattr(sys.modules.get("torch.autograd.profiler"), "_is_profiler_enabled", False))
 
     def start(self, options: ProfilerOptions) -> None:
-        """Begins to record.  Raises RuntimeError if another profiler records."""
+        """Starts recording.  Raises RuntimeError if another profiler records."""
         if self.is_listening():
             raise CaptureError("a PyTorch profiler is already running", code="busy", hint="end it before this capture")
         self._native = self._profiler(options)
@@ -59,12 +59,12 @@ class TorchTracer:
             self._native.start_trace()
         else:
             self._native.start()
-        if not self.one_thread:  # else it could not be ended where the program starts its own
+        if not self.one_thread:  # otherwise the program's own thread might not be allowed to end it
             self._possess()
 
     def _possess(self) -> None:
-        """Gives way to a profiler of the program.  One that warmed up when the capture began has lost its preparation,
-        for PyTorch keeps one only; it is prepared once more."""
+        """Gives way to a profiler of the program.  If that was warming up when the capture started, its preparation was
+        lost, because PyTorch keeps only one; so it is prepared again."""
         home = sys.modules["torch.autograd.profiler"].profile
         prepare = getattr(home, "_prepare_trace", None)
         if prepare is not None:
@@ -88,7 +88,7 @@ class TorchTracer:
         )
 
     def _prepare_quickly(self) -> bool:
-        """Does what `prepare_trace` does, but for importing the compiler; False if this torch does it otherwise."""
+        """Does what `prepare_trace` does, except for importing the compiler; False if this torch works differently."""
         native = self._native
         if getattr(native, "_use_cupti_monitor", False):  # it has more to prepare
             return False
@@ -128,7 +128,8 @@ class TorchTracer:
         self.stop().close()
 
     def annotate(self, name: str, metadata: Metadata) -> Span:
-        """A range in whatever profiler records.  PyTorch keeps its name only, and knows a step by a name of its own."""
+        """A range in the profiler that records.  PyTorch keeps only its name, and recognizes a step by a special
+        name."""
         step = metadata.get("step_num")
         if step is None:
             return _Range(self._torch.profiler.record_function(name))
@@ -137,11 +138,11 @@ class TorchTracer:
 
 
 def _configuration(trace_only: bool) -> Any:
-    """The configuration with which a profiler watches all threads; None if this torch has none.
+    """The configuration that makes a profiler watch all threads; None if this torch has none.
 
     Args:
-        trace_only: makes no Python object of each event when the profiler stops, where torch can be told so.  We have
-            no use for them, and the whole program waits while they are made.
+        trace_only: makes no Python objects of the events when the profiler stops, if this torch supports that.  We do
+            not use them, and the whole program waits while they are made.
     """
     configuration = getattr(getattr(sys.modules.get("torch._C"), "_profiler", None), "_ExperimentalConfig", None)
     for more in ({"trace_only": True}, {}) if trace_only else ({},):
@@ -151,13 +152,13 @@ def _configuration(trace_only: bool) -> Any:
 
 
 def _prepares_slowly() -> bool:
-    """True if PyTorch's profiler would import the compiler, one to two seconds long, only to learn that it makes no
-    CUDA graphs: one that is not imported makes none, unless the environment tells it to."""
+    """True if PyTorch's profiler would import the compiler, which takes one to two seconds, only to find that it makes
+    no CUDA graphs.  A compiler that is not imported makes none, unless the environment says so."""
     return _COMPILER not in sys.modules and "TORCHINDUCTOR_CUDAGRAPHS" not in os.environ
 
 
 class _Range:
-    """PyTorch's range with the one method that it lacks."""
+    """PyTorch's range with the method that it lacks."""
 
     __slots__ = ("_native",)
 
@@ -174,11 +175,11 @@ class _Range:
         self._native.__exit__(kind, error, trace)
 
     def set_metadata(self, **metadata: object) -> None:
-        """Nothing: PyTorch fixes a range's facts when it begins."""
+        """Does nothing: PyTorch takes the facts of a range only when it starts."""
 
 
 class _Step(_Range):
-    """A step mark, which is among the open ones until it ends: PyTorch writes a range that was open when the profiler
+    """A step mark, which is listed as open until it ends: PyTorch writes a range that was open when the profiler
     stopped as if it had ended then."""
 
     __slots__ = ("_name", "_open")
@@ -196,7 +197,7 @@ class _Step(_Range):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        with suppress(ValueError):  # it is ended once more
+        with suppress(ValueError):  # it was ended before
             self._open.remove(self._name)
         super().__exit__(kind, error, trace)
 
@@ -205,10 +206,10 @@ class TorchRecording:
     """A profile that PyTorch holds in memory.
 
     Args:
-        native: PyTorch's profiler, stopped.
-        possession: whether the program took the profiler meanwhile.
-        open_steps: names of the step marks that had not ended; the profile gets none of them.
-        held_s: for how long PyTorch let no Python run when it stopped.
+        native: PyTorch's profiler, which has been stopped.
+        possession: knows whether the program took over the profiler.
+        open_steps: names of the step marks that were still open; they are left out of the profile.
+        held_s: for how long PyTorch blocked all Python threads when it stopped.
     """
 
     def __init__(
@@ -221,7 +222,7 @@ class TorchRecording:
         self._folder: ScratchFolder | None = None
 
     def collect(self, host: str) -> Collected:
-        """The profile as XSpace, and as the Kineto JSON that PyTorch writes; that alone if it cannot be converted."""
+        """The profile as XSpace, and as the Kineto JSON that PyTorch writes; only the latter if conversion fails."""
         self._folder = ScratchFolder()
         trace = Path(self._folder.path) / "trace.json"
         begin = time.monotonic()
@@ -230,7 +231,7 @@ class TorchRecording:
         self._native = None
         try:
             _convert(trace, host, self._open_steps)
-        except Exception as error:  # a fault of the conversion must not cost the recording
+        except Exception as error:  # an error of the conversion must not lose the recording
             reason = f"the Kineto trace could not be converted: {error}"
             return Collected(
                 (_trace_artifact(trace, f"{time.time_ns()}."),),
@@ -243,19 +244,19 @@ class TorchRecording:
         if self._held_s < _LONG_S:
             return ()
         return (
-            f"ending this capture held the program up for {self._held_s:.1f} s: PyTorch lets no Python run while it"
-            " collects its events and writes them; record fewer steps to keep that short",
+            f"ending this capture held the program up for {self._held_s:.1f} s: PyTorch blocks all Python threads while"
+            " it collects and writes its events; record fewer steps to shorten this",
         )
 
     def close(self) -> None:
-        """Lets go of the profile, and of the files."""
+        """Frees the profile and removes the files."""
         self._native = None
         if self._folder is not None:
             self._folder.remove()
 
 
 def _convert(trace: Path, host: str, open_steps: Sequence[str]) -> None:
-    """Packs and converts a trace in a process of its own, or here if there is no other way."""
+    """Packs and converts a trace in a separate process, or in this one if there is no other way."""
     patience_s = _PATIENCE_S + trace.stat().st_size / _BYTES_PER_S
     words = [str(trace), host, *open_steps]
     try:
@@ -268,8 +269,8 @@ def _trace_artifact(trace: Path, stamp: str = "") -> Artifact:
     """The trace as PyTorch wrote it.
 
     Args:
-        stamp: ns since 1970 and a dot, as in PyTorch's own names, for a trace to be found beside a profile that
-            does not hold it; one without a stamp is taken for a copy.
+        stamp: ns since 1970 and a dot, as in PyTorch's own names.  It is for a trace that the profile beside it does
+            not contain; a trace without a stamp is regarded as a copy.
     """
     packed = kineto.packed_path(trace)
     if packed.exists():

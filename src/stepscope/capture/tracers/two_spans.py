@@ -8,7 +8,7 @@ from stepscope.capture.tracers.base import Span
 
 
 class TwoSpans:
-    """The framework's range, around Stepscope's own: if the framework's fails, the own one is not begun either."""
+    """The framework's range around Stepscope's own.  If the framework's fails to start, the other is not started."""
 
     __slots__ = ("_inner", "_outer")
 

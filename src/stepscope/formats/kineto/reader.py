@@ -232,9 +232,10 @@ def _event_stats(raw: Raw, kept: Kept, extra: Extra, order: I64) -> Stats:
     owner = place[_joined(extra.event, np.int64)]
     by_owner = np.argsort(owner, kind="stable")
     extra_offsets = np.searchsorted(owner[by_owner], np.arange(len(kept) + 1))
-    columns = tuple(
-        _joined(parts, dtype)[by_owner]
-        for parts, dtype in ((extra.name, np.int32), (extra.tag, np.uint8), (extra.value, np.int64))
+    columns = (
+        _joined(extra.name, np.int32)[by_owner],
+        _joined(extra.tag, np.uint8)[by_owner],
+        _joined(extra.value, np.int64)[by_owner],
     )
     row, end_row = kept.row[order], kept.end_row[order]
     counts = np.diff(raw.stat_offsets)

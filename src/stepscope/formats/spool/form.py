@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from stepscope.formats.form import Format
-from stepscope.formats.spool.layout import MAGIC
 
 
 class SpoolFormat(Format):
@@ -11,6 +10,8 @@ class SpoolFormat(Format):
 
     def looks_like(self, content: bytes) -> bool:
         """True for what starts as every spool does."""
+        from stepscope.formats.spool.layout import MAGIC
+
         return content.startswith(MAGIC)
 
 

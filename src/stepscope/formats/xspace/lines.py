@@ -1,10 +1,11 @@
-"""Decodes the lines of an XSpace file: count everything, then fill columns of exactly that size."""
+"""Decodes the lines of an XSpace file: find the events, then decode them once, straight into their final rows."""
 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 
@@ -15,19 +16,24 @@ from stepscope.formats import progress
 from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.clock import line_zeros_ps, session_start_ns
 from stepscope.formats.xspace.damage import Damage
-from stepscope.formats.xspace.names import NO_ROWS
-from stepscope.formats.xspace.planes import Bytes, Plane, Ranges, stat_columns
+from stepscope.formats.xspace.names import NO_ROWS, Interner
+from stepscope.formats.xspace.planes import Bytes, Plane, Ranges, take_columns
 from stepscope.kernels import wire
 from stepscope.model.arrays import I32, I64, U8, offsets_of, run_rows
 from stepscope.records import dataclass
 
-_CHUNK_BYTES = 4 << 20  # of lines, for one task
+_PART_BYTES = 2 << 20  # of lines, for one task
 _MOST_THREADS = 8
+_BYTES_A_STAT = 16  # of a line, as a first guess
 
 
 @dataclass
 class EventColumns:
-    """Events and their stats while they are decoded; see `stepscope.model.tables` for the meaning."""
+    """Events and their stats while they are decoded; see `stepscope.model.tables` for the meaning.
+
+    Attributes:
+        unnamed: int64, the metadata ids of the events whose metadata the file lacks, in the order of decoding.
+    """
 
     start_ps: I64
     duration_ps: I64
@@ -37,18 +43,32 @@ class EventColumns:
     stat_name: I32
     stat_tag: U8
     stat_value: I64
+    unnamed: I64
 
     @classmethod
-    def empty(cls, events: int, stats: int) -> EventColumns:
-        """Room for so many events and stats."""
+    def with_room(cls, events: int) -> EventColumns:
+        """Room for so many events; their stats come later."""
         return cls(
             np.empty(events, np.int64),
             np.empty(events, np.int64),
             np.empty(events, np.int32),
             np.empty(events, np.uint16),
             np.zeros(events + 1, np.int64),
-            *stat_columns(stats),
+            np.empty(0, np.int32),
+            np.empty(0, np.uint8),
+            NO_ROWS,
+            NO_ROWS,
         )
+
+    def table(self) -> wire.EventTable:
+        """The columns of events, for the kernels."""
+        return wire.EventTable(self.start_ps, self.duration_ps, self.type, self.flags, self.stat_offsets[1:])
+
+    def keep(self, rows: I64) -> None:
+        """Keeps only these events, which are all that have stats."""
+        self.start_ps, self.duration_ps = self.start_ps[rows], self.duration_ps[rows]
+        self.type, self.flags = self.type[rows], self.flags[rows]
+        self.stat_offsets = np.append(0, self.stat_offsets[1:][rows])
 
     def reorder(self, rows: I64, new: I64) -> None:
         """Moves the events `new` to `rows`; stats move along.  Both hold the same events, line by line."""
@@ -76,43 +96,48 @@ class LineReader:
         self.buf = buf
         self.header = np.zeros((len(lines[0]), wire.HEADER_WIDTH), np.int64)
         self._lines = lines
-        self._workers = min(1 + int((lines[1] - lines[0]).sum()) // _CHUNK_BYTES, os.cpu_count() or 1, _MOST_THREADS)
-        self._parts = [(plane, *part) for plane in planes for part in _chunks(plane, lines)]
-        self._walk(wire.MEASURE, NO_ROWS, NO_ROWS, NO_ROWS, EventColumns.empty(0, 0), NO_ROWS)
-        self.event_base = offsets_of(self.header[:, wire.EVENTS])
-        self._stat_base = offsets_of(self.header[:, wire.STATS])
-        starts, used = self.header[:, wire.START_NS], self.header[:, wire.EVENTS] > 0
+        self._planes = planes
+        self._workers = min(1 + int((lines[1] - lines[0]).sum()) // _PART_BYTES, os.cpu_count() or 1, _MOST_THREADS)
+        cuts = self._scan()
+        self.event_base = offsets_of(self.header[:, wire.EVENTS_SEEN])
+        self._ranges = _ranges(lines, self.header, self.event_base, cuts)
+        self._outcome = np.zeros((len(self._ranges), wire.OUTCOME_WIDTH), np.int64)
+        starts, used = self.header[:, wire.START_NS], self.header[:, wire.EVENTS_SEEN] > 0
         self.session_start_ns = session_start_ns(starts[used], told_start)
         self._zero_ps, wild = line_zeros_ps(starts, self.session_start_ns)
         self._wild_lines = int((wild & used).sum())
 
-    def decode(self) -> EventColumns:
+    def decode(self, strings: Interner) -> EventColumns:
         """Decodes all events, in the file's order.  Types are rows of the metadata, -1 where it lacks the id."""
-        columns = EventColumns.empty(int(self.event_base[-1]), int(self._stat_base[-1]))
-        self._walk(wire.DECODE, self.event_base, self._stat_base, self._zero_ps, columns, NO_ROWS)
+        columns = EventColumns.with_room(int(self.event_base[-1]))
+        stats = wire.StatTable(strings.seed)
+        stats.reserve(int((self._lines[1] - self._lines[0]).sum()) // _BYTES_A_STAT)
+        if self._workers == 1:
+            self._decode_alone(columns, stats, strings)
+        else:
+            self._decode_in_threads(columns, stats, strings)
+        columns.stat_name, columns.stat_tag, columns.stat_value = take_columns(stats)
+        columns.unnamed = np.asarray(stats.take_unnamed())[:, 0]
+        self._close_gaps(columns)
         return columns
 
     def sort(self, columns: EventColumns) -> None:
         """Sorts the events of lines that were not written in order: by start, at one start the longer first."""
-        lines = np.flatnonzero(self.header[:, wire.UNSORTED])
+        lines = self._unsorted(columns)
         if len(lines):
             counts = np.diff(self.event_base)[lines]
             rows = run_rows(self.event_base[lines], counts)
             keys = (-columns.duration_ps[rows], columns.start_ps[rows], np.repeat(lines, counts))
             columns.reorder(rows, rows[np.lexsort(keys)])
 
-    def metadata_ids(self, columns: EventColumns) -> I64:
-        """The file's metadata id of every event, in the order of decoding: int64 of shape (events,)."""
-        ids = np.empty(len(columns.type), np.int64)
-        self._walk(wire.COLLECT_IDS, self.event_base, NO_ROWS, NO_ROWS, columns, ids)
-        return ids
-
     def note_damage(self, damage: Damage) -> None:
         """Tells what could not be read, once everything is decoded."""
-        header, ends = self.header, self._lines[1]
-        damage.add(header[:, wire.STOP_AT], header[:, wire.STOP_CODE], ends)
-        damage.add(header[:, wire.BROKEN_AT], header[:, wire.BROKEN_CODE], np.zeros_like(ends))
-        lost = header.sum(axis=0)
+        header, outcome = self.header, self._outcome
+        damage.add(header[:, wire.STOP_AT], header[:, wire.STOP_CODE], self._lines[1])
+        broken = np.flatnonzero(outcome[:, wire.BROKEN_AT] >= 0)
+        broken = broken[np.unique(self._ranges[broken, wire.RANGE_LINE], return_index=True)[1]]  # the first of a line
+        damage.add(outcome[broken, wire.BROKEN_AT], outcome[broken, wire.BROKEN_CODE], np.zeros_like(broken))
+        lost = outcome.sum(axis=0)
         damage.lost_events += int(lost[wire.LOST_EVENTS])
         damage.lost_stats += int(lost[wire.LOST_STATS])
         damage.unnamed_events += int(lost[wire.UNNAMED])
@@ -122,47 +147,125 @@ class LineReader:
         """Lets go of the file, after which nothing more can be decoded."""
         self.buf = self.buf[:0].copy()
 
-    def _walk(
-        self, mode: int, event_base: I64, stat_base: I64, zero_ps: I64, columns: EventColumns, raw_ids: I64
+    # -- finding ------------------------------------------------------------------------------------------------------
+
+    def _scan(self) -> I64:
+        """Fills the header; returns where lines can be cut: int64 of shape (cuts, CUT_WIDTH)."""
+        sizes = self._lines[1] - self._lines[0]
+        tasks = [
+            partial(wire.scan_lines, self.buf, *self._lines, first, last, _PART_BYTES, self.header)
+            for first, last in _runs(sizes, 0, len(sizes))
+        ]
+        with ThreadPoolExecutor(self._workers) as pool:
+            found = list(pool.map(lambda task: task(), tasks) if self._workers > 1 else (task() for task in tasks))
+        return np.concatenate([np.asarray(cuts) for cuts in found]) if found else np.empty((0, 3), np.int64)
+
+    # -- decoding -----------------------------------------------------------------------------------------------------
+
+    def _tasks(self, columns: EventColumns) -> Iterator[tuple[int, int, Callable[[wire.StatTable], None]]]:
+        """First range and one past the last of each task, and the task: it decodes these into a table of stats."""
+        events, line = columns.table(), self._ranges[:, wire.RANGE_LINE]
+        sizes = self._ranges[:, wire.RANGE_STOP] - self._ranges[:, wire.RANGE_START]
+        for plane in self._planes:
+            bounds = np.searchsorted(line, plane.lines)
+            if bounds[0] < bounds[1]:
+                lookups = plane.lookups()
+                for first, last in _runs(sizes, *bounds.tolist()):
+                    yield first, last, partial(self._decode_ranges, first, last, lookups, events)
+
+    def _decode_ranges(
+        self, first: int, last: int, lookups: wire.Lookups, events: wire.EventTable, stats: wire.StatTable
     ) -> None:
-        def run(plane: Plane, first: int, last: int) -> None:
-            types, stats = plane.type_lookup, plane.stat_lookup
-            wire.walk_lines(
-                self.buf, *self._lines, first, last, mode, self.header, event_base, stat_base, zero_ps,
-                schema.TIME_LIMIT_PS, types.rows, types.ids, stats.rows, stats.ids, plane.stat_flags,
-                columns.start_ps, columns.duration_ps, columns.type, columns.flags, columns.stat_offsets[1:],
-                columns.stat_name, columns.stat_tag, columns.stat_value, raw_ids,
-            )  # fmt: skip
+        ranges, outcome = self._ranges[first:last], self._outcome[first:last]
+        wire.decode_events(self.buf, ranges, self._zero_ps, schema.TIME_LIMIT_PS, lookups, events, stats, outcome)
 
-        begins, ends = self._lines
-        sizes = [int((ends[first:last] - begins[first:last]).sum()) for _, first, last in self._parts]
-        tasks = [partial(run, *part) for part in self._parts]
-        for size in _run_all(tasks, sizes, self._workers):
-            if mode == wire.DECODE:
-                progress.advance(size)
+    def _decode_alone(self, columns: EventColumns, stats: wire.StatTable, strings: Interner) -> None:
+        for first, last, task in self._tasks(columns):
+            task(stats)
+            stats.intern(strings.table)
+            self._advance(first, last)
+
+    def _decode_in_threads(self, columns: EventColumns, stats: wire.StatTable, strings: Interner) -> None:
+        """Decodes on several threads; what they made is taken over in the order of the file, as in one thread.
+
+        The kernels release the interpreter's lock.  No more parts are decoded ahead than keeps all threads at work.
+        """
+        free = [wire.StatTable(strings.seed) for _ in range(2 * self._workers)]
+        running: deque[tuple[int, int, wire.StatTable, Future[None]]] = deque()
+        with ThreadPoolExecutor(self._workers) as pool:
+
+            def take_over() -> None:
+                first, last, part, done = running.popleft()
+                done.result()
+                part.intern(strings.table)
+                self._shift_offsets(columns, first, last, stats.size)
+                stats.append(part)
+                free.append(part)
+                self._advance(first, last)
+
+            for first, last, task in self._tasks(columns):
+                if not free:
+                    take_over()
+                part = free.pop()
+                running.append((first, last, part, pool.submit(task, part)))
+            while running:
+                take_over()
+
+    def _shift_offsets(self, columns: EventColumns, first: int, last: int, by: int) -> None:
+        """Lets the stats of the events of some ranges start `by` rows later."""
+        begin, end = (
+            self._ranges[first, wire.RANGE_ROW],
+            self._ranges[last - 1, [wire.RANGE_ROW, wire.RANGE_ROOM]].sum(),
+        )
+        columns.stat_offsets[begin + 1 : end + 1] += by
+
+    def _advance(self, first: int, last: int) -> None:
+        ranges = self._ranges[first:last]
+        progress.advance(int((ranges[:, wire.RANGE_STOP] - ranges[:, wire.RANGE_START]).sum()))
+
+    def _close_gaps(self, columns: EventColumns) -> None:
+        """Closes the gaps that damaged events have left."""
+        events = self._outcome[:, wire.EVENTS]
+        if int(events.sum()) == len(columns.start_ps):
+            return
+        columns.keep(run_rows(self._ranges[:, wire.RANGE_ROW].copy(), events))
+        self._ranges[:, wire.RANGE_ROW] = offsets_of(events)[:-1]
+        self._ranges[:, wire.RANGE_ROOM] = events
+        counts = np.bincount(self._ranges[:, wire.RANGE_LINE], events, len(self.header))
+        self.event_base = offsets_of(counts.astype(np.int64))
+
+    def _unsorted(self, columns: EventColumns) -> I64:
+        """Lines whose events are not in order, within a range or from one to the next."""
+        ranges = self._ranges[self._outcome[:, wire.EVENTS] > 0]
+        line, row = ranges[:, wire.RANGE_LINE], ranges[:, wire.RANGE_ROW]
+        row = row[1:][line[1:] == line[:-1]]
+        start, duration = columns.start_ps, columns.duration_ps
+        back = (start[row] < start[row - 1]) | ((start[row] == start[row - 1]) & (duration[row] > duration[row - 1]))
+        inside = self._outcome[:, wire.UNSORTED] > 0
+        between = np.searchsorted(self.event_base, row[back], side="right") - 1
+        found: I64 = np.union1d(self._ranges[inside, wire.RANGE_LINE], between)
+        return found
 
 
-def _run_all(tasks: Sequence[Callable[[], None]], sizes: Sequence[int], workers: int) -> Iterator[int]:
-    """Runs the tasks, on several threads where that helps: the kernels release the interpreter's lock.
+def _ranges(lines: Ranges, header: I64, event_base: I64, cuts: I64) -> I64:
+    """The parts of all lines in order: int64 of shape (ranges, RANGE_WIDTH), see `stepscope.kernels.wire`."""
+    n, first = len(header), np.zeros(len(header), np.int64)
+    line = np.concatenate([np.arange(n), cuts[:, wire.CUT_LINE]])
+    start = np.concatenate([lines[0], cuts[:, wire.CUT_AT]])
+    row = event_base[line] + np.concatenate([first, cuts[:, wire.CUT_EVENTS]])
+    order = np.lexsort((start, line))
+    line, start, row = line[order], start[order], row[order]
+    end = np.where(header[:, wire.STOP_AT] >= 0, header[:, wire.STOP_AT], lines[1])
+    is_last = np.append(line[1:] != line[:-1], True)
+    stop = np.where(is_last, end[line], np.append(start[1:], 0))
+    next_row = np.append(row[1:], event_base[-1])
+    out: I64 = np.stack([line, start, stop, row, next_row - row], axis=1)
+    return out
 
-    Gives the size of each task once it is done.
-    """
-    if workers <= 1:
-        for task, size in zip(tasks, sizes, strict=True):
-            task()
-            yield size
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        for done, size in zip([pool.submit(task) for task in tasks], sizes, strict=True):
-            done.result()
-            yield size
 
-
-def _chunks(plane: Plane, lines: Ranges) -> Iterator[tuple[int, int]]:
-    """Cuts a plane's lines into runs of about `_CHUNK_BYTES`: first line and one past the last of each."""
-    first, last = plane.lines
+def _runs(sizes: I64, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Cuts the rows `first:last` into runs of about `_PART_BYTES`: first row and one past the last of each."""
     if first == last:
         return
-    chunk = np.cumsum(lines[1][first:last] - lines[0][first:last]) // _CHUNK_BYTES
-    cuts = [first, *(np.flatnonzero(np.diff(chunk)) + first + 1).tolist(), last]
-    yield from pairwise(cuts)
+    part = np.cumsum(sizes[first:last]) // _PART_BYTES
+    yield from pairwise([first, *(np.flatnonzero(np.diff(part)) + first + 1).tolist(), last])

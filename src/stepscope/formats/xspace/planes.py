@@ -13,7 +13,7 @@ from stepscope.formats.xspace.damage import Damage
 from stepscope.formats.xspace.names import NO_ROWS, Interner, Lookup
 from stepscope.kernels import wire
 from stepscope.model import PlaneKind, Stats
-from stepscope.model.arrays import I32, I64, U8, offsets_of
+from stepscope.model.arrays import I32, I64, U8
 from stepscope.records import dataclass
 
 Bytes = U8
@@ -37,10 +37,8 @@ class Fields:
     @classmethod
     def scan(cls, buf: Bytes, begins: I64, ends: I64) -> Fields:
         """The fields of messages."""
-        bad_at, bad_code = np.empty(len(begins), np.int64), np.zeros(len(begins), np.int64)
-        none = np.empty((0, wire.FIELD_WIDTH), np.int64)
-        columns = np.empty((wire.scan_fields(buf, begins, ends, none, bad_at, bad_code), wire.FIELD_WIDTH), np.int64)
-        wire.scan_fields(buf, begins, ends, columns, bad_at, bad_code)
+        bad_at, bad_code = np.full(len(begins), -1), np.zeros(len(begins), np.int64)
+        columns = np.asarray(wire.scan_fields(buf, begins, ends, bad_at, bad_code))
         return cls(columns, bad_at, bad_code)
 
     def messages(self, number: int) -> OwnedRanges:
@@ -68,25 +66,29 @@ class Metadata:
 
     Attributes:
         plane: int64 of shape (entries,), ascending.
-        begins, ends: int64 of shape (entries,), the ranges of the map entries.
         columns: int64 of shape (entries, META_WIDTH), see `stepscope.kernels.wire`.
+        stats: their stats; owners are entries.
     """
 
     plane: I64
-    begins: I64
-    ends: I64
     columns: I64
+    stats: OwnedRanges
 
     @classmethod
     def read(cls, buf: Bytes, owned: OwnedRanges, damage: Damage) -> Metadata:
         """Reads the entries of one kind."""
         owners, begins, ends = owned
         columns = np.zeros((len(begins), wire.META_WIDTH), np.int64)
-        wire.walk_metadata(buf, begins, ends, columns, NO_ROWS, NO_ROWS, NO_ROWS)
+        stats = np.asarray(wire.walk_metadata(buf, begins, ends, columns))
         damage.add(columns[:, wire.META_BAD_AT], columns[:, wire.META_BAD_CODE], ends)
         whole = np.flatnonzero((columns[:, wire.META_BAD_AT] < 0) | (columns[:, wire.META_NAME] > 0))
         rows = whole[_last_of_equal(owners[whole], columns[whole, wire.META_ID])]
-        return cls(owners[rows], begins[rows], ends[rows], columns[rows])
+        place = np.full(len(begins), -1)
+        place[rows] = np.arange(len(rows))
+        owner = place[stats[:, wire.STAT_ENTRY]]
+        kept = owner >= 0
+        ranges = stats[kept, wire.STAT_START], stats[kept, wire.STAT_STOP]
+        return cls(owners[rows], columns[rows], (owner[kept], *ranges))
 
     def __len__(self) -> int:
         return len(self.plane)
@@ -95,14 +97,6 @@ class Metadata:
     def ids(self) -> I64:
         """The metadata ids: int64 of shape (entries,)."""
         return self.columns[:, wire.META_ID]
-
-    def stat_ranges(self, buf: Bytes) -> OwnedRanges:
-        """The stats of the entries; owners are entries."""
-        counts = self.columns[:, wire.META_STATS]
-        base = offsets_of(counts)
-        begins, ends = np.empty(base[-1], np.int64), np.empty(base[-1], np.int64)
-        wire.walk_metadata(buf, self.begins, self.ends, np.zeros_like(self.columns), base, begins, ends)
-        return np.repeat(np.arange(len(self)), counts), begins, ends
 
 
 def _last_of_equal(owners: I64, ids: I64) -> I64:
@@ -125,6 +119,11 @@ class Plane:
     type_lookup: Lookup = field(default_factory=Lookup)
     stat_lookup: Lookup = field(default_factory=Lookup)
     stat_flags: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
+
+    def lookups(self) -> wire.Lookups:
+        """The way from ids to rows, for the kernels."""
+        types, stats = self.type_lookup, self.stat_lookup
+        return wire.Lookups(types.rows, types.ids, stats.rows, stats.ids, self.stat_flags)
 
 
 class PlaneReader:
@@ -152,6 +151,7 @@ class PlaneReader:
         self.type_display = strings.add(self.types.columns[:, wire.META_DISPLAY])
         texts = Metadata.read(buf, fields.messages(schema.PLANE_STAT_METADATA), damage)
         text_rows = strings.add(texts.columns[:, wire.META_NAME])
+        self._interner = strings
         self.strings = strings.strings()
         self.planes = self._planes()
         self._put_lookups(texts, text_rows, ranges[1] - ranges[0])
@@ -186,24 +186,25 @@ class PlaneReader:
 
     def type_stats(self, n_types: int) -> Stats:
         """The stats of the event types; those past the metadata have none."""
-        ranges = self.types.stat_ranges(self.buf)
-        return self._decode(ranges, self.types.plane[ranges[0]], n_types)
+        owners = self.types.stats[0]
+        return self._decode(self.types.stats, self.types.plane[owners], n_types)
 
     def let_go(self) -> None:
         """Lets go of the file, after which nothing more can be decoded."""
         self.buf = self.buf[:0].copy()
+        del self._interner
 
     def _decode(self, owned: OwnedRanges, plane: I64, n_owners: int) -> Stats:
         owners, begins, ends = owned
-        columns = stat_columns(len(owners))
-        bounds = self._bounds(plane)
+        bounds, stats = self._bounds(plane), wire.StatTable(self._interner.seed)
         for row in np.unique(plane).tolist():
-            here, lookup = slice(bounds[row], bounds[row + 1]), self.planes[row].stat_lookup
-            out = (column[here] for column in columns)
-            self.damage.add_stats(*wire.decode_stats(self.buf, begins[here], ends[here], lookup.rows, lookup.ids, *out))
-        return Stats(*columns, np.searchsorted(owners, np.arange(n_owners + 1)))
+            here = slice(bounds[row], bounds[row + 1])
+            self.damage.add_stats(*stats.decode(self.buf, begins[here], ends[here], self.planes[row].lookups()))
+        stats.intern(self._interner.table)
+        return Stats(*take_columns(stats), np.searchsorted(owners, np.arange(n_owners + 1)))
 
 
-def stat_columns(rows: int) -> tuple[I32, U8, I64]:
-    """Room for stats: name, tag, value."""
-    return np.empty(rows, np.int32), np.empty(rows, np.uint8), np.empty(rows, np.int64)
+def take_columns(stats: wire.StatTable) -> tuple[I32, U8, I64]:
+    """Name, tag and value of decoded stats, whose texts have ids."""
+    name, tag, value = stats.take()
+    return np.asarray(name), np.asarray(tag), np.asarray(value)

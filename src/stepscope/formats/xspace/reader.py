@@ -48,14 +48,14 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
     plane_stats = planes.plane_stats()
     told_start, stop = _told_times(planes, plane_stats)
     lines = LineReader(buf, planes.planes, planes.lines[1:], told_start)
-    columns = lines.decode()
+    line_names = strings.add(lines.header[:, wire.LINE_NAME]), strings.add(lines.header[:, wire.DISPLAY_NAME])
+    columns = lines.decode(strings)
     types = _event_types(planes, lines, columns)
     lines.sort(columns)
     lines.note_damage(damage)
     of_events = Stats(columns.stat_name, columns.stat_tag, columns.stat_value, columns.stat_offsets)
     of_types = planes.type_stats(len(types))
-    line_names = strings.add(lines.header[:, wire.LINE_NAME]), strings.add(lines.header[:, wire.DISPLAY_NAME])
-    table = _intern_stats(strings, (of_events, of_types, plane_stats))
+    table = _all_strings(strings, of_events)
     line_table = _line_table(planes, lines, *line_names, table)
     texts = {number: _texts(buf, space, number) for number in schema.SPACE_TEXTS}
     planes.let_go()
@@ -113,7 +113,7 @@ def _event_types(planes: PlaneReader, lines: LineReader, columns: EventColumns) 
     lost = np.flatnonzero(columns.type < 0)
     if len(lost):
         next_row = len(planes.types)
-        raw = lines.metadata_ids(columns)[lost]
+        raw = columns.unnamed
         of_plane = planes.lines[0][np.searchsorted(lines.event_base, lost, side="right") - 1]
         rows, first = np.unique(of_plane, return_index=True)
         for row, a, b in zip(rows, first, np.append(first[1:], len(lost)), strict=True):
@@ -131,16 +131,13 @@ def _event_types(planes: PlaneReader, lines: LineReader, columns: EventColumns) 
     )
 
 
-def _intern_stats(strings: Interner, tables: tuple[Stats, ...]) -> Strings:
-    """Moves texts that stand in the stats themselves to the string table; returns the finished table."""
-    for stats in tables:
-        strings.replace(stats.tag, stats.value)
+def _all_strings(strings: Interner, stats: Stats) -> Strings:
+    """The finished string table; the counts of aggregates get the name of their stat."""
     table = strings.strings()
-    names = tables[0].name
-    counts = names == wire.NAME_OCCURRENCES
+    counts = stats.name == wire.NAME_OCCURRENCES
     if counts.any():
         table, row = table.with_text(schema.OCCURRENCES_STAT.encode())
-        names[counts] = row
+        stats.name[counts] = row
     return table
 
 

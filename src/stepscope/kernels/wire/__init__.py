@@ -6,15 +6,36 @@ event is skipped by its length, a bad line ends that line, a bad plane ends that
 
     space  = { plane }            scan_fields
     plane  = { line | metadata }  scan_fields, walk_metadata
-    line   = { event }            walk_lines, once to count and once to fill
-    event  = { stat }
-
-Small helpers are inlined and the hot loop is written out: a call that passes arrays counts references to each of them,
-which costs more than the decoding.
+    line   = { event }            scan_lines, which skips the events, and decode_events
+    event  = { stat }             StatTable
 """
 
 from __future__ import annotations
 
+from stepscope.kernels.wire.events import (
+    BAD_TIMES,
+    BROKEN_AT,
+    BROKEN_CODE,
+    EVENTS,
+    FLAG_AGGREGATE,
+    FLAG_IF_NONZERO,
+    LOST_EVENTS,
+    LOST_STATS,
+    NAME_OCCURRENCES,
+    OUTCOME_WIDTH,
+    RANGE_LINE,
+    RANGE_ROOM,
+    RANGE_ROW,
+    RANGE_START,
+    RANGE_STOP,
+    RANGE_WIDTH,
+    UNNAMED,
+    UNSORTED,
+    EventTable,
+    Lookups,
+    StatTable,
+    decode_events,
+)
 from stepscope.kernels.wire.fields import (
     BAD_TAG,
     BAD_VARINT,
@@ -28,28 +49,20 @@ from stepscope.kernels.wire.fields import (
     scan_fields,
 )
 from stepscope.kernels.wire.lines import (
-    BAD_TIMES,
-    BROKEN_AT,
-    BROKEN_CODE,
-    COLLECT_IDS,
-    DECODE,
+    CUT_AT,
+    CUT_EVENTS,
+    CUT_LINE,
     DISPLAY_ID,
     DISPLAY_NAME,
     DURATION_PS,
-    EVENTS,
+    EVENTS_SEEN,
     HEADER_WIDTH,
     LINE_ID,
     LINE_NAME,
-    LOST_EVENTS,
-    LOST_STATS,
-    MEASURE,
     START_NS,
-    STATS,
     STOP_AT,
     STOP_CODE,
-    UNNAMED,
-    UNSORTED,
-    walk_lines,
+    scan_lines,
 )
 from stepscope.kernels.wire.metadata import (
     META_BAD_AT,
@@ -57,12 +70,13 @@ from stepscope.kernels.wire.metadata import (
     META_DISPLAY,
     META_ID,
     META_NAME,
-    META_STATS,
     META_WIDTH,
+    STAT_ENTRY,
+    STAT_START,
+    STAT_STOP,
     walk_metadata,
 )
-from stepscope.kernels.wire.stats import FLAG_AGGREGATE, FLAG_IF_NONZERO, INLINE, NAME_OCCURRENCES, decode_stats
-from stepscope.kernels.wire.texts import TEXT_LENGTH, TEXT_START, TEXT_WIDTH, gather_bytes, intern, rehash
+from stepscope.kernels.wire.texts import Interner
 
 __all__ = [
     "BAD_TAG",
@@ -70,12 +84,14 @@ __all__ = [
     "BAD_VARINT",
     "BROKEN_AT",
     "BROKEN_CODE",
-    "COLLECT_IDS",
-    "DECODE",
+    "CUT_AT",
+    "CUT_EVENTS",
+    "CUT_LINE",
     "DISPLAY_ID",
     "DISPLAY_NAME",
     "DURATION_PS",
     "EVENTS",
+    "EVENTS_SEEN",
     "FIELD_MESSAGE",
     "FIELD_NUMBER",
     "FIELD_PLACE",
@@ -85,35 +101,39 @@ __all__ = [
     "FLAG_AGGREGATE",
     "FLAG_IF_NONZERO",
     "HEADER_WIDTH",
-    "INLINE",
     "LINE_ID",
     "LINE_NAME",
     "LOST_EVENTS",
     "LOST_STATS",
-    "MEASURE",
     "META_BAD_AT",
     "META_BAD_CODE",
     "META_DISPLAY",
     "META_ID",
     "META_NAME",
-    "META_STATS",
     "META_WIDTH",
     "NAME_OCCURRENCES",
+    "OUTCOME_WIDTH",
     "OVERRUN",
+    "RANGE_LINE",
+    "RANGE_ROOM",
+    "RANGE_ROW",
+    "RANGE_START",
+    "RANGE_STOP",
+    "RANGE_WIDTH",
     "START_NS",
-    "STATS",
+    "STAT_ENTRY",
+    "STAT_START",
+    "STAT_STOP",
     "STOP_AT",
     "STOP_CODE",
-    "TEXT_LENGTH",
-    "TEXT_START",
-    "TEXT_WIDTH",
     "UNNAMED",
     "UNSORTED",
-    "decode_stats",
-    "gather_bytes",
-    "intern",
-    "rehash",
+    "EventTable",
+    "Interner",
+    "Lookups",
+    "StatTable",
+    "decode_events",
     "scan_fields",
-    "walk_lines",
+    "scan_lines",
     "walk_metadata",
 ]

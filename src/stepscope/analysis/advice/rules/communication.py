@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import without
@@ -11,7 +11,10 @@ from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.loop_events import Activity
-from stepscope.report import number_text, size_text
+from stepscope.report import amount, number_text, size_text
+
+if TYPE_CHECKING:
+    from stepscope.analysis.workers.distributed_tool import DistributedReport
 
 _MANY_MESSAGES = 8.0  # a step; from here on it is their number that costs, not only what they carry
 _TINY_PS = 200_000_000  # of a collective on a device: then it is latency that it costs, not what it carries
@@ -44,7 +47,8 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(exposed) < (threshold if many or context.has_device else _FEW_MESSAGES_PERCENT):
         return None
     count = f" in {messages:.0f} messages a step" if messages else ""
-    compared = context.read("distributed") or {}
+    compared = context.read("distributed")
+    collectives = compared.collectives if compared else ()
     competes = exposed if many else 0.0
     gain = without(
         context, exposed, "communication that nothing hides", parts=(Activity.COLLECTIVE,), competes_ms=competes
@@ -54,9 +58,9 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         kind="communication_bound",
         title="Communicate in fewer, larger messages" if many else "Hide or shrink the communication",
         evidence=f"{context.percent(exposed):.1f} % of the time of a step goes to collectives{count} that no"
-        f" computation hides{_pace(compared.get('collectives') or ())}",
+        f" computation hides{_pace(collectives)}",
         actions=(*_unrecorded(compared), *actions_for(context.framework, _ACTIONS)),
-        tool="distributed" if compared.get("collectives") else "pod-viewer",
+        tool="distributed" if collectives else "pod-viewer",
         confidence=0.9 if many else 0.7,
         rows=(Row("steps", "device_collectives", round(exposed, 3)),),
         intervals=_places(context),
@@ -78,10 +82,10 @@ def _pace(collectives: Sequence[Mapping[str, Any]]) -> str:
     return f"; {largest['operation']} of {size} moves its data at {speed} GB/s (bus bandwidth)"
 
 
-def _unrecorded(compared: Mapping[str, Any]) -> Sequence[str]:
+def _unrecorded(compared: DistributedReport | None) -> Sequence[str]:
     """What to do first where the ranks that may be late are not recorded."""
-    here = len(compared.get("rows") or ())
-    world = max((each["ranks"] or 0 for each in compared.get("collectives") or ()), default=0)
+    here = len(compared.rows) if compared else 0
+    world = round(max((amount(each["ranks"]) for each in compared.collectives), default=0)) if compared else 0
     if not 0 < here < world:
         return ()
     return (

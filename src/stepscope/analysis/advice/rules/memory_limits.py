@@ -47,7 +47,7 @@ _HOLES: Actions = {
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
     found = context.read("memory-profile") if context.has_device else None
-    for memory in (found or {}).get("memories", ()):
+    for memory in found.memories if found else ():
         advice = _of(context, memory, threshold)
         if advice is not None:
             return advice

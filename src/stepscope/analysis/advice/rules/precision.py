@@ -7,6 +7,7 @@ from stepscope.analysis.advice.gain import without
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.report import amount
 
 _FASTER = 0.5  # of the time of a product is what stays at least: tensor cores promise more, memory grants less
 _ACTIONS: Actions = {
@@ -56,9 +57,10 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
 
 def _tensor_cores(context: Context) -> str:
     """How much of the time could run on tensor cores and does not."""
-    rows = (context.read("kernel-stats") or {}).get("rows") or ()
-    total = sum(row["total_us"] or 0.0 for row in rows)
-    idle = sum(row["total_us"] or 0.0 for row in rows if row["tensor_core_eligible"] and not row["uses_tensor_core"])
+    report = context.read("kernel-stats")
+    rows = report.rows if report else ()
+    total = sum(amount(row["total_us"]) for row in rows)
+    idle = sum(amount(row["total_us"]) for row in rows if row["tensor_core_eligible"] and not row["uses_tensor_core"])
     return (
         f"; {100.0 * idle / total:.0f} % of the kernels' time could use tensor cores and does not"
         if total and idle

@@ -53,7 +53,7 @@ def _evaluate_plain(context: Context, threshold: float) -> Advice | None:
         evidence=f"in {running:.1f} % of the time of a step plain Python runs; most time by itself takes {name}",
         predicted_speedup=None,
         actions=(
-            f"look at {name}: replace its loops over numbers by NumPy on whole arrays, or compile it with numba.njit",
+            f"look at {name}: replace its loops over numbers by NumPy on whole arrays, or compile it",
             *_FASTER,
         ),
         tool="op-stats",

@@ -73,7 +73,7 @@ _ACTIONS: dict[str, Actions] = {
         ),
         "python": (
             "do the work once, before training, and keep arrays",
-            "or work on whole arrays with NumPy instead of loops over numbers, or compile the loop with numba.njit",
+            "or work on whole arrays with NumPy instead of loops over numbers, or compile the loop",
             "or spread it over processes (multiprocessing)",
         ),
     },
@@ -353,7 +353,8 @@ def _from_tf_data(context: Context) -> str:
     """What the tool tf-data says of the slowest stage; empty if it has nothing to change there."""
     if not _feed(context).has_iterators:
         return ""
-    bottleneck = (context.read("tf-data") or {}).get("bottleneck") or {}
+    report = context.read("tf-data")
+    bottleneck = (report and report.bottleneck) or {}
     op = str(bottleneck.get("dataset_op") or "")
     if bottleneck.get("iterator") in _READY and (not op or op.startswith(_READY)):
         return ""

@@ -1,7 +1,7 @@
 """Finds the steps of a program that does not mark them.  One module per framework, and a line in `FINDERS`.
 
-A finder watches something that happens once a step, and tells the watcher each time: a step has ended, and the next one
-begins.  It must not change what the program computes, nor raise into it.
+A finder watches something that happens once per step, and reports each time that a step has ended and the next one
+starts.  It must not change what the program computes, and must not raise an exception into it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from stepscope.records import dataclass
 
 @dataclass(frozen=True)
 class Source:
-    """One thing that happens once a step, such as the calls of one compiled function.
+    """Something that happens once per step, such as the calls of one compiled function.
 
     Attributes:
-        rank: how surely it happens once a step; of the sources that a program has, the highest counts.
-        name: what people call it.
-        key: tells it from other sources of its kind.
-        size: of two sources of one rank the larger counts: a training step is the largest function of a program.
+        rank: how certain it is to happen once per step; of a program's sources, the one with the highest rank counts.
+        name: its name for the user.
+        key: distinguishes it from other sources of its kind.
+        size: of two sources with one rank, the larger counts: a training step is the largest function of a program.
     """
 
     rank: int
@@ -35,26 +35,27 @@ class Source:
 
 
 LOADED, CALLS, OPTIMIZED, FITTED = 1, 2, 3, 4  # ranks
-MARKED = Source(rank=5, name="steps that the program marks")
+MARKED = Source(rank=5, name="as the program marks them")
 
 
 class Listener(Protocol):
-    """Who is told of steps.  Neither method raises, except to end the program if that was asked for."""
+    """Receives the reports of steps.  No method raises an exception, except to end the program if that was
+    requested."""
 
     active: bool
-    """False while nobody wants to know; finders then do nothing."""
+    """False while steps are of no interest; finders then do nothing."""
 
     def begin(self, source: Source) -> None:
-        """A step begins, unless one runs."""
+        """A step starts, unless one is open."""
 
     def end(self, source: Source, another_follows: bool = True) -> None:
-        """A step has ended; the next one begins with that, if another follows."""
+        """A step has ended; the next one starts with that, if another follows."""
 
 
 Undo = Callable[[], object]
 Finder = Callable[[ModuleType, Listener], Undo]
 
-# The module whose import is waited for, and the function that makes a finder of it.
+# The module that has to be imported, and the function that installs its finder.
 FINDERS: dict[str, str] = {
     "keras": "stepscope.capture.auto.finders.keras:install",
     "torch": "stepscope.capture.auto.finders.torch:install",
@@ -71,14 +72,14 @@ def finder(name: str) -> Finder:
 
 
 class Calls:
-    """Tells of the calls of compiled functions: the outermost ones, for within one others are only traced."""
+    """Reports the outermost calls of compiled functions; inside of one, others are only traced."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self._depth = threading.local()
 
     def watch(self, call: Callable[[], object], name: str, key: Hashable, size: Callable[[], int]) -> object:
-        """Makes a call and tells of it."""
+        """Makes a call and reports it."""
         depth = getattr(self._depth, "now", 0)
         self._depth.now = depth + 1
         try:
@@ -91,7 +92,7 @@ class Calls:
 
 
 def measure_size(measure: Callable[[], int]) -> int:
-    """A size that is asked of a framework's insides, which may have changed; 0 then."""
+    """A size that is read from a framework's internals; 0 if these have changed."""
     try:
         return measure()
     except Exception:
@@ -99,4 +100,4 @@ def measure_size(measure: Callable[[], int]) -> int:
 
 
 serial = itertools.count(1).__next__
-"""A number for each function that is watched: unlike its address, nobody gets it again."""
+"""A number for each watched function; unlike an address, it is never used again."""

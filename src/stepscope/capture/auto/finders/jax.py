@@ -1,4 +1,4 @@
-"""JAX: the calls of the jitted function that takes the most arrays, which is the one that takes the parameters."""
+"""JAX: the calls of the jitted function with the most arrays, which is the one that gets the parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stepscope.capture.auto.finders import Calls, Listener, Undo, measure_size, 
 
 
 def install(jax: ModuleType, listener: Listener) -> Undo:
-    """Watches the functions that are jitted from now on: those of the program, for JAX's own have been."""
+    """Watches the functions that are jitted from now on: those of the program, since JAX's own are jitted already."""
     calls = Calls(listener)
     originals = {name: getattr(jax, name) for name in ("jit", "pmap")}
     leaves: Callable[[Any], list[Any]] = jax.tree_util.tree_leaves
@@ -37,7 +37,7 @@ def install(jax: ModuleType, listener: Listener) -> Undo:
 
 
 class WatchedFunction:
-    """A jitted function, all of it: what is not named here is asked of the function itself."""
+    """A jitted function that reports its calls; every other attribute is that of the function itself."""
 
     def __init__(self, function: Any, calls: Calls, listener: Listener, leaves: Callable[[Any], list[Any]]) -> None:
         self._function = function
@@ -49,17 +49,17 @@ class WatchedFunction:
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """As of the function, and told of."""
+        """Calls the function and reports the call."""
         if not self._listener.active:
             return self._function(*args, **kwargs)
         if self._size is None:  # before the call: it may take its arguments' memory
             self._size = measure_size(lambda: len(self._leaves((args, kwargs))))
-        name = f"calls of the jitted function {getattr(self._function, '__name__', 'without a name')}"
+        name = f"one per call of the jitted function {getattr(self._function, '__name__', 'without a name')}"
         size = self._size
         return self._calls.watch(functools.partial(self._function, *args, **kwargs), name, self._serial, lambda: size)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        """As a method, the function gets its object."""
+        """As a method, the function gets its instance."""
         return self if instance is None else functools.partial(self, instance)
 
     def __getattr__(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Keras 3: the batches of `fit`, on every backend, told by the list that calls the callbacks."""
+"""Keras 3: the batches of `fit`, on every backend, reported by the list that calls the callbacks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from stepscope.capture.auto.finders import FITTED, Listener, Source, Undo
 
-BATCH = Source(rank=FITTED, name="batches of Keras' fit")
+BATCH = Source(rank=FITTED, name="one per batch of Keras' fit")
 
 
 def install(keras: ModuleType, listener: Listener) -> Undo:

@@ -21,7 +21,7 @@ def install(tensorflow: ModuleType, listener: Listener) -> Undo:
             return call(self, *args, **kwargs)
         if not hasattr(self, "_stepscope"):
             self._stepscope = serial()
-        name = f"calls of the tf.function {getattr(self, '_name', None) or 'without a name'}"
+        name = f"one per call of the tf.function {getattr(self, '_name', None) or 'without a name'}"
         return calls.watch(
             functools.partial(call, self, *args, **kwargs), name, self._stepscope, lambda: _count_operations(self)
         )

@@ -100,12 +100,12 @@ class OptimizerCalls:
             return
         thread = threading.get_ident()
         if self._first.setdefault(thread, id(optimizer)) == id(optimizer):
-            self._listener.end(Source(OPTIMIZED, "optimizer.step() of PyTorch", thread))
+            self._listener.end(Source(OPTIMIZED, "one per optimizer.step() of PyTorch", thread))
 
 
 def _watch_loaders(torch: ModuleType, listener: Listener) -> Undo:
-    """The batches of each loop over a DataLoader, once PyTorch has none better: a program with an optimizer reads its
-    data for other reasons, too."""
+    """Watches the batches of each loop over a DataLoader, as long as the program has no optimizer: one with an
+    optimizer also reads data for other purposes, such as evaluation."""
     iterator = torch.utils.data.dataloader._BaseDataLoaderIter
     fetch, optimizer = iterator.__next__, torch.optim.Optimizer
     trains = threading.Event()
@@ -120,8 +120,8 @@ def _watch_loaders(torch: ModuleType, listener: Listener) -> Undo:
     def fetch_and_report(self: Any) -> Any:
         if listener.active and not trains.is_set():
             if hasattr(self, "_stepscope"):
-                listener.end(Source(LOADED, "batches of a DataLoader", self._stepscope))
-            else:  # what came before the first batch is no step
+                listener.end(Source(LOADED, "one per batch of a DataLoader", self._stepscope))
+            else:  # the time before the first batch is not a step
                 self._stepscope = serial()
         return fetch(self)
 

@@ -1,0 +1,233 @@
+"""`python -m bench.replay`: how far is a replayed step from the recorded one?
+
+Replays the steps of real profiles from other projects and of recorded programs of the three frameworks, and writes what
+it finds to `docs/replay.md`. The profiles are looked for below `STEPSCOPE_SHARED`, or `../shared` beside the checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import stepscope
+from stepscope.analysis.account.account import account_of, usual_steps
+from stepscope.analysis.account.build import build_graph
+from stepscope.analysis.account.graph import NO_LINE
+from stepscope.analysis.account.others import replay_from_others
+from stepscope.analysis.account.replay import replay, replay_error_percent, step_errors_percent
+from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.trace.blocking import blocking_calls
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.model import HostTrace
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = Path(os.environ.get("STEPSCOPE_SHARED", ROOT.parent / "shared"))
+PAGE = ROOT / "docs" / "replay.md"
+LEAST_STEPS = 3  # for one step to be foretold from the others
+AVERAGE, MOST = 3.3, 10.0
+_HEAD = """# How exact the replay is
+
+Made by `python -m bench.replay`. The account of a step is read off a model of it: a graph of what ran, launched and
+waited, which can be replayed. The replay reads how long things take by themselves and what they wait for; it reads
+neither when device work was recorded to start nor how long waits were. Two figures say how far to trust it:
+
+- **replay**: how far the replayed median step is from the recorded one. With the right edges it is small; wrong or
+  missing edges show here. A program that runs on a single thread has no edges to speak of, and its replay is right for
+  that reason; the column `edges a step` tells which these are. Own time of threads is read as recorded, so that a wait
+  which the model takes for work is in the replay and not in the error.
+- **from others**: how far the median step is when each step is replayed with the median lengths of its ops, calls and
+  kernels in the *other* steps, and only the edges are its own. This is a forecast, and what the model was not shown.
+  Medians of skewed times fall short of their mean, so most of these are too short. At least three steps are needed.
+  `guess` is the mean error of the guess that a step takes as long as the median of the others, and `foretold` that of
+  the replay from others, step by step: where steps differ in what they wait for, the replay tells, the guess does not.
+
+`waits` is the time that threads and queues wait in a step, all together, as a share of the step: what the replay
+computes. `inferred` edges are not stated by the trace; times and order suggest them. `unknown` is the share of the
+median step for which the model knows no reason.
+"""
+_COLUMNS = (
+    "capture", "steps", "ms", "events", "edges a step", "inferred %", "waits %", "unknown %", "replay %",
+    "worst step %", "from others %", "foretold %", "guess %",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What is measured of one host's capture; percentages of the step, None where there are too few steps."""
+
+    name: str
+    steps: int
+    step_ms: float
+    events: int
+    edges: float
+    inferred: float
+    waits: float
+    unknown: float
+    error: float
+    worst: float
+    from_others: float | None
+    foretold: float | None
+    guess: float | None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Writes the page; 1 if the replay is further off than it may be."""
+    options = _options(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        recorded = _recorded(options.shared, Path(folder))
+        real = list(_replays(sorted((options.shared / "corpus").glob("*/")), 1))
+        programs = list(_replays(recorded, 2))
+        speed = _speed(recorded)
+    if not real and not programs:
+        print(f"no profiles below {options.shared}", file=sys.stderr)
+        return 1
+    options.output.write_text(_page(real, programs, speed), encoding="utf-8")
+    errors = [each.error for each in (*real, *programs)]
+    print(f"{len(errors)} captures: {np.mean(errors):.2f} % on average, at most {max(errors):.2f} %; {options.output}")
+    return 0 if np.mean(errors) <= AVERAGE and max(errors) <= MOST else 1
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.replay", description=__doc__)
+    parser.add_argument("--shared", type=Path, default=SHARED, help="folder with corpus/ and bottlenecks/")
+    parser.add_argument("--output", type=Path, default=PAGE, help="where to write the page")
+    return parser.parse_args(arguments)
+
+
+def _recorded(shared: Path, folder: Path) -> list[Path]:
+    """The captures of programs, extracted."""
+    archive = shared / "bottlenecks" / "captures.tar.xz"
+    if archive.exists():
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder, filter="data")
+    return sorted(folder.glob("*/*/"))
+
+
+def _replays(folders: Sequence[Path], parts: int) -> Iterator[Replayed]:
+    for folder in folders:
+        profile = stepscope.load(folder)
+        for at, host in enumerate(profile.hosts):
+            name = "/".join(folder.parts[-parts:]) + (f" ({at})" if len(profile.hosts) > 1 else "")
+            found = replay_capture(name, profile.trace(host))
+            if found is not None:
+                yield found
+
+
+def replay_capture(name: str, trace: HostTrace) -> Replayed | None:
+    """Measures one host; None where no steps were found."""
+    graph = build_graph(trace)
+    if graph is None:
+        return None
+    usual, again = usual_steps(trace, graph), replay(graph)
+    recorded = graph.recorded_step_ps[usual]
+    account, median = account_of(trace), float(np.median(recorded))
+    error = replay_error_percent(graph, again, usual)
+    if error is None or account is None:
+        return None
+    follows = (graph.previous >= 0) & (graph.line != NO_LINE)
+    gaps = np.where(follows, graph.start_ps - graph.end_ps[graph.previous], 0)
+    others = _foretold(trace, usual, recorded) if len(usual) >= LEAST_STEPS else (None, None, None)
+    return Replayed(
+        name=name,
+        steps=len(usual),
+        step_ms=median / 1e9,
+        events=len(trace.events),
+        edges=len(graph.edges) / len(graph.steps),
+        inferred=100.0 * float(graph.edges.inferred.mean()) if len(graph.edges) else 0.0,
+        waits=100.0 * float(np.maximum(gaps, 0).sum()) / len(graph.steps) / median,
+        unknown=account.unconnected_percent,
+        error=error,
+        worst=max(map(abs, step_errors_percent(graph, again, usual))),
+        from_others=others[0],
+        foretold=others[1],
+        guess=others[2],
+    )
+
+
+def _foretold(trace: HostTrace, usual: np.ndarray, recorded: np.ndarray) -> tuple[float, float, float]:
+    graph = build_graph(trace)
+    assert graph is not None
+    foretold = replay_from_others(trace, graph, usual)
+    guess = np.array([np.median(np.delete(recorded, at)) for at in range(len(recorded))])
+    median = float(np.median(recorded))
+    return (
+        abs(float(np.median(foretold)) - median) / median * 100.0,
+        float(np.median(np.abs(foretold - recorded) / recorded)) * 100.0,
+        float(np.median(np.abs(guess - recorded) / recorded)) * 100.0,
+    )
+
+
+def _speed(folders: Sequence[Path]) -> str:
+    """How long the model and its replay take on the largest capture."""
+    if not folders:
+        return ""
+    largest = max(folders, key=lambda folder: sum(file.stat().st_size for file in folder.rglob("*.pb")))
+    trace = stepscope.load(largest).trace()
+    steps_of(trace), forest(trace), is_device_work(trace), blocking_calls(trace)
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        graph = build_graph(trace)
+        assert graph is not None
+        middle = time.perf_counter()
+        replay(graph)
+        times.append((middle - begin, time.perf_counter() - middle))
+    build, again = (min(column) for column in zip(*times, strict=True))
+    return (
+        f"Model and replay of {len(trace.events):,} events took {1000 * build:,.0f} ms and {1000 * again:.1f} ms,"
+        " beyond decoding, nesting and finding the steps, which every tool needs.\n"
+    )
+
+
+def _page(real: Sequence[Replayed], programs: Sequence[Replayed], speed: str) -> str:
+    both = [*real, *programs]
+    return "\n".join(
+        [
+            _HEAD,
+            _sentence("All captures", both),
+            "",
+            speed,
+            "## Real profiles of other projects\n",
+            _table(real),
+            "",
+            "## Recorded programs\n",
+            "Small programs on a CPU, each recorded by the profiler of its framework, as in `bench/bottlenecks`.\n",
+            _table(programs),
+            "",
+        ]
+    )
+
+
+def _sentence(what: str, found: Sequence[Replayed]) -> str:
+    errors = [each.error for each in found]
+    others = [each.from_others for each in found if each.from_others is not None]
+    return (
+        f"{what} ({len(found)}): the replay is {np.mean(errors):.2f} % off on average and {max(errors):.2f} % at worst;"
+        f" from the other steps ({len(others)} captures) {np.mean(others):.2f} % on average,"
+        f" {np.median(others):.2f} % in the median, {max(others):.2f} % at worst."
+    )
+
+
+def _table(found: Sequence[Replayed]) -> str:
+    lines = [f"| {' | '.join(_COLUMNS)} |", f"| --- |{' ---: |' * (len(_COLUMNS) - 1)}"]
+    for each in found:
+        cells = [
+            f"{each.steps}", f"{each.step_ms:,.1f}", f"{each.events:,}", f"{each.edges:,.0f}", f"{each.inferred:.0f}",
+            f"{each.waits:,.0f}", f"{each.unknown:.1f}", f"{each.error:.2f}", f"{each.worst:.1f}",
+            *("" if value is None else f"{value:.1f}" for value in (each.from_others, each.foretold, each.guess)),
+        ]  # fmt: skip
+        lines.append(f"| {each.name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

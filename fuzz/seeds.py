@@ -1,0 +1,76 @@
+"""Small whole files to start from: one of each make, with every kind of field that the format has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+from stepscope.formats.xspace.encode import varint
+from stepscope.formats.xspace.writer import write
+from stepscope.model import EventKind, PlaneKind
+from stepscope.model.builder import TraceBuilder
+
+
+def xspaces() -> Iterator[bytes]:
+    """XSpace files: as Stepscope writes them, and by hand with what it does not write."""
+    builder = TraceBuilder(host="a", start_unix_ns=1_700_000_000_000_000_000)
+    plane = builder.plane("/host:CPU", PlaneKind.HOST, stats={"count": 3, "name": "x", "share": 0.5})
+    line = builder.line(plane, "main")
+    for step in range(4):
+        start = step * 1_000_000
+        line.event("train", start, 900_000, EventKind.STEP_MARK, {"step_num": step, "_r": 1})
+        line.event("MatMul", start + 1000, 5000, EventKind.OP, {"shape": "f32[2,3]", "bytes": 2**63, "raw": b"\0\1"})
+        line.event("MatMul", start + 1000, 4000, EventKind.OP, {"flops": -1, "share": 1.5})
+    yield write(builder.build())
+    yield _space(_message(3, _number(1, 7), _text(2, b"main"), _number(3, 5), *map(_event, range(6)), _number(9, 99)))
+    yield _space(*(_message(3, _number(1, line), _event(line)) for line in range(5)))
+    yield _space(_message(3, _event(1 << 40), _event(2)), _number(99, 1), _text(98, b"unknown"))
+
+
+def _space(*fields: bytes) -> bytes:
+    names = (_message(4, _number(1, key), _message(2, _number(1, key), _text(2, b"op%d" % key))) for key in range(4))
+    texts = (_message(5, _number(1, key), _message(2, _number(1, key), _text(2, b"stat"))) for key in range(1, 4))
+    return _message(1, _number(1, 1), _text(2, b"/device:GPU:0"), *fields, *names, *texts)
+
+
+def _event(key: int) -> bytes:
+    stats = _number(4, key), _number(3, 1 << 63), _text(5, b"text"), _text(6, b"bytes"), _number(7, 2)
+    double = varint(2 << 3 | 1) + b"\0\0\0\0\0\0\xf0\x3f"
+    inside = (_message(4, _number(1, 1 + row % 3), value) for row, value in enumerate((*stats, double)))
+    return _message(4, _number(1, key), _number(2, 1000 * key), _number(3, 900), *inside, _number(5, key))
+
+
+def _number(field: int, value: int) -> bytes:
+    return varint(field << 3) + varint(value)
+
+
+def _text(field: int, value: bytes) -> bytes:
+    return varint(field << 3 | 2) + varint(len(value)) + value
+
+
+def _message(field: int, *fields: bytes) -> bytes:
+    return _text(field, b"".join(fields))
+
+
+def traces() -> Iterator[bytes]:
+    """Traces as JSON: whole events, pairs, flows, counters, names, and odd spellings of all."""
+    events = [
+        {"ph": "X", "name": "aten::mm", "cat": "cpu_op", "pid": 1, "tid": 2, "ts": 1.5, "dur": 10, "args": {"a": [1]}},
+        {"ph": "X", "name": "gemm", "cat": "kernel", "pid": 0, "tid": 7, "ts": 5, "dur": 3, "args": {"correlation": 9}},
+        {"ph": "X", "name": "cudaLaunchKernel", "cat": "cuda_runtime", "pid": 1, "tid": 2, "ts": "2", "dur": 1e0},
+        {"ph": "B", "name": "ProfilerStep#1", "cat": "user_annotation", "pid": 1, "tid": 2, "ts": 0},
+        {"ph": "E", "pid": 1, "tid": 2, "ts": 20},
+        {"ph": "s", "id": 4, "name": "fwdbwd", "cat": "fwdbwd", "pid": 1, "tid": 2, "ts": 3},
+        {"ph": "f", "id": 4, "name": "fwdbwd", "cat": "fwdbwd", "pid": 1, "tid": 3, "ts": 9, "bp": "e"},
+        {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "python \\u00e9 \U0001f600"}},
+        {"ph": "C", "name": "memory", "pid": 1, "ts": 4, "args": {"bytes": -12.25, "none": None, "yes": True}},
+        {"ph": "i", "name": "mark", "s": "t", "pid": 1, "tid": 2, "ts": 8},
+    ]
+    whole = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU"}], "traceEvents": events}
+    yield json.dumps(whole).encode()
+    yield json.dumps(whole, indent=1, ensure_ascii=False).encode()
+    yield json.dumps(events).encode()
+    yield json.dumps({**whole, "displayTimeUnit": "ms", "baseTimeNanoseconds": 17 * 10**17}).encode()
+
+
+MAKERS: dict[str, Callable[[], Iterator[bytes]]] = {"xspace": xspaces, "trace_json": traces}

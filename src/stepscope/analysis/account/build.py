@@ -1,0 +1,165 @@
+"""The model of a host's steps, made from its trace."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.analysis.account.contacts import Contacts, contacts_of
+from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Edges, Graph, NodeKind
+from stepscope.analysis.account.nodes import NodeFinder, Nodes, cut_line
+from stepscope.analysis.account.queues import Queues, cross_queue_sources, queues_of
+from stepscope.analysis.account.threads import threads_of
+from stepscope.analysis.account.windows import StepBounds, bounds_of
+from stepscope.analysis.steps.find_steps import HostSteps, steps_of
+from stepscope.model import HostTrace
+from stepscope.model.arrays import I32, I64, Mask
+from stepscope.records import dataclass
+
+E = EdgeKind
+
+
+def graph_of(trace: HostTrace) -> Graph | None:
+    """The model of a host's steps, made once per trace; None where no steps were found."""
+    return trace.derived("step graph", build_graph)
+
+
+def build_graph(trace: HostTrace) -> Graph | None:
+    """Makes the model; None where no steps were found."""
+    steps = steps_of(trace)
+    if steps.source == "none" or not len(steps.number):
+        return None
+    zero = trace.span_ps()[0]
+    queues, threads = queues_of(trace, zero), threads_of(trace, steps)
+    bounds = bounds_of(trace, steps)
+    contacts = contacts_of(trace, threads, queues, bounds)
+    host = _host_nodes(contacts, threads.lines)
+    nodes = _with_work(host, queues, bounds)
+    finder = NodeFinder(host.line, host.start_ps, host.end_ps)
+    edges = Edges.joined(
+        [
+            *_launch_edges(trace, finder, queues, len(host)),
+            *contacts.edges(finder, len(host)),
+            _queue_edges(queues, len(host)),
+            *bounds.edges(finder, queues, len(host), len(host) + len(queues)),
+        ]
+    )
+    step = np.concatenate(
+        [
+            bounds.step_of(host.line, host.start_ps),
+            _steps_of_work(steps, queues, bounds),
+            np.arange(len(bounds.time_ps)) - 1,
+        ]
+    )
+    return _graph(
+        nodes, step.astype(np.int32), edges, _pauses(host, contacts, threads.main, queues, bounds, zero), bounds, zero
+    )
+
+
+def _host_nodes(contacts: Contacts, lines: list[int]) -> Nodes:
+    found = [cut_line(each, *contacts.of_line(each)) for each in sorted(lines)]
+    line = np.concatenate([each[0] for each in found] or [np.empty(0, np.int32)])
+    start, end = (np.concatenate([each[at] for each in found] or [np.empty(0, np.int64)]) for at in (1, 2))
+    nodes = Nodes(line, start, end, np.zeros(len(line), np.uint8), np.full(len(line), -1, np.int32))
+    at = NodeFinder(line, start, end).starting_at(contacts.call_line, contacts.call_start_ps)
+    nodes.kind[at[at >= 0]] = NodeKind.CALL
+    nodes.event[at[at >= 0]] = contacts.call[at >= 0]
+    return nodes
+
+
+def _with_work(host: Nodes, queues: Queues, bounds: StepBounds) -> Nodes:
+    count = len(bounds.time_ps)
+    return Nodes(
+        np.concatenate([host.line, queues.line, np.full(count, NO_LINE, np.int32)]),
+        np.concatenate([host.start_ps, queues.start_ps, bounds.time_ps]),
+        np.concatenate([host.end_ps, queues.end_ps, bounds.time_ps]),
+        np.concatenate(
+            [host.kind, np.full(len(queues), NodeKind.WORK, np.uint8), np.full(count, NodeKind.BOUND, np.uint8)]
+        ),
+        np.concatenate([host.event, queues.event.astype(np.int32), np.full(count, -1, np.int32)]),
+    )
+
+
+def _launch_edges(trace: HostTrace, finder: NodeFinder, queues: Queues, first: int) -> list[Edges]:
+    known = np.flatnonzero(queues.call >= 0)
+    call = queues.call[known]
+    begins = trace.events.start_ps[call]
+    ends = begins + trace.events.duration_ps[call]
+    line = trace.events.line[call]
+    early, target = queues.after_start[known], first + known
+    found = []
+    for after_start in (True, False):
+        at = early == after_start
+        source = finder.starting_from(line[at], begins[at]) if after_start else finder.ending_by(line[at], ends[at])
+        found.append(Edges.of(source, target[at], queues.latency_ps[known][at], E.LAUNCH, False, after_start))
+    return found
+
+
+def _queue_edges(queues: Queues, first: int) -> Edges:
+    source, target, lag = cross_queue_sources(queues)
+    return Edges.of(first + source, first + target, lag, E.QUEUE, True)
+
+
+@dataclass(frozen=True)
+class _Pauses:
+    own_ps: I64
+    previous: I32
+    pause_ps: I64
+    unexplained_ps: I64
+
+
+def _pauses(host: Nodes, contacts: Contacts, main: int, queues: Queues, bounds: StepBounds, zero_ps: int) -> _Pauses:
+    """What runs before each node, and the least pause after it."""
+    first = np.diff(host.line, prepend=-2) != 0
+    before = np.where(first, -1, np.arange(len(host)) - 1)
+    gap = host.start_ps - np.where(first, zero_ps, host.end_ps[before])
+    # A thread whose next start nothing explains starts after as long a time as recorded.
+    unknown = contacts.starts_unexplained(host.line, host.start_ps) | (first & (host.line == main))
+    unexplained = np.where(unknown, np.maximum(gap, 0), 0)
+    count = len(bounds.time_ps)
+    chain = np.append(-1, len(host) + len(queues) + np.arange(count - 1))
+    none = np.zeros(count, np.int64)
+    return _Pauses(
+        np.concatenate([host.end_ps - host.start_ps, queues.own_ps, none]),
+        np.concatenate([before, np.where(queues.previous >= 0, queues.previous + len(host), -1), chain]).astype(
+            np.int32
+        ),
+        np.concatenate([unexplained, queues.pause_ps, none]),
+        np.concatenate([np.where(first, 0, unexplained), queues.unexplained_ps, none]),
+    )
+
+
+def _graph(nodes: Nodes, step: I32, edges: Edges, pauses: _Pauses, bounds: StepBounds, zero_ps: int) -> Graph:
+    sound = _holds(nodes, edges)
+    lost = len(edges) - int(sound.sum())
+    edges = edges.take(np.flatnonzero(sound))
+    edges = edges.take(np.argsort(edges.target, kind="stable"))
+    into = np.searchsorted(edges.target, np.arange(len(nodes) + 1))
+    order, bad = np.empty(len(nodes), np.int32), np.zeros(len(edges), np.uint8)
+    kernels.replay.sort(
+        pauses.previous, into, edges.source, np.zeros(len(nodes), np.uint8), np.empty(len(nodes) + 1, np.int32), order,
+        bad,
+    )  # fmt: skip
+    if bad.any():
+        edges = edges.take(bad == 0)
+        into = np.searchsorted(edges.target, np.arange(len(nodes) + 1))
+    count = len(bounds.time_ps)
+    return Graph(
+        nodes.line, step, nodes.event, nodes.kind, nodes.start_ps, nodes.end_ps, pauses.own_ps, pauses.previous,
+        pauses.pause_ps, pauses.unexplained_ps, into, edges, order,
+        (len(nodes) - count + np.arange(count)).astype(np.int32), bounds.steps, lost + int(bad.sum()), zero_ps,
+    )  # fmt: skip
+
+
+def _steps_of_work(steps: HostSteps, queues: Queues, bounds: StepBounds) -> I64:
+    """The step that each piece of device work is for, else the one during which it starts."""
+    label = steps.label[queues.event].astype(np.int64)
+    return np.where((label >= 0) & (label < len(bounds.steps)), label, bounds.step_at(queues.start_ps))
+
+
+def _holds(nodes: Nodes, edges: Edges) -> Mask:
+    """Edges whose source was ready when the target started, as recorded; others would turn the record around."""
+    source = np.where(edges.after_start, nodes.start_ps[edges.source], nodes.end_ps[edges.source])
+    ready = source + np.minimum(edges.lag_ps, 0)
+    sound: Mask = ready <= nodes.start_ps[edges.target]
+    return sound

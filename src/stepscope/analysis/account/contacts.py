@@ -1,0 +1,127 @@
+"""Where threads touch something else: calls that launch or wait, work handed over, and waits for other threads."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.account.graph import Edges
+from stepscope.analysis.account.handovers import Meetings, handovers, inferred_meetings
+from stepscope.analysis.account.nodes import NodeFinder, distinct, is_among, numbers_in
+from stepscope.analysis.account.queues import Queues
+from stepscope.analysis.account.returns import Waits, waits_of
+from stepscope.analysis.account.threads import Quiet, Threads
+from stepscope.analysis.account.windows import StepBounds
+from stepscope.model import HostTrace
+from stepscope.model.arrays import I32, I64, Mask
+from stepscope.records import dataclass
+
+
+@dataclass(frozen=True)
+class Contacts:
+    """Points of contact of all threads, and what they wait for there.
+
+    Attributes:
+        call, call_line, call_start_ps: calls that become nodes of their own.
+        cut_line, cut_ps: where threads are cut, sorted by line.
+        gap_line, gap_start_ps, gap_end_ps: where they only wait, sorted by line.
+        lone: gaps whose end nothing explains.
+        waits, meetings: what threads wait for.
+    """
+
+    call: I64
+    call_line: I32
+    call_start_ps: I64
+    cut_line: I32
+    cut_ps: I64
+    gap_line: I32
+    gap_start_ps: I64
+    gap_end_ps: I64
+    lone: Quiet
+    waits: Waits
+    meetings: tuple[Meetings, ...]
+
+    def of_line(self, line: int) -> tuple[I64, I64, I64]:
+        """The cuts of a line, and the starts and ends of its gaps."""
+        cut = slice(*np.searchsorted(self.cut_line, (line, line + 1)))
+        gap = slice(*np.searchsorted(self.gap_line, (line, line + 1)))
+        start, end = self.gap_start_ps[gap], self.gap_end_ps[gap]
+        order = np.argsort(start, kind="stable")
+        return self.cut_ps[cut], start[order], end[order]
+
+    def edges(self, finder: NodeFinder, first_work: int) -> list[Edges]:
+        """What threads wait for."""
+        return [self.waits.edges(finder, first_work), *(each.edges(finder) for each in self.meetings)]
+
+    def starts_unexplained(self, line: I32, start_ps: I64) -> Mask:
+        """Which nodes start after a gap whose end nothing explains: bool of shape (nodes,)."""
+        found = np.zeros(len(line), np.bool_)
+        for each in numbers_in(self.lone.line):
+            here = np.flatnonzero(line == each)
+            found[here] = is_among(start_ps[here], self.lone.end_ps[self.lone.line == each])
+        return found
+
+
+def contacts_of(trace: HostTrace, threads: Threads, queues: Queues, bounds: StepBounds) -> Contacts:
+    """The points of contact of all threads of a host."""
+    waits = waits_of(trace, queues)
+    stated = handovers(trace, threads)
+    quiet, meetings, lone = inferred_meetings(trace, threads, stated)
+    launching = distinct(queues.call[queues.call >= 0])
+    call = distinct(np.concatenate([launching, waits.call]))
+    start = trace.events.start_ps[call]
+    line = trace.events.line[call]
+    cuts = _Marks.joined(
+        [
+            _Marks(line, start),
+            _Marks(line, start + trace.events.duration_ps[call]),
+            _Marks(waits.line, waits.own_end_ps),
+            *(_Marks(each.source_line, each.source_ps) for each in (stated, meetings)),
+            *(_Marks(each.target_line, each.target_ps) for each in (stated, meetings)),
+            _line_bounds(trace, threads),
+            *(_Marks(*each) for each in bounds.cuts()),
+        ]
+    )
+    known = waits.is_explained
+    gap_line = np.concatenate([waits.line[known], quiet.line])
+    gaps = np.argsort(gap_line, kind="stable")
+    order = np.argsort(cuts.line, kind="stable")
+    return Contacts(
+        call=call,
+        call_line=line,
+        call_start_ps=start,
+        cut_line=cuts.line[order],
+        cut_ps=cuts.time_ps[order],
+        gap_line=gap_line[gaps],
+        gap_start_ps=np.concatenate([waits.own_end_ps[known], quiet.start_ps])[gaps],
+        gap_end_ps=np.concatenate([waits.end_ps[known], quiet.end_ps])[gaps],
+        lone=lone,
+        waits=waits,
+        meetings=(stated, meetings),
+    )
+
+
+@dataclass(frozen=True)
+class _Marks:
+    """Times on lines."""
+
+    line: I32
+    time_ps: I64
+
+    @staticmethod
+    def joined(parts: list[_Marks]) -> _Marks:
+        """All of several."""
+        return _Marks(
+            np.concatenate([part.line for part in parts]).astype(np.int32),
+            np.concatenate([part.time_ps for part in parts]),
+        )
+
+
+def _line_bounds(trace: HostTrace, threads: Threads) -> _Marks:
+    """The first start and the last end of each thread."""
+    lines, times = [], []
+    for line in threads.lines:
+        rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+        start = trace.events.start_ps[rows]
+        lines += [line, line]
+        times += [int(start.min()), int((start + trace.events.duration_ps[rows]).max())]
+    return _Marks(np.array(lines, np.int32), np.array(times, np.int64))

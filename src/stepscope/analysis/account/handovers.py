@@ -1,0 +1,245 @@
+"""Work that one thread hands to another, and threads that wait for others to be done."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.account.graph import EdgeKind, Edges
+from stepscope.analysis.account.nodes import NodeFinder, is_among, numbers_in
+from stepscope.analysis.account.threads import Quiet, Threads
+from stepscope.analysis.trace.columns import of_kinds, on_threads
+from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.spans import Spans
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I32, I64, Mask
+from stepscope.records import dataclass
+
+K = EventKind
+
+_MOSTLY = 0.5  # of a wait in a call: less than this of it with others at work is no wait for them
+_NEARLY_ALL = 0.9  # the same of a wait in Python, which more often than not works itself
+_MEETS_INPUT = (K.INPUT_WAIT, K.ITERATOR, K.INPUT_HANDOVER, K.INPUT_CALLBACK)
+# What a thread may be in when it waits for other threads; in Python of its own it works, as far as anyone can tell.
+_MAY_WAIT = (
+    K.INPUT_WAIT, K.FUNCTION_RUN, K.EAGER_EXECUTE, K.TRACED_FUNCTION, K.OTHER, K.COLLECTIVE_CALL, K.ITERATOR,
+    K.EXECUTOR,
+)  # fmt: skip
+# What is left of a wait after the last thing that others did is the way back: at most a tenth of it, or 50 us.
+_MOST_LEFT, _ALWAYS_LEFT_PS = 0.1, 50_000_000
+
+
+@dataclass(frozen=True)
+class Meetings:
+    """Pairs of times: on the first thread something is done that the second one waits for.
+
+    Attributes:
+        source_line, target_line: int32 of shape (n,); source_ps, target_ps: int64 of shape (n,).
+        lag_ps: int64 of shape (n,), the usual time from the one to the other.
+        kind: what the edges are; inferred: whether only times tell them.
+    """
+
+    source_line: I32
+    source_ps: I64
+    target_line: I32
+    target_ps: I64
+    lag_ps: I64
+    kind: EdgeKind
+    inferred: bool
+
+    def edges(self, finder: NodeFinder) -> Edges:
+        """From what is done to what goes on."""
+        source = finder.ending_by(self.source_line, self.source_ps)
+        target = finder.starting_from(self.target_line, self.target_ps)
+        return Edges.of(source, target, self.lag_ps, self.kind, self.inferred)
+
+
+def handovers(trace: HostTrace, threads: Threads) -> Meetings:
+    """Work handed from thread to thread, as the trace states it, where it may be what a thread waited for."""
+    links, events = forest(trace), trace.events
+    rows = np.flatnonzero((links.cause >= 0) & on_threads(trace) & (links.extent_ps > 0))
+    cause = links.cause[rows].astype(np.int64)
+    rows_line, cause_line = events.line[rows], events.line[cause]
+    after_wait = (links.parent[rows] < 0) | _ends_quiet(threads.quiet, rows_line, events.start_ps[rows])
+    kept = after_wait & (rows_line != cause_line) & on_threads(trace)[cause]
+    kept &= events.start_ps[cause] <= events.start_ps[rows]
+    rows, cause = rows[kept], cause[kept]
+    start = events.start_ps[rows]
+    at = _moments_of_handover(trace, cause, start)
+    lag = _stated_lags(trace, threads, rows, cause, at)
+    return Meetings(events.line[cause], at, events.line[rows], start, lag, EdgeKind.HANDOVER, False)
+
+
+def _moments_of_handover(trace: HostTrace, cause: I64, start: I64) -> I64:
+    """When a call or a mark handed work over: the last thing that its thread did in it before that work started."""
+    events = trace.events
+    ends = np.minimum(events.start_ps[cause] + events.duration_ps[cause], start)
+    at = events.start_ps[cause].copy()
+    long = np.flatnonzero(events.duration_ps[cause] > 0)
+    for line in numbers_in(events.line[cause[long]]):
+        here = long[events.line[cause[long]] == line]
+        rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+        starts = events.start_ps[rows]
+        last = np.searchsorted(starts, ends[here], side="right") - 1
+        over = starts[last] + events.duration_ps[rows][last]
+        at[here] = np.maximum(at[here], np.where(over <= ends[here], over, starts[last]))
+    return at
+
+
+def _stated_lags(trace: HostTrace, threads: Threads, rows: I64, cause: I64, at: I64) -> I64:
+    """From hand-overs to starts: int64 of shape (n,), ps.
+
+    A mark without length is the very moment of a hand-over, and what the thread needs to wake up is the median.  A call
+    only contains it, and its work may wait for more than that; so there it is the shortest.
+    """
+    lag, types = trace.events.start_ps[rows] - at, trace.events.type[cause].astype(np.int64)
+    telling = _was_waiting(threads, trace.events.line[rows], trace.events.start_ps[rows], at)
+    usual = _usual_lags(types, lag, telling)
+    least = np.full(int(types.max(initial=0)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(least, types, lag)
+    return np.where(trace.events.duration_ps[cause] > 0, least[types], usual)
+
+
+def _ends_quiet(quiet: Quiet, line: I32, start: I64) -> Mask:
+    found = np.zeros(len(line), np.bool_)
+    for each in numbers_in(quiet.line):
+        here = line == each
+        found[here] = is_among(start[here], quiet.end_ps[quiet.line == each])
+    return found
+
+
+def _was_waiting(threads: Threads, line: I32, start: I64, since: I64) -> Mask:
+    """Whether a thread had nothing to do from a time to the start of what came then: bool of shape (n,)."""
+    found = np.zeros(len(line), np.bool_)
+    for each in numbers_in(line):
+        here = np.flatnonzero(line == each)
+        ends = threads.working[each].end
+        at = np.searchsorted(ends, start[here], side="right") - 1
+        found[here] = np.where(at >= 0, np.append(ends, 0)[at], -1) <= since[here]
+    return found
+
+
+def _usual_lags(group: I64, lag: I64, telling: Mask) -> I64:
+    """The median lag of each group over those that tell it; over all where none does."""
+    out = np.zeros(len(group), np.int64)
+    for each in numbers_in(group):
+        here = group == each
+        some = here & telling
+        out[here] = int(np.median(lag[some if some.any() else here]))
+    return out
+
+
+def inferred_meetings(trace: HostTrace, threads: Threads, stated: Meetings) -> tuple[Quiet, Meetings, Quiet]:
+    """Waits of threads for threads.
+
+    Returns:
+        the stretches in which threads wait, for which what they wait for is known; inferred meetings; and stretches of
+        threads with nothing to do whose end nothing explains.
+    """
+    quiet = threads.quiet
+    known = _explained_by(quiet, stated)
+    serving = [line for line in threads.lines if threads.serves_input[line] or line == threads.main]
+    pools = numbers_in(stated.target_line[threads.serves_input[stated.source_line]])
+    working = [line for line in threads.lines if not threads.serves_input[line]]
+    found = [
+        _group(trace, threads, quiet, known, serves, lines)
+        for serves, lines in ((False, working), (True, sorted({*serving, *pools})))
+    ]
+    chosen = np.concatenate([each[0] for each in found])
+    source_line = np.concatenate([each[1] for each in found]).astype(np.int32)
+    source_ps = np.concatenate([each[2] for each in found])
+    target = quiet.take(chosen)
+    lag = _usual_lags(target.line.astype(np.int64), target.end_ps - source_ps, np.ones(len(chosen), np.bool_))
+    joins = Meetings(source_line, source_ps, target.line, target.end_ps, lag, EdgeKind.JOIN, True)
+    waits = known.copy()
+    waits[chosen] = True
+    # The engine of the backward pass goes from op to op by itself; other threads that have nothing to do are idle.
+    busy = np.isin(quiet.line, [threads.main, *_backward_lines(trace, threads)])
+    lone = ~waits & (quiet.event < 0) & ~busy
+    return quiet.take(waits | lone), joins, quiet.take(lone)
+
+
+def _explained_by(quiet: Quiet, stated: Meetings) -> Mask:
+    """Stretches that end with work which was handed over while they lasted: bool of shape (n,)."""
+    found = np.zeros(len(quiet), np.bool_)
+    for each in numbers_in(quiet.line):
+        here = np.flatnonzero(quiet.line == each)
+        mine = np.flatnonzero(stated.target_line == each)
+        if not len(mine):
+            continue
+        order = mine[np.lexsort((stated.source_ps[mine], stated.target_ps[mine]))]
+        at = np.searchsorted(stated.target_ps[order], quiet.end_ps[here], side="right") - 1
+        meets = (at >= 0) & (stated.target_ps[order[at]] == quiet.end_ps[here])
+        left = quiet.end_ps[here] - stated.source_ps[order[at]] - stated.lag_ps[order[at]]
+        most = np.maximum(_MOST_LEFT * (quiet.end_ps[here] - quiet.start_ps[here]), _ALWAYS_LEFT_PS)
+        found[here] = meets & (stated.source_ps[order[at]] >= quiet.start_ps[here]) & (left <= most)
+    return found
+
+
+def _group(
+    trace: HostTrace, threads: Threads, quiet: Quiet, known: Mask, serves_input: bool, lines: list[int]
+) -> tuple[I64, I64, I64]:
+    """Stretches of threads, and the line and time of what another thread did right before they ended.
+
+    Threads that prepare input meet each other, the pools that they hand work to, and the waits for input; the others
+    meet among themselves.
+    """
+    kind = trace.events.kind[np.maximum(quiet.event, 0)]
+    inside = quiet.event >= 0
+    at_input = inside & of_kinds(kind, _MEETS_INPUT)
+    mine = (
+        threads.serves_input[quiet.line] | at_input if serves_input else ~threads.serves_input[quiet.line] & ~at_input
+    )
+    rows = np.flatnonzero(mine & ~known)
+    idle = ~inside[rows] & (quiet.line[rows] != threads.main)
+    in_calls = inside[rows] & of_kinds(kind[rows], _MAY_WAIT)
+    in_python = ~idle & ~in_calls
+    found = [
+        _meet(trace, threads, quiet, rows[idle], lines, 0.0),
+        _meet(trace, threads, quiet, rows[in_calls], lines, _MOSTLY),
+        _meet(trace, threads, quiet, rows[in_python], lines, _NEARLY_ALL),
+    ]
+    helpers = _backward_lines(trace, threads)
+    if helpers and not serves_input:
+        rest = rows[in_python & ~is_among(rows, found[2][0])]
+        found.append(_meet(trace, threads, quiet, rest, helpers, _MOSTLY))
+    return tuple(np.concatenate(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
+
+
+def _backward_lines(trace: HostTrace, threads: Threads) -> list[int]:
+    """Threads that run the backward pass for the main one, which waits for them in a call that nobody records."""
+    lines = numbers_in(trace.events.line[of_kinds(trace.events.kind, (K.BACKWARD,))])
+    return [line for line in lines if line != threads.main]
+
+
+def _meet(
+    trace: HostTrace, threads: Threads, quiet: Quiet, rows: I64, lines: list[int], least: float
+) -> tuple[I64, I64, I64]:
+    """Those of the stretches of which others fill at least a share, and what another thread did last before their end:
+    rows of the stretches, lines and times."""
+    none = np.empty(0, np.int64)
+    if not len(rows) or not lines:
+        return none, none, none
+    start, end = quiet.start_ps[rows], quiet.end_ps[rows]
+    filled = _union(threads, lines).covered(start, end) >= least * (end - start)
+    best, line = np.full(len(rows), np.iinfo(np.int64).min), np.full(len(rows), -1, np.int64)
+    for other in lines:
+        at = _last_moments(trace, other, end)
+        better = (at > best) & (quiet.line[rows] != other)
+        best[better], line[better] = at[better], other
+    good = filled & (line >= 0) & (best > start)
+    good &= end - best <= np.maximum(_MOST_LEFT * (end - start), _ALWAYS_LEFT_PS)
+    return rows[good], line[good], best[good]
+
+
+def _last_moments(trace: HostTrace, line: int, limit: I64) -> I64:
+    """The last time at which an event of a line started or ended, up to each of some times: int64 of shape (n,)."""
+    rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+    start = trace.events.start_ps[rows]
+    at = np.searchsorted(start, limit, side="right") - 1
+    end = start[at] + trace.events.duration_ps[rows][at]
+    return np.where(at < 0, np.iinfo(np.int64).min, np.where(end <= limit, end, start[at]))
+
+
+def _union(threads: Threads, lines: list[int]) -> Spans:
+    spans = [threads.working[line] for line in lines]
+    return Spans.of(np.concatenate([each.start for each in spans]), np.concatenate([each.end for each in spans]))

@@ -1,0 +1,109 @@
+"""Lines cut into nodes, and finding the node that ends or starts at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepscope.model.arrays import I32, I64, U8, Mask
+from stepscope.records import dataclass
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Nodes as columns, sorted by line and time; those of one line do not overlap.
+
+    Attributes:
+        line: int32 of shape (n,); start_ps, end_ps: int64 of shape (n,), as recorded.
+        kind: uint8 of shape (n,), see NodeKind.
+        event: int32 of shape (n,), the event that a node is, or -1.
+    """
+
+    line: I32
+    start_ps: I64
+    end_ps: I64
+    kind: U8
+    event: I32
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+
+def distinct(values: I64) -> I64:
+    """Different values in ascending order; `np.unique` hashes times, which takes a hundred times as long as sorting."""
+    ordered = np.sort(values, kind="stable")
+    different: I64 = ordered[np.append(True, np.diff(ordered) != 0)[: len(ordered)]]
+    return different
+
+
+def is_among(values: I64, wanted: I64) -> Mask:
+    """Which values are among some others: bool of the shape of `values`."""
+    if not len(wanted):
+        return np.zeros(len(values), np.bool_)
+    ordered = np.sort(wanted, kind="stable")
+    found: Mask = ordered[np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)] == values
+    return found
+
+
+def numbers_in(column: NDArray[np.integer]) -> list[int]:
+    """The different small numbers in a column, such as rows of lines or strings, ascending; none is negative."""
+    found: list[int] = np.flatnonzero(np.bincount(column)).tolist()
+    return found
+
+
+class NodeFinder:
+    """Finds nodes by line and time.
+
+    Args:
+        line, start_ps, end_ps: columns of nodes, sorted by line and time; those of one line do not overlap.
+    """
+
+    def __init__(self, line: I32, start_ps: I64, end_ps: I64) -> None:
+        self._line, self._start_ps = line, start_ps
+        self._starts, self._ends = distinct(start_ps), distinct(end_ps)
+        wide = line.astype(np.int64)
+        self._start_keys = wide * (len(self._starts) + 1) + np.searchsorted(self._starts, start_ps)
+        self._end_keys = wide * (len(self._ends) + 1) + np.searchsorted(self._ends, end_ps)
+
+    def ending_by(self, line: NDArray[np.integer], time_ps: I64) -> I64:
+        """The last node of a line that has ended at a time: int64 of shape (n,), -1 where none has."""
+        rank = np.searchsorted(self._ends, time_ps, side="right") - 1
+        at = np.searchsorted(self._end_keys, line.astype(np.int64) * (len(self._ends) + 1) + rank, side="right") - 1
+        return self._on_line(np.where(rank >= 0, at, -1), line)
+
+    def starting_from(self, line: NDArray[np.integer], time_ps: I64) -> I64:
+        """The first node of a line that starts at a time or later: int64 of shape (n,), -1 where none does."""
+        rank = np.searchsorted(self._starts, time_ps)
+        at = np.searchsorted(self._start_keys, line.astype(np.int64) * (len(self._starts) + 1) + rank)
+        return self._on_line(np.where(at < len(self._line), at, -1), line)
+
+    def starting_at(self, line: NDArray[np.integer], time_ps: I64) -> I64:
+        """The node of a line that starts at a time: int64 of shape (n,), -1 where none does."""
+        found = self.starting_from(line, time_ps)
+        if not len(self._line):
+            return found
+        return np.where((found >= 0) & (self._start_ps[found] == time_ps), found, -1)
+
+    def _on_line(self, at: I64, line: NDArray[np.integer]) -> I64:
+        if not len(self._line):
+            return np.full(len(at), -1)
+        return np.where((at >= 0) & (self._line[at] == line), at, -1)
+
+
+def cut_line(line: int, cuts: I64, gap_start: I64, gap_end: I64) -> tuple[I32, I64, I64]:
+    """The nodes between the cuts of a line, without those in gaps: line, start and end of each.
+
+    A gap at the end of the line is followed by a node without length, so that there is something that waits.
+
+    Args:
+        cuts: times in ps, in any order; the bounds of gaps need not be among them.
+        gap_start, gap_end: stretches that the thread only waits in, in order of time; they do not overlap.
+    """
+    times = distinct(np.concatenate([cuts, gap_start, gap_end]))
+    start, end = times[:-1], times[1:]
+    at = np.searchsorted(gap_start, start, side="right") - 1
+    waits = (at >= 0) & (start < np.append(gap_end, 0)[at])
+    start, end = start[~waits], end[~waits]
+    if len(gap_end) and gap_end[-1] == times[-1]:  # the return from a wait that is the last thing known of the thread
+        start, end = np.append(start, gap_end[-1]), np.append(end, gap_end[-1])
+    return np.full(len(start), line, np.int32), start, end

@@ -1,0 +1,139 @@
+"""The way back through a step: stretches of time, each with the one thing that the step waited for then."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.analysis.account.graph import Graph, NodeKind
+from stepscope.analysis.account.nodes import numbers_in
+from stepscope.analysis.trace.grouping import forest
+from stepscope.model import HostTrace
+from stepscope.model.arrays import I32, I64, U8, run_rows
+from stepscope.records import dataclass
+
+OWN, PAUSE = -1, -2  # in place of an edge: a node's own time, and the pause after the node before it on its line
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Stretches of a step's time as columns; together they are the step, and no two overlap.
+
+    Attributes:
+        start_ps, end_ps: int64 of shape (n,).
+        node: int32, the node that the time is of, or before whose start it is.
+        edge: int32, OWN, PAUSE, or the edge that the node waited for.
+        event: int64, the innermost event there; -1 where nothing is recorded.
+    """
+
+    start_ps: I64
+    end_ps: I64
+    node: I32
+    edge: I32
+    event: I64
+
+    def __len__(self) -> int:
+        return len(self.start_ps)
+
+
+def pieces_of_step(trace: HostTrace, graph: Graph, step: int) -> Pieces:
+    """The pieces of a step, from its end back to its start."""
+    first, last = int(graph.bounds[step]), int(graph.bounds[step + 1])
+    limit, room = int(graph.end_ps[first]), 2 * len(graph) + 2
+    node, edge = np.empty(room, np.int32), np.empty(room, np.int32)
+    start, end = np.empty(room, np.int64), np.empty(room, np.int64)
+    count = kernels.replay.walk(
+        last, limit, graph.previous, graph.into, graph.edges.source, graph.edges.after_start.view(np.uint8),
+        graph.start_ps, graph.end_ps, node, edge, start, end,
+    )  # fmt: skip
+    node, edge, start, end = node[:count].copy(), edge[:count].copy(), start[:count].copy(), end[:count].copy()
+    missed = int(graph.end_ps[last]) - limit - int((end - start).sum())
+    if missed > 0:  # the way ended early: nothing is known of what came before
+        node, edge = np.append(node, last).astype(np.int32), np.append(edge, PAUSE).astype(np.int32)
+        start, end = np.append(start, limit), np.append(end, limit + missed)
+    return _by_event(trace, graph, Pieces(start, end, node, edge, graph.event[node].astype(np.int64)))
+
+
+def _by_event(trace: HostTrace, graph: Graph, pieces: Pieces) -> Pieces:
+    """The same with the own time of threads cut wherever the innermost event changes."""
+    on_thread = (pieces.edge == OWN) & (graph.kind[pieces.node] != NodeKind.WORK) & (graph.line[pieces.node] >= 0)
+    kept = np.flatnonzero(~on_thread)
+    parts = [Pieces(*(column[kept] for column in vars(pieces).values()))]
+    line = graph.line[pieces.node]
+    for each in numbers_in(line[on_thread]):
+        rows = np.flatnonzero(on_thread & (line == each))
+        parts.append(_of_line(trace, each, pieces, rows[np.argsort(pieces.start_ps[rows])]))
+    columns = zip(*(vars(part).values() for part in parts), strict=True)
+    return Pieces(*(np.concatenate(column) for column in columns))
+
+
+def _of_line(trace: HostTrace, line: int, pieces: Pieces, rows: I64) -> Pieces:
+    place, begin, stop, event = cut_by_events(trace, line, pieces.start_ps[rows], pieces.end_ps[rows])
+    return Pieces(begin, stop, pieces.node[rows[place]], pieces.edge[rows[place]], event)
+
+
+def cut_by_events(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I64, I64, I64, I64]:
+    """Stretches of a thread, in order of time, cut wherever the innermost event changes: for each part the place of its
+    stretch, start, end and event, -1 for none."""
+    low, high, event = innermost_events(trace, line, int(start[0]), int(end[-1]))
+    first = np.searchsorted(high, start, side="right")
+    last = np.searchsorted(low, end, side="left")
+    count = np.maximum(last - first, 0)
+    at, place = run_rows(first, count), np.repeat(np.arange(len(start)), count)
+    return place, np.maximum(low[at], start[place]), np.minimum(high[at], end[place]), event[at]
+
+
+def innermost_events(trace: HostTrace, line: int, begin_ps: int, end_ps: int) -> tuple[I64, I64, I64]:
+    """What is innermost on a thread from a time to a time: starts, ends and events (-1 for none), without gaps."""
+    links, events = forest(trace), trace.events
+    offset, stop = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
+    starts = events.start_ps[offset:stop]
+    first = offset + int(np.searchsorted(starts, begin_ps, side="right"))
+    last = offset + int(np.searchsorted(starts, end_ps, side="left"))
+    around, depth = first - 1 if first > offset else -1, 0
+    while around >= 0 and events.start_ps[around] + links.extent_ps[around] <= begin_ps:
+        around = int(links.parent[around])
+    above = around
+    while above >= 0:
+        above, depth = int(links.parent[above]), depth + 1
+    room = 2 * max(last - first, 0) + depth
+    low, high, event = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    works = np.zeros(len(events), np.uint8)
+    count = kernels.replay.stretches(
+        first, max(last, first), begin_ps, around, events.start_ps, links.extent_ps, links.parent, works, 1, low, high,
+        event,
+    )  # fmt: skip
+    high = np.minimum(high[:count], end_ps)
+    kept = high > low[:count]
+    return _without_gaps(low[:count][kept], high[kept], event[:count][kept], begin_ps, end_ps)
+
+
+def _without_gaps(low: I64, high: I64, event: I64, begin_ps: int, end_ps: int) -> tuple[I64, I64, I64]:
+    """The same stretches with what lies between them, in which nothing is recorded."""
+    starts, ends = np.append(begin_ps, high), np.append(low, end_ps)
+    gap = ends > starts
+    low, high = np.append(low, starts[gap]), np.append(high, ends[gap])
+    event = np.append(event, np.full(int(gap.sum()), -1))
+    order = np.argsort(low, kind="stable")
+    return low[order], high[order], event[order]
+
+
+def kinds_of(trace: HostTrace, events: I64) -> U8:
+    """The kinds of some events; of -1 that of an event of no kind."""
+    found: U8 = np.where(events >= 0, trace.events.kind[np.maximum(events, 0)], 0).astype(np.uint8)
+    return found
+
+
+def around(trace: HostTrace, events: I64, level: U8, top: int) -> I64:
+    """The event of the highest level around each of some events, itself counted; among equals the nearest.
+
+    Args:
+        level: uint8 of shape (all events,), 0 for those that do not count; top: the highest level there is.
+
+    Returns:
+        int64 of shape (n,), -1 where none counts.
+    """
+    found, nothing = np.empty(len(events), np.int64), np.full(len(trace.events), -1, np.int32)
+    levels = np.arange(256).astype(np.uint8)
+    kernels.ops.climb(events, forest(trace).parent, nothing, level, levels, top, found)
+    return found

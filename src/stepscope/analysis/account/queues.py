@@ -1,0 +1,187 @@
+"""Queues of devices: their work in order, the calls that launch it, and what work of other queues it waits for."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from stepscope.analysis.account.nodes import numbers_in
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.model import HostTrace
+from stepscope.model.arrays import I32, I64, Mask
+from stepscope.records import dataclass
+
+_NEVER = np.iinfo(np.int64).min // 4
+_SWITCH_PERCENTILE = 50  # of gaps between work that was launched ahead: what a queue needs to go on to its next work
+
+
+@dataclass(frozen=True)
+class Queues:
+    """Work of devices, queue after queue, in order.
+
+    Attributes:
+        event: int64 of shape (n,), the events.
+        line: int32 of shape (n,).
+        start_ps, end_ps: int64 of shape (n,), on the host's clock.
+        own_ps: int64 of shape (n,), time that no work before it on its line takes.
+        call: int64 of shape (n,), the call that launched it, or -1.
+        previous: int64 of shape (n,), place of the work before it on its line, or -1.
+        pause_ps: int64 of shape (n,), the least pause after that.
+        unexplained_ps: int64 of shape (n,), the part of it for which the trace tells no reason.
+        arrival_ps: int64 of shape (n,), when its launch has arrived at the earliest, as recorded.
+        latency_ps: int64 of shape (n,), from the launching call to its arrival.
+        after_start: bool of shape (n,), the latency counts from the call's start, else from its end.
+        shifted_ps: by how much the clocks of devices were moved so that no work starts before its call.
+    """
+
+    event: I64
+    line: I32
+    start_ps: I64
+    end_ps: I64
+    own_ps: I64
+    call: I64
+    previous: I64
+    pause_ps: I64
+    unexplained_ps: I64
+    arrival_ps: I64
+    latency_ps: I64
+    after_start: Mask
+    shifted_ps: int
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+def queues_of(trace: HostTrace, zero_ps: int) -> Queues:
+    """The queues of all devices of a host.
+
+    Args:
+        zero_ps: where the replay starts; work that was launched before it is there from then on.
+    """
+    rows = _outer_work(trace)
+    call = forest(trace).cause[rows].astype(np.int64)
+    line = trace.events.line[rows]
+    start, shifted = _on_host_clock(trace, rows, call)
+    end = start + trace.events.duration_ps[rows]
+    reached = _reached(line, end)
+    previous = np.where(np.diff(line, prepend=-1) == 0, np.arange(len(rows)) - 1, -1)
+    free = np.where(previous >= 0, reached[previous], zero_ps)
+    own = np.maximum(end - np.maximum(start, np.where(previous >= 0, free, start)), 0)
+    start, end = np.maximum(start, np.where(previous >= 0, free, start)), reached
+    latency, after_start = _latencies(trace, call, start, free)
+    arrival = _arrivals(trace, call, latency, after_start)
+    switch = _switch_ps(line, start - free, (call >= 0) & (arrival <= free) & (previous >= 0))
+    unexplained = np.where(call >= 0, 0, np.maximum(start - free, 0))
+    pause = np.where(call >= 0, np.where(previous >= 0, switch, 0), unexplained)
+    return Queues(
+        rows, line, start, end, own, call, previous, pause, unexplained, arrival, latency, after_start, shifted
+    )
+
+
+def _outer_work(trace: HostTrace) -> I64:
+    """Device work that lies in no other work of its line."""
+    rows = np.flatnonzero(is_device_work(trace))
+    parent = forest(trace).parent[rows]
+    inner = (parent >= 0) & is_device_work(trace)[parent]
+    return rows[~inner]
+
+
+def _on_host_clock(trace: HostTrace, rows: I64, call: I64) -> tuple[I64, int]:
+    """Starts of device work, later by as much as any work of its device starts before its call."""
+    start, shifted = trace.events.start_ps[rows].copy(), 0
+    plane = trace.lines.plane[trace.events.line[rows]]
+    early = np.where(call >= 0, trace.events.start_ps[call] - start, 0)
+    for device in numbers_in(plane[early > 0]):
+        here = plane == device
+        by = int(early[here].max())
+        start[here] += by
+        shifted = max(shifted, by)
+    return start, shifted
+
+
+def _reached(line: I32, end: I64) -> I64:
+    """The latest end up to each piece of work on its line."""
+    out = end.copy()
+    for first, last in _runs(line):
+        np.maximum.accumulate(end[first:last], out=out[first:last])
+    return out
+
+
+def _runs(line: I32) -> list[tuple[int, int]]:
+    return list(pairwise(np.flatnonzero(np.diff(line, prepend=-2, append=-2)).tolist()))
+
+
+def _latencies(trace: HostTrace, call: I64, start: I64, free: I64) -> tuple[I64, Mask]:
+    """From each launching call to the arrival of its work: the shortest that was seen of calls of its name.
+
+    A copy may start while its call goes on, a kernel hardly does: the time counts from the start or from the end of
+    calls, whichever of the two tells the starts of work on free queues better.
+    """
+    latency, after_start = np.zeros(len(call), np.int64), np.zeros(len(call), np.bool_)
+    known = np.flatnonzero(call >= 0)
+    if not len(known):
+        return latency, after_start
+    begins = trace.events.start_ps[call[known]]
+    ends = begins + trace.events.duration_ps[call[known]]
+    names = trace.event_names()[call[known]]
+    waiting = free[known] < ends  # the queue was free, so that the launch is what the work waited for
+    for name in numbers_in(names):
+        here = names == name
+        delays = start[known[here]] - begins[here], start[known[here]] - ends[here]
+        idle = waiting[here] if waiting[here].any() else np.ones(int(here.sum()), np.bool_)
+        spread = [float(np.median(delay[idle] - delay.min())) for delay in delays]
+        best = int(spread[1] <= spread[0])
+        latency[known[here]] = delays[best].min()
+        after_start[known[here]] = best == 0
+    return latency, after_start
+
+
+def _arrivals(trace: HostTrace, call: I64, latency: I64, after_start: Mask) -> I64:
+    begins = trace.events.start_ps[call]
+    ends = begins + trace.events.duration_ps[call]
+    return np.where(call >= 0, np.where(after_start, begins, ends) + latency, _NEVER)
+
+
+def _switch_ps(line: I32, gap: I64, ahead: Mask) -> I64:
+    """What each queue needs between two pieces of work: int64 of shape (n,)."""
+    switch = np.zeros(len(line), np.int64)
+    for first, last in _runs(line):
+        gaps = gap[first:last][ahead[first:last]]
+        if len(gaps):
+            switch[first:last] = int(np.percentile(gaps, _SWITCH_PERCENTILE))
+    return np.maximum(switch, 0)
+
+
+def cross_queue_sources(queues: Queues) -> tuple[I64, I64, I64]:
+    """Work that starts later than its queue and its launch explain, and the work of another queue that ended last
+    before it did, as two int64 columns of places, and the usual time from the one to the other.  The trace states no
+    such edge; the times suggest it."""
+    free = np.where(queues.previous >= 0, queues.end_ps[queues.previous] + queues.pause_ps, _NEVER)
+    ready = np.maximum(free, queues.arrival_ps)
+    by_end = np.argsort(queues.end_ps, kind="stable")
+    ends = queues.end_ps[by_end]
+    late = np.flatnonzero((queues.call >= 0) & (queues.start_ps > ready))
+    at = np.searchsorted(ends, queues.start_ps[late], side="right") - 1
+    source = _last_of_another_line(by_end, at, queues.line, queues.line[late])
+    explains = (source >= 0) & (queues.end_ps[source] > ready[late])
+    # It is this work that was waited for if nothing but what a start takes is left to explain.
+    rest = queues.start_ps[late] - queues.end_ps[source]
+    explains &= rest <= (queues.start_ps[late] - ready[late]) // 2
+    usual = int(np.median(rest[explains])) if explains.any() else 0
+    return source[explains], late[explains], np.full(int(explains.sum()), usual)
+
+
+def _last_of_another_line(by_end: I64, at: I64, line: I32, own: I32) -> I64:
+    """From a place in an order back to the first that is not of one's own line, a few steps at most; -1 without one."""
+    at = at.copy()
+    for _ in range(_MOST_STEPS_BACK):
+        same = (at >= 0) & (line[by_end[at]] == own)
+        if not same.any():
+            break
+        at[same] -= 1
+    good = (at >= 0) & (line[by_end[at]] != own)
+    return np.where(good, by_end[at], -1)
+
+
+_MOST_STEPS_BACK = 8

@@ -1,0 +1,60 @@
+"""The replay of a graph: when everything would start and end, and how far that is from what was recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.analysis.account.graph import Graph
+from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The times of a replay in ps.
+
+    Attributes:
+        start_ps, end_ps: int64 of shape (nodes,).
+        step_ps: int64 of shape (steps,), how long each step takes.
+    """
+
+    start_ps: I64
+    end_ps: I64
+    step_ps: I64
+
+
+def replay(graph: Graph, own_ps: I64 | None = None, cut: Mask | None = None) -> Replay:
+    """Replays a graph.
+
+    Args:
+        own_ps: lengths instead of the graph's.
+        cut: bool of shape (edges,), edges that nothing waits for any more.
+    """
+    edges, count = graph.edges, len(graph)
+    lag = edges.lag_ps if cut is None else np.where(cut, np.iinfo(np.int64).min // 4, edges.lag_ps)
+    start, end = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    kernels.replay.replay(
+        graph.order, graph.previous, graph.pause_ps, graph.own_ps if own_ps is None else own_ps, graph.into,
+        edges.source, lag, edges.after_start.view(np.uint8), start, end,
+    )  # fmt: skip
+    return Replay(start, end, np.diff(end[graph.bounds]))
+
+
+def replay_error_percent(graph: Graph, replayed: Replay, steps: I64) -> float | None:
+    """How far the replayed median step is from the recorded one, in percent of that, over some steps; None without."""
+    recorded = graph.recorded_step_ps[steps]
+    if not len(recorded) or np.median(recorded) <= 0:
+        return None
+    median = float(np.median(recorded))
+    return abs(float(np.median(replayed.step_ps[steps])) - median) / median * 100.0
+
+
+def step_errors_percent(graph: Graph, replayed: Replay, steps: I64) -> list[float]:
+    """How far each replayed step is from the recorded one, in percent of that, with its sign."""
+    recorded = graph.recorded_step_ps[steps]
+    return [
+        100.0 * (again - once) / once
+        for again, once in zip(replayed.step_ps[steps].tolist(), recorded.tolist(), strict=True)
+        if once > 0
+    ]

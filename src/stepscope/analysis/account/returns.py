@@ -1,0 +1,135 @@
+"""Calls that return only when a device is done: what they take by themselves, and which work they wait for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.account.graph import EdgeKind, Edges
+from stepscope.analysis.account.nodes import NodeFinder, distinct, numbers_in
+from stepscope.analysis.account.queues import Queues
+from stepscope.analysis.trace.blocking import blocking_calls
+from stepscope.analysis.trace.columns import of_kinds
+from stepscope.analysis.trace.grouping import enclosing
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I32, I64, Mask
+from stepscope.records import dataclass
+
+_COPIES = (
+    EventKind.COPY_HOST_TO_DEVICE, EventKind.COPY_DEVICE_TO_HOST, EventKind.COPY_DEVICE_TO_DEVICE, EventKind.COPY_PEER,
+    EventKind.COPY_OTHER,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Calls that wait for devices, in order of rows, and pairs of call and work waited for.
+
+    Attributes:
+        call, line, own_end_ps, end_ps: columns of shape (calls,): the event, its thread, when its own part ends, which
+            is as long as the shortest call of its name, and when it returns.
+        is_explained: bool of shape (calls,), it waited, and the work that it waited for is known.
+        pair_call, pair_work: int64 of shape (pairs,), places of calls, and of work in the queues.
+        lag_ps: int64 of shape (pairs,), from the end of the work to the return.
+        inferred: bool of shape (pairs,), which work it is only order and times tell.
+    """
+
+    call: I64
+    line: I32
+    own_end_ps: I64
+    end_ps: I64
+    is_explained: Mask
+    pair_call: I64
+    pair_work: I64
+    lag_ps: I64
+    inferred: Mask
+
+    def edges(self, finder: NodeFinder, first_work: int) -> Edges:
+        """From work to what a thread does after it has waited."""
+        target = finder.starting_from(self.line[self.pair_call], self.end_ps[self.pair_call])
+        return Edges.of(first_work + self.pair_work, target, self.lag_ps, EdgeKind.RETURN, self.inferred)
+
+
+def waits_of(trace: HostTrace, queues: Queues) -> Waits:
+    """The calls of a host that wait for devices."""
+    call = distinct(np.concatenate([_outer_waits(trace), _blocking_copies(trace, queues)]))
+    start = trace.events.start_ps[call]
+    end = start + trace.events.duration_ps[call]
+    names = trace.event_names()[call]
+    pair_call, pair_work, done = _pairs(trace, queues, call, start, end)
+    done_ps = np.full(len(call), np.iinfo(np.int64).min)
+    np.maximum.at(done_ps, pair_call, queues.end_ps[pair_work])
+    own_end = start + np.minimum(_own_parts(trace, call, names, end - np.maximum(done_ps, start)), end - start)
+    explained = done_ps > own_end
+    lag = _return_lags(names, explained, end - done_ps)
+    return Waits(call, trace.events.line[call], own_end, end, explained, pair_call, pair_work, lag[pair_call], ~done)
+
+
+def _outer_waits(trace: HostTrace) -> I64:
+    rows = blocking_calls(trace)
+    waits = np.zeros(len(trace.events), np.bool_)
+    waits[rows] = True
+    return rows[enclosing(trace, waits)[rows] == rows] if len(rows) else rows
+
+
+def _blocking_copies(trace: HostTrace, queues: Queues) -> I64:
+    """Calls that start a copy and return after its end: memory that is not pinned makes them wait, whatever their
+    name."""
+    copies = np.flatnonzero((queues.call >= 0) & of_kinds(trace.events.kind[queues.event], _COPIES))
+    call = queues.call[copies]
+    end = trace.events.start_ps[call] + trace.events.duration_ps[call]
+    return distinct(call[queues.end_ps[copies] <= end])
+
+
+def _own_parts(trace: HostTrace, call: I64, names: I32, alone: I64) -> I64:
+    """What each call takes by itself: the shortest call of its name that waited for nothing; int64 of shape (n,), ps.
+
+    Args:
+        alone: int64 of shape (n,), the time of each call in which no work was left that it could wait for.  It is all
+            that is known of a name whose calls always wait.
+    """
+    different = np.array(numbers_in(names), np.int64)
+    which = np.searchsorted(different, names)
+    wanted = np.zeros(len(trace.strings), np.bool_)
+    wanted[different] = True
+    same = wanted[trace.event_names()]
+    same[call] = False
+    others = np.flatnonzero(same)
+    least = np.full(len(different), np.iinfo(np.int64).max)
+    np.minimum.at(least, which, alone)
+    if len(others):
+        at = np.searchsorted(different, trace.event_names()[others])
+        unblocked = np.full(len(different), np.iinfo(np.int64).max)
+        np.minimum.at(unblocked, at, trace.events.duration_ps[others])
+        least = np.minimum(least, unblocked)
+    own: I64 = least[which]
+    return own
+
+
+def _pairs(trace: HostTrace, queues: Queues, call: I64, start: I64, end: I64) -> tuple[I64, I64, Mask]:
+    """Each call with the work of every queue that was launched before it: places of calls, of work, and whether the
+    call had started that work itself."""
+    launched = np.where(queues.call >= 0, trace.events.start_ps[queues.call], queues.start_ps)
+    pairs_call, pairs_work = [], []
+    for line in numbers_in(queues.line):
+        first = int(np.searchsorted(queues.line, line))
+        last = int(np.searchsorted(queues.line, line, side="right"))
+        before = np.searchsorted(np.maximum.accumulate(launched[first:last]), start, side="right") - 1
+        done = np.searchsorted(queues.end_ps[first:last], end, side="right") - 1
+        # What was launched before and is not done yet it did not wait for; it may have waited for an event before that.
+        work = np.minimum(before, done)
+        waited = (work >= 0) & ((done >= before) | (queues.end_ps[first + np.maximum(work, 0)] > start))
+        pairs_call.append(np.flatnonzero(waited))
+        pairs_work.append(first + work[waited])
+    if not pairs_call:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)
+    at, work = np.concatenate(pairs_call), np.concatenate(pairs_work)
+    return at, work, queues.call[work] == call[at]
+
+
+def _return_lags(names: I32, explained: Mask, took: I64) -> I64:
+    """From the end of the work to the return of each call: the median over the calls of its name that waited."""
+    lag = np.zeros(len(names), np.int64)
+    for name in numbers_in(names[explained]):
+        here = names == name
+        lag[here] = int(np.median(took[here & explained]))
+    return lag

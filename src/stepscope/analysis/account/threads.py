@@ -1,0 +1,145 @@
+"""Threads of the host as lengths of own work: where they touch something else, and where they only wait."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.analysis.steps.find_steps import HostSteps
+from stepscope.analysis.trace.blocking import blocking_calls
+from stepscope.analysis.trace.columns import of_kinds, on_threads
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.spans import Spans
+from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model.arrays import I32, I64, Mask
+from stepscope.records import dataclass
+
+K = EventKind
+
+# A thread that sleeps takes longer than this to be woken (10 us from hand-over to start in TensorFlow's own pools), so
+# that shorter gaps between its events are its own work.
+SHORTEST_WAIT_PS = 10_000_000
+
+# While one of these lasts its thread works; whatever else encloses time may be waiting.
+_WORKING = (
+    K.OP, K.BACKWARD, K.INPUT_HANDOVER, K.INPUT_CALLBACK, K.RUNTIME_CALL, K.COPY_HOST_TO_DEVICE_CALL,
+    K.COPY_HOST_TO_HOST, K.COMPILE, K.CHECKPOINT, K.REGION_BEGIN, K.EXECUTOR, K.THREADPOOL, K.SYNC,
+)  # fmt: skip
+_SERVES_INPUT = (K.ITERATOR, K.INPUT_HANDOVER, K.INPUT_CALLBACK)
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """Stretches of threads in which nothing is recorded that works, as columns sorted by line and time.
+
+    Attributes:
+        line: int32; start_ps, end_ps: int64 of shape (n,).
+        event: int64, the innermost event around the stretch; -1 where the thread has nothing to do that is recorded.
+    """
+
+    line: I32
+    start_ps: I64
+    end_ps: I64
+    event: I64
+
+    def take(self, rows: I64 | Mask) -> Quiet:
+        """Some of the stretches."""
+        return Quiet(*(column[rows] for column in vars(self).values()))
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+
+@dataclass(frozen=True)
+class Threads:
+    """The threads of the host that the model knows.
+
+    Attributes:
+        lines: rows of the trace's lines.
+        main: the line of the step marks, or that which launches most; -1 without threads.
+        serves_input: bool of shape (all lines,), threads that prepare input whichever step is at hand.
+        quiet: where they may wait.
+        working: for each row of `lines` when it works.
+    """
+
+    lines: list[int]
+    main: int
+    serves_input: Mask
+    quiet: Quiet
+    working: dict[int, Spans]
+
+
+def threads_of(trace: HostTrace, steps: HostSteps) -> Threads:
+    """The threads of a host, and where they may wait."""
+    lines, main = recorded_threads(trace), main_line(trace, steps)
+    serves = np.zeros(len(trace.lines), np.bool_)
+    serves[trace.events.line[of_kinds(trace.events.kind, _SERVES_INPUT)]] = True
+    if main >= 0:
+        serves[main] = False
+    works = _works(trace)
+    working = {line: _working_spans(trace, line, works) for line in lines}
+    zero = trace.span_ps()[0]
+    found = [_quiet_of_line(trace, line, works, zero if line != main else None) for line in lines]
+    columns = [np.concatenate(column) for column in zip(*(vars(each).values() for each in found), strict=True)]
+    quiet = Quiet(*columns) if columns else _none()
+    return Threads(lines, main, serves, quiet, working)
+
+
+def recorded_threads(trace: HostTrace) -> list[int]:
+    """The lines of the threads that something lasting is recorded on."""
+    return [line for line in trace.lines_of(LineKind.THREAD).tolist() if _has_time(trace, line)]
+
+
+def main_line(trace: HostTrace, steps: HostSteps) -> int:
+    """The thread of the step marks; without one that which launches most device work, else has most events; -1 without
+    threads."""
+    lines = recorded_threads(trace)
+    if steps.line >= 0 or not lines:
+        return steps.line
+    cause = forest(trace).cause[np.flatnonzero(is_device_work(trace))]
+    launched = np.bincount(trace.events.line[cause[cause >= 0]], minlength=len(trace.lines))
+    if launched[lines].any():
+        return lines[int(np.argmax(launched[lines]))]
+    return lines[int(np.argmax((trace.lines.event_end - trace.lines.event_begin)[lines]))]
+
+
+def _has_time(trace: HostTrace, line: int) -> bool:
+    rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+    return bool((forest(trace).extent_ps[rows] > 0).any())
+
+
+def _works(trace: HostTrace) -> Mask:
+    """Events while which their thread works, or is in a call whose waiting is told apart: bool of shape (events,)."""
+    works = of_kinds(trace.events.kind, _WORKING) & on_threads(trace)
+    works[blocking_calls(trace)] = True
+    return works
+
+
+def _working_spans(trace: HostTrace, line: int, works: Mask) -> Spans:
+    begin, end = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
+    rows = begin + np.flatnonzero(works[begin:end])
+    start = trace.events.start_ps[rows]
+    return Spans.of(start, start + forest(trace).extent_ps[rows])
+
+
+def _quiet_of_line(trace: HostTrace, line: int, works: Mask, since_ps: int | None) -> Quiet:
+    """The stretches of a line; the first from a time on, before anything is recorded on it, if that is given."""
+    begin, end = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
+    links, room = forest(trace), 2 * (end - begin)
+    start, stop, event = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    count = kernels.replay.stretches(
+        begin, end, int(trace.events.start_ps[begin]), -1, trace.events.start_ps, links.extent_ps, links.parent,
+        works.view(np.uint8),
+        SHORTEST_WAIT_PS, start, stop, event,
+    )  # fmt: skip
+    start, stop, event = start[:count].copy(), stop[:count].copy(), event[:count].copy()
+    first = int(trace.events.start_ps[begin])
+    if since_ps is not None and since_ps < first:
+        start, stop, event = np.append(since_ps, start), np.append(first, stop), np.append(-1, event)
+    return Quiet(np.full(len(start), line, np.int32), start, stop, event)
+
+
+def _none() -> Quiet:
+    return Quiet(
+        np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
+    )  # fmt: skip

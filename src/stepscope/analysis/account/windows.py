@@ -1,0 +1,161 @@
+"""Where steps start and end, and what they wait for there: a step lasts from its start to the start of the next."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.account.graph import EdgeKind, Edges
+from stepscope.analysis.account.nodes import NodeFinder, is_among, numbers_in
+from stepscope.analysis.account.queues import Queues
+from stepscope.analysis.steps.find_steps import HostSteps
+from stepscope.analysis.trace.columns import on_threads
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.program_runs import runs_elsewhere
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I32, I64, Mask
+from stepscope.records import dataclass
+
+_CLOSE = 0.01  # of a step: a last step whose mark ends where the next would start is whole
+
+
+@dataclass(frozen=True)
+class StepBounds:
+    """Where steps start and end.
+
+    Attributes:
+        time_ps: int64 of shape (steps + 1,), the bounds.
+        steps: int64 of shape (steps,), rows of the host's steps.
+        complete: bool of shape (steps,), steps that the capture's edge does not cut.
+        mark_line: the line of the marks, -1 where steps have none.
+        host_line: without marks the thread that an event of starts every step, or -1.
+        mark_ps: int64 of shape (steps + 1,), when the thread of the marks is there.
+        last_line, last_bound, last_ps: for each line and bound the end of the work of earlier steps that was done last,
+            as columns; int32, int64, int64 of shape (n,).
+    """
+
+    time_ps: I64
+    steps: I64
+    complete: Mask
+    mark_line: int
+    host_line: int
+    mark_ps: I64
+    last_line: I32
+    last_bound: I64
+    last_ps: I64
+
+    def step_at(self, time_ps: I64) -> I64:
+        """The step that lasts at each of some times: int64 of shape (n,), -1 for none."""
+        at = np.searchsorted(self.time_ps, time_ps, side="right") - 1
+        return np.where(at < len(self.steps), at, -1)
+
+    def step_of(self, line: I32, time_ps: I64) -> I64:
+        """The step that a thread is at: on that of the marks they tell, which may be ahead of the devices."""
+        found = self.step_at(time_ps)
+        if self.mark_line < 0:
+            return found
+        at = np.searchsorted(self.mark_ps, time_ps, side="right") - 1
+        return np.where(line == self.mark_line, np.where(at < len(self.steps), at, -1), found)
+
+    def cuts(self) -> list[tuple[I32, I64]]:
+        """Where threads are cut, so that a node ends or starts there."""
+        known = [(self.mark_line, self.mark_ps), (self.host_line, self.time_ps)]
+        marks = [(np.full(len(time), line, np.int32), time) for line, time in known if line >= 0]
+        return [*marks, (self.last_line, self.last_ps)]
+
+    def edges(self, finder: NodeFinder, queues: Queues, first_work: int, first_bound: int) -> list[Edges]:
+        """What the bounds wait for: the thread of the marks, and the work of the steps before."""
+        target = first_bound + np.arange(len(self.time_ps))
+        if self.mark_line < 0:
+            return self._of_first_work(finder, queues, first_work, first_bound)
+        line = np.full(len(self.time_ps), self.mark_line)
+        starts, ends = finder.starting_at(line, self.mark_ps), finder.ending_by(line, self.mark_ps)
+        done = finder.ending_by(self.last_line, self.last_ps)
+        work = NodeFinder(queues.line, queues.start_ps, queues.end_ps).ending_by(self.last_line, self.last_ps)
+        done = np.where(work >= 0, first_work + work, done)
+        return [
+            Edges.of(starts, target, 0, EdgeKind.BOUND, False, after_start=True),
+            Edges.of(np.where(starts < 0, ends, -1), target, 0, EdgeKind.BOUND, False),
+            Edges.of(done, first_bound + self.last_bound, 0, EdgeKind.BOUND, False),
+        ]
+
+    def _of_first_work(self, finder: NodeFinder, queues: Queues, first_work: int, first_bound: int) -> list[Edges]:
+        """Steps without marks start with the first thing that starts then: an event of a thread, else device work."""
+        bound = first_bound + np.arange(len(self.time_ps))
+        if self.host_line >= 0:
+            line = np.full(len(bound), self.host_line)
+            found = finder.starting_at(line, self.time_ps)
+            starts = Edges.of(found, bound, 0, EdgeKind.BOUND, False, after_start=True)
+            done = Edges.of(
+                np.where(found < 0, finder.ending_by(line, self.time_ps), -1), bound, 0, EdgeKind.BOUND, False
+            )
+            return [starts, done]
+        order = np.argsort(queues.start_ps, kind="stable")
+        at = np.searchsorted(queues.start_ps[order], self.time_ps[:-1])
+        found = np.append(order, -1)[at]
+        late = np.where(found >= 0, np.append(queues.start_ps, 0)[found] - self.time_ps[:-1], 0)
+        starts = Edges.of(
+            np.where(found >= 0, first_work + found, -1), bound[:-1], -late, EdgeKind.BOUND, False, after_start=True
+        )
+        lines = np.array(numbers_in(queues.line), np.int32)
+        last = NodeFinder(queues.line, queues.start_ps, queues.end_ps).ending_by(
+            lines, np.full(len(lines), self.time_ps[-1])
+        )
+        work = first_work + last[last >= 0]
+        ends = Edges.of(work, np.full(len(work), bound[-1]), 0, EdgeKind.BOUND, False)
+        return [starts, ends]
+
+
+def bounds_of(trace: HostTrace, steps: HostSteps) -> StepBounds:
+    """The bounds of a host's steps; at least one step."""
+    time, count = steps.start_ps, len(steps.number)
+    length = np.diff(time)
+    gap = time[1:] - steps.end_ps[:-1]
+    keeps_last = count == 1 or float(np.median(gap)) <= _CLOSE * float(np.median(length))
+    if keeps_last:
+        time = np.append(time, max(int(steps.end_ps[-1]), int(time[-1])))
+    mark = _mark_times(trace, steps, len(time))
+    line, bound, last = _last_work(trace, steps, len(time))
+    rows = np.arange(len(time) - 1)
+    host = _starting_thread(trace, time) if steps.line < 0 else -1
+    return StepBounds(time, rows, steps.complete[rows], steps.line, host, mark, line, bound, last)
+
+
+def _starting_thread(trace: HostTrace, time: I64) -> int:
+    """The thread that has an event starting at each of some times but the last; -1 without one."""
+    rows = np.flatnonzero(is_among(trace.events.start_ps, time[:-1]) & on_threads(trace))
+    whole = np.flatnonzero(np.bincount(trace.events.line[rows]) >= len(time) - 1)
+    return int(whole[0]) if len(whole) else -1
+
+
+def _mark_times(trace: HostTrace, steps: HostSteps, count: int) -> I64:
+    """When the thread of the marks is at each bound."""
+    if steps.line < 0:
+        return np.empty(0, np.int64)
+    rows = np.arange(int(trace.lines.event_begin[steps.line]), int(trace.lines.event_end[steps.line]))
+    rows = rows[(trace.events.kind[rows] == EventKind.STEP_MARK) & (steps.label[rows] >= 0)]
+    start = np.full(len(steps.number), np.iinfo(np.int64).max)
+    np.minimum.at(start, steps.label[rows], trace.events.start_ps[rows])
+    if count > len(start):
+        last = rows[steps.label[rows] == len(start) - 1]
+        ends = trace.events.start_ps[last] + trace.events.duration_ps[last]
+        start = np.append(start, ends.max(initial=steps.start_ps[-1]))
+    return start[:count]
+
+
+def _last_work(trace: HostTrace, steps: HostSteps, count: int) -> tuple[I32, I64, I64]:
+    """For each line and bound the end of the work that was done last, of all steps before the bound."""
+    work = is_device_work(trace)
+    if steps.line >= 0:
+        work = work | runs_elsewhere(trace, steps.line)
+    rows = np.flatnonzero(work & (steps.label >= 0) & (steps.label < count - 1))
+    label = steps.label[rows].astype(np.int64) + 1
+    rows, label = np.append(rows, steps.backlog), np.append(label, np.zeros(len(steps.backlog), np.int64))
+    if not len(rows):
+        return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64)
+    lines = np.array(numbers_in(trace.events.line[rows]), np.int64)
+    place = np.searchsorted(lines, trace.events.line[rows])
+    last = np.full((len(lines), count), np.iinfo(np.int64).min)
+    end = trace.events.start_ps[rows] + forest(trace).extent_ps[rows]
+    np.maximum.at(last, (place, label), end)
+    at, bound = np.nonzero(last > np.iinfo(np.int64).min)
+    return lines[at].astype(np.int32), bound.astype(np.int64), last[at, bound]

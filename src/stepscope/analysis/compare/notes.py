@@ -1,0 +1,101 @@
+"""What else differs between two sessions, so that a difference may have another cause than the change."""
+
+from __future__ import annotations
+
+from stepscope.analysis.compare.sides import Side
+from stepscope.report import Cell
+
+_FAR_PERCENT = 5.0  # of the step time: profiling costs that differ by more are worth a note
+_SURROUNDINGS: dict[str, str] = {
+    "framework": "framework",
+    "device_type": "device",
+    "host_count": "number of hosts",
+    "devices_used": "number of devices that computed",
+}
+
+
+def find_notes(before: Side, after: Side) -> tuple[str, ...]:
+    """What makes two sessions hard to compare, one sentence each."""
+    found = [
+        *_same_session(before, after),
+        *_other_surroundings(before, after),
+        *_other_steps(before, after),
+        *_work_outside_steps(before, after),
+        *_other_cost(before, after),
+        *_other_shapes(before, after),
+    ]
+    return tuple(found)
+
+
+def _same_session(before: Side, after: Side) -> list[str]:
+    same = (before.path, before.run) == (after.path, after.run)
+    return [f"both sides are the session {before.run}"] if same else []
+
+
+def _other_surroundings(before: Side, after: Side) -> list[str]:
+    one, other = before.overview.environment, after.overview.environment
+    return [
+        f"the {what} differs: {_known(one[key])} before, {_known(other[key])} after"
+        for key, what in _SURROUNDINGS.items()
+        if one[key] != other[key]
+    ]
+
+
+def _known(value: Cell) -> str:
+    return "unknown" if value is None or value == "" else str(value)
+
+
+def _other_steps(before: Side, after: Side) -> list[str]:
+    one, other = before.overview, after.overview
+    notes = []
+    if one.steps_source != other.steps_source:
+        notes.append(f"steps were found in different ways: before, {one.steps_how}; after, {other.steps_how}")
+    if not (before.complete_steps and after.complete_steps):
+        notes.append("one side has no steps, so totals are those of the captures, and a longer capture has more")
+    return notes
+
+
+def _work_outside_steps(before: Side, after: Side) -> list[str]:
+    """Says that totals per step leave out what ran outside of the steps."""
+    if not (before.step_count and after.step_count):
+        return []
+    return [
+        f"{' and '.join(f'{share:.1f} % of the {where} op time' for where, share in shares.items())} {when} ran "
+        "outside of the steps and is not in the per-step totals"
+        for when, side in (("before", before), ("after", after))
+        if side.within_steps and (shares := side.outside_percent)
+    ]
+
+
+def _other_cost(before: Side, after: Side) -> list[str]:
+    one, other = before.overview.profiling, after.overview.profiling
+    if one is None or other is None or abs(one.percent - other.percent) < _FAR_PERCENT:
+        return []
+    if not (one.is_clear or other.is_clear):
+        return []
+    return [f"profiling changed the step time by {one.percent:+.1f} % before and by {other.percent:+.1f} % after"]
+
+
+def _other_shapes(before: Side, after: Side) -> list[str]:
+    one, other = _shapes(before), _shapes(after)
+    if not one or not other:
+        where = "on either side" if not one and not other else "before" if not one else "after"
+        return [f"input shapes were not recorded {where}, so the batch sizes may differ"]
+    shared = [name for name in one if name in other]
+    # Ops that only became fewer or more leave or add shapes; a batch of another size changes them.
+    changed = [name for name in shared if one[name] - other[name] and other[name] - one[name]]
+    if not changed:
+        return []
+    return [
+        f"{len(changed)} of {len(shared)} ops on both sides have other input shapes, first {changed[0]}: with another "
+        "batch size or model, a step is not the same work"
+    ]
+
+
+def _shapes(side: Side) -> dict[str, set[str]]:
+    """The shapes that each op takes, where they are recorded; ops with most time first."""
+    shapes: dict[str, set[str]] = {}
+    for row in side.reports["op-shapes"].rows:  # type: ignore[attr-defined]
+        if row["input_shapes"]:
+            shapes.setdefault(str(row["name"]), set()).add(str(row["input_shapes"]))
+    return shapes

@@ -1,0 +1,102 @@
+"""One side of a comparison: a session, and what the tools say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field, replace
+from functools import cached_property
+from typing import cast
+
+from stepscope.analysis.overview.overview_tool import OverviewReport
+from stepscope.analysis.registry import tool_named
+from stepscope.analysis.steps.steps_tool import StepsReport
+from stepscope.records import dataclass
+from stepscope.report import Cell, Report
+
+BASE_TOOLS = ("overview", "steps", "op-shapes")
+"""The tools that every comparison asks: for the step times, and for what makes two sessions hard to compare."""
+
+MOST_OUTSIDE_PERCENT = 1.0
+"""From this share of op time outside of steps on, totals are taken from the steps alone."""
+
+Ask = Callable[[Sequence[str], bool], Mapping[str, Report]]
+
+
+@dataclass(frozen=True)
+class Side:
+    """A session, with the reports of the tools that are compared, all for the same hosts and steps.
+
+    Attributes:
+        run, path: the session's name and place.
+        reports: by tool, of the whole capture or of the chosen steps.
+        within_steps: by tool, of the steps alone; of tools with totals, where much ran outside of the steps.
+    """
+
+    run: str
+    path: str
+    reports: Mapping[str, Report]
+    within_steps: Mapping[str, Report] = field(default_factory=dict)
+
+    @property
+    def overview(self) -> OverviewReport:
+        """The overview."""
+        return cast(OverviewReport, self.reports["overview"])
+
+    @property
+    def steps(self) -> StepsReport:
+        """The steps of each host."""
+        return cast(StepsReport, self.reports["steps"])
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that were looked at."""
+        return self.overview.hosts
+
+    def warnings_of(self, tools: Iterable[str]) -> tuple[str, ...]:
+        """What a reader must know to trust the reports of these tools, each once; not of reports with nothing to
+        show."""
+        shown = [self.reports[tool] for tool in tools if self.reports[tool].why_empty() is None]
+        return tuple(dict.fromkeys(text for report in (self.overview, self.steps, *shown) for text in report.warnings))
+
+    @property
+    def partial(self) -> bool:
+        """True if a part of the recording is missing."""
+        return self.overview.partial
+
+    @property
+    def step_count(self) -> float:
+        """The number of steps that totals are divided by: all that a host recorded, as a mean over hosts."""
+        return 0.0 if self.overview.steps_source == "none" else self.overview.steps_a_host
+
+    @property
+    def outside_percent(self) -> dict[str, float]:
+        """The share of op time outside of the steps, by `host` and `device`, where it is worth a sentence."""
+        shares = self.overview.outside_steps_percent
+        return {where: share for where, share in shares.items() if share is not None and share >= MOST_OUTSIDE_PERCENT}
+
+    def report(self, tool: str, within_steps: bool) -> Report:
+        """A tool's report, if wished on the steps alone where that makes a difference."""
+        return (self.within_steps.get(tool) if within_steps else None) or self.reports[tool]
+
+    @cached_property
+    def complete_steps(self) -> tuple[tuple[int, dict[str, Cell]], ...]:
+        """The steps that are compared, with their places in the overview: the complete ones, all if none is.  Empty if
+        the whole capture stands for a step."""
+        rows = () if self.overview.steps_source == "none" else self.overview.step_rows
+        complete = tuple((at, row) for at, row in enumerate(rows) if row["complete"])
+        return complete or tuple(enumerate(rows))
+
+
+def side_of(run: str, path: str, ask: Ask, tools: Sequence[str]) -> Side:
+    """The side that a session makes.
+
+    Args:
+        run, path: the session's name and place.
+        ask: gives the reports of some tools, given their names and whether to look at the steps alone.
+        tools: the tools that are compared.
+    """
+    side = Side(run, path, ask(tuple(dict.fromkeys((*BASE_TOOLS, *tools))), False))
+    with_totals = tuple(tool for tool in tools if any(each.is_total for each in tool_named(tool).comparables))
+    if not (side.outside_percent and side.step_count and with_totals):
+        return side
+    return replace(side, within_steps=ask(with_totals, True))

@@ -1,0 +1,96 @@
+"""Showing the page: what `stepscope open` does once its words are read."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from stepscope.cli.options import OpenRequest
+from stepscope.errors import InputError
+
+if TYPE_CHECKING:
+    from stepscope.web.site import Site
+
+_CAPTURE_PATIENCE_S = 30.0  # for workers to hand over what they recorded
+_FIRST_OPEN_PORT = 1024  # those below are the administrator's on most systems
+
+
+def open_page(request: OpenRequest) -> None:
+    """Shows every tool of a logdir, which may get its first profile later, until the process is interrupted."""
+    from stepscope.formats import store
+    from stepscope.formats.session import find_sessions
+
+    try:
+        find_sessions(request.path)
+    except InputError as error:
+        # A folder may get its first profile while the page is open; anything else will not change by waiting.
+        if store.kind(store.plain(request.path)) != "folder":
+            raise
+        print(f"stepscope: no profile yet: {error.problem.reason}", file=sys.stderr, flush=True)
+    serve(request.path, request.host, request.port, not request.no_browser, request.allowed_host)
+
+
+def serve(
+    logdir: str,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    browser: bool = True,
+    allowed_hosts: Sequence[str] = (),
+) -> None:
+    """Shows a logdir until the process is interrupted."""
+    from stepscope.web import serving
+    from stepscope.web.catalogue import Root
+    from stepscope.web.memory import share_arenas
+    from stepscope.web.site import Site, SiteOptions
+
+    share_arenas()
+    gc.enable()  # a server lives long; see `stepscope.cli.main.main`
+    names = serving.allowed_hosts(host, allowed_hosts)
+    options = SiteOptions([Root(logdir)], allowed_hosts=names, opens_newest=True)
+    bound = serving.bound_socket(host, port)
+    _tell_of_other_port(port, bound.getsockname()[1])
+    address = serving.address_of(bound)
+    site = Site(options)
+    with _ended_by_ctrl_c(site):
+        print(f"{logdir} is shown at {address}   (Ctrl-C ends)", flush=True)
+        if browser:
+            serving.open_browser(address)
+        serving.Server(site, bound).run()
+
+
+@contextmanager
+def _ended_by_ctrl_c(site: Site) -> Iterator[None]:
+    """Ctrl-C ends the process at once: Python's own end, and the server's, would wait for threads that load a profile
+    or compile, for which nobody waits any more.  A capture that runs is waited for, until the second Ctrl-C."""
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        site.captures.close()
+        if site.captures.is_running:
+            print(
+                "stepscope: a capture is being ended and saved; Ctrl-C again does not wait for it",
+                file=sys.stderr,
+                flush=True,
+            )
+            site.captures.wait(_CAPTURE_PATIENCE_S)
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+        os._exit(0)
+
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _tell_of_other_port(asked: int | None, got: int) -> None:
+    """Who asks for a port by its number may have a tunnel to that port and no other."""
+    if asked and got != asked:
+        why = "is in use by another program" if asked >= _FIRST_OPEN_PORT else "is in use, or not for this user"
+        print(f"stepscope: port {asked} {why}; serving on {got}", file=sys.stderr, flush=True)

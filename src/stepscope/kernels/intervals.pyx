@@ -1,0 +1,116 @@
+"""Sweeps over intervals."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+
+def merge_runs(
+    const int32_t[::1] group, const uint8_t[::1] rank, const int64_t[::1] start, const int64_t[::1] end,
+    int64_t[:, ::1] slot, int32_t[::1] out_group, uint8_t[::1] out_rank, int64_t[::1] out_start, int64_t[::1] out_end,
+):
+    """Unites overlapping intervals of equal group and rank.
+
+    Args:
+        group, rank: int32 and uint8 of shape (n,); start, end: int64 of shape (n,), sorted by start.
+        slot: int64 of shape (groups, ranks), all -1; scratch.
+        out_group, out_rank, out_start, out_end: room for n intervals; receive the united ones, by start.
+
+    Returns:
+        number of united intervals.
+    """
+    cdef int64_t i, last, count = 0
+    with nogil:
+        for i in range(start.shape[0]):
+            last = slot[group[i], rank[i]]
+            if last >= 0 and start[i] <= out_end[last]:
+                out_end[last] = max(out_end[last], end[i])
+                continue
+            slot[group[i], rank[i]] = count
+            out_group[count] = group[i]
+            out_rank[count] = rank[i]
+            out_start[count] = start[i]
+            out_end[count] = end[i]
+            count += 1
+    return count
+
+
+def union(const int64_t[::1] start, const int64_t[::1] end, int64_t[::1] out_start, int64_t[::1] out_end):
+    """Unites intervals that overlap or touch; empty ones count for nothing.
+
+    Args:
+        start, end: int64 of shape (n,).
+        out_start, out_end: int64, room for n; receive the united ones, by start.
+
+    Returns:
+        number of united intervals; -1 if the intervals are not sorted by start.
+    """
+    cdef int64_t i, count = 0
+    with nogil:
+        for i in range(start.shape[0]):
+            if i > 0 and start[i] < start[i - 1]:
+                count = -1
+                break
+            if end[i] <= start[i]:
+                continue
+            if count > 0 and start[i] <= out_end[count - 1]:
+                out_end[count - 1] = max(out_end[count - 1], end[i])
+                continue
+            out_start[count] = start[i]
+            out_end[count] = end[i]
+            count += 1
+    return count
+
+
+def common(
+    const int64_t[::1] start, const int64_t[::1] end, const int64_t[::1] other_start, const int64_t[::1] other_end,
+    int64_t[::1] out_start, int64_t[::1] out_end,
+):
+    """What two sets of instants have in common, each given as sorted intervals that do not touch each other.
+
+    Args:
+        start, end: int64 of shape (n,); other_start, other_end: int64 of shape (m,).
+        out_start, out_end: int64, room for n + m; receive the common intervals, by start.
+
+    Returns:
+        number of common intervals.
+    """
+    cdef int64_t i = 0, j = 0, count = 0, first, stop
+    with nogil:
+        while i < start.shape[0] and j < other_start.shape[0]:
+            first = max(start[i], other_start[j])
+            stop = min(end[i], other_end[j])
+            if first < stop:
+                out_start[count] = first
+                out_end[count] = stop
+                count += 1
+            if end[i] < other_end[j]:
+                i += 1
+            else:
+                j += 1
+    return count
+
+
+def highest_rank_time(
+    const int32_t[::1] group, const uint8_t[::1] rank, const int64_t[::1] time, const uint8_t[::1] is_end,
+    int64_t[::1] open_count, int64_t[:, ::1] totals,
+):
+    """Adds up, for each group, the time during which each rank is the highest of the open intervals.
+
+    Args:
+        group, rank, time, is_end: boundaries of shape (2n,), sorted by group, then time, ends before starts.
+        open_count: int64 of shape (ranks,); scratch.
+        totals: int64 of shape (groups, ranks), receives the sums.
+    """
+    cdef int64_t i, r, last = 0, current = -1
+    with nogil:
+        for i in range(time.shape[0]):
+            if group[i] != current:
+                current = group[i]
+                open_count[:] = 0
+                last = time[i]
+            if time[i] > last:
+                for r in range(open_count.shape[0] - 1, -1, -1):
+                    if open_count[r] > 0:
+                        totals[current, r] += time[i] - last
+                        break
+                last = time[i]
+            open_count[rank[i]] += -1 if is_end[i] else 1

@@ -1,0 +1,132 @@
+"""Loops over device work: climbing to the op that launched it, numbering pairs, adding up groups."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+cdef enum:
+    # Causes lead back in time, so there is no circle in a sound trace; in a damaged one this ends the walk.
+    _LONGEST_CLIMB = 4096
+
+
+def climb(
+    const int64_t[::1] start, const int32_t[::1] parent, const int32_t[::1] cause, const uint8_t[::1] kind,
+    const uint8_t[::1] level, uint8_t top, int64_t[::1] out,
+):
+    """The best event around each start: of the highest level, among equals the nearest.
+
+    The way leads through the enclosing events and, if none of them has a level, on through what caused the outermost.
+
+    Args:
+        start: int64 of shape (n,), rows to begin at, which count themselves; -1 has no answer.
+        parent, cause: int32 of shape (events,), row or -1.
+        kind: uint8 of shape (events,).
+        level: uint8 of shape (256,), the level of each kind, 0 for those that are no answer.
+        top: the highest level; nothing further is looked for where it is found.
+        out: int64 of shape (n,), receives the row or -1.
+    """
+    cdef int64_t i, event, best, steps
+    cdef uint8_t best_level
+    with nogil:
+        for i in range(start.shape[0]):
+            event, best, best_level, steps = start[i], -1, 0, 0
+            while event >= 0 and steps < _LONGEST_CLIMB:
+                if level[kind[event]] > best_level:
+                    best = event
+                    best_level = level[kind[event]]
+                    if best_level == top:
+                        break
+                if parent[event] >= 0:
+                    event = parent[event]
+                elif best >= 0:
+                    break
+                else:
+                    event = cause[event]
+                steps += 1
+            out[i] = best
+
+
+cdef inline uint64_t _mixed(int64_t a, int64_t b) noexcept nogil:
+    cdef uint64_t mixed = <uint64_t>a * <uint64_t>0x9E3779B97F4A7C15 + <uint64_t>b
+    mixed = (mixed ^ (mixed >> 31)) * <uint64_t>0xBF58476D1CE4E5B9
+    return mixed ^ (mixed >> 29)
+
+
+def number_pairs(
+    const int64_t[::1] a, const int64_t[::1] b, int32_t[::1] slots, int64_t[::1] first, int32_t[::1] out
+):
+    """Numbers the different pairs in the order in which they first appear.
+
+    Args:
+        a, b: int64 of shape (n,).
+        slots: int32 of a power of two of at least 2 n, all -1; scratch.
+        first: int64 of shape (n,), receives the place of the first of each number.
+        out: int32 of shape (n,), receives the numbers.
+
+    Returns:
+        how many there are.
+    """
+    cdef uint64_t at, mask = <uint64_t>(slots.shape[0] - 1)
+    cdef int64_t i, other
+    cdef int32_t found, count = 0
+    with nogil:
+        for i in range(a.shape[0]):
+            if i > 0 and a[i] == a[i - 1] and b[i] == b[i - 1]:  # equal pairs often stand together
+                out[i] = out[i - 1]
+                continue
+            at = _mixed(a[i], b[i]) & mask
+            while True:
+                found = slots[at]
+                if found < 0:
+                    slots[at] = found = count
+                    first[count] = i
+                    count += 1
+                    break
+                other = first[found]
+                if a[other] == a[i] and b[other] == b[i]:
+                    break
+                at = (at + 1) & mask
+            out[i] = found
+    return count
+
+
+def add_up(
+    const int32_t[::1] group, const int64_t[::1] value, int64_t[::1] count, int64_t[::1] total, int64_t[::1] low,
+    int64_t[::1] high,
+):
+    """Count, sum, smallest and largest value of each group.
+
+    Args:
+        group: int32 of shape (n,); value: int64 of shape (n,), not negative.
+        count, total, low, high: int64 of shape (groups,), zeros; receive the results.
+    """
+    cdef int64_t i, v
+    cdef int32_t g
+    with nogil:
+        for i in range(group.shape[0]):
+            g, v = group[i], value[i]
+            if count[g] == 0 or v < low[g]:
+                low[g] = v
+            if v > high[g]:
+                high[g] = v
+            count[g] += 1
+            total[g] += v
+
+
+def hash_runs(const int64_t[::1] begin, const int64_t[::1] end, const int64_t[::1] value, uint64_t[::1] out):
+    """A hash of each run of values, in which their order counts.
+
+    Args:
+        begin, end: int64 of shape (runs,), places in `value`.
+        value: int64 of shape (n,).
+        out: uint64 of shape (runs,), receives the hashes.
+    """
+    cdef int64_t run, at
+    with nogil:
+        for run in range(begin.shape[0]):
+            out[run] = <uint64_t>(end[run] - begin[run])
+            for at in range(begin[run], end[run]):
+                out[run] = _chained(out[run], <uint64_t>value[at])
+
+
+cdef inline uint64_t _chained(uint64_t before, uint64_t value) noexcept nogil:
+    cdef uint64_t mixed = (before ^ value) * <uint64_t>0xFF51AFD7ED558CCD
+    return mixed ^ (mixed >> 32)

@@ -1,0 +1,48 @@
+import numpy as np
+from numpy.typing import NDArray
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+
+def sort(previous: I32, into: I64, source: I32, state: U8, stack: I32, order: I32, bad: U8) -> None: ...
+def replay(
+    order: I32,
+    previous: I32,
+    pause: I64,
+    own: I64,
+    into: I64,
+    source: I32,
+    lag: I64,
+    after_start: U8,
+    start: I64,
+    end: I64,
+) -> None: ...
+def walk(
+    first: int,
+    limit: int,
+    previous: I32,
+    into: I64,
+    source: I32,
+    after_start: U8,
+    start: I64,
+    end: I64,
+    node_out: I32,
+    edge_out: I32,
+    from_out: I64,
+    to_out: I64,
+) -> int: ...
+def stretches(
+    first: int,
+    last: int,
+    since: int,
+    around: int,
+    start: I64,
+    extent: I64,
+    parent: I32,
+    works: U8,
+    shortest: int,
+    from_out: I64,
+    to_out: I64,
+    event_out: I64,
+) -> int: ...

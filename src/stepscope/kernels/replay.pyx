@@ -1,0 +1,190 @@
+"""Loops over a graph of work: an order in which it can be replayed, the replay, and the walk back from an end; and over
+a thread's events: when it does nothing that works."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+
+def sort(
+    const int32_t[::1] previous, const int64_t[::1] into, const int32_t[::1] source, uint8_t[::1] state,
+    int32_t[::1] stack, int32_t[::1] order, uint8_t[::1] bad,
+):
+    """An order in which every node comes after all that it waits for.
+
+    Args:
+        previous: int32 of shape (nodes,), the node before it on its line, or -1.
+        into: int64 of shape (nodes + 1,), where the edges into each node are.
+        source: int32 of shape (edges,), the node that each edge comes from.
+        state: uint8 of shape (nodes,), zeros; scratch.
+        stack: int32 of shape (nodes + 1,); scratch.
+        order: int32 of shape (nodes,), receives the order.
+        bad: uint8 of shape (edges,), zeros; receives 1 for edges that would close a circle, which are left out.
+    """
+    cdef int64_t first, edge, count = 0, depth
+    cdef int32_t node, ask, before, here
+    with nogil:
+        for first in range(previous.shape[0]):
+            if state[first]:
+                continue
+            depth = 1
+            stack[0] = <int32_t>first
+            state[first] = 1
+            while depth > 0:
+                node = stack[depth - 1]
+                ask = -1
+                before = previous[node]
+                if before >= 0 and state[before] == 0:
+                    ask = before
+                else:
+                    for edge in range(into[node], into[node + 1]):
+                        here = source[edge]
+                        if bad[edge] or state[here] == 2:
+                            continue
+                        if state[here] == 1:
+                            bad[edge] = 1
+                        else:
+                            ask = here
+                            break
+                if ask >= 0:
+                    state[ask] = 1
+                    stack[depth] = ask
+                    depth += 1
+                else:
+                    state[node] = 2
+                    order[count] = node
+                    count += 1
+                    depth -= 1
+
+
+def replay(
+    const int32_t[::1] order, const int32_t[::1] previous, const int64_t[::1] pause, const int64_t[::1] own,
+    const int64_t[::1] into, const int32_t[::1] source, const int64_t[::1] lag, const uint8_t[::1] after_start,
+    int64_t[::1] start, int64_t[::1] end,
+):
+    """When everything starts and ends if nothing waits for longer than it has to.
+
+    Args:
+        order: int32 of shape (nodes,), see `sort`.
+        previous: int32 of shape (nodes,), the node before it on its line, or -1.
+        pause: int64 of shape (nodes,), ps from the end of that one, or from 0, to the earliest start.
+        own: int64 of shape (nodes,), ps, the length of each node.
+        into, source: the edges into each node.
+        lag: int64 of shape (edges,), ps from the end of the source, or from its start, to the earliest start.
+        after_start: uint8 of shape (edges,), whether the lag counts from the source's start.
+        start, end: int64 of shape (nodes,), receive the times in ps.
+    """
+    cdef int64_t at, edge, moment, ready
+    cdef int32_t node, other
+    with nogil:
+        for at in range(order.shape[0]):
+            node = order[at]
+            moment = pause[node]
+            if previous[node] >= 0:
+                moment += end[previous[node]]
+            for edge in range(into[node], into[node + 1]):
+                other = source[edge]
+                ready = lag[edge] + (start[other] if after_start[edge] else end[other])
+                if ready > moment:
+                    moment = ready
+            start[node] = moment
+            end[node] = moment + own[node]
+
+
+def walk(
+    int32_t first, int64_t limit, const int32_t[::1] previous, const int64_t[::1] into, const int32_t[::1] source,
+    const uint8_t[::1] after_start, const int64_t[::1] start, const int64_t[::1] end, int32_t[::1] node_out,
+    int32_t[::1] edge_out, int64_t[::1] from_out, int64_t[::1] to_out,
+):
+    """Walks back from a node to a time along whatever determined each start, and gives every moment one owner.
+
+    Args:
+        first: the node at whose end the walk starts; limit: ps, where it ends.
+        previous, into, source, after_start: the graph, see `replay`.
+        start, end: int64 of shape (nodes,), when each node started and ended.
+        node_out: int32, receives the node that owns a stretch of time, or that the stretch comes before.
+        edge_out: int32, receives -1 for time of the node itself, -2 for the pause after the one before it on its line,
+            else the edge that it waited for.
+        from_out, to_out: int64, receive the stretch.
+
+    Returns:
+        how many stretches there are; at most two for each node.
+    """
+    cdef int64_t count = 0, steps, edge, moment = end[first], low, ready, here
+    cdef int32_t node = first, best, best_edge, other
+    with nogil:
+        for steps in range(node_out.shape[0] // 2):  # damaged times could lead in circles
+            low = max(start[node], limit)
+            if low < moment:
+                node_out[count], edge_out[count], from_out[count], to_out[count] = node, -1, low, moment
+                count += 1
+                moment = low
+            if moment <= limit:
+                break
+            best, best_edge, ready = previous[node], -2, limit
+            if best >= 0:
+                ready = end[best]
+            for edge in range(into[node], into[node + 1]):
+                other = source[edge]
+                here = start[other] if after_start[edge] else end[other]
+                if best < 0 or here > ready:
+                    best, best_edge, ready = other, <int32_t>edge, here
+            ready = max(min(ready, moment), limit)
+            if ready < moment:
+                node_out[count], edge_out[count], from_out[count], to_out[count] = node, best_edge, ready, moment
+                count += 1
+                moment = ready
+            if best < 0:
+                break
+            if best_edge >= 0 and after_start[best_edge]:  # what counted was its start: go on before it
+                moment = min(moment, start[best])
+            node = best
+    return count
+
+
+def stretches(
+    int64_t first, int64_t last, int64_t since, int64_t around, const int64_t[::1] start, const int64_t[::1] extent,
+    const int32_t[::1] parent, uint8_t[::1] works, int64_t shortest, int64_t[::1] from_out, int64_t[::1] to_out,
+    int64_t[::1] event_out,
+):
+    """The stretches of a line in which no event that works lasts, cut wherever another event starts or ends.
+
+    Args:
+        first, last: the rows of the line's events, sorted by start, at one start the longer first.
+        since: ps, where the first stretch may start; around: the innermost event around that time, -1 where none is.
+        start, extent: int64 of shape (events,), ps; parent: int32 of shape (events,), row or -1.
+        works: uint8 of shape (events,), in place: what lies inside an event that works works as well.
+        shortest: ps; shorter stretches are left out.
+        from_out, to_out, event_out: int64 of shape (2 * (last - first) + depth,), receive the bounds of each stretch
+            and the innermost event around it, -1 where none is; depth is how many events are around `since`.
+
+    Returns:
+        how many there are.
+    """
+    cdef int64_t count = 0, event, begin, stop, inner = around, above, moment = since
+    with nogil:
+        for event in range(first, last):
+            above = parent[event]
+            if above >= 0 and works[above]:
+                works[event] = 1
+            if extent[event] <= 0:
+                continue
+            begin = start[event]
+            while inner >= 0 and inner != above:
+                stop = min(start[inner] + extent[inner], begin)
+                if stop - moment >= shortest and not works[inner]:
+                    from_out[count], to_out[count], event_out[count] = moment, stop, inner
+                    count += 1
+                moment = max(moment, stop)
+                inner = parent[inner]
+            if begin - moment >= shortest and not (inner >= 0 and works[inner]):
+                from_out[count], to_out[count], event_out[count] = moment, begin, inner
+                count += 1
+            moment = max(moment, begin)
+            inner = event
+        while inner >= 0:
+            stop = start[inner] + extent[inner]
+            if stop - moment >= shortest and not works[inner]:
+                from_out[count], to_out[count], event_out[count] = moment, stop, inner
+                count += 1
+            moment = max(moment, stop)
+            inner = parent[inner]
+    return count

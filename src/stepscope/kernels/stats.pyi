@@ -1,0 +1,19 @@
+import numpy as np
+from numpy.typing import NDArray
+
+I16 = NDArray[np.int16]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+
+def owners(offsets: I64, rows: I64, out: I64) -> None: ...
+def gather(
+    offsets: I64,
+    owners: I64,
+    name: I32,
+    tag: U8,
+    value: I64,
+    slot_of_name: I16,
+    out_value: I64,
+    out_tag: U8,
+) -> None: ...

@@ -1,0 +1,117 @@
+"""The lines of a file: what they say of themselves, how many events they hold, and where they can be cut."""
+
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from stepscope.kernels.growing cimport Growing, as_table, push
+from stepscope.kernels.varint cimport read_varint
+from stepscope.kernels.wire.fields cimport DELIMITED, VARINT, Field, read_field
+
+cpdef enum:
+    # Columns of `scan_lines`' `header`, one row a line.  STOP: where the line cannot be read on, -1 if it can.
+    LINE_ID
+    LINE_NAME
+    START_NS
+    DURATION_PS
+    DISPLAY_ID
+    DISPLAY_NAME
+    EVENTS_SEEN
+    STOP_AT
+    STOP_CODE
+    HEADER_WIDTH
+
+cpdef enum:
+    # Columns of `scan_lines`' result, one row a cut: the line, the place, and how many events stand before it.
+    CUT_LINE
+    CUT_AT
+    CUT_EVENTS
+    CUT_WIDTH
+
+
+def scan_lines(
+    const uint8_t[::1] buf, const int64_t[::1] begins, const int64_t[::1] ends, int64_t first, int64_t last,
+    int64_t part_bytes, int64_t[:, ::1] header,
+):
+    """Reads the lines `first` to `last - 1` without looking into their events.
+
+    Args:
+        begins, ends: int64 of shape (lines,), the ranges of the lines, which lie in `buf`.
+        part_bytes: lines that are longer are cut between events, about every so many bytes.
+        header: int64 of shape (lines, HEADER_WIDTH), zeros; filled, see the columns above.  Names are told by their
+            place; events that are damaged inside count as well.
+
+    Returns:
+        int64 of shape (cuts, CUT_WIDTH), see the CUT_ columns.
+    """
+    cdef Growing cuts = Growing(NULL, 0, 0)
+    cdef int64_t line
+    if not 0 <= first <= last <= begins.shape[0] or last > ends.shape[0] or last > header.shape[0]:
+        raise IndexError("there are no such lines")
+    if header.shape[1] != HEADER_WIDTH:
+        raise IndexError("the header has other columns")
+    if buf.shape[0]:
+        with nogil:
+            for line in range(first, last):
+                if not 0 <= begins[line] <= ends[line] <= buf.shape[0]:
+                    with gil:
+                        raise IndexError("a line lies outside the file")
+                _scan_line(
+                    &buf[0], &buf[0] + begins[line], &buf[0] + ends[line], line, part_bytes, &header[line, 0], &cuts
+                )
+    return as_table(&cuts, CUT_WIDTH)
+
+
+cdef int _scan_line(
+    const uint8_t* base, const uint8_t* at, const uint8_t* end, int64_t line, int64_t part_bytes, int64_t* header,
+    Growing* cuts,
+) except -1 nogil:
+    cdef const uint8_t* cut = at
+    cdef const uint8_t* next
+    cdef Field field
+    cdef int64_t events = 0
+    header[STOP_AT] = -1
+    while at < end:
+        if at - cut >= part_bytes:
+            push(cuts, line)
+            push(cuts, at - base)
+            push(cuts, events)
+            cut = at
+        next = _skip_event(at, end)
+        if next != NULL:
+            events += 1
+        else:
+            next = read_field(at, end, &field)
+            if next == NULL:
+                header[STOP_AT], header[STOP_CODE] = at - base, field.error
+                break
+            events += field.number == 4 and field.wire == DELIMITED
+            _note(&field, base, header)
+        at = next
+    header[EVENTS_SEEN] = events
+    return 0
+
+
+cdef inline const uint8_t* _skip_event(const uint8_t* at, const uint8_t* end) noexcept nogil:
+    """What follows an event, or NULL if there is none; the other fields of a line are rare."""
+    cdef uint64_t size = 0
+    if at[0] != 0x22:
+        return NULL
+    at = read_varint(at + 1, end, &size)
+    return at + size if at != NULL and size <= <uint64_t>(end - at) else NULL
+
+
+cdef void _note(const Field* field, const uint8_t* base, int64_t* header) noexcept nogil:
+    """Keeps what a field says of its line."""
+    if field.wire == VARINT:
+        if field.number == 1:
+            header[LINE_ID] = field.value
+        elif field.number == 3:
+            header[START_NS] = field.value
+        elif field.number == 9:
+            header[DURATION_PS] = field.value
+        elif field.number == 10:
+            header[DISPLAY_ID] = field.value
+    elif field.wire == DELIMITED:
+        if field.number == 2:
+            header[LINE_NAME] = field.place - base
+        elif field.number == 11:
+            header[DISPLAY_NAME] = field.place - base

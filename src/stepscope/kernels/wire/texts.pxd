@@ -1,0 +1,53 @@
+"""Texts of the file: equal ones get equal ids."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+cdef struct Text:
+    const uint8_t* start
+    int64_t length
+    uint64_t hash
+
+cdef struct Slot:
+    int32_t text  # -1 if it is free
+    uint32_t hash  # the upper half
+
+
+cdef inline uint64_t load(const uint8_t* at, int64_t size) noexcept nogil:
+    """The little-endian number in one to eight bytes."""
+    cdef uint64_t word = 0
+    memcpy(&word, at, <size_t>size)
+    return word
+
+
+cdef inline uint64_t mix(uint64_t mixed, uint64_t word) noexcept nogil:
+    mixed = (mixed ^ word) * <uint64_t>0xFF51AFD7ED558CCD
+    return mixed ^ (mixed >> 32)
+
+
+cdef inline uint64_t hash_text(const uint8_t* at, int64_t length, uint64_t seed) noexcept nogil:
+    """A multiplicative hash over words of eight bytes, of which the last overlaps the one before."""
+    cdef uint64_t mixed = seed ^ (<uint64_t>length * <uint64_t>0x9E3779B97F4A7C15)
+    cdef const uint8_t* last = at + length - 8
+    if length < 8:
+        return mix(mixed, load(at, length)) if length > 0 else mixed
+    while at < last:
+        mixed = mix(mixed, load(at, 8))
+        at += 8
+    return mix(mixed, load(last, 8))
+
+
+cdef class Interner:
+    cdef const uint8_t[::1] view
+    cdef const uint8_t* buf
+    cdef Text* texts
+    cdef Slot* slots
+    cdef int64_t room, n_slots
+    cdef readonly int64_t count
+    cdef readonly int64_t size
+    cdef uint64_t seed
+
+    cdef int64_t give(self, const Text* text) except -1 nogil
+    cdef int _grow_texts(self) except -1 nogil
+    cdef int _grow_slots(self) except -1 nogil
+    cdef void _enter(self, int32_t id) noexcept nogil

@@ -1,0 +1,125 @@
+"""Texts of the file: equal ones get equal ids."""
+
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memcpy
+
+from stepscope.kernels.growing cimport grown
+from stepscope.kernels.varint cimport read_varint
+
+cdef enum:
+    _FIRST_ROOM = 1024  # texts
+    _SLOTS_PER_TEXT = 4  # keeps the chains of a full table short
+
+
+cdef class Interner:
+    """Gives equal texts of a buffer equal ids, in the order in which they come.  Id 0 is the empty text.
+
+    Args:
+        buf: uint8 of shape (bytes,).
+        seed: goes into the hash, so that no file can be made whose texts all collide.
+
+    Attributes:
+        count: ids given so far; size: bytes of their texts.
+    """
+
+    def __cinit__(self, const uint8_t[::1] buf, uint64_t seed):
+        self.view = buf
+        if buf.shape[0]:
+            self.buf = &buf[0]
+        self.seed = seed
+        self.room = _FIRST_ROOM
+        self.texts = <Text*>grown(NULL, self.room, sizeof(Text))
+        self.texts[0] = Text(NULL, 0, 0)
+        self.count = 1
+        self._grow_slots()
+
+    def __dealloc__(self):
+        free(self.texts)
+        free(self.slots)
+
+    def add(self, const int64_t[::1] places, int32_t[::1] ids):
+        """Ids of texts, told by the positions of their lengths.
+
+        Args:
+            places: int64 of shape (n,); 0, and what is damaged, is the empty text.
+            ids: int32 of shape (n,), filled.
+        """
+        cdef const uint8_t* end = self.buf + self.view.shape[0]
+        cdef const uint8_t* at
+        cdef uint64_t length = 0
+        cdef int64_t row
+        cdef Text text
+        with nogil:
+            for row in range(places.shape[0]):
+                ids[row] = 0
+                if not 0 < places[row] < self.view.shape[0]:
+                    continue
+                at = read_varint(self.buf + places[row], end, &length)
+                if at == NULL or not 0 < length <= <uint64_t>(end - at):
+                    continue
+                text = Text(at, <int64_t>length, hash_text(at, <int64_t>length, self.seed))
+                ids[row] = <int32_t>self.give(&text)
+
+    def copy(self, uint8_t[::1] blob, int64_t[::1] offsets):
+        """Copies all texts, one after the other.
+
+        Args:
+            blob: uint8 of shape (size,), filled; offsets: int64 of shape (count + 1,), filled: where each begins.
+        """
+        cdef int64_t id, at = 0
+        if blob.shape[0] < self.size or offsets.shape[0] <= self.count:
+            raise IndexError("the texts have no room")
+        with nogil:
+            for id in range(self.count):
+                offsets[id] = at
+                if self.texts[id].length:
+                    memcpy(&blob[at], self.texts[id].start, <size_t>self.texts[id].length)
+                at += self.texts[id].length
+            offsets[self.count] = at
+
+    cdef int64_t give(self, const Text* text) except -1 nogil:
+        """The id of a text that is not empty and lies in the buffer."""
+        cdef uint64_t mask = <uint64_t>(self.n_slots - 1)
+        cdef uint64_t at = text.hash & mask
+        cdef uint32_t high = <uint32_t>(text.hash >> 32)
+        cdef const Text* known
+        while self.slots[at].text >= 0:
+            if self.slots[at].hash == high:
+                known = &self.texts[self.slots[at].text]
+                if known.length == text.length and memcmp(known.start, text.start, <size_t>text.length) == 0:
+                    return self.slots[at].text
+            at = (at + 1) & mask
+        if self.count == self.room:
+            self._grow_texts()
+        self.texts[self.count] = text[0]
+        self.size += text.length
+        self.count += 1
+        self._enter(<int32_t>(self.count - 1))
+        return self.count - 1
+
+    cdef int _grow_texts(self) except -1 nogil:
+        if self.room > INT32_MAX // 2:
+            with gil:
+                raise MemoryError("more different texts than an id can tell apart")
+        self.texts = <Text*>grown(self.texts, 2 * self.room, sizeof(Text))
+        self.room *= 2
+        return self._grow_slots()
+
+    cdef int _grow_slots(self) except -1 nogil:
+        """Makes the table larger and enters all texts anew."""
+        cdef int64_t at
+        self.n_slots = _SLOTS_PER_TEXT * self.room
+        self.slots = <Slot*>grown(self.slots, self.n_slots, sizeof(Slot))
+        for at in range(self.n_slots):
+            self.slots[at].text = -1
+        for at in range(1, self.count):
+            self._enter(<int32_t>at)
+        return 0
+
+    cdef void _enter(self, int32_t id) noexcept nogil:
+        cdef uint64_t mask = <uint64_t>(self.n_slots - 1)
+        cdef uint64_t at = self.texts[id].hash & mask
+        while self.slots[at].text >= 0:
+            at = (at + 1) & mask
+        self.slots[at] = Slot(id, <uint32_t>(self.texts[id].hash >> 32))

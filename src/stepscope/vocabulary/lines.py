@@ -1,0 +1,53 @@
+"""Names of lines and planes: threads, streams, and the lines that a profiler derives from streams."""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.vocabulary.patterns import Pattern
+
+_POOL = Pattern(r"(?P<stem>.*?\S)[/ _]+(?P<number>-?\d+)")
+_STREAM = Pattern(r"Stream #?(?P<number>-?\d+)\s*\((?P<work>[^()]*)\)")
+_LOOP = Pattern(r"python|main", re.IGNORECASE)
+_OPS = Pattern(r"(?i)xla ops|tensorflow ops|framework ops")
+_DEVICE = "/device:"
+
+
+def split_pool(thread: str) -> tuple[str, str]:
+    """The name that threads of a pool share, and the thread's number; an empty number for a thread of no pool.
+
+    >>> split_pool("tf_data_private_threadpool/17"), split_pool("main")
+    (('tf_data_private_threadpool', '17'), ('main', ''))
+    """
+    parts = _POOL.fullmatch(thread)
+    return (parts["stem"], parts["number"]) if parts else (thread, "")
+
+
+def stream_parts(line: str) -> tuple[str, str] | None:
+    """The number of a stream and what it runs, from names that hold both; None for others.
+
+    >>> stream_parts("Stream #7(Kernel,MemcpyH2D)")
+    ('7', 'Kernel,MemcpyH2D')
+    """
+    parts = _STREAM.fullmatch(line)
+    return (parts["number"], parts["work"]) if parts else None
+
+
+def may_run_loop(thread: str) -> bool:
+    """True for a thread of Python's, which may run the training loop."""
+    return _LOOP.search(thread) is not None
+
+
+def holds_ops(line: str) -> bool:
+    """True for a derived line that holds ops."""
+    return _OPS.search(line) is not None
+
+
+def holds_scopes(line: str) -> bool:
+    """True for a derived line that holds name scopes."""
+    return "scope" in line.lower()
+
+
+def device_label(plane: str) -> str:
+    """A device for people: `GPU 0` of `/device:GPU:0`."""
+    return plane.removeprefix(_DEVICE).replace(":", " ")

@@ -1,0 +1,23 @@
+"""Routes whose handlers are imported when they are asked first: what they compute with takes a while to import."""
+
+from __future__ import annotations
+
+from stepscope.web.routes import Route
+
+_TIMELINE = "/api/sessions/<session>/timeline"
+_COMPARE = "/api/sessions/<session>/compare"
+
+ROUTES = (
+    Route(f"{_TIMELINE}/tracks", "stepscope.web.timeline:get_tracks"),
+    Route(f"{_TIMELINE}/names/<int:page>", "stepscope.web.timeline:get_names"),
+    Route(f"{_TIMELINE}/steps", "stepscope.web.timeline:get_steps"),
+    Route(f"{_TIMELINE}/window", "stepscope.web.timeline:get_window"),
+    Route(f"{_TIMELINE}/events/<int:event>", "stepscope.web.timeline:get_event"),
+    Route(f"{_TIMELINE}/events/<int:event>/links", "stepscope.web.timeline:get_links"),
+    Route(f"{_TIMELINE}/arrows", "stepscope.web.timeline:get_arrows"),
+    Route(f"{_TIMELINE}/search", "stepscope.web.timeline:get_search"),
+    Route(f"{_TIMELINE}/selection", "stepscope.web.timeline:get_selection"),
+    Route("/api/comparable", "stepscope.web.api_compare:comparable_json"),
+    Route(_COMPARE, "stepscope.web.api_compare:comparison_json"),
+    Route(f"{_COMPARE}/tables/<section>.arrow", "stepscope.web.api_compare:comparison_arrow"),
+)

@@ -1,0 +1,113 @@
+"""The account of the median step on drawn traces: each picture has the account drawn below it."""
+
+from __future__ import annotations
+
+import pytest
+from draw import MS, Sort, draw
+
+from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.model import EventKind as K
+from stepscope.model import HostTrace
+
+SYNC = Sort(K.SYNC, "cudaStreamSynchronize")
+ITEM = Sort(K.PYTHON_CALL, "train.py(9): __getitem__")
+LOADER = Sort(K.PYTHON_CALL, "/x/site-packages/torch/utils/data/dataloader.py(7): fetch")
+LOOP = Sort(K.PYTHON_CALL, "train.py(20): main")
+LAYER = Sort(K.PYTHON_CALL, "nn.Module: Linear_0")
+ALLREDUCE = Sort(K.COLLECTIVE, "ncclAllReduce", "correlation_id")
+
+
+def account(trace: HostTrace) -> StepAccount:
+    found = account_of(trace)
+    assert found is not None
+    assert sum(row.ps for row in found.rows) == found.step_ps
+    return found
+
+
+def causes(trace: HostTrace) -> dict[str, float]:
+    """The causes in ms."""
+    return {row.cause: row.ps / MS for row in account(trace).rows}
+
+
+def test_a_device_that_computes_all_the_time_is_the_cause():
+    trace = draw(
+        """
+        host main | M0---------------M1---------------
+        host main | L1L2L3S----------L4L5L6S----------
+        gpu0 s    |   K1---K2--K3---   K4---K5--K6---
+        """,
+        {"S": SYNC},
+    )
+    # Each step: LLkkkkkkkkkkkkkks, the first call, the kernels, and the return from the wait for them.
+    assert causes(trace) == {"device_compute": 14, "launch": 2, "sync": 1}
+
+
+def test_input_that_the_device_waits_for_is_the_cause_and_its_function_the_culprit():
+    trace = draw(
+        """
+        host main | Z---------------------------------
+        host main |  M0-----------   M1-----------   M2
+        host main |  L1S------  I----L2S------  I----L3
+        host main |              Q---            Q---
+        host main |              Y--             Y--
+        gpu0 s    |    K1-----         K2-----
+        """,
+        {"S": SYNC, "Y": ITEM, "Q": LOADER, "Z": LOOP},
+    )
+    found = account(trace)
+    first = found.rows[0]
+
+    assert found.step_ps == 16 * MS
+    assert causes(trace) == {"input": 5, "device_compute": 7, "launch": 2, "python": 2}
+    culprit = next(row.culprit for row in found.rows if row.cause == "input")
+    assert culprit is not None
+    assert (culprit.name, culprit.file, culprit.line, culprit.calls) == ("__getitem__", "train.py", 9, 1)
+    assert first.cause == "device_compute"
+
+
+def test_exposed_communication_is_told_apart_from_what_overlaps_computation():
+    trace = draw(
+        """
+        host main | M0--------------M1--------------
+        host main | L1L2S-----------L3L4S-----------
+        gpu0 s    |   K1-----         K3-----
+        gpu0 t    |          N2-----         N4-----
+        """,
+        {"S": SYNC, "N": ALLREDUCE},
+    )
+    assert causes(trace) == {"communication": 7, "device_compute": 7, "launch": 2}
+
+
+def test_a_layer_is_the_module_around_the_call_that_launched_the_work():
+    trace = draw(
+        """
+        host main | M0-------------M1-------------
+        host main |  Y----          Y----
+        host main |  b--S----------|b--S----------
+        host main |  L1             L2
+        gpu0 s    |    K1----------    K2---------
+        """.replace("|b", " b"),
+        {"S": SYNC, "Y": LAYER},
+    )
+    compute = next(row for row in account(trace).rows if row.cause == "device_compute")
+    assert compute.culprit is not None
+    assert compute.culprit.layer == "Linear_0"
+
+
+def test_a_step_whose_work_nothing_launched_says_what_it_could_not_connect():
+    found = account(draw("tpu0 Steps | W0------W1------\ntpu0 ops   | k--  k--k--  k--"))
+
+    assert causes(draw("tpu0 Steps | W0------W1------\ntpu0 ops   | k--  k--k--  k--")) == {
+        "device_compute": 6, "unknown": 2,
+    }  # fmt: skip
+    assert found.unconnected_percent == pytest.approx(25)
+
+
+def test_without_steps_there_is_no_account():
+    assert account_of(draw("host main | a--b--c")) is None
+
+
+def test_the_median_step_stands_for_the_steps():
+    trace = draw("host main | M0--M1--------M2---M3---M4----\nhost main | a---a---------a----a----a-----")
+
+    assert account(trace).step_ps == 5 * MS

@@ -1,0 +1,209 @@
+"""The replay of steps on drawn traces: what it gives back, and what it does not look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from draw import MS, Sort, draw, traces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stepscope
+from stepscope.analysis.account.account import account_of, usual_steps
+from stepscope.analysis.account.build import build_graph
+from stepscope.analysis.account.graph import EdgeKind, Graph
+from stepscope.analysis.account.others import replay_from_others
+from stepscope.analysis.account.replay import replay, replay_error_percent
+from stepscope.model import EventKind as K
+from stepscope.model import HostTrace, LineKind, PlaneKind, TraceBuilder
+
+SYNC = {"S": Sort(K.SYNC, "cudaStreamSynchronize")}
+
+
+def graph_of(trace: HostTrace) -> Graph:
+    graph = build_graph(trace)
+    assert graph is not None
+    return graph
+
+
+def steps_ms(trace: HostTrace) -> list[float]:
+    return [float(step) / MS for step in replay(graph_of(trace)).step_ps.tolist()]
+
+
+def test_a_device_that_the_host_keeps_ahead_of_gives_the_step_its_length():
+    trace = draw(
+        """
+        host main | M0---------------M1---------------
+        host main | L1L2L3S----------L4L5L6S----------
+        gpu0 s    |   K1---K2--K3---   K4---K5--K6---
+        """,
+        SYNC,
+    )
+    assert steps_ms(trace) == [17, 17]
+
+
+def test_a_host_that_launches_late_gives_the_step_its_length():
+    trace = draw(
+        """
+        host main | M0-----------------M1-----------------
+        host main | a---L1     b--L2   a---L3     b--L4
+        gpu0 s    |       K1       K2--      K3       K4--
+        """
+    )
+    assert steps_ms(trace) == [19, 19]
+
+
+def test_a_thread_that_is_handed_work_starts_when_it_is_handed_and_the_other_waits_for_it():
+    trace = draw(
+        """
+        host main | M0----------M1----------M2----------
+        host main | aaR-------- aaR-------- aaR--------
+        host pool |   P!          P!          P!
+        host pool |    b-----       b-----      b-----
+        """
+    )
+    graph = graph_of(trace)
+    assert EdgeKind.JOIN in graph.edges.kind
+    assert steps_ms(trace) == [12, 12, 12]
+
+
+def test_fetching_between_marks_belongs_to_the_step_from_start_to_start():
+    trace = draw(
+        """
+        host main | M0---     M1---     M2---
+        host main | aaaaaI----aaaaaI----aaaaa
+        """
+    )
+    assert steps_ms(trace) == [10, 10]
+
+
+def test_device_work_without_a_launch_is_replayed_as_recorded_and_told_apart():
+    trace = draw("tpu0 Steps | W0------W1------\ntpu0 ops   | k--  k--k--  k--")
+    graph = graph_of(trace)
+
+    assert steps_ms(trace) == [8, 8]
+    assert graph.unexplained_ps.sum() == 2 * 2 * MS
+
+
+# -- the replay looks neither at starts of device work nor at the lengths of waits -----------------------------------
+
+STEPS, LAUNCHES = 7, 3
+
+
+def program(late_ps: Mapping[tuple[int, int], int], waits_longer_ps: Mapping[int, int]) -> HostTrace:
+    """A loop that launches three kernels a step and waits for them.
+
+    Args:
+        late_ps: how much later than it could some kernels start, by step and kernel.
+        waits_longer_ps: how much longer than the device works the wait of some steps is recorded.
+    """
+    builder = TraceBuilder("host")
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    stream = builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU, 0), "s", kind=LineKind.STREAM)
+    now, free = 0, 0
+    for step in range(STEPS):
+        begin = now
+        for kernel in range(LAUNCHES):
+            number = 1 + step * LAUNCHES + kernel
+            main.event("op", now, MS, K.OP)
+            main.event("cudaLaunchKernel", now + MS // 2, MS // 2, K.RUNTIME_CALL, {"correlation_id": number})
+            now += MS
+            free = max(now + MS // 10, free) + late_ps.get((step, kernel), 0)
+            stream.event(f"kernel{kernel}", free, 2 * MS, K.KERNEL, {"correlation_id": number})
+            free += 2 * MS
+        wait = max(free - now, 0) + MS // 20 + waits_longer_ps.get(step, 0)
+        main.event("cudaStreamSynchronize", now, wait, K.SYNC)
+        now += wait
+        main.event("python", now, MS, K.PYTHON_CALL)
+        now += MS
+        main.event("train", begin, now - begin, K.STEP_MARK, {"step_num": step})
+    return builder.build()
+
+
+# The shortest latency and the usual way back from a wait are what the capture shows; so most steps are left alone.
+SOME = (1, 4)
+a_while = st.integers(0, 20 * MS)
+late_kernels = st.dictionaries(st.tuples(st.sampled_from(SOME), st.integers(0, LAUNCHES - 1)), a_while)
+long_waits = st.dictionaries(st.sampled_from(SOME), a_while)
+
+
+@given(late_kernels, long_waits)
+@settings(max_examples=60)
+def test_starts_of_device_work_and_lengths_of_waits_change_nothing(late_ps, waits_longer_ps):
+    untouched, scrambled = program({}, {}), program(late_ps, waits_longer_ps)
+
+    assert replay(graph_of(scrambled)).step_ps.tolist() == replay(graph_of(untouched)).step_ps.tolist()
+    assert replay(graph_of(untouched)).step_ps.tolist() == graph_of(untouched).recorded_step_ps.tolist()
+
+
+def test_a_replay_reads_no_recorded_time():
+    graph = graph_of(program({}, {}))
+    mixed = np.random.default_rng(1).permutation(graph.start_ps)
+    hidden = replace(graph, start_ps=mixed, end_ps=mixed)
+
+    assert replay(hidden).step_ps.tolist() == replay(graph).step_ps.tolist()
+
+
+def test_a_step_is_foretold_from_the_median_lengths_of_the_others():
+    def drawn(third: str) -> HostTrace:
+        return draw(f"host main | M0-------M1-------M2-------\nhost main | a--b-----a--b-----{third}")
+
+    even, odd = drawn("a--b-----"), drawn("a---b----")
+
+    assert replay_from_others(even, graph_of(even), np.arange(3)).tolist() == [9 * MS] * 3
+    # The others say 3 and 6 of the last step's a and b, of which 4 and 5 were recorded.
+    assert replay_from_others(odd, graph_of(odd), np.arange(3)).tolist() == [9 * MS, 9 * MS, 9 * MS]
+
+
+# -- any trace -------------------------------------------------------------------------------------------------------
+
+
+@given(traces())
+@settings(max_examples=150)
+def test_any_trace_has_a_replay_and_an_account_that_adds_up(trace):
+    graph = build_graph(trace)
+    if graph is None:
+        return
+    again = replay(graph)
+
+    assert (again.end_ps >= again.start_ps).all()
+    assert sorted(graph.order.tolist()) == list(range(len(graph)))
+    found = account_of(trace)
+    assert found is None or sum(row.ps for row in found.rows) == found.step_ps
+
+
+# -- real profiles -----------------------------------------------------------------------------------------------------
+
+WITH_STEPS = (
+    "jax-mi300x-attention", "jax-mi300x-conv", "tf-gpu-multi-worker", "torch-h100-owlv2", "torch-h100-qwen",
+    "torch-mi300-resnet", "torch-multirank", "torch-nccl", "torch-v100-resnet50-workers0",
+    "torch-v100-resnet50-workers4", "tpu-inference",
+)  # fmt: skip
+
+
+def errors_of(path: Path) -> list[float]:
+    profile = stepscope.load(path)
+    found = []
+    for host in profile.hosts:
+        trace = profile.trace(host)
+        graph = graph_of(trace)
+        error = replay_error_percent(graph, replay(graph), usual_steps(trace, graph))
+        assert error is not None
+        found.append(error)
+    return found
+
+
+@pytest.mark.parametrize("session", WITH_STEPS)
+def test_the_replay_of_a_real_profile_is_within_a_tenth_of_it(corpus, session):
+    assert max(errors_of(corpus / session)) <= 10.0
+
+
+def test_the_replay_of_recorded_programs_is_right_on_average(bottleneck_captures):
+    errors = [error for run in sorted(bottleneck_captures.glob("*/*/")) for error in errors_of(run)]
+
+    assert max(errors) <= 10.0
+    assert np.mean(errors) <= 3.3

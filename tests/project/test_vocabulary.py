@@ -1,0 +1,137 @@
+"""What frameworks call things stands in `vocabulary/`.  What stands in `analysis/` all the same is listed here.
+
+Each entry has its reason.  The list is a ratchet: a pattern or a name that is not in it fails the test, and so does an
+entry that is gone.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from imports import PACKAGE
+
+ANALYSIS = PACKAGE / "analysis"
+
+# Module in `analysis/` and pattern, with the reason why it stands there.
+PATTERNS: dict[tuple[str, str], str] = {
+    ("facts/work.py", r"\[(\d+),(\d+)[\],]"): "takes a stat apart: shapes",
+    ("facts/work.py", r"\d+(?:,\d+)*"): "takes a stat apart: shapes",
+    ("trace/kernel_facts.py", r"(\w+):(\S+)"): "takes a stat apart: how a kernel was launched",
+    ("steps/step_range.py", r"\s*(?P<first>\d{1,18})\s*(?:-\s*(?P<last>\d{1,18})\s*)?"): "what a user types",
+    ("steps/marked_steps.py", r"[0-9]{1,18}"): "a number",
+    ("workers/distributed_tool.py", r"[0-9]{1,9}"): "a number",
+    ("workers/distributed_tool.py", r"rank[-_. ]?([0-9]{1,9})"): "how people name the files of ranks",
+    ("input/pipeline_advice.py", "(?:*)(?:V\\d+)?$"): "advice by stage of tf.data: the stages' names are its table",
+    ("input/pipeline_advice.py", r"V\d+$"): "the same",
+    ("xla/peaks.py", "*"): "what a user writes into the table of devices",
+}
+
+# Module and text with a framework's names in it.
+NAMES: dict[tuple[str, str], str] = {
+    ("advice/rules/device_copies.py", "tf.function(jit_compile=True) fuses copies into the ops beside them"): "advice",
+    (
+        "advice/rules/device_idle.py",
+        "compile the step as a whole: tf.function(jit_compile=True), which fuses small kernels",
+    ): "advice",
+    (
+        "xla/programs.py",
+        "the capture holds no XLA program; JAX records them with jax.profiler.trace or ProfilerOptions(), TensorFlow "
+        "with jit_compile=True, unless the option enable_hlo_proto is off",
+    ): "what would record it",
+    (
+        "advice/rules/dispatch.py",
+        "fuse its ops: tf.function(jit_compile=True), or model.compile(jit_compile=True)",
+    ): "advice",
+}
+
+# What stands in names of frameworks, compilers, libraries and runtimes, and in no other text.
+_OF_A_FRAMEWORK = re.compile(
+    r"::|\bjit_|\bpmap_|inference_|autograd|Eager\w*Execute|EagerLocal|Pjit|TFE_|Thunk|Xla[A-Z]|HloPass|FunctionRun"
+    r"|VariableOp|DataLoaderIter|ProfilerStep|tf_data(?:$|_private)|nn\.Module: |nccl|rccl|[mM]emcpy|Cijk_|gemm"
+    r"|\b(?:cuda|hip|cu)[A-Z][a-z]+[A-Z]|\.py(?:\\?\(|:)"
+)
+
+
+def modules(folder: Path) -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(folder.rglob("*.py")):
+        yield path.relative_to(folder).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def patterns_in(folder: Path) -> list[tuple[str, str]]:
+    """Every regular expression, wherever it is used; what is put into one stands as `*`."""
+    return [
+        (name, _text_of(node.args[0]))
+        for name, tree in modules(folder)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args
+        if isinstance(node.func.value, ast.Name) and node.func.value.id == "re"
+    ]
+
+
+def _text_of(node: ast.expr) -> str:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    parts = node.values if isinstance(node, ast.JoinedStr) else []
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else "*" for part in parts) or "*"
+
+
+def names_in(folder: Path) -> list[tuple[str, str]]:
+    """Every text with a framework's name in it, but for docstrings."""
+    found = []
+    for name, tree in modules(folder):
+        docs = {id(node.body[0].value) for node in ast.walk(tree) if _has_docstring(node)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes) and id(node) not in docs:
+                text = node.value if isinstance(node.value, str) else node.value.decode("utf-8", "replace")
+                found += [(name, text)] if _OF_A_FRAMEWORK.search(text) else []
+    return found
+
+
+def _has_docstring(node: ast.AST) -> bool:
+    body = getattr(node, "body", None)
+    return isinstance(body, list) and bool(body) and isinstance(body[0], ast.Expr)
+
+
+def test_every_pattern_in_the_analysis_is_listed_with_its_reason():
+    assert sorted(patterns_in(ANALYSIS)) == sorted(PATTERNS)
+    assert len(PATTERNS) == 10
+
+
+def test_every_framework_name_in_the_analysis_is_listed_with_its_reason():
+    assert sorted(names_in(ANALYSIS)) == sorted(NAMES)
+    assert len(NAMES) == 4
+
+
+def test_tools_for_text_are_not_imported_under_another_name():
+    """So that the list of patterns is complete."""
+    hidden = [
+        name
+        for name, tree in modules(ANALYSIS)
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.ImportFrom) and node.module == "re")
+        or (isinstance(node, ast.Import) and any(alias.name == "re" and alias.asname for alias in node.names))
+    ]
+
+    assert hidden == []
+
+
+@pytest.mark.parametrize(
+    ("line", "patterns", "names"),
+    [
+        ('A = re.compile(r"aten::mm")', ["aten::mm"], ["aten::mm"]),
+        ('A = name.startswith("EagerLocalExecute: ")', [], ["EagerLocalExecute: "]),
+        ('A = re.sub(f"x{y}", "", name)', ["x*"], []),
+        ("A = b'cudaMemcpyAsync' in raw", [], ["cudaMemcpyAsync"]),
+        ('"""Looks for aten::mm."""', [], []),
+        ('A = "copies data in"', [], []),
+    ],
+)
+def test_the_check_finds_what_it_is_for(tmp_path: Path, line: str, patterns: list[str], names: list[str]) -> None:
+    (tmp_path / "one.py").write_text(line)
+
+    assert [text for _, text in patterns_in(tmp_path)] == patterns
+    assert [text for _, text in names_in(tmp_path)] == names

@@ -23,7 +23,7 @@ from stepscope.cli.main import run
 from stepscope.cli.options import OutputFormat
 from stepscope.cli.show import file_size_text, print_wide, working
 from stepscope.doctor import Check
-from stepscope.doctor.report import worst_first
+from stepscope.doctor.report import make_report
 from stepscope.errors import AccessError
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
@@ -363,7 +363,7 @@ def test_doctor_without_a_logdir_looks_at_the_machine(capsys) -> None:
 
 def test_doctor_fails_where_something_stands_in_the_way_of_a_capture(capsys, monkeypatch) -> None:
     broken = [Check("gpu", "problem", "1 NVIDIA", "unset it"), Check("python", "ok", "3.11")]
-    monkeypatch.setattr("stepscope.doctor.examine_machine", lambda: worst_first(broken))
+    monkeypatch.setattr("stepscope.doctor.examine_machine", lambda: make_report(broken))
 
     assert run(["doctor", "--format", "json"]) == 1
 

@@ -46,7 +46,7 @@ MEANING: dict[Cause, str] = {
     Cause.DEVICE_COMPUTE: "a device computes",
     Cause.DEVICE_GAP: "a device goes from one piece of work to the next",
     Cause.COPY: "data is copied from, to or within a device",
-    Cause.COMMUNICATION: "workers exchange data, and nothing overlaps it",
+    Cause.COMMUNICATION: "workers exchange data; a device may compute at the same time, but that ends earlier",
     Cause.COMPILE: "a program is traced or compiled",
     Cause.SYNC: "the host is in a call that waits for a device, for longer than the device works",
     Cause.CHECKPOINT: "state is saved or restored",

@@ -238,7 +238,7 @@ class OverviewReport(Report):
             Prose("verdict", "Verdict", (self.verdict.sentence, *self._how_lines(), *self._cost_lines())),
             Figures("step_time", "Step time", LIMIT_FIELDS, self._limits(), _ON_SCREEN),
             Rows(
-                "account",
+                "step_account",
                 "Account of the median step",
                 shown.FIELDS,
                 shown.account_rows(self.account),

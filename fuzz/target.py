@@ -9,7 +9,7 @@ import atheris
 
 with atheris.instrument_imports(include=["stepscope.formats.xspace", "stepscope.formats.kineto"]):
     from stepscope.errors import UnreadableError
-    from stepscope.formats import kineto
+    from stepscope.formats.kineto import reader as kineto
     from stepscope.formats.kineto import text
     from stepscope.formats.xspace import lines, reader
     from stepscope.model import HostTrace

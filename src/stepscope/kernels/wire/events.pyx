@@ -504,9 +504,9 @@ cdef int _decode_range(
             error = _read_event(start, stop, end, lookups, stats, &event)
             if (error != OK or event.error != OK) and outcome[BROKEN_AT] < 0:
                 outcome[BROKEN_AT] = at - base
-                outcome[BROKEN_CODE] = event.error if event.error != OK else error
-            outcome[LOST_STATS] += event.lost_stats
+                outcome[BROKEN_CODE] = error if error != OK else event.error
             if error == OK:
+                outcome[LOST_STATS] += event.lost_stats
                 _put_event(&event, &place, lookups, events, stats, outcome)
             else:
                 stats.size, stats.n_texts = n_stats, n_texts

@@ -454,7 +454,7 @@ WRONG = [
     ("/api/sessions/nothing/tools/overview", 404, "there is no session 'nothing'"),
     ("/api/sessions/{id}/tools/nothing", 404, "there is no tool 'nothing'"),
     ("/api/sessions/{id}/tools/steps?host=nothing", 404, "there is no host 'nothing'"),
-    ("/api/sessions/{id}/tools/steps?steps=9-1", 400, "'9-1' is no range of steps"),
+    ("/api/sessions/{id}/tools/steps?steps=9-1", 400, "'9-1' is not a range of steps"),
     ("/api/sessions/{id}/tools/steps?steps=77", 400, "there is no step 77"),
     ("/api/sessions/{id}/tools/steps/tables/nothing.arrow", 404, "there is no table 'nothing'"),
     ("/api/sessions/{id}/tools/steps.exe", 404, "there is no tool 'steps.exe'"),

@@ -43,7 +43,7 @@ export const tools = computed<readonly ToolEntry[]>(() => {
 
 function missingOf(name: string): string | null {
   const state = session.value?.tools.find((tool) => tool.name === name);
-  return state?.has_data === false ? (state.missing ?? "this profile holds no data for it") : null;
+  return state?.has_data === false ? (state.missing ?? "this profile has no data for it") : null;
 }
 
 export function toolEntry(name: string): ToolEntry | null {

@@ -507,11 +507,11 @@ def test_attempts_to_leave_are_logged(client, caplog):
     for address in ("/..%2f..%2fetc/passwd", "/assets/../../app.py", "/api/sessions/..%2f../tools/steps"):
         caplog.clear()
         client.get(address)
-        assert "leads elsewhere" in caplog.text
+        assert "outside the site" in caplog.text
 
 
 def test_a_defect_is_a_plain_500_and_the_log_has_the_rest(client, monkeypatch, caplog):
-    monkeypatch.setattr(api_tools, "_bounded", lambda body: 1 / 0)
+    monkeypatch.setattr(api_tools, "_without_long_lists", lambda body: 1 / 0)
     answer = client.get(f"/api/sessions/{session_id(client, 'drawn')}/tools/steps")
 
     assert (answer.status_code, answer.json["error"]) == (500, "ZeroDivisionError: division by zero")

@@ -1,4 +1,4 @@
-/** The list of tools at the left. */
+/** The list of tools on the left. */
 import { signal } from "@preact/signals";
 import { linkTo, route } from "../router";
 import { remember, remembered } from "../storage";
@@ -27,7 +27,7 @@ export function Rail() {
         type="button"
         class="rail-toggle"
         aria-expanded={open}
-        aria-label={open ? "Narrow the list of tools" : "Widen the list of tools"}
+        aria-label={open ? "Collapse the list of tools" : "Expand the list of tools"}
         onClick={toggleRail}
       >
         <Icon name="menu" />

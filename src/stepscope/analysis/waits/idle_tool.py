@@ -90,7 +90,7 @@ DEVICE_FIELDS: tuple[Field, ...] = (
     Field("busy_ms", "ms", "time with work on any stream"),
     Field("idle_ms", "ms", "time without"),
     Field("idle_percent", "percent", "the same as a share of the span"),
-    Field("computes", "", "whether it ran a kernel or an op, and did not only copy", "bool"),
+    Field("computes", "", "whether it ran a kernel or an op and not only copies", "bool", label="Ran kernels"),
 )
 QUEUE_FIELDS: tuple[Field, ...] = (
     _HOST,

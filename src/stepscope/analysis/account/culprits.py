@@ -133,13 +133,13 @@ class Finder:
         is_op = np.zeros(256, np.uint8)
         is_op[list(_OPS)] = 1
         at = around(self._trace, self._event[rows], is_op[self._trace.events.kind], 1)
-        return np.where(at >= 0, self._trace.event_names()[at], -1).astype(np.int64)
+        return np.where(at >= 0, self._trace.event_names(at), -1).astype(np.int64)
 
     def _names(self, rows: I64) -> np.ndarray:
         return np.array([self._trace.name_of(event) for event in self._event[rows].tolist()], object)
 
     def _longest_name(self, rows: I64) -> str:
-        name = self._trace.event_names()[self._event[rows]]
+        name = self._trace.event_names(self._event[rows])
         return self._trace.strings[int(np.argmax(np.bincount(name, weights=self._length[rows])))]
 
     def _calls(self, rows: I64) -> int:
@@ -156,7 +156,7 @@ class Finder:
         inside = found >= 0
         if not inside.any():
             return None
-        name = self._trace.event_names()[found[inside]]
+        name = self._trace.event_names(found[inside])
         total = np.bincount(name, weights=self._length[rows][inside])
         return self._trace.strings[int(np.argmax(total))].removeprefix(MODULE_PREFIX)
 

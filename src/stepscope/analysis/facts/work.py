@@ -341,7 +341,7 @@ def _first_runs(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
 
 
 def _largest(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:
-    return _by_text(trace, trace.event_names()[rows].astype(np.int64), own, _MOST_OPS)
+    return _by_text(trace, trace.event_names(rows).astype(np.int64), own, _MOST_OPS)
 
 
 def _by_text(trace: HostTrace, texts: I64, own: I64, most: int) -> list[OpShare]:

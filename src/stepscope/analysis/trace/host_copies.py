@@ -62,7 +62,7 @@ def _sum(one: HostCopy, other: HostCopy) -> HostCopy:
 
 def _memories(trace: HostTrace, rows: I64) -> tuple[list[str], I64]:
     """The sorts of memory, and which of them each copy is from; details say more than a name."""
-    text = trace.event_names()[rows].astype(np.int64)
+    text = trace.event_names(rows).astype(np.int64)
     if trace.has_stat(stat_names.COPY_DETAILS):
         details = trace.stat_strings(stat_names.COPY_DETAILS, rows=rows)
         text = np.where(details > 0, details, text)

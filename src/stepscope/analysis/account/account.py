@@ -89,7 +89,7 @@ def usual_steps(trace: HostTrace, graph: Graph) -> I64:
 
 
 def _rows(trace: HostTrace, graph: Graph, pieces: Pieces) -> list[AccountRow]:
-    cause = causes_of(trace, graph, pieces, threads_of(trace, steps_of(trace)).serves_input)
+    cause = causes_of(trace, graph, pieces, threads_of(trace))
     length, finder = pieces.end_ps - pieces.start_ps, Finder(trace, graph, pieces)
     total = np.zeros(len(Cause), np.int64)
     np.add.at(total, cause, length)

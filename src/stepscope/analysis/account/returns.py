@@ -54,7 +54,7 @@ def waits_of(trace: HostTrace, queues: Queues) -> Waits:
     call = distinct(np.concatenate([_outer_waits(trace), _blocking_copies(trace, queues)]))
     start = trace.events.start_ps[call]
     end = start + trace.events.duration_ps[call]
-    names = trace.event_names()[call]
+    names = trace.event_names(call)
     pair_call, pair_work, done = _pairs(trace, queues, call, start, end)
     done_ps = np.full(len(call), np.iinfo(np.int64).min)
     np.maximum.at(done_ps, pair_call, queues.end_ps[pair_work])
@@ -91,13 +91,13 @@ def _own_parts(trace: HostTrace, call: I64, names: I32, alone: I64) -> I64:
     which = np.searchsorted(different, names)
     wanted = np.zeros(len(trace.strings), np.bool_)
     wanted[different] = True
-    same = wanted[trace.event_names()]
+    same = wanted[trace.event_types.name][trace.events.type]
     same[call] = False
     others = np.flatnonzero(same)
     least = np.full(len(different), np.iinfo(np.int64).max)
     np.minimum.at(least, which, alone)
     if len(others):
-        at = np.searchsorted(different, trace.event_names()[others])
+        at = np.searchsorted(different, trace.event_names(others))
         unblocked = np.full(len(different), np.iinfo(np.int64).max)
         np.minimum.at(unblocked, at, trace.events.duration_ps[others])
         least = np.minimum(least, unblocked)

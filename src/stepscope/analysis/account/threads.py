@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.steps.find_steps import HostSteps
+from stepscope.analysis.steps.find_steps import HostSteps, steps_of
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
@@ -69,9 +69,14 @@ class Threads:
     working: dict[int, Spans]
 
 
-def threads_of(trace: HostTrace, steps: HostSteps) -> Threads:
-    """The threads of a host, and where they may wait."""
-    lines, main = recorded_threads(trace), main_line(trace, steps)
+def threads_of(trace: HostTrace) -> Threads:
+    """The threads of a host, and where they may wait; found once per trace."""
+    return trace.derived("threads of the model", _threads)
+
+
+def _threads(trace: HostTrace) -> Threads:
+    lines = recorded_threads(trace)
+    main = _main_line(trace, steps_of(trace), lines)
     serves = np.zeros(len(trace.lines), np.bool_)
     serves[trace.events.line[is_any_kind(trace.events.kind, _SERVES_INPUT)]] = True
     if main >= 0:
@@ -90,10 +95,9 @@ def recorded_threads(trace: HostTrace) -> list[int]:
     return [line for line in trace.lines_of(LineKind.THREAD).tolist() if _has_time(trace, line)]
 
 
-def main_line(trace: HostTrace, steps: HostSteps) -> int:
+def _main_line(trace: HostTrace, steps: HostSteps, lines: list[int]) -> int:
     """The thread of the step marks; without one that which launches most device work, else has most events; -1 without
     threads."""
-    lines = recorded_threads(trace)
     if steps.line >= 0 or not lines:
         return steps.line
     cause = forest(trace).cause[np.flatnonzero(is_device_work(trace))]

@@ -341,7 +341,7 @@ def _first_run_time(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> i
 
 
 def _largest_ops(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:
-    return _sum_by_text(trace, trace.event_names()[rows].astype(np.int64), own, _MOST_OPS)
+    return _sum_by_text(trace, trace.event_names(rows).astype(np.int64), own, _MOST_OPS)
 
 
 def _sum_by_text(trace: HostTrace, texts: I64, own: I64, most: int) -> list[OpShare]:

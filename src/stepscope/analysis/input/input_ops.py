@@ -113,7 +113,7 @@ def _added_up(trace: HostTrace, calls: _Calls, own: I64) -> list[InputOp]:
 
 def _named(trace: HostTrace, row: I64, category: Sequence[int] | I64) -> _Calls:
     """Calls named by their events."""
-    stored, name = np.unique(trace.event_names()[row], return_inverse=True)
+    stored, name = np.unique(trace.event_names(row), return_inverse=True)
     names = tuple(trace.strings[at] for at in stored.tolist())
     return _Calls(row, name.reshape(-1).astype(np.int64), np.asarray(category, np.int64), names)
 
@@ -136,7 +136,7 @@ def _stages(trace: HostTrace) -> _Calls:
     kinds, which = np.unique(stated[row], return_inverse=True)
     codes = np.array([_STAGES.get(trace.strings[kind].lower(), _OTHER) for kind in kinds.tolist()], np.int64)
     title = trace.stat_strings(stat_names.INPUT_STAGE, rows=row)
-    title = np.where(title > 0, title, trace.event_names()[row])
+    title = np.where(title > 0, title, trace.event_names(row))
     stored, name = np.unique(title, return_inverse=True)
     names = tuple(trace.strings[at] for at in stored.tolist())
     category = codes[which.reshape(-1)] if len(row) else which

@@ -48,7 +48,7 @@ class Loader:
 def loaders_of(trace: HostTrace) -> list[Loader]:
     """The loaders of a host, longest first."""
     waits = outer_waits(trace)
-    names, pins = trace.event_names()[waits], _pins(trace, waits)
+    names, pins = trace.event_names(waits), _pins(trace, waits)
     found = [_loader(trace, trace.strings[name], waits[names == name], pins) for name in np.unique(names).tolist()]
     return sorted(found, key=lambda loader: (-loader.total_ps, loader.name))
 

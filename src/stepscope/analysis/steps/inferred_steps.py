@@ -37,7 +37,7 @@ _CALLS = (EventKind.OP, EventKind.ANNOTATION, EventKind.TRACED_FUNCTION, EventKi
 def infer_steps(trace: HostTrace) -> HostSteps | None:
     """The steps of the first sequence that repeats; None if nothing repeats regularly enough."""
     for what, rows in _candidate_sequences(trace):
-        cycle = find_cycle(trace.event_names()[rows], trace.events.start_ps[rows], _least_rhythm(trace, rows))
+        cycle = find_cycle(trace.event_names(rows), trace.events.start_ps[rows], _least_rhythm(trace, rows))
         if cycle is None or _cycles_are_layers(trace, rows, cycle):
             continue
         start = trace.events.start_ps[rows[cycle.anchors]]
@@ -99,7 +99,7 @@ def _cycles_are_layers(trace: HostTrace, rows: I64, cycle: Cycle) -> bool:
     calls = calls[(calls >= 0) & (count >= LEAST_STEPS)]
     if not len(calls):
         return False
-    names = trace.event_names()[rows]
+    names = trace.event_names(rows)
     rare = np.bincount(names)[names] < max(LEAST_STEPS, 2 * len(calls))
     foreign = int((rare & np.isin(call, calls)).sum())
     return foreign / len(calls) >= FOREIGN_SHARE * len(rows) / len(cycle.anchors)

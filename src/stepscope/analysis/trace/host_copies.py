@@ -62,7 +62,7 @@ def _sum_copies(one: HostCopy, other: HostCopy) -> HostCopy:
 
 def _memories(trace: HostTrace, rows: I64) -> tuple[list[str], I64]:
     """The kinds of memory, and the index of the kind that each copy is from.  Details take precedence over names."""
-    text = trace.event_names()[rows].astype(np.int64)
+    text = trace.event_names(rows).astype(np.int64)
     if trace.has_stat(stat_names.COPY_DETAILS):
         details = trace.stat_strings(stat_names.COPY_DETAILS, rows=rows)
         text = np.where(details > 0, details, text)

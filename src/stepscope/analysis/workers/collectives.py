@@ -119,11 +119,11 @@ class _Facts:
     def names(self) -> list[str]:
         """What each collective is called where it is called best: by its facts, by the call around it, by itself."""
         trace = self._trace
-        own = trace.event_names()[self._rows].astype(np.int64)
+        own = trace.event_names(self._rows).astype(np.int64)
         kind = trace.events.kind
         for events in reversed(self._chain[1:]):
             calls = (events >= 0) & (kind[np.maximum(events, 0)] == K.COLLECTIVE_CALL)
-            own = np.where(calls, trace.event_names()[np.maximum(events, 0)], own)
+            own = np.where(calls, trace.event_names(np.maximum(events, 0)), own)
         stated = self._texts(stat_names.COLLECTIVE_NAME)
         return [trace.strings[row] for row in np.where(stated > 0, stated, own).tolist()]
 

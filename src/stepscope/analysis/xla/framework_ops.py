@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stepscope.analysis.trace.attribution import attribute, names_of
+from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.xla.framework_costs import UNKNOWN, Cost, tensorflow_cost, torch_cost
 from stepscope.analysis.xla.op_time import op_time
 from stepscope.analysis.xla.step_time import share_in_steps
@@ -50,7 +50,7 @@ def _from_runs(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
     run = found.run[pieces]
     names = (stat_names.INPUT_DIMS, stat_names.INPUT_TYPES, _CONCRETE)
     dims, types, concrete = (trace.stat_strings(each, rows=run) for each in names)
-    op = names_of(trace, run)
+    op = event_name_rows(trace, run)
     group, first = number_pairs(op, dims)
     for column in (types, concrete):
         group, first = number_pairs(group, column)
@@ -109,7 +109,7 @@ def _distinct(group: I64, run: I64, size: int) -> I64:
 
 def _rarest_kernel(trace: HostTrace, rows: I64, group: I64, size: int) -> I64:
     """An op launches the same kernels whenever it runs with the same shapes."""
-    kernel, first = number_pairs(group, names_of(trace, rows))
+    kernel, first = number_pairs(group, event_name_rows(trace, rows))
     runs = np.full(size, np.iinfo(np.int64).max, np.int64)
     np.minimum.at(runs, group[first], np.bincount(kernel, minlength=len(first)))
     return runs

@@ -56,9 +56,9 @@ FIELDS: tuple[Field, ...] = (
     Field("cumulative_self_percent", "percent", "self_percent added up to this row"),
     Field("flops", "FLOP", "operations of all its runs, unknown for most custom calls"),
     Field("bytes", "bytes", "bytes that all its runs read and write"),
-    Field("gflop_per_s", "GFLOP/s", "operations by self time"),
-    Field("gib_per_s", "GiB/s", "bytes read and written by self time"),
-    Field("flop_per_byte", "FLOP/byte", "operational intensity: operations for each byte"),
+    Field("gflop_per_s", "GFLOP/s", "operations by self time", label="Rate"),
+    Field("gib_per_s", "GiB/s", "bytes read and written by self time", label="Bandwidth"),
+    Field("flop_per_byte", "FLOP/byte", "operational intensity: operations for each byte", label="Intensity"),
     Field("compute_percent", "percent", "share of the device's peak for its precision"),
     Field("memory_percent", "percent", "share of the device's memory bandwidth"),
     Field(

@@ -52,9 +52,9 @@ FIELDS: tuple[Field, ...] = (
     Field("self_percent", "percent", "share of the time of all work of the devices"),
     Field("wasted_us", "us", "time above the least that the device's peaks allow, of ops for which that is known"),
     Field("flops", "FLOP", "operations of the ops below whose operations are known"),
-    Field("gflop_per_s", "GFLOP/s", "these by the time of these ops"),
+    Field("gflop_per_s", "GFLOP/s", "these by the time of these ops", label="Rate"),
     Field("compute_percent", "percent", "share of the peaks for their precisions"),
-    Field("gib_per_s", "GiB/s", "bytes that ops read and write, by the time of these"),
+    Field("gib_per_s", "GiB/s", "bytes that ops read and write, by the time of these", label="Bandwidth"),
     Field("memory_percent", "percent", "share of the device's memory bandwidth"),
 )
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.trace.attribution import attribute, names_of
-from stepscope.analysis.trace.columns import on_threads
+from stepscope.analysis.trace.attribution import attribute, event_name_rows
+from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.op_work import device_work
 from stepscope.analysis.xla.programs import Programs, programs_of
@@ -88,12 +88,12 @@ def _carried(trace: HostTrace, rows: I64) -> tuple[I64, I64, I64]:
     instruction, module = (trace.stat_strings(names, rows=rows) for names in (stat_names.HLO_OP, stat_names.HLO_MODULE))
     number = trace.stat_ints(stat_names.PROGRAM_ID, rows=rows)
     core = (trace.lines.kind == LineKind.DEVICE_OPS)[trace.events.line[rows]]
-    return np.where((instruction <= 0) & core, names_of(trace, rows), instruction), module, number
+    return np.where((instruction <= 0) & core, event_name_rows(trace, rows), instruction), module, number
 
 
 def _work_on_host(trace: HostTrace) -> _Work:
     """XLA ops on threads; those that run inside others, as in a loop, take from the time of these."""
-    chosen = on_threads(trace) & (trace.stat_strings(stat_names.HLO_OP) > 0)
+    chosen = is_thread_event(trace) & (trace.stat_strings(stat_names.HLO_OP) > 0)
     own = np.empty(len(trace.events), np.int64)
     kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, chosen, own)
     rows = np.flatnonzero(chosen)
@@ -148,7 +148,7 @@ def _match_names(trace: HostTrace, work: _Work, op: I64, names: list[tuple[int |
     if not len(at) or not len(programs):
         return hit
     table = _kernel_names(programs)
-    kernel = names_of(trace, work.rows[at])
+    kernel = event_name_rows(trace, work.rows[at])
     for row in np.unique(kernel).tolist():
         found = table.get(kernel_stem(trace.strings[row]))
         if found is not None:
@@ -222,7 +222,7 @@ def op_runs(trace: HostTrace, done: OpTime) -> I64:
 
     An instruction launches the same kernels whenever it runs, so that it ran as often as the rarest of them.
     """
-    name = names_of(trace, done.rows)
+    name = event_name_rows(trace, done.rows)
     kernel, first = number_pairs(done.op, name)
     runs = np.full(len(done.ops), np.iinfo(np.int64).max, np.int64)
     np.minimum.at(runs, done.op[first], np.bincount(kernel, minlength=len(first)))

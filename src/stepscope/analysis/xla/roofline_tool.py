@@ -53,14 +53,14 @@ FIELDS: tuple[Field, ...] = (
     Field("self_percent", "percent", "share of the time of all work of the devices"),
     Field("flops", "FLOP", "operations of all its runs"),
     Field("bytes", "bytes", "bytes that all its runs have to move"),
-    Field("gflop_per_s", "GFLOP/s", "operations by time"),
-    Field("gib_per_s", "GiB/s", "bytes by time"),
-    Field("flop_per_byte", "FLOP/byte", "operational intensity"),
+    Field("gflop_per_s", "GFLOP/s", "operations by time", label="Rate"),
+    Field("gib_per_s", "GiB/s", "bytes by time", label="Bandwidth"),
+    Field("flop_per_byte", "FLOP/byte", "operational intensity", label="Intensity"),
     Field("precision", "text", "element type that sets its compute roof", "str", role=Role.TYPE),
     Field("bound_by", "text", "`compute` or `memory`: the limit it is nearer to", "str", role=Role.TERM),
     Field("compute_percent", "percent", "share of the peak for its precision"),
     Field("memory_percent", "percent", "share of the memory bandwidth"),
-    Field("roof_gflop_per_s", "GFLOP/s", "the most that its intensity allows"),
+    Field("roof_gflop_per_s", "GFLOP/s", "the most that its intensity allows", label="Roof"),
     Field("efficiency_percent", "percent", "the larger of compute_percent and memory_percent"),
 )
 _PARTS = (
@@ -76,9 +76,9 @@ ROOF_FIELDS: tuple[Field, ...] = (
     Field("device", "text", "the device", "str", role=Role.PLACE),
     Field("kind", "text", "`compute` or `memory`", "str", role=Role.TERM),
     Field("name", "text", "precision and units, or the memory", "str", role=Role.LABEL),
-    Field("tflop_per_s", "TFLOP/s", "height of a compute roof"),
-    Field("gb_per_s", "GB/s", "slope of a memory roof"),
-    Field("ridge_flop_per_byte", "FLOP/byte", "intensity where a compute roof meets main memory's"),
+    Field("tflop_per_s", "TFLOP/s", "height of a compute roof", label="Peak"),
+    Field("gb_per_s", "GB/s", "slope of a memory roof", label="Bandwidth"),
+    Field("ridge_flop_per_byte", "FLOP/byte", "intensity where a compute roof meets main memory's", label="Ridge"),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.trace.attribution import attribute, names_of
+from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.xla.op_time import OpTime, op_time
 from stepscope.analysis.xla.programs import programs_of
 from stepscope.model import HostTrace, LineKind, stat_names
@@ -118,7 +118,7 @@ def _program_runs(trace: HostTrace) -> list[Runs]:
 
 def _runs_of_modules(trace: HostTrace, rows: I64) -> list[Runs]:
     """The device itself says when its programs run."""
-    name = names_of(trace, rows)
+    name = event_name_rows(trace, rows)
     found = []
     for each in dict.fromkeys(name.tolist()):
         here = rows[name == each]
@@ -146,7 +146,7 @@ def _runs_by_kernels(trace: HostTrace, done: OpTime) -> list[Runs]:
     """Kernels carry no number of a run: those that run once in each run of their program are told by their order."""
     program = np.array([program for program, _ in done.ops], np.int64)
     plane = trace.lines.plane[trace.events.line[done.rows]].astype(np.int64)
-    group, first = number_pairs(done.op, names_of(trace, done.rows))
+    group, first = number_pairs(done.op, event_name_rows(trace, done.rows))
     group, first = number_pairs(group, plane)
     order = np.lexsort((trace.events.start_ps[done.rows], group))
     sizes = np.bincount(group, minlength=len(first))

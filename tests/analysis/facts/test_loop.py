@@ -160,7 +160,7 @@ PYTHON = {
 }
 
 
-def test_python_functions_tell_by_their_names_what_they_do() -> None:
+def test_names_of_python_functions_give_their_activity() -> None:
     trace = draw(
         """
         host main | M0-------------

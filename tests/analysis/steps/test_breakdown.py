@@ -296,7 +296,7 @@ def test_work_of_no_step_counts_for_none() -> None:
     assert parts(trace) == [{"other": 8.0}, {"other": 8.0}]
 
 
-def test_time_between_steps_is_told_apart_by_what_happens_there() -> None:
+def test_time_between_steps_is_split_by_category() -> None:
     trace = draw("""
         host main | M0---  I1--- Y-- M1---  X- M2---
         host data |      J------------------------

@@ -25,7 +25,7 @@ MS_NS = 1_000_000
 
 
 def hosts(*pictures: str, late_ms: tuple[int | None, ...] = ()) -> list[HostTrace]:
-    """One trace a picture, named a, b, ...; `late_ms` is how long after the first each session began, None unknown."""
+    """One trace per picture, named a, b, ...; `late_ms`: start of each session after the first, None if unknown."""
     found = []
     for at, (name, picture) in enumerate(zip("abcdef", pictures, strict=False)):
         late = late_ms[at] if late_ms else None

@@ -50,7 +50,7 @@ NOISE = [
 
 
 @pytest.mark.parametrize(("before", "inside", "is_clear"), NOISE)
-def test_steps_that_differ_more_among_themselves_tell_no_cost(tmp_path, capsys, before, inside, is_clear):
+def test_a_cost_within_the_normal_variation_is_not_clear(tmp_path, capsys, before, inside, is_clear):
     cost = dict(COSTS[0][0])
     for name, spread in (("before", before), ("inside", inside)):
         if spread:

@@ -101,7 +101,7 @@ def test_the_first_step_does_not_begin_before_the_device_is_done_with_what_was_l
         host main |    L5 M1------ M2------
         host main |        L6       L7
         gpu0 s    |  K3-------K5--K6-----K7----
-    """)  # K3: launched before the recording began, as its low id tells
+    """)  # K3: launched before the recording started, since its id is low
 
     assert spans(trace) == [("train 1", 14, 21), ("train 2", 21, 27)]
     assert members(trace)["kernel"] == [-1, -1, 0, 1]

@@ -238,7 +238,7 @@ def test_sizes_of_a_program_may_stand_one_by_one_and_be_large() -> None:
 
 
 @pytest.mark.parametrize("keep", range(1, len(taking((11, (4, 2))))))
-def test_a_cut_program_tells_of_no_parameter(keep: int) -> None:
+def test_a_cut_program_has_no_parameters(keep: int) -> None:
     assert Programs({"p(1)": taking((11, (4, 2)))[:keep]}).parameters("p") == []
 
 

@@ -600,7 +600,7 @@ def test_a_loop_within_a_graph_whose_ops_hardly_do_more_than_start(starts_ms: in
     context = context_of(draw("host main | M0--------M1--------\nhost main | Fa--------Fa--------"))
     assert context.work is not None
     work = replace(context.work, start_in_programs_ps=2 * starts_ms * MS, per_call_ps=2 * starts_ms * MS,
-                   ops_in_programs=2000, sorts_in_programs=10)  # fmt: skip
+                   ops_in_programs=2000, op_types_in_programs=10)  # fmt: skip
     looping = replace(context, framework="tensorflow", hosts=[replace(host, work=work) for host in context.hosts])
 
     assert advise(looping).items[0].kind == kind
@@ -753,7 +753,8 @@ def test_a_healthy_run_is_told_what_bounds_it(healthy: Context) -> None:
 
     assert (item.kind, item.predicted_speedup) == ("none", None)
     assert item.evidence == (
-        "compute-bound: 100.0 % of the step time computes on the host; the largest op is a with 100.0 % of the op time"
+        "compute-bound: 100.0 % of each step is spent computing on the host; "
+        "the largest op is a with 100.0 % of the op time"
     )
 
 

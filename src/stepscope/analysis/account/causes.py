@@ -9,8 +9,8 @@ from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, around, around_by_kind, kinds_of
 from stepscope.analysis.account.threads import Threads
 from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import of_kinds
-from stepscope.analysis.trace.grouping import enclosing, forest
+from stepscope.analysis.trace.columns import is_any_kind
+from stepscope.analysis.trace.grouping import enclosing_events, forest
 from stepscope.model import EventKind, HostTrace, Kind
 from stepscope.model.arrays import I64, U8, Mask
 from stepscope.vocabulary.lookup import has_trait
@@ -107,7 +107,7 @@ def _of_threads(trace: HostTrace, graph: Graph, pieces: Pieces, rows: I64, main:
     dispatches = _dispatches(trace, graph)
     if dispatches is not None:
         ops = np.flatnonzero((cause == Cause.HOST_COMPUTE) & (event >= 0))
-        outer = enclosing(trace, of_kinds(trace.events.kind, (K.OP, K.BACKWARD)))[event[ops]]
+        outer = enclosing_events(trace, is_any_kind(trace.events.kind, (K.OP, K.BACKWARD)))[event[ops]]
         cause[ops[dispatches[np.where(outer >= 0, outer, event[ops])]]] = Cause.LAUNCH
     return np.where(told := _told_around(trace, event, cause), told, cause)
 
@@ -152,7 +152,7 @@ def _dispatches(trace: HostTrace, graph: Graph) -> Mask | None:
 def _input_functions(trace: HostTrace) -> Mask:
     """Python functions that make input, by their names: bool of shape (events,)."""
     found = np.zeros(len(trace.events), np.bool_)
-    python = np.flatnonzero(of_kinds(trace.events.kind, (K.PYTHON_CALL,)))
+    python = np.flatnonzero(is_any_kind(trace.events.kind, (K.PYTHON_CALL,)))
     if len(python):
         found[python] = has_trait(trace, trace.events.type[python], CallTrait.MAKES_INPUT)
     return found

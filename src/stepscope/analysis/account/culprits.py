@@ -9,7 +9,7 @@ from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.nodes import distinct, numbers_in
 from stepscope.analysis.account.pieces import Pieces, around, around_by_kind
 from stepscope.analysis.trace.attribution import attribute
-from stepscope.analysis.trace.columns import of_kinds
+from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
@@ -169,13 +169,13 @@ def _numbered(values: I64) -> tuple[I64, I64]:
 
 def _users_frames(trace: HostTrace) -> I64:
     """Recorded Python calls of the user's program: rows of events."""
-    python = np.flatnonzero(of_kinds(trace.events.kind, (K.PYTHON_CALL,)))
+    python = np.flatnonzero(is_any_kind(trace.events.kind, (K.PYTHON_CALL,)))
     return python[has_trait(trace, trace.events.type[python], CodeTrait.OF_USER)] if len(python) else python
 
 
 def _module_frames(trace: HostTrace) -> I64:
     """Recorded calls of modules: rows of events."""
-    python = np.flatnonzero(of_kinds(trace.events.kind, (K.PYTHON_CALL,)))
+    python = np.flatnonzero(is_any_kind(trace.events.kind, (K.PYTHON_CALL,)))
     if not len(python):
         return python
     types = np.array(numbers_in(trace.events.type[python]), np.int64)

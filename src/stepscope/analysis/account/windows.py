@@ -9,7 +9,7 @@ from stepscope.analysis.account.nodes import NodeFinder, distinct, numbers_in
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.steps.find_steps import HostSteps
 from stepscope.analysis.trace.grouping import forest, is_device_work
-from stepscope.analysis.trace.program_runs import runs_elsewhere
+from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I32, I64, Mask
 from stepscope.records import dataclass
@@ -149,7 +149,7 @@ def _last_work(trace: HostTrace, steps: HostSteps, count: int) -> tuple[I32, I64
     """For each line and bound the end of the work that was done last, of all steps before the bound."""
     work = is_device_work(trace)
     if steps.line >= 0:
-        work = work | runs_elsewhere(trace, steps.line)
+        work = work | program_ops_elsewhere(trace, steps.line)
     rows = np.flatnonzero(work & (steps.label >= 0) & (steps.label < count - 1))
     label = steps.label[rows].astype(np.int64) + 1
     rows, label = np.append(rows, steps.backlog), np.append(label, np.zeros(len(steps.backlog), np.int64))

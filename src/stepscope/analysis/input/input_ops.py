@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.input.iterators import iterator_calls
-from stepscope.analysis.trace.columns import on_threads
+from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 from stepscope.model.arrays import I64
@@ -149,14 +149,14 @@ def _enqueues(trace: HostTrace) -> _Calls:
     copies = np.flatnonzero(is_device_work(trace) & (kind == K.COPY_HOST_TO_DEVICE))
     cause = forest(trace).cause[copies]
     started = np.unique(cause[cause >= 0])
-    said = np.flatnonzero((kind == K.COPY_HOST_TO_DEVICE_CALL) & on_threads(trace))
+    said = np.flatnonzero((kind == K.COPY_HOST_TO_DEVICE_CALL) & is_thread_event(trace))
     row = np.union1d(said, started[kind[started] == K.RUNTIME_CALL]).astype(np.int64)
     return _named(trace, row, np.full(len(row), _ENQUEUE))
 
 
 def _loaders(trace: HostTrace) -> list[_Calls]:
     """Calls of a data loader that shows itself only as a wait for the next batch, and the ops that run inside them."""
-    waits = np.flatnonzero((trace.events.kind == K.INPUT_WAIT) & on_threads(trace))
+    waits = np.flatnonzero((trace.events.kind == K.INPUT_WAIT) & is_thread_event(trace))
     loaders = _named(trace, waits, np.zeros(len(waits), np.int64))
     here = names_have(loaders.names, InputTrait.SINGLE_PROCESS)
     category = np.where(here[loaders.name], _PREPROCESSING, _OTHER) if len(waits) else loaders.category

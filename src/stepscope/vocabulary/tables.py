@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from enum import IntFlag
-from functools import cached_property, lru_cache, reduce
+from functools import cache, cached_property, lru_cache, reduce
 from operator import or_
 
 from stepscope.model import EventKind, Trait
@@ -46,12 +46,17 @@ class NameTable:
 
     def reader(self, kind: type[IntFlag]) -> Callable[[str], int]:
         """A function that gives the traits of a name, those of one class."""
-        rules = [(int(trait), _passes(test)) for trait, test in self.rules if type(trait) is kind]
+        rules = [(int(trait), test) for trait, test in self.rules if type(trait) is kind]
         exact = {name: int(trait) for name, trait in self.exact.items() if type(trait) is kind}
+
+        @cache
+        def tests() -> list[tuple[int, Callable[[str], object]]]:
+            """Made for the first name that is judged: a table that none speaks to compiles no pattern."""
+            return [(bit, _passes(test)) for bit, test in rules]
 
         def judge(text: str) -> int:
             bits = exact.get(text, 0)
-            for bit, passes in rules:
+            for bit, passes in tests():
                 if passes(text):
                     bits |= bit
             return bits

@@ -52,7 +52,12 @@ def build_graph(trace: HostTrace) -> Graph | None:
         ]
     )
     return _graph(
-        nodes, step.astype(np.int32), edges, _pauses(host, contacts, threads.main, queues, bounds, zero), bounds, zero
+        nodes,
+        step.astype(np.int32),
+        edges,
+        _pauses(host, finder, contacts, threads.main, queues, bounds, zero),
+        bounds,
+        zero,
     )
 
 
@@ -108,13 +113,15 @@ class _Pauses:
     unexplained_ps: I64
 
 
-def _pauses(host: Nodes, contacts: Contacts, main: int, queues: Queues, bounds: StepBounds, zero_ps: int) -> _Pauses:
+def _pauses(
+    host: Nodes, finder: NodeFinder, contacts: Contacts, main: int, queues: Queues, bounds: StepBounds, zero_ps: int
+) -> _Pauses:
     """What runs before each node, and the least pause after it."""
     first = np.diff(host.line, prepend=-2) != 0
     before = np.where(first, -1, np.arange(len(host)) - 1)
     gap = host.start_ps - np.where(first, zero_ps, host.end_ps[before])
     # A thread whose next start nothing explains starts after as long a time as recorded.
-    unknown = contacts.starts_unexplained(host.line, host.start_ps) | (first & (host.line == main))
+    unknown = contacts.starts_unexplained(finder, len(host)) | (first & (host.line == main))
     unexplained = np.where(unknown, np.maximum(gap, 0), 0)
     count = len(bounds.time_ps)
     chain = np.append(-1, len(host) + len(queues) + np.arange(count - 1))

@@ -6,7 +6,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
-from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, around, kinds_of
+from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, around, around_by_kind, kinds_of
 from stepscope.analysis.account.threads import Threads
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import is_any_kind
@@ -116,7 +116,7 @@ def _innermost_cause(trace: HostTrace, event: I64) -> U8:
     """By the innermost event that says something."""
     says = np.zeros(256, np.uint8)
     says[list(_OF_HOST)] = 1
-    at = around(trace, event, says[trace.events.kind], 1)
+    at = around_by_kind(trace, event, says, 1)
     return np.where(at >= 0, _table(_OF_HOST, Cause.PYTHON)[kinds_of(trace, at)], Cause.PYTHON).astype(np.uint8)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from stepscope.analysis.account.graph import Edges
 from stepscope.analysis.account.handovers import Meetings, handovers, inferred_meetings
-from stepscope.analysis.account.nodes import NodeFinder, distinct, is_among, numbers_in
+from stepscope.analysis.account.nodes import NodeFinder, distinct
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.account.returns import Waits, waits_of
 from stepscope.analysis.account.threads import Quiet, Threads
@@ -53,12 +53,11 @@ class Contacts:
         """What threads wait for."""
         return [self.waits.edges(finder, first_work), *(each.edges(finder) for each in self.meetings)]
 
-    def starts_unexplained(self, line: I32, start_ps: I64) -> Mask:
-        """Which nodes start after a gap whose end nothing explains: bool of shape (nodes,)."""
-        found = np.zeros(len(line), np.bool_)
-        for each in numbers_in(self.lone.line):
-            here = np.flatnonzero(line == each)
-            found[here] = is_among(start_ps[here], self.lone.end_ps[self.lone.line == each])
+    def starts_unexplained(self, finder: NodeFinder, count: int) -> Mask:
+        """Which of so many nodes start after a gap whose end nothing explains: bool of shape (nodes,)."""
+        found = np.zeros(count, np.bool_)
+        at = finder.starting_at(self.lone.line, self.lone.end_ps)
+        found[at[at >= 0]] = True
         return found
 
 

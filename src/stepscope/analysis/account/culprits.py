@@ -7,7 +7,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.nodes import distinct, numbers_in
-from stepscope.analysis.account.pieces import Pieces, around
+from stepscope.analysis.account.pieces import Pieces, around, around_by_kind
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest
@@ -132,7 +132,7 @@ class Finder:
         """The string row of the innermost op around each piece of a thread, -1 without one."""
         is_op = np.zeros(256, np.uint8)
         is_op[list(_OPS)] = 1
-        at = around(self._trace, self._event[rows], is_op[self._trace.events.kind], 1)
+        at = around_by_kind(self._trace, self._event[rows], is_op, 1)
         return np.where(at >= 0, self._trace.event_names(at), -1).astype(np.int64)
 
     def _names(self, rows: I64) -> np.ndarray:

@@ -133,7 +133,16 @@ def around(trace: HostTrace, events: I64, level: U8, top: int) -> I64:
     Returns:
         int64 of shape (n,), -1 where none counts.
     """
-    found, nothing = np.empty(len(events), np.int64), np.full(len(trace.events), -1, np.int32)
-    levels = np.arange(256).astype(np.uint8)
-    kernels.ops.climb(events, forest(trace).parent, nothing, level, levels, top, found)
+    return _around(trace, events, level, np.arange(256).astype(np.uint8), top)
+
+
+def around_by_kind(trace: HostTrace, events: I64, level: U8, top: int) -> I64:
+    """The same as `around` where the kind of an event tells its level: `level` is uint8 of shape (256,)."""
+    return _around(trace, events, trace.events.kind, level, top)
+
+
+def _around(trace: HostTrace, events: I64, kind: U8, level: U8, top: int) -> I64:
+    found, parent = np.empty(len(events), np.int64), forest(trace).parent
+    # In place of causes: an event without a parent has no parent as its cause, so the way ends there.
+    kernels.ops.climb(events, parent, parent, kind, level, top, found)
     return found

@@ -148,8 +148,7 @@ def find_device_steps(trace: HostTrace) -> HostSteps | None:
     label = np.full(len(trace.events), -1, np.int32)
     numbers, label[rows] = np.unique(keys[rows], return_inverse=True)
     if keys is group:
-        known = np.flatnonzero(np.isin(group, numbers))
-        label[known] = np.searchsorted(numbers, group[known])
+        label = _places_among(numbers, group)
     else:
         _label_by_time(trace, rows, label)
     label = spread_labels(trace, label)
@@ -172,6 +171,18 @@ def find_device_steps(trace: HostTrace) -> HostSteps | None:
         label=label,
         numbered=True,
     )
+
+
+def _places_among(numbers: I64, keys: I64) -> I32:
+    """The place of each key among ascending numbers: int32 of shape (keys,), -1 for other keys."""
+    low, count = int(numbers[0]), int(numbers[-1]) - int(numbers[0]) + 1
+    if count > len(keys):  # too far apart for a table
+        at = np.minimum(np.searchsorted(numbers, keys), len(numbers) - 1)
+        return np.where(numbers[at] == keys, at, -1).astype(np.int32)
+    table = np.full(count + 1, -1, np.int32)  # the last is for all other keys
+    table[numbers - low] = np.arange(len(numbers))
+    inside = (keys >= low) & (keys < low + count)
+    return table[np.where(inside, keys - low, count)]
 
 
 def _parse_numbers(trace: HostTrace, rows: I64) -> I64 | None:

@@ -52,9 +52,9 @@ class EnvironmentOfHost:
 def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
     """What one host ran on."""
     planes = [row for row in trace.device_planes() if trace.planes.kind[row] != PlaneKind.SPARSE_CORE]
-    plane_of_event = trace.lines.plane[trace.events.line]
-    computes = is_device_work(trace) & np.isin(trace.events.kind, COMPUTING)
-    used = np.unique(plane_of_event[computes])
+    work = np.flatnonzero(is_device_work(trace))
+    computes = work[np.isin(trace.events.kind[work], COMPUTING)]
+    used = np.unique(trace.lines.plane[trace.events.line[computes]])
     begin, end = trace.span_ps()
     return EnvironmentOfHost(
         framework=trace.framework,
@@ -86,7 +86,7 @@ def _device_type(trace: HostTrace, planes: Sequence[int]) -> str:
 
 
 def _list_missing(trace: HostTrace, steps_source: str, has_device: bool, device_worked: bool) -> list[Missing]:
-    kinds = set(np.unique(trace.events.kind).tolist())
+    kinds = set(np.flatnonzero(np.bincount(trace.events.kind)).tolist())
     threads = trace.lines.kind == LineKind.THREAD
     found = []
     if steps_source != "markers":

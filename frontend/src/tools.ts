@@ -12,6 +12,8 @@ export interface ToolEntry {
   readonly summary: string;
   readonly key: string | null;
   readonly missing: string | null;
+  /** It has an entry in the map of pages; others show their sections in order. */
+  readonly hasPage: boolean;
 }
 
 const ORDER = Object.keys(PAGES);
@@ -34,6 +36,7 @@ export const tools = computed<readonly ToolEntry[]>(() => {
         summary: tool.summary,
         key: known?.key ?? null,
         missing: missingOf(tool.name),
+        hasPage: known !== undefined,
       };
     });
 });

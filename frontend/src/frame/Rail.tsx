@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { linkTo, route } from "../router";
 import { remember, remembered } from "../storage";
-import { tools } from "../tools";
+import { type ToolEntry, tools } from "../tools";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 
@@ -12,6 +12,11 @@ export const railOpen = signal(typeof stored === "boolean" ? stored : window.inn
 export function toggleRail(): void {
   railOpen.value = !railOpen.value;
   remember("rail", railOpen.value);
+}
+
+/** What a page was made for stays in its place; other tools are listed where the capture has something for them. */
+function isListed(tool: ToolEntry): boolean {
+  return tool.hasPage || !tool.missing || route.value.tool === tool.name;
 }
 
 export function Rail() {
@@ -29,7 +34,7 @@ export function Rail() {
         {open && <span class="brand">Stepscope</span>}
       </button>
       <ul>
-        {tools.value.map((tool) => (
+        {tools.value.filter(isListed).map((tool) => (
           <li key={tool.name}>
             <a
               href={linkTo(tool.name)}

@@ -180,7 +180,10 @@ PANELS: dict[str, dict[str, Register]] = {
         "capture": partial(_register_module, "stepscope.cli.capture"),
     },
     "Look closer": _TOOLS,
-    "Take it elsewhere": {"trace": partial(_register_module, "stepscope.cli.trace")},
+    "Take it elsewhere": {
+        "trace": partial(_register_module, "stepscope.cli.trace"),
+        "hlo-graph": partial(_register_module, "stepscope.cli.hlo_graph"),
+    },
 }
 """What registers each command, in the order of the help.  The module of a command is imported when it is called."""
 

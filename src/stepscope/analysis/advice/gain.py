@@ -118,8 +118,8 @@ def _event_ps(context: Context) -> int:
 
 
 def on_critical_path(context: Context) -> float:
-    """As `WorkFacts.on_critical_path`; 1 where nothing is known of the work."""
-    return context.work.on_critical_path if context.work is not None else 1.0
+    """As `WorkFacts.critical_path_share`; 1 where nothing is known of the work."""
+    return context.work.critical_path_share if context.work is not None else 1.0
 
 
 def calm(context: Context) -> float:
@@ -130,7 +130,7 @@ def calm(context: Context) -> float:
     work = context.work
     if work is None or context.has_device or not work.compute_ps:
         return 1.0
-    return 1.0 - max(work.disturbed_ps / work.compute_ps - _NOISE, 0.0)
+    return 1.0 - max(work.contention_ps / work.compute_ps - _NOISE, 0.0)
 
 
 def _eased(context: Context, left_ms: float, competes_ms: float, crowded: float | None) -> float:

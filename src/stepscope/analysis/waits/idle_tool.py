@@ -258,7 +258,11 @@ def partial(trace: HostTrace) -> Partial:
 def _device(trace: HostTrace, name: str, rows: I64) -> DeviceIdle:
     start = trace.events.start_ps[rows]
     end = start + trace.events.duration_ps[rows]
-    span, busy, steps = Spans.of(start.min(keepdims=True), end.max(keepdims=True)), Spans.of(start, end), _steps(trace)
+    span, busy, steps = (
+        Spans.union(start.min(keepdims=True), end.max(keepdims=True)),
+        Spans.union(start, end),
+        _steps(trace),
+    )
     computes = bool(np.isin(trace.events.kind[rows], COMPUTING).any())
     return DeviceIdle(name, span.total, busy.total, (span & steps).total, (busy & steps).total, computes)
 
@@ -267,7 +271,7 @@ def _steps(trace: HostTrace) -> Spans:
     """The time of all steps; none where the whole capture stands for one."""
     steps = steps_of(trace)
     known = slice(None) if steps.source != "none" else slice(0)
-    return Spans.of(steps.start_ps[known], steps.end_ps[known])
+    return Spans.union(steps.start_ps[known], steps.end_ps[known])
 
 
 def _stream(trace: HostTrace, device: str, line: int, rows: I64, call: I64) -> tuple[StreamIdle, list[Gap]]:

@@ -1,7 +1,7 @@
-"""Loading a profile and asking it questions: `stepscope.load`.
+"""Loads a profile and runs tools on it: `stepscope.load`.
 
-This is where finding, reading, caching and analysing come together; everything that shows results starts here.  What
-only some questions need is imported when they are asked: a result that is in the cache needs neither numpy nor a tool.
+This combines finding, reading, caching and analysing; everything that shows results starts here.  Modules that only
+some calls need are imported by those calls: a cached result needs neither numpy nor a tool.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
 Progress = Callable[[str], None]
 
 WORTH_KEEPING = 200_000
-"""Events from which on reading the derived columns of a trace from the cache beats computing them."""
+"""From this many events on, reading the derived columns of a trace from the cache is faster than computing them."""
 
 MEMORY_OF_FILE = 2
-"""A decoded trace with what is derived from it takes about so many times the bytes of its file."""
+"""The memory of a decoded trace and its derived columns, in multiples of its file's size."""
 
 _FOREST = "forest"
 
 _MOST_NAMED = 5  # runs that a message lists
 
-# Code of what is told because only some steps are looked at; nothing is wrong then.
-_OF_STEPS = "steps"
+# The code of a notice that only some steps are read; nothing is wrong then.
+_STEPS_NOTICE = "steps"
 
-# Larger files are decoded while they are read, and are never in memory as a whole.
+# Larger files are decoded while they are read and are never in memory as a whole.
 _WORTH_PIECES_BYTES = 8 << 20
 
-# Found while searching; of interest to who looks for a profile, not to who reads a report.
+# Problems of the search; they matter when looking for a profile, not in a report.
 _QUIET_PROBLEMS = frozenset({"search-depth"})
 
 
@@ -66,20 +66,20 @@ def load(
     progress: Progress | None = None,
     shelf: TraceShelf | None = None,
 ) -> LoadedProfile:
-    """Finds a profile; files are read when the first question needs them.
+    """Finds a profile; its files are read when a tool first needs them.
 
     Args:
-        path: a profile file, a session folder, a logdir, or any parent of these; local, or a URL that fsspec knows.
-        run: the session to take, by name; the newest if None.
-        host: the host to look at; all of the session's hosts if None.
+        path: a profile file, a session folder, a logdir, or any parent of these; local, or a URL that fsspec supports.
+        run: the name of the session; the newest if None.
+        host: the host to read; all of the session's hosts if None.
         cache: where derived data is kept; the user's cache directory if None.
-        progress: called with a short sentence whenever a longer piece of work begins.
-        shelf: where decoded traces are kept; with that of another profile, the two need the memory of one.
+        progress: called with a short sentence when a longer piece of work starts.
+        shelf: where decoded traces are kept; two profiles that share one need the memory of one.
 
     Raises:
-        NotFoundError: there is no profile; the message says what there is instead.
-        AccessError: it may not be read.
-        UsageError: there is no such run or host; the message lists those there are.
+        NotFoundError: there is no profile; the message says what was found instead.
+        AccessError: the profile may not be read.
+        UsageError: there is no such run or host; the message lists the known ones.
     """
     session = find_session(path, run)
     files = session.files if host is None else (pick_host(session, host),)
@@ -94,17 +94,17 @@ def compare(
     steps: StepRange | str | int | None = None,
     tools: Sequence[str] | None = None,
 ) -> CompareReport:
-    """Whether a change helped: the step time of two sessions, where the time went, and whether it is more than noise.
+    """Compares two sessions: their step times, where the time went, and whether the change is more than noise.
 
     Args:
-        before, after: what `load` takes, or what it gave.
-        host: the host to look at on both sides; all of each session if None.
-        steps: the steps to look at on both sides, such as `3-9`; the whole captures if None.
+        before, after: paths as for `load`, or loaded profiles.
+        host: the host to compare on both sides; all hosts if None.
+        steps: the steps to compare on both sides, such as `3-9`; the whole captures if None.
         tools: the tools whose reports are compared; breakdown, ops, kernels, memories and spread of steps if None.
 
     Raises:
-        NotFoundError, AccessError, InputError: one of them is not there or cannot be read.
-        UsageError: one of them has no such host or no such steps, or a tool cannot be compared.
+        NotFoundError, AccessError, InputError: a side does not exist or cannot be read.
+        UsageError: a side has no such host or steps, or a tool cannot be compared.
     """
     from stepscope.analysis.compare.compare import choose_tools
     from stepscope.analysis.compare.compare import compare as compare_sides
@@ -112,10 +112,12 @@ def compare(
     names = choose_tools(tools)
     one = before if isinstance(before, LoadedProfile) else load(before)
     other = after if isinstance(after, LoadedProfile) else load(after, shelf=one.shelf)
-    return compare_sides(_side(one, host, steps, names), _side(other, host, steps, names), tools)
+    return compare_sides(_make_side(one, host, steps, names), _make_side(other, host, steps, names), tools)
 
 
-def _side(profile: LoadedProfile, host: str | None, steps: StepRange | str | int | None, tools: Sequence[str]) -> Side:
+def _make_side(
+    profile: LoadedProfile, host: str | None, steps: StepRange | str | int | None, tools: Sequence[str]
+) -> Side:
     """A session with the reports that a comparison needs."""
     from stepscope.analysis.compare.sides import side_of
 
@@ -159,21 +161,21 @@ class LoadedProfile:
 
     @property
     def path(self) -> str:
-        """Where the session lies."""
+        """The path of the session."""
         return self._session.path
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Names of the hosts that are looked at."""
+        """The names of the selected hosts."""
         return tuple(file.host for file in self._files)
 
     @property
     def events_read(self) -> int:
-        """Events of the hosts that were decoded so far."""
+        """The number of events decoded so far, over all hosts."""
         return sum(self._events_read.values())
 
     def bytes_read(self, host: str) -> int:
-        """Bytes of a host's file that were decoded so far; 0 if it was not, its results being in the cache."""
+        """Bytes of a host's file that were decoded so far; 0 if its results came from the cache."""
         return self._bytes_read.get(host, 0)
 
     def _note_read(self, file: HostFile, nbytes: int) -> None:
@@ -193,17 +195,17 @@ class LoadedProfile:
             raise AttributeError(f"a loaded profile has no {name!r}; tools: {tools}", name=name, obj=self)
 
     def trace(self, host: str | None = None) -> HostTrace:
-        """One host's trace; `host` may be left out if there is only one.
+        """One host's trace; `host` may be omitted if there is only one.
 
-        The last trace asked for is kept, so that several tools read a file once; how many earlier ones are kept is the
-        shelf's to say, by default none, so that a session of many hosts needs the memory of one.
+        The last used trace is kept, so that several tools read a file once.  The shelf decides how many earlier ones
+        are kept; by default none, so that a session of many hosts needs the memory of one.
         """
         file = self._files[0] if host is None and len(self._files) == 1 else pick_host(self._session, host or "")
         expected = max(1, MEMORY_OF_FILE * (file.size or 0))
         return self.shelf.get((store.identity(file.path), file.host), lambda: self._decode(file), expected)
 
     def is_decoded(self, host: str) -> bool:
-        """True if a host's trace is in memory, so that asking for it takes no time."""
+        """Whether a host's trace is in memory, so that `trace` returns at once."""
         file = pick_host(self._session, host)
         return (store.identity(file.path), file.host) in self.shelf
 
@@ -221,17 +223,17 @@ class LoadedProfile:
     def _restore_forest(self, trace: HostTrace, file: HostFile) -> None:
         from stepscope.analysis.trace.grouping import restore_forest
 
-        kept = self._cache.get_columns(_key(file), _FOREST)
+        kept = self._cache.get_columns(_host_key(file), _FOREST)
         if kept is not None:
             restore_forest(trace, kept)
 
     def analyse(self, tool_name: str, host: str) -> Any:
-        """What one host contributes to a tool, kept in the cache for a later report.  Raises UsageError, InputError."""
+        """Computes one host's part of a tool's report and caches it.  Raises UsageError, InputError."""
         return self._partial(tool_named(tool_name), pick_host(self._session, host))
 
     def prepare(self, tool_names: Iterable[str], host: str | None = None, within_steps: bool = False) -> None:
-        """Lets several tools analyse each of several hosts in turn, so that each file is decoded once, not once a tool.
-        A host that cannot be read is left to the reports, which name it.  `within_steps` is for reports on all steps.
+        """Runs several tools on each of several hosts, so that each file is decoded once and not once per tool.
+        A host that cannot be read is skipped; the reports name it.  `within_steps` is for reports on all steps.
         Raises UsageError."""
         tools = [tool_named(name) for name in tool_names]
         files = self._files if host is None else (pick_host(self._session, host),)
@@ -241,12 +243,12 @@ class LoadedProfile:
                     self._partial(tool, file, within_steps)
 
     def report(self, tool_name: str, host: str | None = None, steps: StepRange | str | int | None = None) -> Report:
-        """What a tool says.  A host that cannot be read is left out and named, unless it is the only one.
+        """A tool's report.  A host that cannot be read is left out and named, unless it is the only one.
 
         Args:
             tool_name: a tool of the registry.
             host: one of `hosts`; all of them if None.
-            steps: the steps to look at, such as `3-9`, 7 or `all`; the whole capture if None.
+            steps: the steps to read, such as `3-9`, 7 or `all`; the whole capture if None.
 
         Raises:
             UsageError: there is no such tool or host, or there are no such steps.
@@ -254,11 +256,10 @@ class LoadedProfile:
         """
         return self._report(tool_named(tool_name), host, steps)[0]
 
-    def shown(self, tool_name: str) -> Report:
-        """What a tool says of all hosts, to be shown: in every form, but not filtered, sorted or computed with.
+    def report_to_show(self, tool_name: str) -> Report:
+        """A tool's report on all hosts, for showing in any form; it cannot be filtered, sorted or computed with.
 
-        It comes from the cache if it was asked for before; then nothing is imported that makes or merges it.  Raises as
-        `report` does.
+        It comes from the cache if it was shown before; then no tool is imported.  Raises the errors of `report`.
         """
         tool = tool_named(tool_name)
         key, name = self._session_key(), f"{tool.name}.shown"
@@ -273,33 +274,35 @@ class LoadedProfile:
         return report
 
     def _session_key(self) -> str | None:
-        """The cache's key for what is derived from all hosts that are looked at."""
+        """The cache key for results derived from all selected hosts."""
         identities = [store.identity(file.path) for file in self._files]
-        told = [(file.host, file.path) for file in self._files], self._session.problems  # in warnings
-        return cache_key(identities, "session", *told)
+        named = [(file.host, file.path) for file in self._files], self._session.problems  # in warnings
+        return cache_key(identities, "session", *named)
 
     def _report(
         self, tool: Tool, host: str | None, steps: StepRange | str | int | None
     ) -> tuple[Report, list[Problem]]:
-        """A report, and what is wrong with the hosts that it leaves out."""
-        wanted = None if steps is None else _range_of(steps)
+        """A report, and the problems of the hosts that it leaves out."""
+        wanted = None if steps is None else _parse_range(steps)
         files = self._files if host is None else (pick_host(self._session, host),)
         if wanted is None:
-            partials, problems = self._of_hosts(files, lambda file: self._partial(tool, file))
+            partials, problems = self._ask_hosts(files, lambda file: self._partial(tool, file))
         elif wanted.is_all:
-            partials, problems = self._of_hosts(files, lambda file: self._partial(tool, file, within_steps=True))
-            problems.append(Problem(_OF_STEPS, "only the steps, without what ran before the first and after the last"))
+            partials, problems = self._ask_hosts(files, lambda file: self._partial(tool, file, within_steps=True))
+            problems.append(
+                Problem(_STEPS_NOTICE, "only the steps, without what ran before the first and after the last")
+            )
         else:
-            partials, problems = self._of_steps(files, tool, wanted)
-        lost = any(problem.code != _OF_STEPS for problem in problems)
-        told = [*(p for p in self._session.problems if p.code not in _QUIET_PROBLEMS), *problems]
+            partials, problems = self._partials_of_steps(files, tool, wanted)
+        lost = any(problem.code != _STEPS_NOTICE for problem in problems)
+        shown = [*(p for p in self._session.problems if p.code not in _QUIET_PROBLEMS), *problems]
         reader = _Reader(self, host, wanted)
         report = tool.finish(tool.merge(partials), reader)
         report = replace(report, warnings=(*report.warnings, *reader.failures)) if reader.failures else report
-        return _with_problems(report, told, lost), problems
+        return _add_problems(report, shown, lost), problems
 
-    def _of_hosts(self, files: Sequence[HostFile], ask: Callable[[HostFile], Any]) -> tuple[list[Any], list[Problem]]:
-        """What `ask` answers for each host, and what is wrong with the hosts that cannot be read."""
+    def _ask_hosts(self, files: Sequence[HostFile], ask: Callable[[HostFile], Any]) -> tuple[list[Any], list[Problem]]:
+        """The answer of `ask` for each host, and the problems of the hosts that cannot be read."""
         answers, problems = [], []
         for file in files:
             try:
@@ -307,7 +310,7 @@ class LoadedProfile:
             except InputError as error:
                 if len(files) == 1:
                     if others := self._other_runs():
-                        raise error.with_hint(others) from error
+                        raise error.add_hint(others) from error
                     raise
                 problems.append(error.problem)
         if not answers:
@@ -317,23 +320,25 @@ class LoadedProfile:
         return answers, problems
 
     def _other_runs(self) -> str:
-        """How to get at the runs beside a newest one that cannot be read; empty if there are none."""
+        """A hint that lists the other runs if the newest cannot be read; empty if there are none."""
         if self._found_below is None:
             return ""
         others = [session.run for session in find_sessions(self._found_below) if session.run != self.run]
         more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-        return f"or take an earlier run with --run: {', '.join(others[:_MOST_NAMED])}{more}" if others else ""
+        return f"or use an earlier run with --run: {', '.join(others[:_MOST_NAMED])}{more}" if others else ""
 
-    def _of_steps(self, files: Sequence[HostFile], tool: Tool, wanted: StepRange) -> tuple[list[Any], list[Problem]]:
-        """What the hosts contribute to a tool, seen through some steps.  Not cached: there are too many ranges."""
+    def _partials_of_steps(
+        self, files: Sequence[HostFile], tool: Tool, wanted: StepRange
+    ) -> tuple[list[Any], list[Problem]]:
+        """The hosts' parts of a report on some steps.  Not cached: there are too many ranges."""
         from stepscope.analysis.steps.step_range import choose_steps
 
-        parts, problems = self._of_hosts(files, lambda file: self._partial(tool_named("steps"), file))
+        parts, problems = self._ask_hosts(files, lambda file: self._partial(tool_named("steps"), file))
         rows = choose_steps(parts, wanted)
-        problems.append(Problem(_OF_STEPS, f"only {wanted} of the capture"))
+        problems.append(Problem(_STEPS_NOTICE, f"only {wanted} of the capture"))
         without = [part.host for part in parts if part.host not in rows]
         if without:
-            problems.append(Problem(_OF_STEPS, f"no such steps on {', '.join(without)}, which is left out"))
+            problems.append(Problem(_STEPS_NOTICE, f"{', '.join(without)} has no such steps and is left out"))
         taking = [file for file in files if file.host in rows]
         return [tool.partial(self._trace_of_steps(file, rows[file.host])) for file in taking], problems
 
@@ -344,14 +349,14 @@ class LoadedProfile:
         return self.shelf.get(key, lambda: take_steps(self.trace(file.host), rows))
 
     def whatif(self, remove: str, scale: float = 0.0) -> WhatIfReport:
-        """The step time with a part of the step removed or made faster.
+        """Predicts the step time with a part of the step removed or made faster.
 
         Args:
             remove: a class of advice, a category of the step breakdown, or the name of an op.
-            scale: how much of its time stays: 0 removes it, 0.5 halves it.
+            scale: the share of its time that stays: 0 removes it, 0.5 halves it.
 
         Raises:
-            UsageError: there is no such part, or the profile holds no steps.
+            UsageError: there is no such part, or the profile has no steps.
         """
         from stepscope.analysis.advice.whatif import what_if
 
@@ -369,21 +374,21 @@ class LoadedProfile:
         steps: StepRange | str | int | None = None,
         tools: Sequence[str] | None = None,
     ) -> CompareReport:
-        """How another profile differs from this one, which is the one before; see `stepscope.api.compare`."""
+        """Compares this profile (before) with another one (after); see `stepscope.api.compare`."""
         return compare(self, after, host=host, steps=steps, tools=tools)
 
     def _partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any:
-        """What one host contributes, from the cache if it is there; on request of its steps alone."""
+        """One host's part of a report, from the cache if possible; `within_steps` restricts it to the steps."""
         import msgspec
 
-        key, part = _key(file), "steps" if within_steps else "partial"
+        key, part = _host_key(file), "steps" if within_steps else "partial"
         name = f"{tool.partial_of or tool.name}.{part}"
         kept = self._cache.get_bytes(key, name)
         if kept is not None:
             try:
                 return _decode_partial(tool, kept)
             except (msgspec.DecodeError, msgspec.ValidationError):
-                pass  # written by something else; computed anew below
+                pass  # written by something else; computed again below
         with importing(tool.module):
             trace = self._trace_within_steps(file) if within_steps else self.trace(file.host)
         self._progress(f"analysing {file.host} ({len(trace.events):,} events)")
@@ -395,7 +400,7 @@ class LoadedProfile:
         return partial
 
     def _trace_within_steps(self, file: HostFile) -> HostTrace:
-        """A host's trace without what ran before its first step and after its last; all of it without steps."""
+        """A host's trace without events before its first step and after its last; the whole trace without steps."""
         rows = tuple(range(len(self._partial(tool_named("steps"), file).rows)))
         return self._trace_of_steps(file, rows) if rows else self.trace(file.host)
 
@@ -406,15 +411,15 @@ class LoadedProfile:
 
 
 def _decode_partial(tool: Tool, kept: bytes) -> Any:
-    """A partial from its bytes.  Raises DecodeError, ValidationError."""
+    """Decodes a partial from its bytes.  Raises DecodeError, ValidationError."""
     with _MAKING_DECODERS:
         decoder = _decoder_of(tool)
     return decoder.decode(kept)
 
 
 _MAKING_DECODERS = threading.Lock()
-"""Held while a decoder is made: msgspec crashes if two threads look at the fields of one dataclass for the first time
-at once, as when the page opens two sessions."""
+"""Held while a decoder is made: msgspec crashes if two threads inspect the fields of a dataclass for the first time at
+once, as when the page opens two sessions."""
 
 
 @functools.cache
@@ -424,7 +429,7 @@ def _decoder_of(tool: Tool) -> Any:
     return msgspec.msgpack.Decoder(tool.partial_type)
 
 
-def _method_of(tool: Tool) -> Callable[..., Report]:
+def _make_method(tool: Tool) -> Callable[..., Report]:
     def method(self: LoadedProfile, host: str | None = None, steps: StepRange | str | int | None = None) -> Report:
         return self.report(tool.name, host, steps)
 
@@ -434,17 +439,17 @@ def _method_of(tool: Tool) -> Callable[..., Report]:
 
 
 for _tool in TOOLS:
-    setattr(LoadedProfile, _tool.method, _method_of(_tool))
+    setattr(LoadedProfile, _tool.method, _make_method(_tool))
 
 
-def _range_of(steps: StepRange | str | int) -> StepRange:
+def _parse_range(steps: StepRange | str | int) -> StepRange:
     from stepscope.analysis.steps.step_range import StepRange
 
     return StepRange.coerce(steps)
 
 
 def _read_trace(file: HostFile) -> HostTrace:
-    """Reads a host's file, and imports what decodes it while the disk or the network is at work."""
+    """Reads a host's file, and imports its decoder while the disk or the network is busy."""
     if file.format.takes_pieces and (file.size or 0) >= _WORTH_PIECES_BYTES:
         return file.format.read(reading.told(store.read_pieces(file.path)), file.path, file.host)
     from concurrent.futures import ThreadPoolExecutor
@@ -455,15 +460,15 @@ def _read_trace(file: HostFile) -> HostTrace:
         file.format.load_reader()
         data = [content.result()]
     del content
-    return file.format.read(_handed_over(data) if file.format.lets_go else data[0], file.path, file.host)
+    return file.format.read(_release_piece(data) if file.format.lets_go else data[0], file.path, file.host)
 
 
 @dataclass(frozen=True)
 class _Reader:
-    """Gives a tool the reports of others for the same hosts and steps.
+    """Gives a tool the reports of other tools on the same hosts and steps.
 
     Attributes:
-        failures: of each tool that could not be read, a sentence with the reason.
+        failures: a sentence with the reason for each tool that failed.
     """
 
     profile: LoadedProfile
@@ -472,25 +477,25 @@ class _Reader:
     failures: list[str] = field(default_factory=list)
 
     def __call__(self, tool: str) -> Report | None:
-        """The report of a tool; None where it fails."""
+        """The report of a tool; None if it fails."""
         try:
             return self.profile.report(tool, self.host, self.steps)
         except StepscopeError as error:
-            self.failures.append(f"what {tool} knows is missing here: {error}")
+            self.failures.append(f"details from {tool} are missing here: {error}")
             return None
 
 
-def _handed_over(data: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:
-    """The only piece of a list, which then does not hold it any more."""
+def _release_piece(data: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """Yields the only piece of a list after removing it, so that the list does not keep it in memory."""
     yield data.pop()
 
 
-def _key(file: HostFile) -> str | None:
-    """The cache's key for what is derived from a host's file."""
+def _host_key(file: HostFile) -> str | None:
+    """The cache key for results derived from a host's file."""
     return cache_key([store.identity(file.path)], file.host)
 
 
-def _with_problems(report: Report, problems: list[Problem], lost: bool) -> Report:
+def _add_problems(report: Report, problems: list[Problem], lost: bool) -> Report:
     if not problems:
         return report
     return replace(report, warnings=(*map(str, problems), *report.warnings), partial=report.partial or lost)

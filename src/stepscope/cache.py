@@ -1,22 +1,21 @@
-"""Derived data, kept in the user's cache directory and never beside a profile.
+"""Caches derived data in the user's cache directory, never next to a profile.
 
     DIR/v1/KEY/NAME.bytes       a small result, as bytes
     DIR/v1/KEY/NAME.columns     arrays, mapped into memory when read
-    DIR/ledger                  how much was written since the last sweep
+    DIR/ledger                  the bytes written since the last sweep
 
 DIR is the platform's cache directory for users, or `STEPSCOPE_CACHE_DIR`; `STEPSCOPE_CACHE=off` switches the cache off
 and `STEPSCOPE_CACHE_MAX_BYTES` bounds its size.  KEY is a hash of everything that the data depends on: the identities
 of the files, the code, and the parameters (see `cache_key`), so an entry is never updated and never out of date.
 
-The cache is an extra.  A missing, damaged or unwritable cache costs time and nothing else: reading gives None, writing
-does nothing, and the first failure of a process is logged.  Entries are written under another name and then renamed, so
-a reader meets a whole entry or none, and of two writers of one entry the last wins.
+The cache is optional.  A missing, damaged or unwritable cache only costs time: reading returns None, writing does
+nothing, and the first failure of a process is logged.  Entries are written under another name and then renamed, so a
+reader finds a whole entry or none, and the last of two writers wins.
 
-Why the columns are not in Arrow files, as the tables that leave Stepscope are: importing pyarrow takes longer than
-reading the columns of a 100 MB profile, a record batch demands columns of one length where a trace's tables have
-several, and its buffers carry no checksum.  Both kinds of entry start with the same head, which is checked
-in one place: magic, length and checksum of what follows.  That is the data itself in a `.bytes` file, and in a
-`.columns` file a description in JSON of the raw arrays behind it.
+The columns are not in Arrow files, as exported tables are: importing pyarrow takes longer than reading the columns of a
+100 MB profile, a record batch needs columns of one length where a trace's tables have several, and its buffers have no
+checksum.  Both kinds of entry start with the same head: magic, length and checksum of what follows.  That is the data
+itself in a `.bytes` file, and a JSON description of the raw arrays behind it in a `.columns` file.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CACHE_VERSION = 1
-"""The layout of the entries.  To be raised when that changes; what the code computes is in the key already."""
+"""The layout of the entries.  Raise it when the layout changes; the key already covers what the code computes."""
 
 DEFAULT_MAX_BYTES = 2 << 30
 
@@ -64,31 +63,31 @@ _LEDGER_LINE = struct.Struct("<Q")
 
 
 class FileIdentity(Protocol):
-    """What tells one state of a file from another: a value whose `repr` tells all of it."""
+    """Identifies a state of a file: a value whose `repr` is complete."""
 
     @property
     def is_certain(self) -> bool:
-        """True if a changed file is sure to have another identity."""
+        """Whether a changed file is sure to have another identity."""
 
 
 def cache_key(identities: Iterable[FileIdentity], *parameters: object) -> str | None:
-    """The key of what is derived from some files by this version of the code.
+    """The key of data derived from some files by this version of the code.
 
     Args:
-        identities: of all files that the data depends on, in an order that is always the same.
-        parameters: everything else that it depends on, in types whose `repr` tells the value: numbers, strings,
-            tuples, frozen dataclasses.
+        identities: those of all files that the data depends on, always in the same order.
+        parameters: everything else that it depends on, in types with a complete `repr`: numbers, strings, tuples,
+            frozen dataclasses.
 
     Returns:
-        32 hexadecimal digits, or None if a file could change without its identity telling.
+        32 hexadecimal digits, or None if a file could change without a change of its identity.
     """
     files = list(identities)
     if not all(identity.is_certain for identity in files):
         return None
     import hashlib
 
-    told = repr((_code_version(), files, parameters))
-    return hashlib.blake2b(told.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    described = repr((_code_version(), files, parameters))
+    return hashlib.blake2b(described.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ class CacheOptions:
 
     Attributes:
         folder: the directory; None switches the cache off.
-        max_bytes: the size above which the entries that were not used for longest are removed.
+        max_bytes: above this size the least recently used entries are removed.
     """
 
     folder: Path | None
@@ -105,7 +104,7 @@ class CacheOptions:
 
     @staticmethod
     def from_environment() -> CacheOptions:
-        """What the environment says.  A size that is no number is logged and counts as not set."""
+        """The options that the environment sets.  A size that is not a number is logged and ignored."""
         if os.environ.get("STEPSCOPE_CACHE", "").strip().lower() in _OFF:
             return CacheOptions(folder=None)
         return CacheOptions(_default_folder(), _max_bytes(os.environ.get("STEPSCOPE_CACHE_MAX_BYTES", "")))
@@ -114,7 +113,7 @@ class CacheOptions:
 class Cache:
     """Reads and writes entries.  One per process is enough; threads and processes may share the directory.
 
-    A `key` is what `cache_key` gave; None is always a miss.  A `name` tells entries of one key apart and consists of
+    A `key` comes from `cache_key`; None is always a miss.  A `name` distinguishes entries of one key and consists of
     letters, digits, dots, dashes and underscores.
     """
 
@@ -129,8 +128,8 @@ class Cache:
         return self._options.folder
 
     def get_bytes(self, key: str | None, name: str) -> bytes | None:
-        """The bytes that were put there, or None."""
-        return self._get(self._path(key, name, "bytes"), lambda content: _checked(content, _BYTES_MAGIC))
+        """The cached bytes, or None."""
+        return self._get(self._path(key, name, "bytes"), lambda content: _check_content(content, _BYTES_MAGIC))
 
     def put_bytes(self, key: str | None, name: str, data: bytes) -> None:
         """Keeps bytes for later."""
@@ -139,28 +138,28 @@ class Cache:
     def get_columns(
         self, key: str | None, name: str, only: Collection[str] | None = None
     ) -> dict[str, NDArray[Any]] | None:
-        """The arrays that were put there, or None.
+        """The cached arrays, or None.
 
-        They are read-only and lie in the file: reading them costs only what is touched, besides the check of each.
+        They are read-only and mapped from the file: besides the check of each, only what is used is read.
 
         Args:
             key: see `Cache`.
             name: see `Cache`.
-            only: the columns to read and check; all if None.  Naming one that is not there is a KeyError.
+            only: the columns to read and check; all if None.  An unknown name raises KeyError.
         """
 
         def parse(content: memoryview) -> dict[str, NDArray[Any]]:
-            columns = _columns_in(content)
+            columns = _read_columns(content)
             wanted = columns.keys() if only is None else only
-            return {column: _array(content, columns[column]) for column in wanted}
+            return {column: _read_array(content, columns[column]) for column in wanted}
 
         return self._get(self._path(key, name, "columns"), parse)
 
     def put_columns(self, key: str | None, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Keeps arrays for later: of any lengths, shapes and plain types.  Raises TypeError for arrays of objects."""
+        """Keeps arrays of any lengths, shapes and plain types for later.  Raises TypeError for arrays of objects."""
         path = self._path(key, name, "columns")
         if path:
-            self._write(path, _columns_parts(columns))
+            self._write(path, _pack_columns(columns))
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
@@ -172,7 +171,7 @@ class Cache:
         return self._options.folder / f"v{CACHE_VERSION}" / key / f"{name}.{ending}"
 
     def _get(self, path: Path | None, parse: Callable[[memoryview], T]) -> T | None:
-        """What an entry holds, None if there is none; a damaged entry is removed."""
+        """The content of an entry, None if there is none; a damaged entry is removed."""
         content = self._map(path) if path else None
         if path is None or content is None:
             return None
@@ -201,7 +200,7 @@ class Cache:
             return
         try:
             _write_whole(path, chunks)
-            self._account(path.parents[2], size)
+            self._add_to_ledger(path.parents[2], size)
         except OSError as error:
             self._warn("written", path, error)
 
@@ -219,8 +218,8 @@ class Cache:
 
     # -- size ----------------------------------------------------------------------------------------------------------
 
-    def _account(self, folder: Path, size: int) -> None:
-        """Adds to the ledger, and sweeps when that says that the bound may be passed.
+    def _add_to_ledger(self, folder: Path, size: int) -> None:
+        """Adds to the ledger, and sweeps when the bound may be exceeded.
 
         The ledger saves looking at every entry at every put: it holds the size found by the last sweep and that of
         each entry written since, eight bytes each, appended in one write.  It may say too much, and too little
@@ -240,7 +239,7 @@ class Cache:
 
 @memoized
 def _code_version() -> tuple[object, ...]:
-    """Changes with the release and, in a checkout that is worked on, with the code that derives things."""
+    """Changes with the release and, in a checkout, with the source code."""
     folder = Path(__file__).parent
     release = getattr(sys.modules[__package__ or folder.name], "__version__", "")
     rooms = ("model", "kernels", "vocabulary", "formats", "analysis", "report")
@@ -251,7 +250,7 @@ def _code_version() -> tuple[object, ...]:
 def _stamp_of_sources(folder: Path | str) -> tuple[int, int, int]:
     """Number, total size and latest time of the Python files and compiled modules at and below a folder."""
     count = size = latest = 0
-    # An editor may put another file in its place this moment.
+    # An editor may replace the file at this moment.
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             with suppress(OSError):
@@ -264,15 +263,15 @@ def _stamp_of_sources(folder: Path | str) -> tuple[int, int, int]:
     return count, size, latest
 
 
-# ---- what an entry looks like ----------------------------------------------------------------------------------------
+# ---- the layout of an entry ------------------------------------------------------------------------------------------
 
 
 class _DamagedError(Exception):
     """An entry is not what was written."""
 
 
-def _checked(content: bytes | memoryview, magic: bytes) -> bytes:
-    """The bytes behind a head that tells their length and checksum, and nothing after them."""
+def _check_content(content: bytes | memoryview, magic: bytes) -> bytes:
+    """The bytes behind a head with their length and checksum.  Raises _DamagedError if these differ."""
     if len(content) < _HEAD.size:
         raise _DamagedError
     found, length, checksum = _HEAD.unpack_from(content)
@@ -284,7 +283,7 @@ def _checked(content: bytes | memoryview, magic: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Where an array lies in a file: `start` is that of the gap before it."""
+    """The place of an array in a file; `start` is the start of the gap before it."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -294,7 +293,7 @@ class _Column:
     checksum: int
 
 
-def _columns_parts(columns: Mapping[str, NDArray[Any]]) -> list[bytes | memoryview]:
+def _pack_columns(columns: Mapping[str, NDArray[Any]]) -> list[bytes | memoryview]:
     """The file in parts: a head with its own length and checksum, then each array at a multiple of 64 bytes.
 
     The checksum of an array counts the gap before it, so that every byte of the file is under one.
@@ -324,15 +323,15 @@ def _plain_array(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return plain
 
 
-def _columns_in(content: memoryview) -> dict[str, _Column]:
-    """The columns that the head of a file tells of, if it is whole and the file as long as it says."""
+def _read_columns(content: memoryview) -> dict[str, _Column]:
+    """The columns listed in the head of a file.  Raises _DamagedError unless head and length are correct."""
     import json
 
     if len(content) < _HEAD.size:
         raise _DamagedError
     length = _HEAD.unpack_from(content)[1]
     end = _HEAD.size + length
-    described = json.loads(_checked(content[:end], _COLUMNS_MAGIC))
+    described = json.loads(_check_content(content[:end], _COLUMNS_MAGIC))
     columns, position = {}, end
     for name, dtype, shape, gap, checksum in described:
         size = _size_of(dtype, shape)
@@ -349,7 +348,7 @@ def _size_of(dtype: str, shape: Sequence[int]) -> int:
     return np.dtype(dtype).itemsize * math.prod(shape)
 
 
-def _array(content: memoryview, column: _Column) -> NDArray[Any]:
+def _read_array(content: memoryview, column: _Column) -> NDArray[Any]:
     import numpy as np
 
     start = column.start + column.gap
@@ -366,8 +365,8 @@ def _write_whole(path: Path, chunks: Sequence[bytes | memoryview]) -> None:
     """Puts a file in its place at once.  Raises OSError and then leaves nothing behind."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}-{os.urandom(6).hex()}.tmp")
     try:
-        # Not synced to the disk: after a power cut the checksum tells a file that did not get there.
-        with _created(temporary) as file:
+        # Not synced to the disk: after a power cut the checksum reveals an incomplete file.
+        with _create_file(temporary) as file:
             file.writelines(chunks)
         temporary.replace(path)
     except BaseException:
@@ -375,7 +374,7 @@ def _write_whole(path: Path, chunks: Sequence[bytes | memoryview]) -> None:
         raise
 
 
-def _created(path: Path) -> BinaryIO:
+def _create_file(path: Path) -> BinaryIO:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         return path.open("xb")
@@ -391,7 +390,7 @@ def _remove(path: Path) -> None:
 
 
 def _mark_used(path: Path) -> None:
-    """Notes the use for the sweep.  The time of access would not do: most disks keep it only now and then."""
+    """Records the use for the sweep.  The access time is not enough: most file systems update it rarely."""
     with suppress(OSError):
         os.utime(path)
 
@@ -405,14 +404,14 @@ _STALE_LEDGER = r"ledger\.\d+-[0-9a-f]{12}\.tmp"
 
 
 def _sweep(folder: Path, max_bytes: int) -> int:
-    """Brings the entries under the bound, those not used for longest going first, and returns the bytes left.
+    """Removes the least recently used entries until the bound holds, and returns the bytes left.
 
     Entries of other versions of the layout count too.  Only what the cache itself could have written is touched, since
     a user may point it at a directory that holds other things.
     """
     entries = sorted(_entries(folder))
     total = sum(size for _, size, _ in entries)
-    # Somewhat below, so that the next puts need no sweep.
+    # Somewhat below the bound, so that the next puts need no sweep.
     goal = max_bytes * 4 // 5 if total > max_bytes else total
     for _, size, path in entries:
         if total <= goal:
@@ -423,13 +422,13 @@ def _sweep(folder: Path, max_bytes: int) -> int:
 
 
 def _entries(folder: Path) -> list[tuple[int, int, Path]]:
-    """Time of use, size and path of each entry.  Removes what killed processes left, and empty folders, on the way."""
+    """Time of use, size and path of each entry.  Also removes files of killed processes and empty folders."""
     entries = []
-    for path in [*_listed(folder, _STALE_LEDGER), *_files_of_keys(folder)]:
+    for path in [*_list_matching(folder, _STALE_LEDGER), *_files_of_keys(folder)]:
         try:
             status = path.stat()
         except OSError:
-            # Removed by another process this moment.
+            # Another process has just removed it.
             continue
         if path.suffix != ".tmp":
             entries.append((status.st_mtime_ns, status.st_size, path))
@@ -439,15 +438,15 @@ def _entries(folder: Path) -> list[tuple[int, int, Path]]:
 
 
 def _files_of_keys(folder: Path) -> Iterator[Path]:
-    for version in _listed(folder, _VERSION):
-        for key in _listed(version, _KEY):
-            yield from _listed(key, _FILE)
+    for version in _list_matching(folder, _VERSION):
+        for key in _list_matching(version, _KEY):
+            yield from _list_matching(key, _FILE)
             with suppress(OSError):
                 # Refused, as it should be, unless the folder is empty.
                 key.rmdir()
 
 
-def _listed(folder: Path, wanted: str) -> list[Path]:
+def _list_matching(folder: Path, wanted: str) -> list[Path]:
     try:
         return [path for path in folder.iterdir() if re.fullmatch(wanted, path.name)]
     except OSError:
@@ -455,7 +454,7 @@ def _listed(folder: Path, wanted: str) -> list[Path]:
 
 
 def _ledger_total(path: Path) -> int:
-    """The sum of the ledger; more than any bound if it has grown too long to be added up at every put."""
+    """The sum of the ledger; more than any bound if it is too long to be summed at every put."""
     with path.open("rb") as file:
         content = file.read(MAX_LEDGER_BYTES)
     if len(content) == MAX_LEDGER_BYTES:
@@ -474,13 +473,13 @@ def _default_folder() -> Path | None:
         folder = Path(chosen).expanduser()
     except RuntimeError:
         return None
-    # Without a home directory; a folder named "~" where the user happens to be would be a surprise.
+    # Without a home directory: do not create a folder named "~" in the working directory.
     return None if folder.parts[:1] == ("~",) else folder.absolute()
 
 
 def _users_cache_folder(platform: str = sys.platform) -> str:
-    """Where the system keeps the caches of users.  On Linux that is two lines; the library takes as long to import as
-    the cache takes to answer."""
+    """The system's cache directory for users.  Linux is handled here: importing the library takes as long as a cache
+    hit."""
     if platform == "linux":
         home = os.environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache"
         return f"{home}/stepscope"

@@ -1,17 +1,17 @@
-"""The one exception tree, and the one form in which every problem is told.
+"""The exception tree, and the common form of all problems.
 
     StepscopeError
-    |-- InputError            something about a profile that was given to us
-    |   |-- NotFoundError     no profile where one was looked for
-    |   |-- AccessError       it is there and may not be read
-    |   `-- UnreadableError   it was read and nothing in it makes sense
+    |-- InputError            a problem with a given profile
+    |   |-- NotFoundError     there is no profile at the given place
+    |   |-- AccessError       the file exists but may not be read
+    |   `-- UnreadableError   the file was read but nothing in it can be used
     |-- UsageError            a wrong argument: unknown tool, host, run, option
     |-- OutputError           a result could not be written
     |-- CaptureError          a profile could not be recorded
-    `-- RegressionError       a step got slower by more than was allowed, or nothing tells whether it did
+    `-- RegressionError       a step got slower by more than was allowed, or it is unknown whether it did
 
 A `Problem` is a fact with its place: what, where (file, byte, host), what was kept, what was lost, and what to do
-next.  An error carries one; a trace that was read in part carries the same thing as a warning.
+next.  An error carries one; a trace that was read in part carries one as a warning.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stepscope.records import dataclass
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with what it counts, for messages.
+    """A number with its noun, for messages.
 
     >>> counted(1, "event"), counted(2500, "event")
     ('1 event', '2,500 events')
@@ -33,7 +33,7 @@ def counted(number: int, noun: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, told completely enough to act on.
+    """One problem, described completely enough to act on.
 
     Attributes:
         code: short stable identifier, such as `truncated` or `not-found`.
@@ -41,8 +41,8 @@ class Problem:
         path: the file or folder it is about.
         offset: byte offset in that file, counted from 0.
         host: the host whose data it is about.
-        kept: what could be used all the same.
-        lost: what could not.
+        kept: what could still be used.
+        lost: what could not be used.
         hint: what to do next, a sentence without a full stop.
     """
 
@@ -66,7 +66,7 @@ class Problem:
             parts.append(f"lost: {self.lost}")
         if self.hint:
             parts.append(self.hint)
-        # A path may hold bytes that are no text, which nothing that is written as UTF-8 could hold.
+        # A path may hold bytes that are not text, which UTF-8 cannot encode.
         return f"[{self.code}] {'; '.join(parts)}".encode("utf-8", "replace").decode()
 
 
@@ -99,8 +99,8 @@ class StepscopeError(Exception):
         )
         super().__init__(str(self.problem))
 
-    def with_hint(self, more: str) -> Self:
-        """The same error with one more thing to do next."""
+    def add_hint(self, more: str) -> Self:
+        """A copy of the error with one more hint."""
         hint = "; ".join(filter(None, (self.problem.hint, more)))
         return type(self)(**{**asdict(self.problem), "hint": hint})
 
@@ -112,7 +112,7 @@ class InputError(StepscopeError):
 
 
 class NotFoundError(InputError):
-    """There is no profile where one was looked for."""
+    """There is no profile at the given place."""
 
     default_code = "not-found"
 
@@ -124,13 +124,13 @@ class AccessError(InputError):
 
 
 class UnreadableError(InputError):
-    """The file was read and holds nothing that can be used."""
+    """The file was read but nothing in it can be used."""
 
     default_code = "unreadable"
 
 
 class UsageError(StepscopeError):
-    """An argument is wrong; the message lists what would be right."""
+    """An argument is wrong; the message lists valid values."""
 
     default_code = "usage"
 
@@ -148,6 +148,6 @@ class CaptureError(StepscopeError):
 
 
 class RegressionError(StepscopeError):
-    """A training step got slower by more than was allowed, or nothing tells whether it did."""
+    """A training step got slower by more than was allowed, or it is unknown whether it did."""
 
     default_code = "slower"

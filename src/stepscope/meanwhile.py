@@ -1,4 +1,4 @@
-"""Importing a module on a thread of its own, while something else is done that leaves the interpreter free."""
+"""Imports a module on another thread while work that leaves the interpreter free is done."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 
 @contextmanager
 def importing(module: str) -> Iterator[None]:
-    """A context that imports a module in the background.  It ends when that is done, or has failed: who needs the
-    module then imports it anew, and gets the error."""
+    """A context that imports a module in the background and ends when the import is done.  A failed import is ignored:
+    the next regular import raises the error."""
     if module in sys.modules:
         yield
         return

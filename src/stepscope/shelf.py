@@ -1,4 +1,4 @@
-"""Decoded traces in memory: each decoded once however many ask at a time, and no more kept than a bound allows."""
+"""Decoded traces in memory: each is decoded once even for several threads, and their total size is bounded."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Turn:
-    """Whose turn it is with one key, and how many threads have it or wait for it."""
+    """The lock of one key, and how many threads hold it or wait for it."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     threads: int = 0
 
 
 class TraceShelf:
-    """The traces that were used last.
+    """The most recently used traces.
 
-    The one used last is always kept, others as long as all together stay below the bound.  Room is made before a trace
-    is decoded, not after, so that the bound holds while decoding too, as far as the sizes are known.
+    The last used trace is always kept, others while their total stays below the bound.  Room is made before a trace is
+    decoded, so that the bound also holds while decoding, as far as the sizes are known.
 
     Args:
         max_bytes: the bound; 0 keeps one trace.
@@ -43,18 +43,18 @@ class TraceShelf:
         return key in self._traces
 
     def get(self, key: Hashable, make: Callable[[], HostTrace], expected_bytes: int = 0) -> HostTrace:
-        """The trace of that key, made by `make` if it is not here.
+        """The trace of a key, made by `make` if it is not here.
 
-        Of several threads that ask for one trace, one makes it and the others wait.  What `make` raises goes to the
-        one that called it; the next tries again.
+        If several threads need the same trace, one makes it and the others wait.  An error of `make` goes to the thread
+        that called it; the next thread tries again.
 
         Args:
-            key: equal for equal traces; must tell states of a file apart.
+            key: equal for equal traces; must differ between states of a file.
             make: decodes the trace.
-            expected_bytes: about how much memory it will take.
+            expected_bytes: the approximate memory it will take.
         """
         with self._turn(key):
-            found = self._found(key)
+            found = self._find_trace(key)
             if found is not None:
                 return found
             self._make_room(expected_bytes)
@@ -66,7 +66,7 @@ class TraceShelf:
 
     @contextmanager
     def _turn(self, key: Hashable) -> Iterator[None]:
-        """A context that one thread at a time has for a key."""
+        """A context that one thread at a time can enter for a key."""
         with self._lock:
             turn = self._turns.setdefault(key, _Turn())
             turn.threads += 1
@@ -80,17 +80,17 @@ class TraceShelf:
                     del self._turns[key]
 
     def drop(self, wanted: Callable[[Hashable], bool]) -> None:
-        """Lets go of the traces whose key is `wanted`."""
+        """Drops the traces whose key is `wanted`."""
         with self._lock:
             for key in [key for key in self._traces if wanted(key)]:
                 del self._traces[key]
 
     def nbytes(self) -> int:
-        """The memory of all traces here, with what was derived from them."""
+        """The memory of all traces here, with the data derived from them."""
         with self._lock:
             return sum(map(trace_bytes, self._traces.values()))
 
-    def _found(self, key: Hashable) -> HostTrace | None:
+    def _find_trace(self, key: Hashable) -> HostTrace | None:
         with self._lock:
             trace = self._traces.get(key)
             if trace is not None:
@@ -98,7 +98,7 @@ class TraceShelf:
             return trace
 
     def _make_room(self, coming_bytes: int) -> None:
-        """Lets go of the traces not used for longest until what comes fits; of all but the newest if nothing comes."""
+        """Drops the least recently used traces until `coming_bytes` fit; if that is 0, always keeps the newest."""
         with self._lock:
             sizes = {key: trace_bytes(trace) for key, trace in self._traces.items()}
             total = sum(sizes.values()) + coming_bytes
@@ -127,7 +127,7 @@ def _array_bytes(value: Any, seen: set[int]) -> int:
     if isinstance(value, dict):
         return sum(_array_bytes(item, seen) for item in list(value.values()))
     if isinstance(value, list | tuple):
-        # Long lists hold one small thing for each step or line, not arrays.
+        # Long lists hold one small value for each step or line, not arrays.
         return sum(_array_bytes(item, seen) for item in value[:64])
     if hasattr(value, "blob"):
         return _array_bytes(value.blob, seen) + _array_bytes(value.offsets, seen)
@@ -135,7 +135,7 @@ def _array_bytes(value: Any, seen: set[int]) -> int:
 
 
 def _owned_bytes(array: Any, seen: set[int]) -> int:
-    """An array's bytes, once for all views of one buffer."""
+    """An array's bytes, counted once for all views of a buffer."""
     owner = array
     while getattr(owner, "base", None) is not None and hasattr(owner.base, "nbytes"):
         owner = owner.base

@@ -113,7 +113,7 @@ def test_a_tool_that_another_cannot_read_is_named_in_its_warnings(
     )
     report = stepscope.load(session).advice()
 
-    assert report.warnings[-1] == "what tf-data knows is missing here: [unreadable] host a: its stages are torn"
+    assert report.warnings[-1] == "details from tf-data are missing here: [unreadable] host a: its stages are torn"
 
 
 def test_a_host_whose_file_is_gone_stops_no_comparison(session: Path) -> None:

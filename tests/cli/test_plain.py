@@ -16,7 +16,7 @@ from stepscope.cli.options import OpenRequest, ToolRequest
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 from stepscope.report.kept import KeptReport, pack, unpack
-from stepscope.report.sections import for_screens
+from stepscope.report.sections import split_for_screens
 
 MS = 10**9
 FORMS = ["table", "json", "csv", "html", "markdown"]
@@ -122,7 +122,7 @@ def test_a_kept_result_is_shown_as_it_was_the_first_time(path: str, capfdbinary,
     assert run(words) == 0
     first = capfdbinary.readouterr().out
 
-    assert isinstance(load(path).shown(command.replace("summary", "overview")), KeptReport)
+    assert isinstance(load(path).report_to_show(command.replace("summary", "overview")), KeptReport)
     assert run(words) == 0
     assert capfdbinary.readouterr().out == first
     assert first
@@ -137,7 +137,7 @@ def test_a_kept_report_has_the_sections_the_lines_and_the_values(path: str) -> N
     kept = unpack(packed)
     assert kept is not None
     assert kept.to_dict() == report.to_dict()
-    assert list(kept.sections()) == [part for section in report.sections() for part in for_screens(section)]
+    assert list(kept.sections()) == [part for section in report.sections() for part in split_for_screens(section)]
     assert kept.main_table() == report.main_table()
     assert list(kept.summary_lines()) == list(report.summary_lines())
 
@@ -146,9 +146,9 @@ def test_a_kept_report_refuses_to_be_computed_with(path: str) -> None:
     kept = unpack(pack(load(path).report("overview")) or b"")
 
     assert kept is not None
-    with pytest.raises(TypeError, match="not be computed with"):
+    with pytest.raises(TypeError, match="not computed with"):
         kept.head(3)
-    with pytest.raises(TypeError, match="not be computed with"):
+    with pytest.raises(TypeError, match="not computed with"):
         kept.arranged("name")
 
 
@@ -173,7 +173,7 @@ def test_a_host_that_could_not_be_read_is_looked_for_again(path: str, capsys) ->
         assert run(["overview", logdir, "--format", "json"]) == 0
         assert "other.xplane.pb" in capsys.readouterr().out
 
-    assert not isinstance(load(logdir).shown("overview"), KeptReport)
+    assert not isinstance(load(logdir).report_to_show("overview"), KeptReport)
 
 
 # -- what is imported --------------------------------------------------------------------------------------------------

@@ -185,7 +185,7 @@ def test_a_newest_trace_that_is_broken_names_the_one_beside_it(tmp_path):
     write(tmp_path, "w", BASE_US, steps(0, 100, 100))
     (tmp_path / f"w.{BASE_US + 1}.pt.trace.json").write_text('{"a": 1')
 
-    with pytest.raises(UnreadableError, match=f"take an earlier run with --run: {tmp_path.name}/span_1$"):
+    with pytest.raises(UnreadableError, match=f"use an earlier run with --run: {tmp_path.name}/span_1$"):
         stepscope.load(tmp_path).overview()
     assert stepscope.load(tmp_path, run="span_1").overview().step_time_ms["count"] == STEPS
     with pytest.raises(UnreadableError, match=r"or a JSON array of events$"):

@@ -39,5 +39,5 @@ def exercise(report: Report) -> None:
             for row in section.rows:
                 assert {field.name for field in section.fields} <= row.keys()
     html = report._repr_html_()
-    assert html.count("<h4>") == len(report.shown())
+    assert html.count("<h4>") == len(report.visible_sections())
     assert "nan" not in " ".join(report.summary_lines()).lower().split()

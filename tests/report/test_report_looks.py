@@ -29,7 +29,7 @@ from stepscope.report import (
 )
 from stepscope.report.export import to_csv
 from stepscope.report.html import fragment, page
-from stepscope.report.looks import UNKNOWN, shown_fields, text_of, texts_of, words_of
+from stepscope.report.looks import UNKNOWN, column_texts, name_words, value_text, visible_fields
 from stepscope.report.markdown import document
 from stepscope.report.terminal import plain, view
 
@@ -77,11 +77,11 @@ def screen(shown: Report, width: int, most_rows: int | None = None) -> list[str]
     ],
 )
 def test_a_column_has_as_many_decimals_as_its_largest_value_needs(unit: str, values: list[Any], shown: list[str]):
-    assert texts_of(Field("x", unit, "", role=Role.MEASURE), values) == shown
+    assert column_texts(Field("x", unit, "", role=Role.MEASURE), values) == shown
 
 
 def test_bytes_tell_their_unit():
-    assert texts_of(Field("heap_bytes", "bytes", "", "int"), [512, 6208853760, -4013337088, None]) == [
+    assert column_texts(Field("heap_bytes", "bytes", "", "int"), [512, 6208853760, -4013337088, None]) == [
         "512 B", "5.78 GiB", "-3.74 GiB", UNKNOWN,
     ]  # fmt: skip
     assert size_text(1536) == "1.5 KiB"
@@ -106,7 +106,7 @@ def test_a_number_alone_is_not_zero_unless_it_is(value: float, shown: str):
     ],
 )
 def test_units_stand_beside_values_and_not_in_names(name: str, unit: str, words: str):
-    assert " ".join(words_of(Field(name, unit, ""))) == words
+    assert " ".join(name_words(Field(name, unit, ""))) == words
 
 
 def test_long_names_keep_both_ends():
@@ -184,7 +184,7 @@ def test_columns_that_tell_nothing_are_left_out():
     row = {"step": 7, "name": "7", "host": "h", "empty_us": None, "zero_ms": 0.0, "complete": True}
 
     def names(rows: tuple[dict[str, Any], ...], one_host: bool = True) -> list[str]:
-        return [field.name for field in shown_fields(Rows("t", "T", fields, rows), one_host)]
+        return [field.name for field in visible_fields(Rows("t", "T", fields, rows), one_host)]
 
     assert names((row,)) == ["step"]
     assert names((row,), one_host=False) == ["step", "host"]
@@ -196,7 +196,7 @@ def test_columns_that_tell_nothing_are_left_out():
 def test_a_table_that_tells_nothing_still_has_its_columns():
     fields = Field("rank", "number", "", "int", Role.ORDINAL), Field("idle_ms", "ms", "")
     table = Rows("t", "T", fields, ({"rank": None, "idle_ms": 0.0},))
-    assert [field.name for field in shown_fields(table, one_host=True)] == ["rank", "idle_ms"]
+    assert [field.name for field in visible_fields(table, one_host=True)] == ["rank", "idle_ms"]
     assert screen(report(table), 80)[-1].split() == [UNKNOWN, "0"]
 
 
@@ -290,7 +290,7 @@ def test_a_further_table_of_which_no_amount_is_known_is_left_out():
     names = Rows("names", "Names", (name,), ({"name": "a"},))
     none = Rows("none", "None", (name, rate), ())
 
-    shown = report(unknown, replace(unknown, title="Rates"), known, names, none).shown()
+    shown = report(unknown, replace(unknown, title="Rates"), known, names, none).visible_sections()
 
     assert [section.title for section in shown] == ["Ops", "Known", "Names", "None"]
 
@@ -330,12 +330,12 @@ def test_notebooks_show_what_terminals_show():
     assert "&lt;b&gt;" in html
     assert ">12.3<" in html
     assert ">busy %<" in html
-    assert text_of(table.fields[1], 12.3456) == "12.3"
+    assert value_text(table.fields[1], 12.3456) == "12.3"
 
 
 def test_without_pandas_it_says_what_else_there_is(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"pandas is not installed; pip install pandas, or take to_arrow\(\)"):
+    with pytest.raises(UsageError, match=r"pandas is not installed; pip install pandas, or use to_arrow\(\)"):
         report(WIDE).to_pandas()
 
 

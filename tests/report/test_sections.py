@@ -102,7 +102,7 @@ def test_a_screen_gets_a_wide_table_in_parts_with_brief_rows():
     parts = (Part("First", ("name", "a_ms")), Part("Second", ("name", "b_ms")))
     table = Rows("rows", "Ops", (name, one, two), rows, parts=parts, brief=lambda row: row | {"name": "f"})
 
-    first, second = table.for_screens()
+    first, second = table.split_for_screens()
 
     assert [(part.title, part.fields) for part in (first, second)] == [("First", (name, one)), ("Second", (name, two))]
     assert first.rows == second.rows == ({"name": "f", "a_ms": 1.0, "b_ms": 2.0},)

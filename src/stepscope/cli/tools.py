@@ -30,7 +30,7 @@ def show(request: ToolRequest) -> None:
 
 def _show_summary(request: ToolRequest) -> None:
     with working() as progress:
-        report = load_profile(request.path, request.run, request.host, progress).shown("overview")
+        report = load_profile(request.path, request.run, request.host, progress).report_to_show("overview")
     if request.form == OutputFormat.TABLE:
         show_summary(report, request.output)
     else:
@@ -40,7 +40,7 @@ def _show_summary(request: ToolRequest) -> None:
 def _report(request: ToolRequest, profile: LoadedProfile) -> Report:
     """The report to show; a kept one is enough if the request selects nothing from it."""
     if request.steps is None and request.sort is None and request.top is None and not request.where:
-        return profile.shown(request.tool)
+        return profile.report_to_show(request.tool)
     return profile.report(request.tool, steps=request.steps).arranged(request.sort, request.where)
 
 

@@ -1,4 +1,4 @@
-"""What a tool answers, and its forms: terminal, HTML, JSON, CSV, Parquet, Arrow.  Imports only errors of ours."""
+"""Reports of tools, and their forms: terminal, HTML, JSON, CSV, Parquet, Arrow.  Imports only Stepscope's errors."""
 
 from stepscope.report import forms
 from stepscope.report.base import Report

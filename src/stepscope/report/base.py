@@ -1,4 +1,4 @@
-"""What every tool answers with: a report that any face can show without knowing which tool made it.
+"""The result of every tool: a report that any output can show without knowing the tool.
 
 A report is data.  It describes itself by its sections; see `stepscope.report.sections`.
 """
@@ -15,7 +15,7 @@ from stepscope.errors import UsageError
 from stepscope.records import dataclass
 from stepscope.report import forms
 from stepscope.report.fields import Field, flat
-from stepscope.report.sections import Prose, Rows, Section, for_screens
+from stepscope.report.sections import Prose, Rows, Section, split_for_screens
 
 if TYPE_CHECKING:
     import pandas
@@ -28,14 +28,14 @@ class Report(ABC):
 
     Attributes:
         hosts: names of the hosts that the report covers.
-        warnings: what the reader of the report must know to trust it, one sentence each.
-        partial: True if a part of the recording was missing or damaged.
-        unmatched: which conditions left no row of the main list; empty if some are left, or none was given.
+        warnings: what a reader must know to trust the report, one sentence each.
+        partial: whether a part of the recording was missing or damaged.
+        unmatched: the conditions that no row of the main list meets; empty if rows are left or no condition was given.
     """
 
     TOOL: ClassVar[str]
     SCHEMA_VERSION: ClassVar[int] = 1
-    MAIN_LIST: ClassVar[str] = "rows"  # the attribute that holds what is filtered, sorted and cut
+    MAIN_LIST: ClassVar[str] = "rows"  # the attribute with the rows that are filtered, sorted and cut
 
     hosts: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -48,20 +48,19 @@ class Report(ABC):
 
     @abstractmethod
     def sections(self) -> Sequence[Section]:
-        """All sections that a report of this tool has, in order, whatever was found: their ids never change.
+        """All sections of this tool's reports, in order, even without data: their ids never change.
 
-        Tables are whole, with all their columns and the names as they are in the trace.
+        Tables are whole, with all columns and with the names of the trace.
         """
 
-    def shown(self) -> Sequence[Section]:
-        """The sections for the eye: wide tables in parts; without figures of which none is known, further tables of
-        such, and prose without a sentence; a table without rows tells why.
+    def visible_sections(self) -> Sequence[Section]:
+        """The sections to show: wide tables in parts, and no section without known values.
 
-        A list that a condition emptied says so, not how to record what would be in it.
+        A table without rows says why; if a condition emptied it, it says that instead of how to record its data.
         """
-        parts = [part for section in self.sections() for part in for_screens(section)]
+        parts = [part for section in self.sections() for part in split_for_screens(section)]
         main = next((section for section in parts if isinstance(section, Rows)), None)
-        sections = [section for section in parts if section is main or section.tell]
+        sections = [section for section in parts if section is main or section.has_content]
         if not self.unmatched:
             return sections or parts
         return [
@@ -70,25 +69,25 @@ class Report(ABC):
         ]
 
     def summary_lines(self) -> Sequence[str]:
-        """The report in a few lines for the terminal; by default what its prose says."""
+        """The report in a few lines for the terminal; by default its prose."""
         return [line for section in self.sections() if isinstance(section, Prose) for line in section.lines]
 
     def head(self, rows: int) -> Report:
-        """The same report with at most so many rows in its main list, if it has one."""
-        listed = self._listed()
+        """The report with at most `rows` rows in its main list, if it has one."""
+        listed = self._main_list_name()
         return self if listed is None else replace(self, **{listed: getattr(self, listed)[: max(rows, 0)]})
 
     def arranged(self, sort: str | None = None, where: str | Sequence[str] = ()) -> Report:
-        """The same report with its main list filtered and sorted.
+        """The report with its main list filtered and sorted.
 
         Args:
-            sort: a column; `-column` for the largest first.  Unknown values come last.
-            where: conditions `column=text`; rows stay whose column, as CSV has it, holds the text, in whatever case.
+            sort: a column; `-column` puts the largest first.  Unknown values come last.
+            where: conditions `column=text`; a row stays if the column's CSV text contains the text, ignoring case.
 
         Raises:
             UsageError: there is no such column, its values have no order, or a condition has no `=`.
         """
-        listed = self._listed()
+        listed = self._main_list_name()
         if not listed or not (sort or where):
             return self
         columns: Sequence[str] = next((list(row) for row in getattr(self, listed)), ())
@@ -97,23 +96,23 @@ class Report(ABC):
         for condition in where:
             column, mark, text = condition.partition("=")
             if not mark:
-                raise UsageError(f"{condition!r} is no condition", hint="write --where COLUMN=TEXT")
+                raise UsageError(f"{condition!r} is not a condition", hint="write --where COLUMN=TEXT")
             _require_column(columns, column)
             rows = [row for row in rows if text.lower() in str(flat(row[column])).lower()]
         unmatched = f"no row has {' and '.join(where)}" if where and not rows else ""
         if sort:
             _require_column(columns, sort.removeprefix("-"))
-            rows = _sorted(rows, sort.removeprefix("-"), sort.startswith("-"))
+            rows = _sort_rows(rows, sort.removeprefix("-"), sort.startswith("-"))
         changes: dict[str, Any] = {listed: tuple(rows)}
         warnings = (unmatched, *self.warnings) if unmatched else self.warnings
         return replace(self, warnings=warnings, unmatched=unmatched, **changes)
 
-    def _listed(self) -> str | None:
+    def _main_list_name(self) -> str | None:
         """The name of the main list, if the report has one."""
         return self.MAIN_LIST if any(field.name == self.MAIN_LIST for field in fields(self)) else None
 
     def main_table(self) -> Rows:
-        """The table that CSV, Parquet, Arrow and pandas get: that of the main list, else the first."""
+        """The table for CSV, Parquet, Arrow and pandas: that of the main list, else the first."""
         tables = [section for section in self.sections() if isinstance(section, Rows)]
         return next((table for table in tables if table.id == self.MAIN_LIST), tables[0])
 
@@ -122,12 +121,12 @@ class Report(ABC):
         return {section.id: section for section in self.sections()}[id]
 
     def why_empty(self) -> str | None:
-        """Why there is nothing to show, one sentence that names what would record it; None if there is something."""
+        """Why there is no data, in one sentence that names what would record it; None if there is data."""
         table = self.main_table()
         return None if table.rows else table.empty
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain Python values, as in its JSON form; unknown is None."""
+        """The report as plain Python values, as in JSON; unknown is None."""
         head = {
             "tool": self.TOOL,
             "schema_version": self.SCHEMA_VERSION,
@@ -149,18 +148,18 @@ class Report(ABC):
         return arrow_of(self.main_table(), metadata)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The main table as a DataFrame.  Raises UsageError where pandas is not installed."""
+        """The main table as a DataFrame.  Raises UsageError if pandas is not installed."""
         if importlib.util.find_spec("pandas") is None:
-            raise UsageError("pandas is not installed", hint="pip install pandas, or take to_arrow() or to_dict()")
+            raise UsageError("pandas is not installed", hint="pip install pandas, or use to_arrow() or to_dict()")
         return self.to_arrow().to_pandas()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        # A dataclass writes a `__repr__` of its own into each class that has none, and it would print every row.
+        # A dataclass adds a `__repr__` to each class that has none, which would print every row.
         cls.__repr__ = Report.__str__  # type: ignore[method-assign, assignment]
 
     def __str__(self) -> str:
-        """The report as a terminal shows it, with the first rows of its tables."""
+        """The report as shown in a terminal, with the first rows of its tables."""
         text: str = forms.make("text", self)
         return text
 
@@ -173,8 +172,8 @@ class Report(ABC):
 
 
 def finite(value: Any) -> Any:
-    """The same value as JSON can hold it: unknown for each float that is not finite, which JSON has no word for, and a
-    question mark for each byte of a path that is no text."""
+    """A copy of the value that JSON can hold: None for floats that are not finite, and a question mark for bytes of a
+    path that are not text."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -206,7 +205,7 @@ def _metadata(field: Field) -> dict[str, str]:
 
 
 def _require_column(columns: Sequence[str], column: str) -> None:
-    """Raises UsageError for a column that a list has not; an empty list has any."""
+    """Raises UsageError for an unknown column; an empty list accepts any."""
     if columns and column not in columns:
         from difflib import get_close_matches
 
@@ -215,11 +214,11 @@ def _require_column(columns: Sequence[str], column: str) -> None:
         raise UsageError(f"there is no column {column!r}", hint=f"{guess}columns: {', '.join(columns)}")
 
 
-def _sorted(rows: Sequence[dict[str, Any]], column: str, descending: bool) -> list[dict[str, Any]]:
-    """The rows by a column, unknown values last.  Raises UsageError if its values have no order."""
+def _sort_rows(rows: Sequence[dict[str, Any]], column: str, descending: bool) -> list[dict[str, Any]]:
+    """Sorts rows by a column, unknown values last.  Raises UsageError if its values have no order."""
     known = [row for row in rows if row[column] is not None]
     unknown = [row for row in rows if row[column] is None]
     try:
         return sorted(known, key=lambda row: row[column], reverse=descending) + unknown
     except TypeError as error:
-        raise UsageError(f"column {column!r} holds what has no order", hint="sort by a number or a text") from error
+        raise UsageError(f"column {column!r} cannot be sorted", hint="sort by a number or a text") from error

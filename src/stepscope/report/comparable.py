@@ -1,4 +1,4 @@
-"""What of a tool's report can be compared between two sessions.
+"""Declares which parts of a tool's report can be compared between two sessions.
 
 A tool declares this beside its fields, as `COMPARABLES` of its module.  `stepscope.analysis.compare` reads it; no tool
 imports that.
@@ -14,7 +14,7 @@ from stepscope.records import dataclass
 from stepscope.report.fields import Field
 
 Joined = Literal["sum", "largest", "mean"]
-"""How the measures of rows with equal keys become one: their sum, the largest, or their mean by weight."""
+"""How the measures of rows with equal keys are combined: their sum, the largest, or their weighted mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,21 +24,21 @@ class Comparable:
     Attributes:
         id: the id of the section, unique among all tools, and the key of its rows in JSON: `idle`, `tf_data_iterators`.
         title: its heading.
-        keys: the columns that two rows share if they are about the same thing.
+        keys: the columns that are equal in two rows about the same thing.
         measure: the column that is compared, with its unit and its meaning.  Microseconds are shown as milliseconds.
         rows: the rows of a report, each with the keys and the measure.  A row whose measure is unknown does not count.
         count: the column that counts how often it happened; empty if there is none.
-        samples: the key under which a row holds the values that the measure is the mean of; empty if there are none.
-            With samples a difference can be told from noise.
-        is_total: True if the measure adds up over the capture.  It is divided by the number of steps, since captures
-            have different lengths, and taken from the steps alone where much ran before or after them.
-        is_ordered: True if rows keep their order.  Otherwise the largest difference comes first.
-        is_neutral: True if more of it is neither better nor worse.
-        joined: what becomes of rows with equal keys.
+        samples: the key of the values whose mean is the measure; empty if there are none.  With samples a difference
+            can be distinguished from noise.
+        is_total: whether the measure adds up over the capture.  It is then divided by the number of steps, since
+            captures differ in length, and counts only the steps if much ran before or after them.
+        is_ordered: whether rows keep their order; otherwise the largest difference comes first.
+        is_neutral: whether more of it is neither better nor worse.
+        joined: how rows with equal keys are combined.
         weight: the column that a mean is weighted by.
         carried: further columns to show, taken from the row after, else from the row before.
-        sentences: what to say before the numbers, given the report before and the one after.
-        empty: what to say if neither side has a row.
+        sentences: makes the sentences above the numbers, from the report before and the one after.
+        empty: the sentence to show if neither side has a row.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Reports as JSON, CSV, Parquet and Arrow; files appear whole or not at all."""
+"""Exports reports as JSON, CSV, Parquet and Arrow; files are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def to_csv(report: Report) -> bytes:
     table = report.main_table()
     names = [field.name for field in table.fields]
     out = _Lines()
-    # Only what ends a line here is quoted in a cell, and readers take a carriage return for the end of one, too.
+    # The library quotes a cell only if it holds this line end, and readers take a carriage return for a line end too.
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(names)
     writer.writerows([flat(row[name]) for name in names] for row in table.rows)
@@ -37,13 +37,13 @@ def to_csv(report: Report) -> bytes:
 
 
 class _Lines:
-    """Rows of CSV, each ended by a line feed alone."""
+    """Rows of CSV, each with a line feed as its end."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     def write(self, row: str) -> None:
-        """Takes a row, which is how the library hands them over."""
+        """Takes a row from the csv library."""
         self.lines.append(row.removesuffix("\r\n") + "\n")
 
 
@@ -99,7 +99,7 @@ EXPORTS: dict[str, Callable[[Report], bytes]] = {
 }
 
 SHEETS: dict[str, Callable[[Report, int], str]] = {"html": _to_html, "markdown": _to_markdown}
-"""Forms for people: from a report and how many rows of each table to show."""
+"""Forms for people; each takes a report and the number of rows to show per table."""
 
 MEDIA_TYPES = {
     "json": "application/json",
@@ -110,10 +110,9 @@ MEDIA_TYPES = {
 
 
 def write_file(path: Path, content: bytes | Iterable[bytes]) -> int:
-    """Writes a file whole or not at all, from its bytes or from pieces; returns how many bytes.
+    """Writes a file whole or not at all, from bytes or pieces; returns the number of bytes.
 
-    A link stays, and what it leads to is written.  So does a device or a pipe, such as `/dev/stdout`: another file in
-    its place would be the end of it.
+    A link is kept and its target is written.  A device or pipe, such as `/dev/stdout`, is written to and not replaced.
 
     Raises:
         OutputError: it cannot be written.
@@ -130,7 +129,7 @@ def write_file(path: Path, content: bytes | Iterable[bytes]) -> int:
 
 
 def _is_device(path: Path) -> bool:
-    """True for what is neither a file nor a folder."""
+    """Whether a path is neither a file nor a folder."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -139,7 +138,7 @@ def _is_device(path: Path) -> bool:
 
 
 def _replace(path: Path, pieces: Iterable[bytes]) -> int:
-    """Puts a new file in the place of an old one at once."""
+    """Replaces a file atomically."""
     temporary = path.parent / f".stepscope-{os.getpid()}-{os.urandom(6).hex()}.tmp"
     out = temporary.open("xb")
     try:

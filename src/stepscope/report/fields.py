@@ -1,4 +1,4 @@
-"""What a column or a figure is: its name, unit and meaning, and its role, by which every face knows how to treat it."""
+"""The description of a column or figure: name, unit, meaning, and the role by which outputs lay it out."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ Cell = str | int | float | bool | None | list[int]
 
 
 class Role(StrEnum):
-    """What the values of a field are to a reader; faces lay out, link and compare by it, never by a field's name."""
+    """What the values of a field mean to a reader; outputs lay out, link and compare by it, never by a field's name."""
 
-    NAME = "name"  # what ran, as the program calls it: an op, a kernel, a call; the timeline finds it
-    LABEL = "label"  # names the row, and is no event: a module, a counter, a group of ranks
-    TERM = "term"  # one of a closed set of words of ours: a category, a cause, a verdict
-    TYPE = "type"  # a class in the words of the program or the framework: an op's type, a number format
+    NAME = "name"  # what ran, as the program names it: an op, a kernel, a call; the timeline finds it
+    LABEL = "label"  # names the row but is not an event: a module, a counter, a group of ranks
+    TERM = "term"  # one of Stepscope's fixed terms: a category, a cause, a verdict
+    TYPE = "type"  # a type as the program or the framework names it: an op's type, a number format
     SHAPE = "shape"  # dimensions of arrays, blocks or grids
     SOURCE = "source"  # a line of the program: `train.py:12`
     HOST = "host"
-    PLACE = "place"  # where, on a host or among hosts: host or device, a device, a stream, a memory
+    PLACE = "place"  # where: host or device, a device, a stream, a memory
     STEP = "step"  # the number of a step
-    ORDINAL = "ordinal"  # numbers the row: its place in a list, the rank of a process, a node of a tree
+    ORDINAL = "ordinal"  # the number of the row: its position in a list, the rank of a process, a node of a tree
     INSTANT = "instant"  # when, on the time axis of the session
     DURATION = "duration"  # how long
     SHARE = "share"  # how much of a whole, 0-100
     COUNT = "count"  # how many
     SIZE = "size"  # bytes
     MEASURE = "measure"  # any other amount: a rate, a ratio
-    CHANGE = "change"  # what is more or less than elsewhere; may be negative
+    CHANGE = "change"  # a difference; may be negative
     FLAG = "flag"  # yes or no
-    COMPLETE = "complete"  # yes, unless a part is missing; of interest where it is no
+    COMPLETE = "complete"  # no if a part is missing; shown only if some row is no
     TEXT = "text"  # a sentence
-    MEANING = "meaning"  # explains the row; shown on hover alone
-    BY_UNIT = "by unit"  # only in declarations: the unit says it
+    MEANING = "meaning"  # explains the row; shown only on hover
+    BY_UNIT = "by unit"  # only in declarations: the unit determines the role
 
 
 ROW_NUMBERS = frozenset({Role.STEP, Role.ORDINAL})
-"""Roles of numbers that say which row it is."""
+"""Roles of numbers that identify a row."""
 
 _OF_UNITS = {
     "ms": Role.DURATION,
@@ -50,7 +50,7 @@ _OF_UNITS = {
 }
 _OF_KINDS = {"bool": Role.FLAG, "ints": Role.SHAPE}
 _ALONE = {"ms": "Time", "us": "Time", "percent": "Share", "bytes": "Size"}
-"""Labels of fields whose names are no more than their unit."""
+"""Labels of fields whose names are only a unit."""
 
 _UNIT_IN_NAME = re.compile(r"_(ms|us|ns|ps|bytes|percent|gb_per_s)(?=$|_)")
 
@@ -62,13 +62,13 @@ class Field:
     Attributes:
         name: the key in JSON, CSV and Arrow.
         unit: `ms`, `us`, `bytes`, `percent` (0-100), `count`, `text`, ...; empty if it has none.
-        doc: what it means and how it is computed, one sentence or two.
+        doc: what it means and how it is computed, in one or two sentences.
         kind: how it is stored: `float`, `int`, `str`, `bool` or `ints`.
-        role: what it is to a reader; the unit and the kind say it for numbers, flags and dimensions.
-        label: its heading where there is room for a few words; by default the name without its unit.
+        role: what it means to a reader; for numbers, flags and dimensions it follows from the unit and the kind.
+        label: a short heading; by default the name without its unit.
 
     Raises:
-        ValueError: it has no role, and neither unit nor kind says which.
+        ValueError: it has no role, and neither unit nor kind determines one.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Field:
 
 
 def _words(name: str) -> str:
-    """`total_self_us` as `Total self`: the unit stands beside it."""
+    """`total_self_us` as `Total self`: the unit is shown separately."""
     if name in _ALONE:
         return _ALONE[name]
     words = (_UNIT_IN_NAME.sub("", name, count=1) or name).replace("_", " ")
@@ -99,13 +99,13 @@ def _words(name: str) -> str:
 
 
 def fields_named(fields: Iterable[Field], *names: str) -> tuple[Field, ...]:
-    """The fields of these names, in the order of the names.  Raises KeyError if there is none of a name."""
+    """The fields with these names, in the order of the names.  Raises KeyError for an unknown name."""
     by_name = {field.name: field for field in fields}
     return tuple(by_name[name] for name in names)
 
 
 def amount(value: Cell) -> float:
-    """A number of a row as something to add up: nothing where it is unknown.  Raises TypeError for what is no number.
+    """A number for a sum: 0 if it is unknown.  Raises TypeError if it is not a number.
 
     >>> amount(1.5), amount(None)
     (1.5, 0.0)
@@ -114,11 +114,11 @@ def amount(value: Cell) -> float:
         return 0.0
     if isinstance(value, int | float):
         return value
-    raise TypeError(f"{value!r} is no number")
+    raise TypeError(f"{value!r} is not a number")
 
 
 def flat(value: Cell) -> str | int | float:
-    """A value as one field of a sheet: nothing for unknown, and sizes of several dimensions with an x between.
+    """A value as a field of CSV: empty for unknown, and an x between the sizes of several dimensions.
 
     >>> flat([32, 4, 1]), flat(True), flat(None)
     ('32x4x1', 'true', '')

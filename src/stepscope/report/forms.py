@@ -1,7 +1,6 @@
-"""Forms of a report that Python shows by itself, by name.  A report asks for its form and does not know who makes it.
+"""Forms of a report, by name.  A report requests a form and does not know the module that makes it.
 
-Whoever makes a form is imported when it is first wanted: a terminal's library is not loaded for a report that becomes
-JSON.
+That module is imported on first use: the terminal's library is not loaded for a report that becomes JSON.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ _MAKERS: dict[str, tuple[str, str]] = {}
 
 
 def register(form: str, module: str, function: str) -> None:
-    """Says which function, of one report, makes a form of it."""
+    """Registers the function that makes a form from a report."""
     _MAKERS[form] = (module, function)
 
 
 def make(form: str, report: object) -> Any:
-    """A report in a form.  Raises KeyError for a form that nobody makes."""
+    """Makes a form of a report.  Raises KeyError for an unknown form."""
     module, function = _MAKERS[form]
     return getattr(importlib.import_module(module), function)(report)

@@ -1,4 +1,4 @@
-"""Reports as HTML: fragments for notebooks, and pages of their own to send to others."""
+"""Shows reports as HTML: fragments for notebooks, and standalone pages to send to others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from stepscope.report.fields import Field
-from stepscope.report.looks import clean, shown_fields, text_of, texts_of, unit_of, words_of
+from stepscope.report.looks import clean, column_texts, name_words, unit_symbol, value_text, visible_fields
 from stepscope.report.sections import TABLE_ROWS, Figures, Prose, Rows, Section
 
 if TYPE_CHECKING:
@@ -26,32 +26,32 @@ h4 { margin: 1.6em 0 .4em }
 _RIGHT = frozenset({"float", "int"})
 _WHOLE = 100.0
 _BAR = "color-mix(in srgb,#3b82f6 22%,transparent)"
-_WORD = 24  # letters; a cell of so many or fewer stays in one line, longer ones are names that may be broken
+_WORD = 24  # characters; a cell of at most this length stays on one line, longer ones are names that may wrap
 
 
 def page(report: Report, most_rows: int) -> str:
-    """A page that needs no network and no other file; tables are cut after `most_rows` rows, and say so."""
+    """A page that needs no network and no other file; tables are cut after `most_rows` rows with a note."""
     title = _text(f"{report.TOOL}: {', '.join(report.hosts)}")
     head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-    body = _body(report, most_rows, "", title, _words_first(report.shown()))
+    body = _body(report, most_rows, "", title, _words_first(report.visible_sections()))
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
 
 
 def notebook(report: Report) -> str:
-    """A whole report as a notebook shows it."""
+    """A whole report for a notebook."""
     return fragment(report, TABLE_ROWS)
 
 
 def fragment(report: Report, most_rows: int, rest: str = "; to_dict() has all", title: str | None = None) -> str:
-    """A whole report; meanings appear on hover, and long tables end with how many rows are left, and `rest`.
+    """A whole report; meanings appear on hover, and long tables end with the number of rows left, and `rest`.
 
-    `title` is HTML; without it the tool's name stands at the top.
+    `title` is HTML; by default it is the tool's name.
     """
-    return _body(report, most_rows, rest, title or _text(report.TOOL), report.shown())
+    return _body(report, most_rows, rest, title or _text(report.TOOL), report.visible_sections())
 
 
 def _words_first(sections: Sequence[Section]) -> list[Section]:
-    """What is found and what to do come before the figures and tables that they rest on: a page is sent to others."""
+    """Puts findings and advice before the figures and tables: a page is sent to others."""
     return sorted(sections, key=lambda section: not isinstance(section, Prose))
 
 
@@ -86,15 +86,15 @@ def _line(line: str) -> str:
 def _figure(section: Figures, row: int) -> str:
     field = section.fields[row]
     value = section.values[field.name]
-    unit = f" {unit_of(field)}" if value is not None else ""
-    cell = f'<td style="text-align:left">{escape(text_of(field, value) + unit)}</td>'
+    unit = f" {unit_symbol(field)}" if value is not None else ""
+    cell = f'<td style="text-align:left">{escape(value_text(field, value) + unit)}</td>'
     return f'<tr title="{escape(field.doc)}"><th style="text-align:left">{escape(_head(field))}</th>{cell}</tr>'
 
 
 def _table(section: Rows, most_rows: int, one_host: bool) -> str:
-    fields = shown_fields(section, one_host)
+    fields = visible_fields(section, one_host)
     rows = section.rows[:most_rows]
-    columns = [texts_of(field, [row[field.name] for row in rows]) for field in fields]
+    columns = [column_texts(field, [row[field.name] for row in rows]) for field in fields]
     cells = [
         [_cell(text, field, row[field.name]) for text, row in zip(column, rows, strict=True)]
         for field, column in zip(fields, columns, strict=True)
@@ -105,7 +105,7 @@ def _table(section: Rows, most_rows: int, one_host: bool) -> str:
 
 
 def _column_head(field: Field) -> str:
-    text = f"{_head(field)} {unit_of(field)}".strip()
+    text = f"{_head(field)} {unit_symbol(field)}".strip()
     return f'<th title="{escape(field.doc)}" style="{_align(field)}">{escape(text)}</th>'
 
 
@@ -116,14 +116,14 @@ def _cell(text: str, field: Field, value: object) -> str:
 
 
 def _bar(field: Field, value: object) -> str:
-    """A share as a bar behind its number."""
+    """The style of a bar behind a share."""
     if field.unit != "percent" or not isinstance(value, int | float) or not 0 < value <= _WHOLE:
         return ""
     return f";min-width:5em;background:linear-gradient(to right,{_BAR} {value:.1f}%,transparent {value:.1f}%)"
 
 
 def _breakable(name: str) -> str:
-    """Where a name is too long for its column, it goes on below after a part of it, not within one."""
+    """A name with possible line breaks after its parts, not inside them."""
     return name.replace("/", "/<wbr>").replace("::", "::<wbr>")
 
 
@@ -132,4 +132,4 @@ def _align(field: Field) -> str:
 
 
 def _head(field: Field) -> str:
-    return " ".join(words_of(field))
+    return " ".join(name_words(field))

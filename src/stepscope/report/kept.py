@@ -1,7 +1,7 @@
-"""Reports as bytes, to be shown again later without the tool that made them.
+"""Stores reports as bytes, to show them again later without the tool that made them.
 
-A report that was kept has the JSON text and the sections of the one that it was made of, and nothing else: it can be
-shown in every form, and not be filtered, sorted or computed with.
+A kept report has only the JSON text and the sections of the original: it can be shown in every form, but not be
+filtered, sorted or computed with.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any, NoReturn
 from stepscope.records import dataclass
 from stepscope.report.base import Report
 from stepscope.report.fields import Field, Role
-from stepscope.report.sections import Figures, Part, Prose, Rows, Section, for_screens
+from stepscope.report.sections import Figures, Part, Prose, Rows, Section, split_for_screens
 
 MAX_ROWS = 50_000
-"""Reports with more rows are not kept: making them anew takes little beside showing them."""
+"""Reports with more rows are not kept: making them again takes little time compared with showing them."""
 
 _KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Field, Figures, Part, Prose, Rows)}
 _ROWS = "rows"  # the name that most tools give to their main list
-_KIND = "!kind"  # the key that tells a section from a row
+_KIND = "!kind"  # the key that distinguishes a section from a row
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeptReport(Report):
-    """What is left of a report: enough for every face."""
+    """The stored part of a report: enough for every output."""
 
     tool: str
     json: bytes
@@ -39,11 +39,11 @@ class KeptReport(Report):
         object.__setattr__(self, "TOOL", self.tool)
 
     def body(self) -> NoReturn:
-        """Is not kept."""
-        raise TypeError("a kept report can be shown and not be computed with")
+        """Raises TypeError: it is not kept."""
+        raise TypeError("a kept report can be shown but not computed with")
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain Python values, as in its JSON form."""
+        """The report as plain Python values, as in JSON."""
         plain: dict[str, Any] = json.loads(self.json)
         return plain
 
@@ -52,16 +52,16 @@ class KeptReport(Report):
         return self.json
 
     def sections(self) -> Sequence[Section]:
-        """What to show, in order; wide tables in the parts that fit a screen."""
+        """The sections to show, in order; wide tables in parts that fit a screen."""
         return tuple(map(_restored, json.loads(self.parts)))
 
     def main_table(self) -> Rows:
-        """The table that CSV, Parquet, Arrow and pandas get."""
+        """The table for CSV, Parquet, Arrow and pandas."""
         table: Rows = _restored(json.loads(self.main))
         return table if table.rows else replace(table, rows=tuple(self.to_dict().get(_ROWS, ())))
 
     def why_empty(self) -> str | None:
-        """Why there is nothing to show; None if there is something."""
+        """Why there is no data; None if there is data."""
         return self.empty
 
     def summary_lines(self) -> Sequence[str]:
@@ -78,8 +78,8 @@ class KeptReport(Report):
 
 
 def pack(report: Report) -> bytes | None:
-    """A report as bytes; None for one that is too long to be worth it."""
-    parts = [part for section in report.sections() for part in for_screens(section)]
+    """Packs a report into bytes; None if it is too long to be worth it."""
+    parts = [part for section in report.sections() for part in split_for_screens(section)]
     if sum(len(part.rows) for part in parts if isinstance(part, Rows)) > MAX_ROWS:
         return None
     shown = {
@@ -90,20 +90,20 @@ def pack(report: Report) -> bytes | None:
         "lines": list(report.summary_lines()),
         "empty": report.why_empty(),
     }
-    # Lines, since JSON that is not indented has no line breaks; the indented text for people follows.
+    # One line each, since JSON without indentation has no line breaks; the indented text for people follows.
     lines = shown, [*map(_plain, parts)], _plain(_without_known_rows(report))
     return b"\n".join([*(json.dumps(line).encode() for line in lines), report.to_json()])
 
 
 def _without_known_rows(report: Report) -> Rows:
-    """The main table; without its rows where the JSON text has them."""
+    """The main table; without its rows if the JSON text has them."""
     table = replace(report.main_table(), brief=None)
     is_known = report.body().get(_ROWS) == list(table.rows)
     return replace(table, rows=()) if is_known else table
 
 
 def unpack(content: bytes) -> KeptReport | None:
-    """What `pack` wrote; None if it is of another version of this module."""
+    """Unpacks the bytes of `pack`; None if another version of this module wrote them."""
     try:
         head, parts, main, text = content.split(b"\n", 3)
         shown = json.loads(head)
@@ -123,7 +123,7 @@ def unpack(content: bytes) -> KeptReport | None:
 
 
 def _plain(value: Any) -> Any:
-    """A section as JSON can hold it."""
+    """A section as values that JSON can hold."""
     if is_dataclass(value):
         held = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
         return {_KIND: type(value).__name__, **held}
@@ -131,7 +131,7 @@ def _plain(value: Any) -> Any:
 
 
 def _restored(value: Any) -> Any:
-    """The section that `_plain` was given: its lists were tuples, those in the cells of a table lists."""
+    """The inverse of `_plain`: lists of a section become tuples, lists in the cells of a table stay lists."""
     if isinstance(value, list):
         return tuple(map(_restored, value))
     if isinstance(value, dict) and _KIND in value:

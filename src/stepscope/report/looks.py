@@ -1,7 +1,7 @@
-"""How names and values look to the eye, alike in the terminal and in notebooks.
+"""Formats names and values for people, the same in the terminal and in notebooks.
 
-Files for programs keep every digit; a person gets five significant ones, one decimal of a percentage, bytes in the unit
-that fits, and points below each other.  What is not nothing never looks like nothing: `<0.1`.
+Files for programs keep every digit.  People get five significant digits, one decimal of a percentage, bytes in a
+suitable unit, and aligned decimal points.  A value above 0 never looks like 0: `<0.1`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ UNKNOWN = "\N{EN DASH}"
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 _SYMBOLS = {"percent": "%", "ms": "ms", "us": "us"}
-_IN_CELLS = frozenset({"bytes"})  # units that each cell tells
+_IN_CELLS = frozenset({"bytes"})  # units shown in each cell
 _FEW_DECIMALS = {"percent": 1, "ratio": 2}
 _DIGITS = 5
 _MOST_DECIMALS = 3
 
-# What moves the cursor, colours the screen or turns the direction of the text; names in profiles hold whatever a
-# program wrote there.
+# Characters that move the cursor, colour the screen or change the direction of the text: names in profiles may hold
+# any text that a program wrote.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def clean(text: str) -> str:
-    """The text without control characters, each of which becomes a middle dot.
+    """The text with a middle dot in place of each control character.
 
     >>> clean("red" + chr(27) + "[31m")
     'red·[31m'
@@ -37,7 +37,7 @@ def clean(text: str) -> str:
 
 
 def shortened(text: str, width: int) -> str:
-    """A name of at most `width` characters: its middle goes first, since the ends tell names apart.
+    """A name cut to at most `width` characters in its middle, since names differ at their ends.
 
     >>> shortened("replica_4/bert/encoder/GatherV2/Cast", 20)
     'replic…GatherV2/Cast'
@@ -48,28 +48,28 @@ def shortened(text: str, width: int) -> str:
     return text[:head] + ELLIPSIS + text[len(text) - (width - 1 - head) :] if width > 1 else ELLIPSIS[:width]
 
 
-def unit_of(field: Field) -> str:
-    """The unit as it stands beside a figure or above a column; empty if it has none or each value tells it."""
+def unit_symbol(field: Field) -> str:
+    """The unit as shown next to a figure or above a column; empty if it has none or each value shows it."""
     return _SYMBOLS.get(field.unit, "")
 
 
-def words_of(field: Field) -> list[str]:
+def name_words(field: Field) -> list[str]:
     """The words of a name without its unit: `host_op_percent` is `host op`."""
-    told_elsewhere = field.unit in _SYMBOLS or field.unit in _IN_CELLS
-    return [word for word in field.name.split("_") if not (told_elsewhere and word == field.unit)]
+    is_unit_shown = field.unit in _SYMBOLS or field.unit in _IN_CELLS
+    return [word for word in field.name.split("_") if not (is_unit_shown and word == field.unit)]
 
 
-def shown_fields(table: Rows, one_host: bool) -> list[Field]:
-    """The columns that tell something.
+def visible_fields(table: Rows, one_host: bool) -> list[Field]:
+    """The columns worth showing.
 
-    Left out are explanations, columns unknown everywhere, times that are 0 everywhere, names that only repeat the
-    column before, the host where there is only one, and whether steps are complete where all are.  All are shown where
-    nothing would be left.
+    Left out are explanations, columns without known values, times that are always 0, names that only repeat the column
+    before, the host if there is only one, and the completeness of steps if all are complete.  If no column would be
+    left, all are shown.
     """
     kept: list[Field] = []
     for field in table.fields:
         values = [row[field.name] for row in table.rows]
-        if field.role is Role.MEANING or (field.role is Role.HOST and one_host) or _says_nothing(field, values):
+        if field.role is Role.MEANING or (field.role is Role.HOST and one_host) or _is_uninformative(field, values):
             continue
         if field.kind == "str" and kept and _repeats(values, [row[kept[-1].name] for row in table.rows]):
             continue
@@ -77,7 +77,7 @@ def shown_fields(table: Rows, one_host: bool) -> list[Field]:
     return kept or list(table.fields)
 
 
-def _says_nothing(field: Field, values: Sequence[Cell]) -> bool:
+def _is_uninformative(field: Field, values: Sequence[Cell]) -> bool:
     if not values:
         return False
     if field.role is Role.COMPLETE:
@@ -89,8 +89,8 @@ def _repeats(values: Sequence[Cell], before: Sequence[Cell]) -> bool:
     return bool(values) and all(str(one) == str(other) for one, other in zip(values, before, strict=True))
 
 
-def texts_of(field: Field, values: Iterable[Cell]) -> list[str]:
-    """A column of values, with as many decimals for all as the largest needs."""
+def column_texts(field: Field, values: Iterable[Cell]) -> list[str]:
+    """The texts of a column, all with the decimals that the largest value needs."""
     listed = list(values)
     if field.unit in _IN_CELLS:
         return [size_text(int(v)) if isinstance(v, int | float) else UNKNOWN for v in listed]
@@ -98,13 +98,13 @@ def texts_of(field: Field, values: Iterable[Cell]) -> list[str]:
     return [_text(value, decimals) for value in listed]
 
 
-def text_of(field: Field, value: Cell) -> str:
-    """One value alone."""
-    return texts_of(field, [value])[0]
+def value_text(field: Field, value: Cell) -> str:
+    """The text of a single value."""
+    return column_texts(field, [value])[0]
 
 
 def number_text(value: float) -> str:
-    """A number alone: two decimals, and more where these would be zeros.
+    """A single number: two decimals, and more if these would be zeros.
 
     >>> number_text(37.8149), number_text(0.00125)
     ('37.81', '0.00125')
@@ -147,7 +147,7 @@ def _float_text(value: float, decimals: int) -> str:
 
 
 def size_text(size: int) -> str:
-    """Bytes for the eye, in powers of 1024: 512 B, 1.5 MiB, 24.00 GiB."""
+    """Bytes in powers of 1024: 512 B, 1.5 MiB, 24.00 GiB."""
     amount = float(size)
     for unit in ("B", "KiB", "MiB"):
         if abs(amount) < 1024:

@@ -1,4 +1,4 @@
-"""Reports as Markdown, to paste into an issue, a pull request or a chat."""
+"""Shows reports as Markdown, to paste into an issue, a pull request or a chat."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stepscope.report.fields import Field
-from stepscope.report.looks import clean, shown_fields, text_of, texts_of, unit_of, words_of
+from stepscope.report.looks import clean, column_texts, name_words, unit_symbol, value_text, visible_fields
 from stepscope.report.sections import Figures, Prose, Rows, Section
 
 if TYPE_CHECKING:
     from stepscope.report.base import Report
 
 _RIGHT = frozenset({"float", "int"})
-_PLAIN = re.compile(r"[A-Za-z0-9 .,/()%-]*")  # what Markdown leaves as it is
+_PLAIN = re.compile(r"[A-Za-z0-9 .,/()%-]*")  # text that Markdown leaves unchanged
 
 
 def document(report: Report, most_rows: int) -> str:
-    """A whole report; tables are cut after `most_rows` rows, and say so."""
+    """A whole report; tables are cut after `most_rows` rows with a note."""
     title = f"# {report.TOOL}" + (f": {', '.join(map(clean, report.hosts))}" if report.hosts else "")
     told = [f"> {_sentence(warning)}" for warning in report.warnings]
-    shown = report.shown()
+    shown = report.visible_sections()
     parts = [_section(section, most_rows, len(report.hosts) == 1) for section in shown]
     return "\n\n".join([title, *told, *parts]) + "\n"
 
@@ -31,7 +31,7 @@ def _section(section: Section, most_rows: int, one_host: bool) -> str:
     if isinstance(section, Prose):
         return title + "\n".join(map(_line, section.lines))
     if isinstance(section, Figures):
-        rows = [[" ".join(words_of(field)), _figure(field, section)] for field in section.fields]
+        rows = [[" ".join(name_words(field)), _figure(field, section)] for field in section.fields]
         return title + _grid(["figure", "value"], ["left", "left"], rows)
     return title + (_table(section, most_rows, one_host) if section.rows else _sentence(section.empty))
 
@@ -43,14 +43,16 @@ def _line(line: str) -> str:
 
 def _figure(field: Field, section: Figures) -> str:
     value = section.values[field.name]
-    return f"{_cell(text_of(field, value), field)} {unit_of(field) if value is not None else ''}".rstrip()
+    return f"{_cell(value_text(field, value), field)} {unit_symbol(field) if value is not None else ''}".rstrip()
 
 
 def _table(section: Rows, most_rows: int, one_host: bool) -> str:
-    fields = shown_fields(section, one_host)
+    fields = visible_fields(section, one_host)
     rows = section.rows[:most_rows]
-    columns = [[_cell(text, field) for text in texts_of(field, [row[field.name] for row in rows])] for field in fields]
-    heads = [f"{' '.join(words_of(field))} {unit_of(field)}".strip() for field in fields]
+    columns = [
+        [_cell(text, field) for text in column_texts(field, [row[field.name] for row in rows])] for field in fields
+    ]
+    heads = [f"{' '.join(name_words(field))} {unit_symbol(field)}".strip() for field in fields]
     sides = ["right" if field.kind in _RIGHT else "left" for field in fields]
     left = len(section.rows) - len(rows)
     return _grid(heads, sides, list(zip(*columns, strict=True))) + (
@@ -64,7 +66,7 @@ def _grid(heads: Sequence[str], sides: Sequence[str], rows: Sequence[Sequence[st
 
 
 def _cell(text: str, field: Field) -> str:
-    """A name as code, so that no character of it is markup; numbers and plain words as they are."""
+    """A name as code, so that no character of it is markup; numbers and plain words unchanged."""
     if field.kind != "str" or _PLAIN.fullmatch(text):
         return text.replace("<", "&lt;").replace(">", "&gt;")
     return f"`{text.replace('`', chr(39))}`".replace("|", "\\|")

@@ -1,7 +1,7 @@
-"""What a report is made of: a few named figures, tables, and sentences, each with an id that does not change.
+"""The parts of a report: named figures, tables and sentences, each with an id that does not change.
 
-Titles are for people and may be reworded; whoever looks for a section looks for its id.  Every figure and every column
-carries its unit, its role and its meaning, so that pages, terminals and docs explain them alike.
+Titles are for people and may be reworded; code finds a section by its id.  Every figure and every column has its unit,
+its role and its meaning, so that pages, terminals and docs explain them alike.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from stepscope.records import dataclass
 from stepscope.report.fields import ROW_NUMBERS, Cell, Field
 
 TABLE_ROWS, FURTHER_ROWS = 20, 10
-"""Rows of a report's first table and of the further ones that people are shown if nobody asked for more or fewer."""
+"""The default number of rows shown of a report's first table and of its other tables."""
 
 _AMOUNTS = frozenset({"ms", "us", "count"})
 
@@ -27,10 +27,10 @@ class Figures:
 
     Attributes:
         id: unique within the report.
-        title: what stands above them.
+        title: the heading above them.
         fields: all figures.
         values: one for each field.
-        on_screen: the names of those that screens show, where others say elsewhere what the rest does; all if empty.
+        on_screen: the names of the figures that screens show, if the rest is shown elsewhere; all if empty.
     """
 
     id: str
@@ -40,13 +40,14 @@ class Figures:
     on_screen: tuple[str, ...] = ()
 
     @property
-    def tell(self) -> bool:
-        """False if nothing is known, or only that no time and no event is what the unknown figures are about."""
+    def has_content(self) -> bool:
+        """Whether to show the figures: not if none is known, or if some are unknown and all known ones are zero times
+        or counts."""
         known = [field for field in self.fields if self.values[field.name] is not None]
         zeros = [field for field in known if field.unit in _AMOUNTS and not self.values[field.name]]
         return len(known) == len(self.fields) or len(zeros) < len(known)
 
-    def for_screens(self) -> list[Figures]:
+    def split_for_screens(self) -> list[Figures]:
         """The figures that screens show."""
         shown = tuple(field for field in self.fields if not self.on_screen or field.name in self.on_screen)
         return [replace(self, fields=shown, on_screen=())]
@@ -54,7 +55,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Part:
-    """Some columns of a table, where there is no room for all of them."""
+    """Some columns of a table that is too wide to show whole."""
 
     title: str
     columns: tuple[str, ...]
@@ -66,12 +67,12 @@ class Rows:
 
     Attributes:
         id: unique within the report; the key of the report's JSON that has the rows, if there is such a list.
-        title: what stands above it.
+        title: the heading above it.
         fields: all columns.
-        rows: the rows, with a value for each field at least.
-        empty: what to say where there is no row.
-        parts: how the columns are shared out to tables that fit a screen; one table with all of them if empty.
-        brief: a row as it fits on a screen, its names shortened or indented; as it is if None.
+        rows: the rows, with at least a value for each field.
+        empty: the sentence to show if there are no rows.
+        parts: how the columns are split into tables that fit a screen; one table with all of them if empty.
+        brief: makes a row that fits a screen, with names shortened or indented; rows are unchanged if None.
     """
 
     id: str
@@ -83,13 +84,13 @@ class Rows:
     brief: Callable[[Row], Row] | None = None
 
     @property
-    def tell(self) -> bool:
-        """False if there are rows with amounts, none of which is known: names alone say nothing that others do not."""
+    def has_content(self) -> bool:
+        """Whether to show the table: not if it has rows with amounts of which none is known."""
         amounts = [f for f in self.fields if f.kind in ("float", "int") and f.role not in ROW_NUMBERS]
         known = any(row[field.name] is not None for row in self.rows for field in amounts)
         return known or not amounts or not self.rows
 
-    def for_screens(self) -> list[Rows]:
+    def split_for_screens(self) -> list[Rows]:
         """The table in its parts, with brief rows."""
         rows = self.rows if self.brief is None else tuple(map(self.brief, self.rows))
         whole = replace(self, rows=rows, parts=(), brief=None)
@@ -109,34 +110,34 @@ class Prose:
     lines: tuple[str, ...]
 
     @property
-    def tell(self) -> bool:
-        """False without a sentence."""
+    def has_content(self) -> bool:
+        """Whether there is a sentence."""
         return bool(self.lines)
 
 
 Section = Figures | Rows | Prose
 
 
-def for_screens(section: Section) -> list[Section]:
-    """A section as screens and sheets of paper show it: wide tables in parts."""
-    return [section] if isinstance(section, Prose) else [*section.for_screens()]
+def split_for_screens(section: Section) -> list[Section]:
+    """A section as shown on a screen or on paper: wide tables in parts."""
+    return [section] if isinstance(section, Prose) else [*section.split_for_screens()]
 
 
 def round_6(value: float) -> float:
-    """To six decimals, in a tenth of the time of `round`, which goes by way of decimal digits."""
+    """Rounds to six decimals, ten times as fast as `round`, which converts to decimal digits."""
     return math.floor(value * 1e6 + 0.5) / 1e6
 
 
 def round_ms(ps: float) -> float:
-    """Picoseconds as milliseconds, to the microsecond's thousandth."""
+    """Picoseconds as milliseconds, rounded to nanoseconds."""
     return math.floor(ps / 1e3 + 0.5) / 1e6
 
 
 def round_us(ps: float) -> float:
-    """Picoseconds as microseconds, to the picosecond."""
+    """Picoseconds as microseconds, rounded to picoseconds."""
     return math.floor(ps + 0.5) / 1e6
 
 
 def percent(part: float, whole: float) -> float | None:
-    """100 part / whole to four decimals, None if there is no whole."""
+    """100 part / whole, rounded to four decimals; None if `whole` is not above 0."""
     return math.floor(1e6 * part / whole + 0.5) / 1e4 if whole > 0 else None

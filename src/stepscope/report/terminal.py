@@ -1,7 +1,7 @@
-"""Reports for the terminal, however wide it is.
+"""Shows reports in terminals of any width.
 
-A number is never cut.  Where a table is wider than the screen, names give way first; columns that still have no room go
-below, beside those that say which row it is.
+A number is never cut.  If a table is wider than the screen, names are shortened first; columns that still do not fit go
+below, next to a copy of the columns that identify the rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rich.text import Text
 
 from stepscope.records import dataclass
 from stepscope.report.fields import ROW_NUMBERS, Field, Role
-from stepscope.report.looks import clean, shortened, shown_fields, text_of, texts_of, unit_of, words_of
+from stepscope.report.looks import clean, column_texts, name_words, shortened, unit_symbol, value_text, visible_fields
 from stepscope.report.sections import FURTHER_ROWS, TABLE_ROWS, Figures, Prose, Rows, Section
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ _SHORTEST = 16  # of a name, before columns go below
 _GAP = 2
 _INDENT = 2
 
-# What begins a line whose further lines stand below its text: `- `, `because    `, `do first   `.
+# The label at the start of a line; wrapped lines are indented below the text after it: `- `, `do first   `.
 _LABEL = re.compile(r"(?:(?:[\w-]+ )*[\w-]+ {2,}| +)?(?:- |[\d.]+ %  )?")
 
 
 def view(report: Report, most_rows: int | None = None) -> Group:
-    """A whole report.  Tables end after `most_rows` rows and say so; if None, further ones earlier than the first."""
-    sections = report.shown()
+    """Renders a whole report.  Tables are cut after `most_rows` rows with a note; None cuts at the default numbers."""
+    sections = report.visible_sections()
     told = {line for section in sections for line in _sentences(section)}
     parts: list[RenderableType] = [
         wrapped(f"! {warning}", style="yellow") for warning in report.warnings if warning not in told
@@ -57,16 +57,16 @@ def view(report: Report, most_rows: int | None = None) -> Group:
 
 
 def plain(report: Report) -> str:
-    """A report as text without colours, as wide as the terminal."""
+    """Renders a report as text without colours, as wide as the terminal."""
     text = io.StringIO()
     width = shutil.get_terminal_size((120, 24)).columns
-    # In a notebook rich would show the text instead of writing it.
+    # In a notebook rich would otherwise display the text instead of writing it.
     Console(file=text, width=width, force_jupyter=False).print(view(report))
     return "\n".join(map(str.rstrip, text.getvalue().strip("\n").splitlines()))
 
 
 def wrapped(line: str, style: str = "") -> RenderableType:
-    """A line that goes on below its own text, not below its label."""
+    """A line that wraps below its text, not below its label."""
     label = _LABEL.match(line)
     if not label or not label[0]:
         return Text(clean(line), style=style)
@@ -97,8 +97,8 @@ def _figures(section: Figures) -> Table:
     grid = Table.grid(padding=(0, _GAP))
     for field in section.fields:
         value = section.values[field.name]
-        unit = f" {unit_of(field)}" if value is not None else ""
-        grid.add_row("  " + " ".join(words_of(field)), Text(text_of(field, value)).append(unit, style="dim"))
+        unit = f" {unit_symbol(field)}" if value is not None else ""
+        grid.add_row("  " + " ".join(name_words(field)), Text(value_text(field, value)).append(unit, style="dim"))
     return grid
 
 
@@ -110,9 +110,9 @@ class _Column:
     """A column as text.
 
     Attributes:
-        head: its words, one below the other, the unit last.
-        is_key: True if it says which row it is.
-        least, most: the widths that it may have.
+        head: its words, one per line, the unit last.
+        is_key: whether it identifies the row.
+        least, most: the smallest and largest width.
     """
 
     field: Field
@@ -125,18 +125,18 @@ class _Column:
 
 @dataclass(frozen=True)
 class _TableView:
-    """A table that is laid out when the width of the screen is known."""
+    """A table that is laid out once the width of the screen is known."""
 
     table: Rows
     most_rows: int
     one_host: bool
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        columns = [self._column(field) for field in shown_fields(self.table, self.one_host)]
+        columns = [self._column(field) for field in visible_fields(self.table, self.one_host)]
         for at, block in enumerate(_blocks(columns, options.max_width)):
             if at:
                 yield Text("")
-            yield _drawn(block, _widths(block, options.max_width))
+            yield _draw_block(block, _widths(block, options.max_width))
         hidden = len(self.table.rows) - self.most_rows
         if hidden > 0:
             rows = "row" if hidden == 1 else "rows"
@@ -144,9 +144,9 @@ class _TableView:
             yield Text(text, style="dim")
 
     def _column(self, field: Field) -> _Column:
-        cells = texts_of(field, [row[field.name] for row in self.table.rows[: self.most_rows]])
-        unit = unit_of(field)
-        head = (*words_of(field), *([unit] if unit else []))
+        cells = column_texts(field, [row[field.name] for row in self.table.rows[: self.most_rows]])
+        unit = unit_symbol(field)
+        head = (*name_words(field), *([unit] if unit else []))
         natural = max(map(cell_len, (*head, *cells)))
         least = natural
         if field.kind == "str":
@@ -156,11 +156,11 @@ class _TableView:
 
 
 def _blocks(columns: Sequence[_Column], width: int) -> list[list[_Column]]:
-    """The columns that stand side by side, as many as there is room for; those that name the rows in each."""
+    """Splits columns into blocks that fit the width; each block repeats the columns that name the rows."""
     leading = next((at for at, column in enumerate(columns) if not column.is_key), len(columns))
     keys = list(columns[: leading if leading < len(columns) else 1])
     widest = max((column.least for column in columns if column.field.kind in _RIGHT), default=0)
-    room = min(width * 2 // 3, width - _GAP - widest)  # beside them, for whatever number
+    room = min(width * 2 // 3, width - _GAP - widest)  # leaves space for any number next to them
     while len(keys) > 1 and _least(keys) > room:
         keys.pop()
     blocks = [list(keys)]
@@ -176,7 +176,7 @@ def _least(columns: Sequence[_Column]) -> int:
 
 
 def _widths(columns: Sequence[_Column], width: int) -> list[int]:
-    """What is left of the screen goes to the names that are cut, in equal parts."""
+    """The widths of columns; spare width goes to shortened names, in equal parts."""
     widths = [column.least for column in columns]
     spare = width - _least(columns)
     while spare > 0 and (wanting := [at for at, column in enumerate(columns) if widths[at] < column.most]):
@@ -188,30 +188,30 @@ def _widths(columns: Sequence[_Column], width: int) -> list[int]:
     return widths
 
 
-def _drawn(columns: Sequence[_Column], widths: Sequence[int]) -> Group:
-    """Text that is laid out already: rich's own tables take a hundred times as long for thousands of rows."""
+def _draw_block(columns: Sequence[_Column], widths: Sequence[int]) -> Group:
+    """Lays out a block as text: rich's own tables take a hundred times as long for thousands of rows."""
     right = [column.field.kind in _RIGHT for column in columns]
     height = max(len(column.head) for column in columns)
     heads = [("",) * (height - len(column.head)) + column.head for column in columns]
     sized = zip(columns, widths, strict=True)
-    cells = [[_fitting(column, cell, width) for cell in column.cells] for column, width in sized]
+    cells = [[_fit_cell(column, cell, width) for cell in column.cells] for column, width in sized]
     body = [line for row in zip(*cells, strict=True) for line in zip_longest(*row, fillvalue="")]
-    head = _laid_out(zip(*heads, strict=True), widths, right)
-    return Group(Text(head, "dim", no_wrap=True), Text(_laid_out(body, widths, right), no_wrap=True))
+    head = _join_columns(zip(*heads, strict=True), widths, right)
+    return Group(Text(head, "dim", no_wrap=True), Text(_join_columns(body, widths, right), no_wrap=True))
 
 
-def _fitting(column: _Column, cell: str, width: int) -> list[str]:
+def _fit_cell(column: _Column, cell: str, width: int) -> list[str]:
     """The lines of a cell."""
     if column.field.role is Role.TEXT:  # goes on in the next line
         return textwrap.wrap(cell, width) or [""]
     return [shortened(cell, width)]
 
 
-def _laid_out(lines: Iterable[Sequence[str]], widths: Sequence[int], right: Sequence[bool]) -> str:
+def _join_columns(lines: Iterable[Sequence[str]], widths: Sequence[int], right: Sequence[bool]) -> str:
     gap = " " * _GAP
-    return "\n".join(gap.join(map(_padded, line, widths, right)).rstrip() for line in lines)
+    return "\n".join(gap.join(map(_pad, line, widths, right)).rstrip() for line in lines)
 
 
-def _padded(text: str, width: int, right: bool) -> str:
+def _pad(text: str, width: int, right: bool) -> str:
     space = " " * (width - (len(text) if text.isascii() else cell_len(text)))
     return space + text if right else text + space

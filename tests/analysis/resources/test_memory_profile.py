@@ -20,7 +20,7 @@ from stepscope.analysis.resources.memory_usage import MOST_POINTS, MOST_ROWS, Al
 from stepscope.model import EventKind, HostTrace, LineBuilder, LineKind, PlaneKind, TraceBuilder
 from stepscope.model.trace import StatValue
 from stepscope.report import Rows
-from stepscope.report.looks import shown_fields
+from stepscope.report.looks import visible_fields
 
 if TYPE_CHECKING:
     from framework_captures import FrameworkCapture
@@ -599,7 +599,7 @@ def test_what_the_terminal_shows_and_head_cuts() -> None:
     assert columns(report.head(1).rows, "op") == columns(report.head(1).memories[0]["breakdown"], "op") == [("big",)]
     table = report.section("peak")
     assert isinstance(table, Rows)
-    assert [field.name for field in shown_fields(table.for_screens()[0], one_host=True)] == [
+    assert [field.name for field in visible_fields(table.split_for_screens()[0], one_host=True)] == [
         "memory", "time_ms", "heap_bytes", "free_bytes", "fragmentation_percent",
     ]  # fmt: skip
 

@@ -66,10 +66,10 @@ class CompareReport(Report):
             *(section for table in self._tables() for section in _table_sections(table)),
         ]
 
-    def shown(self) -> Sequence[Section]:
+    def visible_sections(self) -> Sequence[Section]:
         """The sections for the eye, without the tables that are shown only with rows and have none."""
         hidden = {table.id for table in self._tables() if table.is_optional and not table.rows}
-        return [section for section in super().shown() if section.id not in hidden]
+        return [section for section in super().visible_sections() if section.id not in hidden]
 
     def main_table(self) -> Rows:
         """The ops, or the first table of the tool that was asked for."""

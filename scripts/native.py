@@ -55,7 +55,7 @@ _FLAGS: Dict[str, List[str]] = {
 # The tests that read files of all sorts of damage, and those of the loops themselves.
 _TESTS = [
     "tests/kernels", "tests/truth/test_garbage.py", "tests/formats/test_xspace_damage.py",
-    "tests/formats/test_xspace_reader.py", "tests/formats/test_kineto.py",
+    "tests/formats/test_xspace_reader.py", "tests/formats/test_kineto.py", "tests/formats/test_kineto_parts.py",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-/** The server's API: its types, and how a page asks for something. */
+/** The server's API: its types, and how the page sends requests. */
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import type { CategoryRule } from "./design/colours";
@@ -97,7 +97,7 @@ export interface HostState {
   readonly partial: boolean;
 }
 
-/** An error as the server tells it. */
+/** An error as the server sends it. */
 export interface Told {
   readonly error: string;
   readonly hint: string;
@@ -141,7 +141,7 @@ export interface Report {
   readonly warnings: readonly string[];
 }
 
-/** What the server said when it could not answer: a sentence, what to do next, and what there is instead. */
+/** The server's error answer: a sentence, what to do next, and the valid choices. */
 export class ApiError extends Error {
   constructor(
     message: string,
@@ -184,7 +184,7 @@ async function ask<T>(url: string, init: RequestInit): Promise<T> {
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError(
-      "the server of this page does not answer",
+      "the page's server does not answer",
       "start it again (stepscope open LOGDIR), then reload",
       [],
       0,
@@ -238,7 +238,7 @@ function keep(url: string, data: unknown): void {
   if (seen.size > MOST_SEEN) seen.delete(seen.keys().next().value as string);
 }
 
-/** What is at an address; null asks for nothing yet. */
+/** The content of an address; null requests nothing yet. */
 export function useResource<T>(url: string | null): Resource<T> {
   const [attempt, setAttempt] = useState(0);
   const [found, setFound] = useState<{ url: string | null; result: Resource<T> }>({
@@ -250,7 +250,7 @@ export function useResource<T>(url: string | null): Resource<T> {
     if (!url) return undefined;
     const known = seen.get(url);
     if (known !== undefined) {
-      // Kept here as well: what other parts of the page ask for may push it out while it is shown.
+      // Kept here too: other requests may push it out of the cache while it is shown.
       keep(url, known);
       setFound({ url, result: { state: "ready", data: known as T } });
       return undefined;

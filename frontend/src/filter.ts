@@ -1,5 +1,5 @@
 /**
- * The filter box of a table: words that a row must hold, and conditions on columns.
+ * The filter box of a table: words that a row must contain, and conditions on columns.
  *
  *     conv backward            both words, in any text column
  *     -copy                    not that word
@@ -57,7 +57,7 @@ export type Filter =
   | { readonly ok: true; readonly keeps: (row: number) => boolean }
   | { readonly ok: false; readonly error: string };
 
-/** A filter over the columns of a table, or why there is none. */
+/** A filter over the columns of a table, or why the text is not a valid filter. */
 export function compileFilter(text: string, fields: readonly Field[], columns: ColumnValues): Filter {
   const tests: ((row: number) => boolean)[] = [];
   for (const term of parseFilter(text)) {
@@ -102,7 +102,7 @@ function conditionTest(
 ): ((row: number) => boolean) | string {
   if (field.kind === "float" || field.kind === "int") {
     const limit = Number(value.replaceAll(",", ""));
-    if (!Number.isFinite(limit) || operator === "~") return `“${value}” is no number to compare ${field.name} with`;
+    if (!Number.isFinite(limit) || operator === "~") return `${field.name} needs a number: “${value}” is not one`;
     return (row) => {
       const cell = values[row];
       return typeof cell === "number" && holds(cell - limit, operator);

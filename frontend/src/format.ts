@@ -1,6 +1,5 @@
 /**
- * Numbers for the eye.  Nothing here changes a number: the page shows what the API said, rounded to what can be read,
- * and the exact value is a hover away.
+ * Formats numbers.  The page shows the API's numbers, rounded for reading; hovering shows the exact value.
  */
 import type { Cell, Field } from "./api";
 
@@ -33,7 +32,7 @@ export function decimalsFor(largest: number): number {
   return Math.max(0, Math.min(6, (power < 0 ? 2 : 3) - power));
 }
 
-/** A number with so many decimals; one too small to show says so instead of looking like nothing. */
+/** A number with `digits` decimals; one too small for them is shown as `<0.01`, not as 0. */
 export function fixed(value: number, digits: number): string {
   if (value === 0) return "0";
   const smallest = 10 ** -digits;
@@ -61,7 +60,7 @@ export function bytes(value: number): string {
   return `${decimal(scaled, Math.max(0, decimalsFor(scaled) - 1)).replace("-", "−")} ${units[power]}`;
 }
 
-/** A time in ms as a person would say it: 21.3 ms, 1.07 s, 435 µs. */
+/** A time in ms in a readable unit: 21.3 ms, 1.07 s, 435 µs. */
 export function duration(ms: number): string {
   const size = Math.abs(ms);
   if (size === 0) return "0 ms";
@@ -79,7 +78,7 @@ function threeDigits(value: number): string {
   return decimal(value, Math.max(0, decimalsFor(rounded) - (Math.abs(rounded) < 1 ? 0 : 1))).replace("-", "−");
 }
 
-/** What a unit is called in a table's head; empty if the values speak for themselves. */
+/** A unit as shown in a table's head; empty if the values need none. */
 export function unitLabel(unit: string): string {
   const labels: Record<string, string> = {
     percent: "%",
@@ -89,6 +88,7 @@ export function unitLabel(unit: string): string {
     text: "",
     number: "",
     "by unit": "",
+    bool: "",
   };
   return labels[unit] ?? unit;
 }
@@ -116,7 +116,7 @@ export function inUnit(value: Cell | undefined, unit: string): [Cell | undefined
   return [size, TIMES[at] as string];
 }
 
-/** The same with its unit, for sentences and hovers. */
+/** The same with its unit, for sentences and tooltips. */
 export function cellWithUnit(value: Cell | undefined, unit: string): string {
   const text = cellText(value, unit);
   const label = unit === "percent" ? "" : unitLabel(unit);
@@ -131,10 +131,10 @@ export function exact(value: Cell | undefined, unit: string): string {
   return label ? `${value} ${label}` : String(value);
 }
 
-/** Each value of the column has a unit of its own, and with it a size of its own. */
+/** Units of columns whose values have different units, and so different sizes. */
 const OF_MANY_UNITS = new Set(["", "by unit"]);
 
-/** How all numbers of a column are written: with the same decimals, so that their points stand under one another. */
+/** The format of a column: the same decimals for all of its numbers, so that the points are aligned. */
 export function columnFormat(field: Field, values: readonly Cell[]): (value: Cell | undefined) => string {
   if (field.kind !== "float" || field.unit === "bytes" || OF_MANY_UNITS.has(field.unit))
     return (value) => cellText(value, field.unit);
@@ -163,7 +163,7 @@ export function when(unixSeconds: number, now = new Date()): string {
   });
 }
 
-/** A text with signs in the place of those that cannot be seen, or that turn round what follows. */
+/** A text with visible characters in place of invisible ones and of those that change the writing direction. */
 export function visible(text: string): string {
   return text.replace(/[\p{Cc}\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu, "\ufffd");
 }

@@ -1,7 +1,7 @@
-/** Ways from a number to what is behind it. */
+/** Links from a number to its source in the timeline. */
 import { linkTo } from "./router";
 
-/** The timeline with every event of a name found and the first one shown. */
+/** The timeline with a search for all events of a name, at the first one. */
 export function findInTimeline(name: string, host: string | null = null): string {
   return linkTo("timeline", { find: name, ...(host ? { host } : {}) });
 }

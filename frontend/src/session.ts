@@ -1,4 +1,4 @@
-/** What the whole page knows: the server's settings, its sessions, and the state of the one that is open. */
+/** The state of the whole page: the server's settings, its sessions, and the open session. */
 import { computed, effect, signal } from "@preact/signals";
 import {
   type ApiError,
@@ -49,15 +49,15 @@ export function answerAddress(tool: string, suffix = ""): string | null {
   return address(toolAddress(sessionId.value, tool, suffix), { host: host.value, steps: steps.value });
 }
 
-/** Which part of the session the numbers are of, for pages on which it leaves nothing; empty if they are of all. */
+/** Which part of the session is selected, for pages that it leaves empty; empty if all of it is. */
 export function chosenPart(): string {
   const parts = [steps.value && `steps ${steps.value}`, host.value && `host ${host.value}`].filter(Boolean);
   return parts.length
-    ? `Only ${parts.join(" of ")} ${steps.value ? "are" : "is"} shown; the rest of the session may have some.`
+    ? `Only ${parts.join(" of ")} ${steps.value ? "are" : "is"} shown; the rest of the session may have data.`
     : "";
 }
 
-/** What the session is compared with: another one, or other steps of the same. */
+/** What the session is compared with: another one, or other steps of itself. */
 export const otherId = computed(() => route.value.params.with ?? null);
 export const otherSteps = computed(() => route.value.params.withSteps ?? null);
 export const other = signal<{
@@ -181,7 +181,7 @@ export async function refreshSessions(): Promise<void> {
     const now = sessionInfo.peek();
     if (before && now && (before.modified !== now.modified || before.bytes !== now.bytes)) reopen();
   } catch {
-    // The list stays as it was; a page that asks for something says that the server is gone.
+    // The list stays; the next request of a page reports that the server is gone.
   }
 }
 

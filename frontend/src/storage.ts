@@ -1,4 +1,4 @@
-/** What the page remembers of a reader between visits: a few settings, never data.  Without storage it forgets. */
+/** The user's settings, kept between visits if the browser has storage; never data. */
 const PREFIX = "stepscope.";
 
 export function remembered(key: string): unknown {

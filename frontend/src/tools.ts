@@ -12,6 +12,8 @@ export interface ToolEntry {
   readonly summary: string;
   readonly key: string | null;
   readonly missing: string | null;
+  /** It has an entry in the map of pages; others show their sections in order. */
+  readonly hasPage: boolean;
 }
 
 const ORDER = Object.keys(PAGES);
@@ -34,13 +36,14 @@ export const tools = computed<readonly ToolEntry[]>(() => {
         summary: tool.summary,
         key: known?.key ?? null,
         missing: missingOf(tool.name),
+        hasPage: known !== undefined,
       };
     });
 });
 
 function missingOf(name: string): string | null {
   const state = session.value?.tools.find((tool) => tool.name === name);
-  return state?.has_data === false ? (state.missing ?? "this profile holds no data for it") : null;
+  return state?.has_data === false ? (state.missing ?? "this profile has no data for it") : null;
 }
 
 export function toolEntry(name: string): ToolEntry | null {

@@ -57,7 +57,7 @@ describe("the filter box", () => {
 
   it("says what is wrong", () => {
     expect(kept("speed > 5")).toMatch(/no column “speed”; columns: name, where/);
-    expect(kept("self_us > fast")).toMatch(/“fast” is no number/);
+    expect(kept("self_us > fast")).toMatch(/self_us needs a number: “fast” is not one/);
     expect(kept("name > 5")).toMatch(/name holds text/);
   });
 

@@ -326,10 +326,10 @@ class LoadedProfile:
 
     def _of_steps(self, files: Sequence[HostFile], tool: Tool, wanted: StepRange) -> tuple[list[Any], list[Problem]]:
         """What the hosts contribute to a tool, seen through some steps.  Not cached: there are too many ranges."""
-        from stepscope.analysis.steps.step_range import choose
+        from stepscope.analysis.steps.step_range import choose_steps
 
         parts, problems = self._of_hosts(files, lambda file: self._partial(tool_named("steps"), file))
-        rows = choose(parts, wanted)
+        rows = choose_steps(parts, wanted)
         problems.append(Problem(_OF_STEPS, f"only {wanted} of the capture"))
         without = [part.host for part in parts if part.host not in rows]
         if without:
@@ -338,10 +338,10 @@ class LoadedProfile:
         return [tool.partial(self._trace_of_steps(file, rows[file.host])) for file in taking], problems
 
     def _trace_of_steps(self, file: HostFile, rows: tuple[int, ...]) -> HostTrace:
-        from stepscope.analysis.steps.step_range import only_steps
+        from stepscope.analysis.steps.step_range import take_steps
 
         key = store.identity(file.path), file.host, rows
-        return self.shelf.get(key, lambda: only_steps(self.trace(file.host), rows))
+        return self.shelf.get(key, lambda: take_steps(self.trace(file.host), rows))
 
     def whatif(self, remove: str, scale: float = 0.0) -> WhatIfReport:
         """The step time with a part of the step removed or made faster.
@@ -440,7 +440,7 @@ for _tool in TOOLS:
 def _range_of(steps: StepRange | str | int) -> StepRange:
     from stepscope.analysis.steps.step_range import StepRange
 
-    return StepRange.of(steps)
+    return StepRange.coerce(steps)
 
 
 def _read_trace(file: HostFile) -> HostTrace:

@@ -171,7 +171,7 @@ def test_steps_may_be_one_number(session: Path) -> None:
     profile = stepscope.load(session)
     assert profile.steps(steps=7).to_dict() == profile.steps(steps="7").to_dict()
     wrong: Any = (0, 1)
-    with pytest.raises(UsageError, match="is no range of steps; write FIRST-LAST"):
+    with pytest.raises(UsageError, match="is not a range of steps; write FIRST-LAST"):
         profile.steps(steps=wrong)
 
 

@@ -533,7 +533,7 @@ print(profiler.stop().name)
     assert "No space left on device" in complaints
     trace = the_profile(logdir)
     assert steps_in(trace) == list(range(100))
-    assert trace.recorder_messages == ("20,000 events of Stepscope's own tracers were lost: the disk took no more",)
+    assert trace.recorder_messages == ("20,000 events of Stepscope's own tracers were lost because the disk was full",)
 
 
 def test_a_profile_of_pytorch_tells_that_its_end_held_the_program_up(logdir):

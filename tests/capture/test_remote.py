@@ -221,7 +221,7 @@ def test_a_capture_without_events_is_repeated_and_then_says_why(jobs, tmp_path):
 
     (worker,) = outcome.workers
     assert (worker.cause, worker.attempt) == (Cause.EMPTY, 2)
-    assert "no event fell into them; host_tracer_level is 0" in worker.detail
+    assert "there were no events; host_tracer_level is 0" in worker.detail
     assert not list(tmp_path.rglob("*.xplane.pb"))
 
 
@@ -231,7 +231,7 @@ def test_a_job_that_does_nothing_gives_no_profile(tmp_path, monkeypatch):
     outcome = captured(tmp_path, f"localhost:{server.start(0)}", duration_ms=50, attempts=1)
 
     assert outcome.workers[0].cause == Cause.EMPTY
-    assert "it may be waiting, compiling or at its end; capture longer" in outcome.workers[0].detail
+    assert "it may be waiting, compiling or ending; capture longer" in outcome.workers[0].detail
 
 
 def test_a_capture_that_is_cancelled_before_it_begins_asks_nobody(jobs, tmp_path):

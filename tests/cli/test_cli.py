@@ -23,7 +23,7 @@ from stepscope.cli.main import run
 from stepscope.cli.options import OutputFormat
 from stepscope.cli.show import file_size_text, print_wide, working
 from stepscope.doctor import Check
-from stepscope.doctor.report import worst_first
+from stepscope.doctor.report import make_report
 from stepscope.errors import AccessError
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
@@ -94,7 +94,7 @@ def test_summary_says_in_ten_lines_what_to_do_first(logdir: Path, capsys) -> Non
     assert run(["summary", str(logdir)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 10
-    assert lines[0].startswith("verdict    highly input-bound: 40.0 % of the step time waits for input")
+    assert lines[0].startswith("verdict    highly input-bound: 40.0 % of each step is spent waiting for input")
     assert any(line.startswith("do first") for line in lines)
 
 
@@ -363,14 +363,14 @@ def test_doctor_without_a_logdir_looks_at_the_machine(capsys) -> None:
 
 def test_doctor_fails_where_something_stands_in_the_way_of_a_capture(capsys, monkeypatch) -> None:
     broken = [Check("gpu", "problem", "1 NVIDIA", "unset it"), Check("python", "ok", "3.11")]
-    monkeypatch.setattr("stepscope.doctor.examine_machine", lambda: worst_first(broken))
+    monkeypatch.setattr("stepscope.doctor.examine_machine", lambda: make_report(broken))
 
     assert run(["doctor", "--format", "json"]) == 1
 
     captured = capsys.readouterr()
     assert json.loads(captured.out)["checks"][0]["remedy"] == "unset it"
     assert captured.err == (
-        "stepscope: [machine] 1 problem stands in the way of a capture here: gpu; the report says what to do\n"
+        "stepscope: [machine] 1 problem would make a capture fail here: gpu; see the report for what to do\n"
     )
 
 
@@ -438,7 +438,7 @@ def test_a_folder_that_was_removed_is_told(arguments: str, tmp_path: Path) -> No
     done = in_a_shell(arguments, before=f"cd '{gone}' && rmdir '{gone}' &&")
     assert done.returncode == 1
     assert done.stderr == (
-        "stepscope: [input] the folder that this shell is in has been removed; go to another one with cd\n"
+        "stepscope: [input] the folder that this shell is in has been removed; change to another folder with cd\n"
     )
 
 
@@ -494,7 +494,7 @@ def test_the_help_begins_with_what_people_need_first(capsys) -> None:
 
 def test_a_mistyped_option_of_run_is_no_script(capsys) -> None:
     assert run(["run", "--stpes", "3", "train.py"]) == 2
-    assert "there is no option --stpes; did you mean --steps?; options of the script" in capsys.readouterr().err
+    assert "there is no option --stpes; did you mean --steps?; options of the script go" in capsys.readouterr().err
 
 
 def test_what_libraries_of_object_stores_log_is_told_in_our_words_only(capsys, monkeypatch) -> None:
@@ -509,7 +509,7 @@ def test_what_libraries_of_object_stores_log_is_told_in_our_words_only(capsys, m
     try:
         assert run(["summary", "gs://bucket"]) == 1
     finally:
-        screen.give_back()
+        screen.restore_streams()
 
     assert capsys.readouterr().err == "stepscope: [no-access] the store refused\n"
     assert logging.getLogger("gcsfs").handlers == []
@@ -551,11 +551,11 @@ def test_brackets_in_a_name_are_no_markup_while_work_goes_on(monkeypatch) -> Non
 def test_brackets_in_an_address_and_in_an_answer_are_no_markup(capsys) -> None:
     answer = "it says: [already-running] [/logs]: a capture is already running"
     worker = WorkerStatus("[fe80::1]:6009", Phase.FAILED, detail=answer)
-    picture = capture._Picture()
+    picture = capture._ProgressTable()
     picture.take(worker)
 
     print_wide(picture.table())
-    capture._show(CaptureOutcome((worker,), None, cancelled=False))
+    capture._print_outcome(CaptureOutcome((worker,), None, cancelled=False))
 
     lines = capsys.readouterr().out.splitlines()
     assert [(worker.address in line, answer in line) for line in lines] == [(True, True), (False, False), (True, True)]

@@ -87,7 +87,7 @@ def test_a_usual_command_line_is_read_as_the_library_reads_it(
     with pytest.raises(SystemExit):
         commands.app(args=words)
 
-    assert [plain.request_of(words)] == by_library
+    assert [plain.parse_request(words)] == by_library
 
 
 @pytest.mark.parametrize("words", USUAL_OPEN, ids=" ".join)
@@ -98,18 +98,18 @@ def test_the_words_of_open_are_read_as_the_library_does(monkeypatch: pytest.Monk
     with pytest.raises(SystemExit):
         commands.app(args=words)
 
-    assert [plain.request_of(words)] == by_library
+    assert [plain.parse_request(words)] == by_library
 
 
 @pytest.mark.parametrize("words", UNUSUAL, ids=" ".join)
 def test_anything_else_is_left_to_the_library(words: list[str]) -> None:
-    assert plain.request_of(words) is None
+    assert plain.parse_request(words) is None
 
 
 def test_a_shell_that_completes_words_is_left_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_STEPSCOPE_COMPLETE", "complete_bash")
 
-    assert plain.request_of(["overview", "logs"]) is None
+    assert plain.parse_request(["overview", "logs"]) is None
 
 
 # -- kept reports ------------------------------------------------------------------------------------------------------

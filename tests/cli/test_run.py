@@ -258,7 +258,7 @@ def test_an_autostart_without_a_logdir_says_that_nothing_is_captured(tmp_path):
     done = run_command(["-m", "stepscope.autostart", script], tmp_path)
 
     assert (done.returncode, done.stdout) == (0, "trained\n")
-    assert done.stderr == "stepscope: nothing is captured, for STEPSCOPE_LOGDIR is not set\n"
+    assert done.stderr == "stepscope: nothing is captured, because STEPSCOPE_LOGDIR is not set\n"
 
 
 def test_looking_whether_a_logdir_can_be_written_makes_none(tmp_path):

@@ -138,8 +138,8 @@ def page_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer
 @contextmanager
 def running(logdir: Path) -> Iterator[PageServer]:
     """A server on a logdir, for as long as the context lasts."""
-    bound = serving.bound_socket("127.0.0.1", 0)
-    address = serving.address_of(bound)
+    bound = serving.bind_socket("127.0.0.1", 0)
+    address = serving.page_url(bound)
     site = Site(SiteOptions([Root(str(logdir))], allowed_hosts=serving.allowed_hosts("127.0.0.1")))
     server = serving.Server(site, bound)
     thread = threading.Thread(target=server.run, name="page server", daemon=True)

@@ -11,8 +11,6 @@ import importlib.util
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -56,10 +54,7 @@ def _capture(name: str, framework: str, logdir: Path, programs: ModuleType = fra
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed, so it cannot record a profile to test with")
     words = [str(programs.__file__), name, str(logdir)]
-    if programs is framework_programs:
-        done = WARM.run(framework, words, os.environ, TIMEOUT_S)
-    else:  # it starts processes that read its source
-        done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    done = WARM.run(framework, words, os.environ, TIMEOUT_S)
     if done.returncode != 0:
         raise RuntimeError(f"{name} could not record a profile (exit {done.returncode}):\n{done.stderr[-3000:]}")
     return _found(logdir, json.loads(done.stdout.splitlines()[-1]))

@@ -169,9 +169,31 @@ def kernel_stats(paths: Sequence[Path]) -> DataTable:
     return _table(_run("kernel_stats", paths))
 
 
+def hlo_stats(paths: Sequence[Path]) -> DataTable:
+    """The table of HLO instructions; FLOP rates are GFLOP/s, bandwidths GiB/s."""
+    return _table(_run("hlo_stats", paths))
+
+
+def op_profile(path: Path) -> dict[str, Any]:
+    """The trees of HLO instructions as they are: camelCase JSON, times in ps."""
+    answer: dict[str, Any] = _run("op_profile", [path])
+    return answer
+
+
+def roofline(path: Path) -> DataTable:
+    """The table of the roofline model: programs and instructions of the whole profile, then of steps."""
+    return _table(_run("roofline_model", [path])[0])
+
+
 def memory_profile(path: Path) -> dict[str, Any]:
     """XProf's memory profile of one host as it is: proto3 JSON, 64-bit integers as strings."""
     answer: dict[str, Any] = _run("memory_profile", [path])
+    return answer
+
+
+def memory_viewer(path: Path, program_id: str, module: str) -> dict[str, Any]:
+    """The memory of one XLA program as it is: camelCase JSON, sizes in MiB."""
+    answer: dict[str, Any] = _run("memory_viewer", [path], program_id=program_id, module_name=module)
     return answer
 
 
@@ -181,14 +203,14 @@ def pod_viewer(paths: Sequence[Path]) -> dict[str, Any]:
     return answer
 
 
-def _run(tool: str, paths: Sequence[Path]) -> Any:
+def _run(tool: str, paths: Sequence[Path], **options: str) -> Any:
     if importlib.util.find_spec("xprof") is None:
         pytest.skip("XProf is not installed, so there is nothing to compare with (pip install xprof)")
-    return _parse(_answer(tool, tuple(Path(path) for path in paths)))
+    return _parse(_answer(tool, tuple(Path(path) for path in paths), tuple(options.items())))
 
 
 @cache
-def _answer(tool: str, paths: tuple[Path, ...]) -> str:
+def _answer(tool: str, paths: tuple[Path, ...], options: tuple[tuple[str, str], ...]) -> str:
     """The tool's text; the same question is asked once a test process."""
     if len({path.name for path in paths}) != len(paths):
         raise ValueError(f"XProf tells hosts by file name, and these repeat: {[path.name for path in paths]}")
@@ -196,7 +218,7 @@ def _answer(tool: str, paths: tuple[Path, ...]) -> str:
         copies = [str(shutil.copyfile(path, Path(folder, path.name))) for path in paths]
         output = Path(folder, "answer")
         worker = Path(__file__).with_name("oracle_worker.py")
-        command = [sys.executable, str(worker), tool, str(output), *copies]
+        command = [sys.executable, str(worker), tool, str(output), json.dumps(dict(options)), *copies]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_S, check=False)
         if done.returncode != 0:
             raise OracleError(f"XProf has no {tool} of {copies} (exit {done.returncode}):\n{done.stderr[-2000:]}")

@@ -10,12 +10,12 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import signal
 import socket
 import sys
 import types
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +26,25 @@ _STREAMS = 4  # that come with a request: stdin, stdout, stderr, and where the e
 def _await_program(framework: str, control: socket.socket) -> dict[str, Any]:
     """Returns in the process that is to run a program, with what was asked for; the server itself never returns."""
     importlib.import_module(framework)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that outer children leave no zombies
     while True:
         message, streams, _, _ = socket.recv_fds(control, LONGEST_REQUEST, _STREAMS)
+        _reap_children()
         if not message:
             os._exit(0)
         if _fork() == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             control.close()
             _fork_program(streams)
             request: dict[str, Any] = json.loads(message)
             return request
         for stream in streams:
             os.close(stream)
+
+
+def _reap_children() -> None:
+    """Takes the exit statuses of outer children, so that none stays a zombie and their CPU time is counted."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
 
 
 def _fork() -> int:

@@ -84,6 +84,7 @@ WINGS: dict[str, set[str]] = {
     "workers": {"trace", "steps"},
     "waits": {"trace", "steps", "ops"},
     "timeline": {"trace", "steps", "resources"},
+    "xla": {"trace", "steps"},
     "account": {"trace", "steps"},
     "facts": {"trace", "steps"},
     "advice": {"trace", "steps", "facts", "ops", "input", "resources", "workers", "waits"},

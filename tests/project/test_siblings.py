@@ -18,6 +18,14 @@ ELSEWHERE = ("browser", "web")  # the page's tests draw what they show
 
 # The test on private profiles -> the tests of the same claim; one of another file with the path of that.
 SIBLINGS: dict[str, dict[str, str]] = {
+    "analysis/account/test_replay.py": {
+        "test_the_replay_of_a_real_profile_is_within_a_tenth_of_it": (
+            "test_the_replay_of_a_fresh_capture_is_within_a_tenth_of_it"
+        ),
+        "test_the_replay_of_recorded_programs_is_right_on_average": (
+            "test_the_replay_of_a_fresh_capture_is_within_a_tenth_of_it"
+        ),
+    },
     "analysis/advice/test_advice.py": {
         "test_the_first_advice_is_the_bottleneck_and_once_fixed_there_is_none": (
             "test_what_a_rule_says_of_a_picture test_the_first_advice_on_a_fresh_slow_map_is_its_python_function "
@@ -191,6 +199,36 @@ SIBLINGS: dict[str, dict[str, str]] = {
         "test_facts_of_real_devices": "test_device_properties_become_stats_of_their_plane",
         "test_precision_of_real_kernels": "test_precision_told_by_kernel_names",
         "test_captures_of_pytorch_on_a_cpu": "test_a_fresh_trace_equals_its_json",
+    },
+    "analysis/xla/test_hlo_module.py": {
+        "test_real_programs_are_what_protobuf_reads": (
+            "test_instructions_and_their_links test_shapes_are_as_xla_writes_them test_where_an_instruction_comes_from"
+        ),
+    },
+    "analysis/xla/test_hlo_stats.py": {
+        "test_times_and_costs_are_xprofs": (
+            "test_all_kernels_of_a_run_are_one_occurrence "
+            "analysis/xla/test_costs.py::test_costs_are_those_of_xlas_own_analysis"
+        ),
+        "test_ops_add_up_to_the_busy_time_of_the_devices": (
+            "test_kernels_are_known_by_their_launch_or_their_name_and_the_rest_is_told "
+            "test_trees_hold_all_time_at_every_level"
+        ),
+        "test_the_tree_by_category_is_xprofs": "test_trees_hold_all_time_at_every_level",
+    },
+    "analysis/xla/test_inference.py": {
+        "test_a_real_server": "test_a_batch_lasts_until_its_work_on_the_device_is_done",
+    },
+    "analysis/xla/test_memory_viewer.py": {
+        "test_peaks_are_xprofs": (
+            "test_live_bytes_over_the_order_of_the_program test_what_is_alive_at_the_peak_and_what_would_free_it"
+        ),
+    },
+    "analysis/xla/test_roofline.py": {
+        "test_intensities_are_xprofs": "test_an_op_and_its_program_against_the_roofs",
+        "test_no_op_of_pytorch_beats_its_device": (
+            "test_matrix_products_of_pytorch test_convolutions_of_pytorch test_attention_of_pytorch"
+        ),
     },
     "formats/test_session.py": {
         "test_every_file_of_the_corpus_is_known_by_its_content": "test_a_format_is_known_by_the_content",

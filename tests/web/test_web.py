@@ -350,7 +350,7 @@ def test_tables_say_under_which_key_the_json_has_them(client):
         return {section["id"]: section["key"] for section in sections if section["kind"] == "table"}
 
     assert keys("idle") == {name: name for name in ("rows", "gaps", "devices", "queues")}
-    assert keys("overview") == {"breakdown": None, "top_ops": "top_ops"}
+    assert keys("overview") == {"step_account": None, "breakdown": None, "top_ops": "top_ops"}
 
 
 def test_exports_are_those_of_the_command_line(client, logdir):
@@ -454,7 +454,7 @@ WRONG = [
     ("/api/sessions/nothing/tools/overview", 404, "there is no session 'nothing'"),
     ("/api/sessions/{id}/tools/nothing", 404, "there is no tool 'nothing'"),
     ("/api/sessions/{id}/tools/steps?host=nothing", 404, "there is no host 'nothing'"),
-    ("/api/sessions/{id}/tools/steps?steps=9-1", 400, "'9-1' is no range of steps"),
+    ("/api/sessions/{id}/tools/steps?steps=9-1", 400, "'9-1' is not a range of steps"),
     ("/api/sessions/{id}/tools/steps?steps=77", 400, "there is no step 77"),
     ("/api/sessions/{id}/tools/steps/tables/nothing.arrow", 404, "there is no table 'nothing'"),
     ("/api/sessions/{id}/tools/steps.exe", 404, "there is no tool 'steps.exe'"),
@@ -507,11 +507,11 @@ def test_attempts_to_leave_are_logged(client, caplog):
     for address in ("/..%2f..%2fetc/passwd", "/assets/../../app.py", "/api/sessions/..%2f../tools/steps"):
         caplog.clear()
         client.get(address)
-        assert "leads elsewhere" in caplog.text
+        assert "outside the site" in caplog.text
 
 
 def test_a_defect_is_a_plain_500_and_the_log_has_the_rest(client, monkeypatch, caplog):
-    monkeypatch.setattr(api_tools, "_bounded", lambda body: 1 / 0)
+    monkeypatch.setattr(api_tools, "_without_long_lists", lambda body: 1 / 0)
     answer = client.get(f"/api/sessions/{session_id(client, 'drawn')}/tools/steps")
 
     assert (answer.status_code, answer.json["error"]) == (500, "ZeroDivisionError: division by zero")

@@ -37,22 +37,22 @@ from stepscope.web.site import Site, SiteOptions
 
 
 def test_the_next_free_port_is_taken():
-    with serving.bound_socket("127.0.0.1", 0) as taken:
+    with serving.bind_socket("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        with serving.bound_socket("127.0.0.1", port) as bound:
+        with serving.bind_socket("127.0.0.1", port) as bound:
             assert port < bound.getsockname()[1] < port + serving.PORTS_TRIED
 
 
 def test_an_address_of_another_machine_is_refused_in_plain_words():
     with pytest.raises(UsageError, match=r"cannot listen on 192\.0\.2\.1: .*; give an address of this machine"):
-        serving.bound_socket("192.0.2.1", 0)
+        serving.bind_socket("192.0.2.1", 0)
     with pytest.raises(UsageError, match="cannot listen on no such host"):
-        serving.bound_socket("no such host", 0)
+        serving.bind_socket("no such host", 0)
 
 
 def test_the_address_is_one_to_type_into_a_browser():
-    with serving.bound_socket("0.0.0.0", 0) as everywhere:
-        assert serving.address_of(everywhere) == f"http://127.0.0.1:{everywhere.getsockname()[1]}/"
+    with serving.bind_socket("0.0.0.0", 0) as everywhere:
+        assert serving.page_url(everywhere) == f"http://127.0.0.1:{everywhere.getsockname()[1]}/"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_open_tells_that_it_could_not_have_the_port_it_was_asked_for(logdir, cap
         def run(self) -> None: ...
 
     monkeypatch.setattr(serving, "Server", Server)
-    with serving.bound_socket("127.0.0.1", 0) as other:
+    with serving.bind_socket("127.0.0.1", 0) as other:
         port = other.getsockname()[1]
         if not taken:
             other.close()
@@ -387,10 +387,10 @@ def test_a_capture_can_be_ended_early(capture_client):
 @pytest.mark.parametrize(
     ("wish", "status", "error"),
     [
-        ({}, 400, "no request for a capture"),
+        ({}, 400, "not a capture request"),
         ({"addresses": []}, 400, "at least one address"),
-        ({"addresses": "a:1"}, 400, "no request for a capture"),
-        ({"addresses": ["a:1"], "duration_ms": "long"}, 400, "no request for a capture"),
+        ({"addresses": "a:1"}, 400, "not a capture request"),
+        ({"addresses": ["a:1"], "duration_ms": "long"}, 400, "not a capture request"),
         ({"addresses": ["bad"]}, 400, "not a worker address"),
     ],
     ids=["empty", "nobody", "no list", "no number", "no address"],

@@ -5,11 +5,11 @@ import { theme } from "../design/theme";
 import { Loading } from "../ui/basics";
 
 export interface ChartProps {
-  /** What the chart shows, for who cannot see it. */
+  /** What the chart shows, for users who cannot see it. */
   label: string;
   option: EChartsCoreOption;
   height: number;
-  /** How many marks with an extent it draws; for tests, and for who reads the page with a program. */
+  /** The number of visible marks, for tests and other programs. */
   marks: number;
   onPick?: (picked: { dataIndex: number; seriesIndex: number; name: string }) => void;
   /** A click anywhere over the axes: the place on the horizontal axis. */

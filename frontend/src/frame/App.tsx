@@ -1,4 +1,4 @@
-/** The frame, and the page of the tool that the address names. */
+/** The frame around the page of the current tool. */
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { toggleTheme } from "../design/theme";
 import { PageOf } from "../pages/PageOf";
@@ -33,7 +33,7 @@ export function App() {
     <div class="frame">
       {/* biome-ignore lint/a11y/useValidAnchor: without the script it still leads to the page's main part */}
       <a class="skip" href="#main" onClick={focusMain}>
-        Skip to the page
+        Skip to content
       </a>
       <Rail />
       <TopBar />
@@ -70,11 +70,11 @@ function pageKeys(): Binding[] {
     ...entries.slice(0, 9).map((tool, index) => ({
       keys: `g ${index + 1}`,
       does: tool.label,
-      group: "Go to, by place",
+      group: "Go to, by position",
       run: open(tool.name),
     })),
-    { keys: "t", does: "Light or dark", group: "Page", run: toggleTheme },
-    { keys: "?", does: "This help", group: "Page", run: () => (helpOpen.value = true) },
+    { keys: "t", does: "Switch between light and dark", group: "Page", run: toggleTheme },
+    { keys: "?", does: "Show this help", group: "Page", run: () => (helpOpen.value = true) },
     {
       keys: "c",
       does: "Capture a profile",

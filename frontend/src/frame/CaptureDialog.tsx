@@ -1,4 +1,4 @@
-/** Capturing from running jobs: what to ask for, how it goes on each worker, and the new session opened. */
+/** Captures running jobs: the settings, the progress of each worker, and the new session. */
 import { useLayoutEffect, useState } from "preact/hooks";
 import { type ApiError, asApiError, getJson, send } from "../api";
 import { bytes } from "../format";
@@ -28,7 +28,7 @@ interface CaptureState {
 const POLL_MS = 400;
 const MOST_LOOKS = 25;
 const ENDINGS: Readonly<Record<string, string>> = {
-  done: "The capture is done",
+  done: "The capture is complete",
   failed: "The capture failed",
   cancelled: "The capture was cancelled",
 };
@@ -68,7 +68,7 @@ export function CaptureDialog({ onClose }: { onClose: () => void }) {
           {error && <Failed error={error} />}
           <footer class="dialog-foot">
             <button type="button" class="button quiet" onClick={() => setForm({ ...USUAL, addresses: form.addresses })}>
-              Usual settings
+              Default settings
             </button>
             <button type="submit" class="button accent" disabled={!problem.ok || sending}>
               <Icon name="capture" size={16} />{" "}
@@ -130,8 +130,8 @@ function Fields({ form, onChange, error }: FieldsProps) {
         </small>
       </label>
       {number("duration_ms", "Duration, ms", "long enough for a few steps")}
-      {number("delay_ms", "Delay, ms", "until all workers begin together; empty: as long as they need")}
-      {number("retries", "Retries", "for a worker that is busy or has no events")}
+      {number("delay_ms", "Delay, ms", "until all workers start together; empty: chosen for you")}
+      {number("retries", "Retries", "for a worker that is busy or recorded no events")}
       {(Object.keys(LEVELS) as (keyof typeof LEVELS)[]).map((key) => (
         <label class="field" key={key}>
           <span>{LEVELS[key][0]} level</span>
@@ -148,7 +148,7 @@ function Fields({ form, onChange, error }: FieldsProps) {
   );
 }
 
-/** The capture as it goes; the server is asked until it has ended. */
+/** The running capture; polls the server until it has ended. */
 function Running({ id, onAgain, onOpened }: { id: string; onAgain: () => void; onOpened: (session: string) => void }) {
   const [state, setState] = useState<CaptureState | null>(null);
   const [error, setError] = useState<ApiError | null>(null);

@@ -1,4 +1,4 @@
-/** What the open session is compared with: another session, or other steps. */
+/** Chooses what the open session is compared with: another session or other steps. */
 import { useState } from "preact/hooks";
 import { setParams } from "../router";
 import { other, otherId, otherSteps, sessionId, sessions, shortRun } from "../session";
@@ -73,7 +73,7 @@ function Choices({ close }: { close: () => void }) {
   return (
     <div class="compare-choices">
       <label class="compare-steps">
-        <span>Only its steps</span>
+        <span>Steps to compare with</span>
         <input
           type="text"
           inputMode="numeric"

@@ -4,13 +4,13 @@ import { Dialog } from "../ui/dialog";
 import { type Binding, bindings } from "../ui/keys";
 
 const TABLE_KEYS: readonly Pick<Binding, "keys" | "does">[] = [
-  { keys: "↑ ↓", does: "From row to row; Page and Home, End too" },
+  { keys: "↑ ↓", does: "Move between rows; also Page Up, Page Down, Home and End" },
   { keys: "Enter", does: "Open the row" },
   { keys: "Esc", does: "Close what is open" },
 ];
 
 const CHART_KEYS: readonly Pick<Binding, "keys" | "does">[] = [
-  { keys: "← →", does: "From step to step, in a chart that has the focus" },
+  { keys: "← →", does: "Move between steps in a focused chart" },
   { keys: "Enter", does: "Show the picked step in the timeline" },
 ];
 

@@ -1,8 +1,8 @@
-/** The list of tools at the left. */
+/** The list of tools on the left. */
 import { signal } from "@preact/signals";
 import { linkTo, route } from "../router";
 import { remember, remembered } from "../storage";
-import { tools } from "../tools";
+import { type ToolEntry, tools } from "../tools";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 
@@ -14,6 +14,11 @@ export function toggleRail(): void {
   remember("rail", railOpen.value);
 }
 
+/** What a page was made for stays in its place; other tools are listed where the capture has something for them. */
+function isListed(tool: ToolEntry): boolean {
+  return tool.hasPage || !tool.missing || route.value.tool === tool.name;
+}
+
 export function Rail() {
   const open = railOpen.value;
   return (
@@ -22,14 +27,14 @@ export function Rail() {
         type="button"
         class="rail-toggle"
         aria-expanded={open}
-        aria-label={open ? "Narrow the list of tools" : "Widen the list of tools"}
+        aria-label={open ? "Collapse the list of tools" : "Expand the list of tools"}
         onClick={toggleRail}
       >
         <Icon name="menu" />
         {open && <span class="brand">Stepscope</span>}
       </button>
       <ul>
-        {tools.value.map((tool) => (
+        {tools.value.filter(isListed).map((tool) => (
           <li key={tool.name}>
             <a
               href={linkTo(tool.name)}

@@ -1,4 +1,4 @@
-/** Which session is shown: a list to search in, newest first. */
+/** Chooses the session: a searchable list, newest first. */
 import { useMemo, useState } from "preact/hooks";
 import type { SessionInfo } from "../api";
 import { bytes, cellText, duration, when } from "../format";
@@ -10,7 +10,7 @@ import { Menu } from "../ui/menu";
 
 const FRAMEWORKS: Readonly<Record<string, string>> = { tensorflow: "TensorFlow", jax: "JAX", pytorch: "PyTorch" };
 
-/** What the files of a session are. */
+/** The file types of a session. */
 const FORMATS: Readonly<Record<string, string>> = { xspace: "xplane.pb", kineto: "trace.json" };
 
 export function frameworkName(name: unknown): string {
@@ -117,7 +117,7 @@ export function SessionList({ chosen, onPick }: SessionListProps) {
             </button>
           </li>
         ))}
-        {found.length === 0 && <li class="muted choice-none">No session is named like that</li>}
+        {found.length === 0 && <li class="muted choice-none">No session matches</li>}
       </ul>
       {skipped.length > 0 && (
         <details class="skipped">

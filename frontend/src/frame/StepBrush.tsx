@@ -1,4 +1,4 @@
-/** The range of steps that every page shows, chosen on a small picture of the step times. */
+/** The range of steps that every page shows, chosen on a small chart of the step times. */
 import { useMemo, useRef, useState } from "preact/hooks";
 import { address, type Report, type ToolAnswer, toolAddress, useResource } from "../api";
 import { duration } from "../format";
@@ -102,8 +102,8 @@ function Brush({ rows }: { rows: readonly StepRow[] }) {
         }}
         {...hint(
           "Steps to show",
-          "Drag over the steps that all pages shall show; click one to see it alone. " +
-            "Arrow keys move the first step, with Shift the last.",
+          "Drag over the steps that all pages should show; click one to show only that one. " +
+            "Arrow keys move the first step, Shift and arrow keys the last.",
         )}
       >
         <rect class="brush-back" width={WIDTH} height={HEIGHT} />
@@ -152,7 +152,7 @@ function ordered({ from, to }: { from: number; to: number }): StepRange {
   return { first: Math.min(from, to), last: Math.max(from, to) };
 }
 
-/** Positions of the chosen steps among all. */
+/** The positions of the chosen steps in the list of all. */
 function indices(rows: readonly StepRow[], chosen: StepRange | null): StepRange | null {
   if (!chosen) return null;
   const inside = rows.flatMap((row, index) => (row.step >= chosen.first && row.step <= chosen.last ? [index] : []));

@@ -1,4 +1,4 @@
-/** Session, host, steps, and what belongs to the whole page. */
+/** Session, host and steps, and the controls of the whole page. */
 import { signal } from "@preact/signals";
 import { theme, toggleTheme } from "../design/theme";
 import { setParams } from "../router";
@@ -29,9 +29,9 @@ export function TopBar() {
         <button
           type="button"
           class="icon-button"
-          aria-label={theme.value === "dark" ? "Light colours" : "Dark colours"}
+          aria-label={theme.value === "dark" ? "Use light colours" : "Use dark colours"}
           onClick={toggleTheme}
-          {...hint("Light or dark", "", "t")}
+          {...hint("Switch between light and dark", "", "t")}
         >
           <Icon name={theme.value === "dark" ? "sun" : "moon"} />
         </button>

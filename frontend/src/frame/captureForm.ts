@@ -12,7 +12,7 @@ export interface CaptureForm {
 export interface CaptureRequest {
   readonly addresses: readonly string[];
   readonly duration_ms: number;
-  /** null lets the client choose when all workers begin. */
+  /** null lets the client choose when all workers start. */
   readonly delay_ms: number | null;
   readonly retries: number;
   readonly host_tracer_level: number;
@@ -36,7 +36,7 @@ export type FormResult =
   | { readonly ok: true; readonly request: CaptureRequest }
   | { readonly ok: false; readonly field: keyof CaptureForm; readonly error: string };
 
-/** The settings of last time, as far as they still make sense. */
+/** The last used settings, as far as they are still valid. */
 export function checked(value: unknown): CaptureForm {
   const stored = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
   const form: Record<string, string> = { ...USUAL };
@@ -47,7 +47,7 @@ export function checked(value: unknown): CaptureForm {
 export function fromForm(form: CaptureForm): FormResult {
   const addresses = [...new Set(form.addresses.split(/[\s,]+/).filter(Boolean))];
   if (!addresses.length)
-    return { ok: false, field: "addresses", error: "Name at least one address, such as localhost:6009." };
+    return { ok: false, field: "addresses", error: "Enter at least one address, such as localhost:6009." };
   const odd = addresses.find((each) => !isAddress(each));
   if (odd) {
     const error = `“${odd}” is not an address: write HOST:PORT, such as localhost:6009.`;
@@ -58,13 +58,17 @@ export function fromForm(form: CaptureForm): FormResult {
     return {
       ok: false,
       field: "duration_ms",
-      error: "The duration is a whole number of milliseconds from 1 to 600,000.",
+      error: "The duration must be a whole number of milliseconds from 1 to 600,000.",
     };
   const delay = form.delay_ms.trim() === "" ? null : whole(form.delay_ms, 0, LONGEST_MS);
   if (delay === null && form.delay_ms.trim() !== "")
-    return { ok: false, field: "delay_ms", error: "The delay is a whole number of milliseconds from 0 to 600,000." };
+    return {
+      ok: false,
+      field: "delay_ms",
+      error: "The delay must be a whole number of milliseconds from 0 to 600,000.",
+    };
   const retries = whole(form.retries, 0, 20);
-  if (retries === null) return { ok: false, field: "retries", error: "Retries are a whole number from 0 to 20." };
+  if (retries === null) return { ok: false, field: "retries", error: "Retries must be a whole number from 0 to 20." };
   return {
     ok: true,
     request: {
@@ -89,7 +93,7 @@ function whole(text: string, least: number, most: number): number | null {
   return value >= least && value <= most ? value : null;
 }
 
-/** True if what went wrong is no more than what the workers that failed said themselves. */
+/** Whether the error only repeats what the failed workers report. */
 export function isToldByWorkers(
   workers: readonly { readonly state: string; readonly message: string }[],
   failure: string,

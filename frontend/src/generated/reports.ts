@@ -39,7 +39,7 @@ export interface Reports {
         profiling_cost_percent: number | null;
       };
     };
-    account: {
+    step_account: {
       kind: "table";
       fields: {
         cause: string | null;
@@ -827,6 +827,379 @@ export interface Reports {
         percent: number | null;
         launches_saved: number | null;
         kernels: string | null;
+      };
+    };
+  };
+  "op-profile": {
+    rows: {
+      kind: "table";
+      fields: {
+        tree: string | null;
+        id: number | null;
+        parent: number | null;
+        depth: number | null;
+        kind: string | null;
+        name: string | null;
+        occurrences: number | null;
+        self_us: number | null;
+        self_percent: number | null;
+        wasted_us: number | null;
+        flops: number | null;
+        gflop_per_s: number | null;
+        compute_percent: number | null;
+        gib_per_s: number | null;
+        memory_percent: number | null;
+      };
+    };
+    programs: {
+      kind: "table";
+      fields: {
+        program: string | null;
+        runs: number | null;
+        self_us: number | null;
+        self_percent: number | null;
+        flops: number | null;
+        bytes: number | null;
+        costed_percent: number | null;
+        mfu_percent: number | null;
+        mbu_percent: number | null;
+      };
+    };
+    totals: {
+      kind: "figures";
+      fields: {
+        busy_us: number | null;
+        matched_percent: number | null;
+        carried_percent: number | null;
+        launch_percent: number | null;
+        name_percent: number | null;
+        copies_percent: number | null;
+        unmatched_percent: number | null;
+        programs: number | null;
+        recorded_programs: number | null;
+      };
+    };
+    devices: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        device: string | null;
+        count: number | null;
+        known: boolean | null;
+        matrix_tflop_per_s: number | null;
+        plain_tflop_per_s: number | null;
+        memory_gb_per_s: number | null;
+        link_gb_per_s: number | null;
+        ridge_flop_per_byte: number | null;
+        source: string | null;
+      };
+    };
+  };
+  "hlo-stats": {
+    rows: {
+      kind: "table";
+      fields: {
+        rank: number | null;
+        program: string | null;
+        category: string | null;
+        name: string | null;
+        occurrences: number | null;
+        self_us: number | null;
+        self_percent: number | null;
+        framework_op: string | null;
+        total_us: number | null;
+        avg_us: number | null;
+        avg_self_us: number | null;
+        cumulative_self_percent: number | null;
+        flops: number | null;
+        bytes: number | null;
+        gflop_per_s: number | null;
+        gib_per_s: number | null;
+        flop_per_byte: number | null;
+        compute_percent: number | null;
+        memory_percent: number | null;
+        bound_by: string | null;
+        source: string | null;
+        precision: string | null;
+        rematerialized: boolean | null;
+        outside_compilation: boolean | null;
+        text: string | null;
+      };
+    };
+    programs: {
+      kind: "table";
+      fields: {
+        program: string | null;
+        runs: number | null;
+        self_us: number | null;
+        self_percent: number | null;
+        flops: number | null;
+        bytes: number | null;
+        costed_percent: number | null;
+        mfu_percent: number | null;
+        mbu_percent: number | null;
+      };
+    };
+    steps: {
+      kind: "figures";
+      fields: {
+        steps: number | null;
+        step_ms: number | null;
+        flops_per_step: number | null;
+        bytes_per_step: number | null;
+        costed_percent: number | null;
+        mfu_percent: number | null;
+        mbu_percent: number | null;
+      };
+    };
+    devices: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        device: string | null;
+        count: number | null;
+        known: boolean | null;
+        matrix_tflop_per_s: number | null;
+        plain_tflop_per_s: number | null;
+        memory_gb_per_s: number | null;
+        link_gb_per_s: number | null;
+        ridge_flop_per_byte: number | null;
+        source: string | null;
+      };
+    };
+    totals: {
+      kind: "figures";
+      fields: {
+        busy_us: number | null;
+        matched_percent: number | null;
+        carried_percent: number | null;
+        launch_percent: number | null;
+        name_percent: number | null;
+        copies_percent: number | null;
+        unmatched_percent: number | null;
+        programs: number | null;
+        recorded_programs: number | null;
+      };
+    };
+  };
+  "graph-viewer": {
+    rows: {
+      kind: "table";
+      fields: {
+        program: string | null;
+        id: number | null;
+        name: string | null;
+        category: string | null;
+        shape: string | null;
+        hops: number | null;
+        occurrences: number | null;
+        self_us: number | null;
+        on_path: boolean | null;
+        opens: string | null;
+        framework_op: string | null;
+        source: string | null;
+        flops: number | null;
+        bytes: number | null;
+      };
+    };
+    path: {
+      kind: "table";
+      fields: {
+        program: string | null;
+        place: number | null;
+        name: string | null;
+        category: string | null;
+        self_us: number | null;
+        percent: number | null;
+      };
+    };
+    programs: {
+      kind: "table";
+      fields: {
+        program: string | null;
+        instructions: number | null;
+        computations: number | null;
+        edges: number | null;
+        self_us: number | null;
+        path_us: number | null;
+        path_percent: number | null;
+      };
+    };
+    edges: {
+      kind: "table";
+      fields: {
+        program: string | null;
+        from_id: number | null;
+        to_id: number | null;
+        bytes: number | null;
+      };
+    };
+  };
+  "memory-viewer": {
+    rows: {
+      kind: "table";
+      fields: {
+        rank: number | null;
+        program: string | null;
+        buffer: string | null;
+        kind: string | null;
+        shape: string | null;
+        bytes: number | null;
+        percent: number | null;
+        padding_bytes: number | null;
+        opcode: string | null;
+        framework_op: string | null;
+        source: string | null;
+        alive_from: number | null;
+        alive_to: number | null;
+        would_free: string | null;
+      };
+    };
+    programs: {
+      kind: "table";
+      fields: {
+        program: string | null;
+        peak_bytes: number | null;
+        parameter_bytes: number | null;
+        output_bytes: number | null;
+        constant_bytes: number | null;
+        thread_local_bytes: number | null;
+        temporary_bytes: number | null;
+        set_aside_bytes: number | null;
+        fragmentation_percent: number | null;
+        padding_bytes: number | null;
+        aliased_bytes: number | null;
+        donation_bytes: number | null;
+        peak_at: string | null;
+        other_spaces_bytes: number | null;
+      };
+    };
+    groups: {
+      kind: "table";
+      fields: {
+        program: string | null;
+        by: string | null;
+        name: string | null;
+        buffers: number | null;
+        bytes: number | null;
+        percent: number | null;
+      };
+    };
+    timeline: {
+      kind: "table";
+      fields: {
+        program: string | null;
+        position: number | null;
+        bytes: number | null;
+      };
+    };
+  };
+  roofline: {
+    rows: {
+      kind: "table";
+      fields: {
+        rank: number | null;
+        kind: string | null;
+        program: string | null;
+        category: string | null;
+        name: string | null;
+        shapes: string | null;
+        occurrences: number | null;
+        self_us: number | null;
+        self_percent: number | null;
+        flops: number | null;
+        bytes: number | null;
+        gflop_per_s: number | null;
+        gib_per_s: number | null;
+        flop_per_byte: number | null;
+        precision: string | null;
+        bound_by: string | null;
+        compute_percent: number | null;
+        memory_percent: number | null;
+        roof_gflop_per_s: number | null;
+        efficiency_percent: number | null;
+      };
+    };
+    roofs: {
+      kind: "table";
+      fields: {
+        device: string | null;
+        kind: string | null;
+        name: string | null;
+        tflop_per_s: number | null;
+        gb_per_s: number | null;
+        ridge_flop_per_byte: number | null;
+      };
+    };
+    steps: {
+      kind: "figures";
+      fields: {
+        steps: number | null;
+        step_ms: number | null;
+        flops_per_step: number | null;
+        bytes_per_step: number | null;
+        costed_percent: number | null;
+        mfu_percent: number | null;
+        mbu_percent: number | null;
+      };
+    };
+    devices: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        device: string | null;
+        count: number | null;
+        known: boolean | null;
+        matrix_tflop_per_s: number | null;
+        plain_tflop_per_s: number | null;
+        memory_gb_per_s: number | null;
+        link_gb_per_s: number | null;
+        ridge_flop_per_byte: number | null;
+        source: string | null;
+      };
+    };
+  };
+  inference: {
+    rows: {
+      kind: "table";
+      fields: {
+        name: string | null;
+        source: string | null;
+        runs: number | null;
+        mean_ms: number | null;
+        p50_ms: number | null;
+        p90_ms: number | null;
+        p99_ms: number | null;
+        max_ms: number | null;
+        runs_per_s: number | null;
+        mean_requests: number | null;
+        max_requests: number | null;
+        tokens_per_s: number | null;
+        padding_percent: number | null;
+        device_percent: number | null;
+        queue_ms: number | null;
+      };
+    };
+    differences: {
+      kind: "table";
+      fields: {
+        name: string | null;
+        factor: string | null;
+        others: number | null;
+        slow: number | null;
+        ratio: number | null;
+      };
+    };
+    slowest: {
+      kind: "table";
+      fields: {
+        name: string | null;
+        host: string | null;
+        start_ms: number | null;
+        latency_ms: number | null;
+        requests: number | null;
+        tokens: number | null;
+        device_ms: number | null;
       };
     };
   };

@@ -1,4 +1,4 @@
-/** From the tool in the address to its page; first, whatever stands in the way of showing it. */
+/** The page of the tool in the address, or why it cannot be shown. */
 import type { ComponentType } from "preact";
 import { lazy, Suspense } from "preact/compat";
 import { ApiError } from "../api";
@@ -50,7 +50,7 @@ export function PageOf({ tool }: { tool: string }) {
         error={
           new ApiError(
             `there is no tool named “${tool}”`,
-            "choose one at the left",
+            "choose one on the left",
             tools.value.map((each) => each.name),
             404,
           )
@@ -68,7 +68,7 @@ export function PageOf({ tool }: { tool: string }) {
   );
 }
 
-/** The page of a tool that this profile has nothing for: what is missing, and how to record it. */
+/** The page of a tool without data in this profile: what is missing, and how to record it. */
 function Explained({ tool, missing }: { tool: string; missing: string }) {
   const entry = toolEntry(tool);
   return (
@@ -77,7 +77,7 @@ function Explained({ tool, missing }: { tool: string; missing: string }) {
         <h1>{entry?.heading}</h1>
         <p class="page-summary">{sentence(entry?.summary ?? "")}</p>
       </header>
-      <Empty title="This profile has nothing for this page">
+      <Empty title="This profile has no data for this page">
         <p>
           <Code text={sentence(missing)} />
         </p>

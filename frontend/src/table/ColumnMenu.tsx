@@ -39,7 +39,7 @@ export function ColumnMenu({ data, shown, left, onChange }: ColumnMenuProps) {
             </label>
           ))}
           <button type="button" class="button quiet" onClick={() => onChange(null)}>
-            Show the usual columns
+            Show the default columns
           </button>
         </div>
       )}

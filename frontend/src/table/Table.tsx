@@ -33,7 +33,7 @@ export interface TableProps {
   title: string;
   data: TableData;
   empty?: string;
-  /** Where a program finds the rows, in words. */
+  /** A sentence that says where a program finds the rows. */
   source?: string;
   /** Where a row leads: the timeline, another page. */
   links?: (row: number) => readonly RowLink[];
@@ -45,7 +45,7 @@ export interface TableProps {
   labels?: Readonly<Record<string, string>>;
   /** How values of a column are written, where the report's own form is for programs. */
   texts?: Readonly<Record<string, (text: string) => string>>;
-  /** Whether a value is good or bad news; it is coloured so. */
+  /** Whether a value is good or bad, which sets its colour. */
   tone?: (row: number, field: string) => "good" | "bad" | null;
   /** Columns shown at first; all that hold anything if not given. */
   columns?: readonly string[];
@@ -103,8 +103,8 @@ export function Table(props: TableProps) {
               onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
               {...hint(
                 "Filter",
-                "Words that a row must hold (-word: must not), and conditions such as: self > 5, where=device, " +
-                  "type != copy, name ~ conv. A column may be named by the start of its name.",
+                "Words that a row must contain (-word: must not), and conditions such as: self > 5, where=device, " +
+                  "type != copy, name ~ conv. The start of a column's name is enough.",
               )}
             />
           </div>
@@ -125,7 +125,7 @@ export function Table(props: TableProps) {
               type="button"
               class="button quiet"
               onClick={() => void copyText(toTsv(data, view.rows, written()))}
-              {...hint("Copy", `The rows and columns that are shown, for a spreadsheet. ${props.source ?? ""}`)}
+              {...hint("Copy", `Copies the visible rows and columns for a spreadsheet. ${props.source ?? ""}`)}
             >
               <Icon name="copy" size={16} /> Copy
             </button>
@@ -133,7 +133,7 @@ export function Table(props: TableProps) {
               type="button"
               class="button quiet"
               onClick={() => save(`${fileName(id)}.csv`, toCsv(data, view.rows, written()))}
-              {...hint("CSV", `The rows that are shown, with exact values. ${props.source ?? ""}`)}
+              {...hint("CSV", `Saves the visible rows with exact values. ${props.source ?? ""}`)}
             >
               <Icon name="csv" size={16} /> CSV
             </button>
@@ -341,13 +341,13 @@ function Grid(props: GridProps) {
             );
           })}
         </div>
-        {rows.length === 0 && <p class="table-empty">No row passes the filter</p>}
+        {rows.length === 0 && <p class="table-empty">No row matches the filter</p>}
       </div>
     </div>
   );
 }
 
-/** A chosen host or steps may be why a table is empty, and not the recording. */
+/** Explains an empty table, which may be due to the chosen host or steps and not to the recording. */
 function emptyText(reason = "nothing to show"): string {
   const part = chosenPart();
   const said = `${reason.charAt(0).toUpperCase()}${reason.slice(1)}`;

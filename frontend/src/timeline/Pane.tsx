@@ -1,4 +1,4 @@
-/** Below the timeline: the event that was chosen, or what the selection adds up to. */
+/** The pane below the timeline: the selected event, or the totals of the selected region. */
 import { useState } from "preact/hooks";
 import { percent, words } from "../format";
 import { linkTo } from "../router";
@@ -42,7 +42,7 @@ function Details({ model, details, links }: { model: Model; details: EventDetail
   const facts: [string, preact.ComponentChildren][] = [
     ["Duration", <strong key="d">{duration(spot.duration_ps)}</strong>],
     [
-      "Own time",
+      "Self time",
       details.self_ps === null ? <span class="muted">not nested</span> : `${duration(details.self_ps)}${share}`,
     ],
     ["Start", moment(spot.start_ps)],
@@ -68,18 +68,18 @@ function Details({ model, details, links }: { model: Model; details: EventDetail
       <header>
         <h2 title={details.full_name}>{details.full_name || "(no name)"}</h2>
         <div class="tl-actions">
-          <button type="button" class="button" onClick={() => model.fit()} title="Zoom to it (F)">
-            Zoom to it
+          <button type="button" class="button" onClick={() => model.fit()} title="Zoom to the event (F)">
+            Zoom to event
           </button>
           <button
             type="button"
             class="button"
             onClick={() => void model.search(spot.name, false)}
-            title="All events of this name"
+            title="Find all events with this name"
           >
             Find all
           </button>
-          <button type="button" class="button" onClick={() => model.mark()} title="Keep it marked (M)">
+          <button type="button" class="button" onClick={() => model.mark()} title="Mark the event (M)">
             Mark
           </button>
         </div>
@@ -133,14 +133,14 @@ function Flows({ model, details, links }: { model: Model; details: EventDetails;
           )}
         </>
       )}
-      <h3>Inside of</h3>
-      {more > 0 && <div class="muted">{more} further out</div>}
+      <h3>Inside</h3>
+      {more > 0 && <div class="muted">{more} more around these</div>}
       {around.map((spot, depth) => (
         <div key={spot.event} style={{ paddingLeft: Math.min(depth, 8) * 8 }}>
           <SpotLink model={model} spot={spot} />
         </div>
       ))}
-      {!around.length && <div class="muted">nothing: it is the outermost on its track</div>}
+      {!around.length && <div class="muted">nothing: no event of its track contains it</div>}
       {details.inside > 0 && (
         <div class="muted tl-inside">{details.inside.toLocaleString("en-US")} events inside it</div>
       )}
@@ -158,7 +158,7 @@ function SpotLink({ model, spot }: { model: Model; spot: Spot }) {
 }
 
 function Stats({ stats }: { stats: EventDetails["stats"] }) {
-  if (!stats.length) return <div class="tl-stats muted">The recording holds no further facts on this event.</div>;
+  if (!stats.length) return <div class="tl-stats muted">The recording has no further details of this event.</div>;
   return (
     <dl class="tl-stats">
       {stats.map(([name, value]) => (
@@ -171,7 +171,7 @@ function Stats({ stats }: { stats: EventDetails["stats"] }) {
   );
 }
 
-/** A fact as text: ids as they are, stacks a frame a line. */
+/** A detail as text: ids unchanged, stacks one frame per line. */
 function statText(name: string, value: string | number | null): string {
   if (value === null) return "–";
   if (typeof value === "string") return /stack/i.test(name) ? value.replaceAll(";", "\n") : value;
@@ -203,17 +203,17 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
           </span>
         </h2>
         <div class="tl-actions">
-          <button type="button" class="button" title="Zoom to it (F)" onClick={() => model.fit()}>
-            Zoom to it
+          <button type="button" class="button" title="Zoom to the selection (F)" onClick={() => model.fit()}>
+            Zoom to selection
           </button>
-          <button type="button" class="button" title="Keep it marked (M)" onClick={() => model.mark()}>
+          <button type="button" class="button" title="Mark the selection (M)" onClick={() => model.mark()}>
             Mark
           </button>
           {summary && (
             <button
               type="button"
               class="button"
-              title="The rows, with times in microseconds, for a spreadsheet"
+              title="Copy the rows for a spreadsheet, with times in microseconds"
               onClick={() => void copyText(rowsAsText(rows))}
             >
               Copy
@@ -222,7 +222,7 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
         </div>
       </header>
       {!summary ? (
-        <p class="muted tl-wait">Adding up …</p>
+        <p class="muted tl-wait">Computing totals …</p>
       ) : (
         <div class="tl-table">
           <table>
@@ -241,16 +241,16 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
                   column="total_ps"
                   sort={sort}
                   set={setSort}
-                  doc="Their time inside the selection, added up"
+                  doc="Sum of the time of these events inside the selection"
                 />
                 <Head
                   label="Self"
                   column="self_ps"
                   sort={sort}
                   set={setSort}
-                  doc="The same without the time of the events directly inside them"
+                  doc="Total without the time of the events nested directly inside them"
                 />
-                <th title="Self, as a part of the selection's length; tracks add up">Share</th>
+                <th title="Self time as a share of the selection's length, summed over tracks">Share</th>
               </tr>
             </thead>
             <tbody>
@@ -283,7 +283,7 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
 
 const PS_A_US = 1e6;
 
-/** The rows of a selection, a line each and tabs between. */
+/** The rows of a selection as text: one line per row, tabs between columns. */
 export function rowsAsText(rows: readonly SelectionRow[]): string {
   const lines = rows.map((row) => [
     row.name.replace(/\s+/g, " "),

@@ -1,4 +1,4 @@
-/** The tracks: labels at the left, the picture at the right, and what the mouse does with it. */
+/** The tracks: labels on the left, the drawing on the right, and the mouse on it. */
 import { effect, useSignalEffect } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { palette, theme } from "../design/theme";
@@ -201,7 +201,7 @@ type Gesture =
   | { readonly kind: "window"; readonly offset: number }
   | { readonly kind: "brush"; readonly from: number };
 
-/** The canvases of one timeline: draws at most once a frame, and only if something changed. */
+/** The canvases of one timeline; draws at most once per frame and only after a change. */
 class Frame {
   private pending = 0;
   private overview: HTMLCanvasElement | null = null;
@@ -370,7 +370,7 @@ class Frame {
     ];
   }
 
-  /** Once the picture stands still, the arrows between what is on it, if they are few. */
+  /** Once the view stops moving, draws the arrows between visible events if there are few. */
   private askForArrows(): void {
     window.clearTimeout(this.arrowTimer);
     this.arrowTimer = window.setTimeout(async () => {
@@ -516,7 +516,7 @@ class Frame {
     }
   }
 
-  /** A click on a merged slice tells what is in it. */
+  /** A click on a merged slice shows what is in it. */
   private open({ lane, at }: Under): void {
     const { model } = this;
     const item = model.hover.peek()?.hit.item;

@@ -1,4 +1,4 @@
-/** What is under the mouse, in a few words. */
+/** The tooltip of what is under the mouse. */
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { bytes, percent, words } from "../format";
 import type { Hover, Model } from "./model";
@@ -52,7 +52,7 @@ function linesOf(model: Model, hover: Hover, found: Under | null): Lines | null 
   return {
     name: `${count.toLocaleString("en-US")} events`,
     value: `${percent(busy, 0)} busy in ${duration(extent)}`,
-    note: `longest: ${name}. Zoom in to tell them apart.`,
+    note: `longest: ${name}. Zoom in to see them separately.`,
   };
 }
 
@@ -63,7 +63,7 @@ function groupLines(model: Model, hover: Hover): Lines | null {
     if (hover.time < begin || hover.time >= end || !tile.load) continue;
     const value = tile.load[Math.floor((hover.time - tile.begin) / tile.cell)] ?? 0;
     const text =
-      group.lanes === 1 ? `${percent(value * 100, 0)} busy` : `${value.toFixed(1)} of ${group.lanes} threads at work`;
+      group.lanes === 1 ? `${percent(value * 100, 0)} busy` : `${value.toFixed(1)} of ${group.lanes} threads busy`;
     return { name: group.name, value: text, note: `at ${moment(hover.time)}, averaged over ${duration(tile.cell)}` };
   }
   return null;

@@ -1,4 +1,4 @@
-/** Above the timeline: the tools, the host, the search. */
+/** The bar above the timeline: tools, host and search. */
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { setParams } from "../router";
 import { Icon } from "../ui/icons";
@@ -7,7 +7,7 @@ import { type Model, TOOLS, type Tool } from "./model";
 import { duration } from "./ticks";
 
 export const TOOL_TEXT: Readonly<Record<Tool, { label: string; does: string; icon: string }>> = {
-  select: { label: "Select", does: "Drag over tracks to add up what is in them (1)", icon: "M4 3l12 6-5 1.6L9.5 16z" },
+  select: { label: "Select", does: "Drag over tracks to sum up their events (1)", icon: "M4 3l12 6-5 1.6L9.5 16z" },
   pan: {
     label: "Pan",
     does: "Drag to move, click to select (2)",
@@ -17,7 +17,7 @@ export const TOOL_TEXT: Readonly<Record<Tool, { label: string; does: string; ico
   },
   zoom: {
     label: "Zoom",
-    does: "Drag over a stretch to zoom to it (3)",
+    does: "Drag over a time range to zoom to it (3)",
     icon: "M8.5 3.5a5 5 0 1 0 .01 0M12.5 12.5l4 4M8.5 6.5v4M6.5 8.5h4",
   },
   measure: {
@@ -84,7 +84,7 @@ export function Toolbar({
           Show {hidden} hidden
         </button>
       )}
-      <span class="tl-window" title="The length of the window">
+      <span class="tl-window" title="Length of the visible window">
         {duration(end - begin)}
       </span>
       <div class="tl-zoom" role="group" aria-label="Zoom">
@@ -103,12 +103,12 @@ export function Toolbar({
         <button
           type="button"
           class="button"
-          title="Everything that happens (F without a selection)"
+          title="All activity (F without a selection)"
           onClick={() => model.show(model.home())}
         >
           Fit
         </button>
-        <button type="button" class="button" title="The whole recording" onClick={() => model.show(model.whole)}>
+        <button type="button" class="button" title="Show the whole recording" onClick={() => model.show(model.whole)}>
           All
         </button>
       </div>
@@ -190,7 +190,7 @@ function SearchBox({ model, input }: { model: Model; input: { current: HTMLInput
       />
       <span class="tl-count" role="status" title={model.searchProblem.value ?? ""}>
         {model.searchProblem.value
-          ? "not a pattern"
+          ? "invalid pattern"
           : found && found.text === sought?.text
             ? counted(found.number, found.total)
             : sought
@@ -200,7 +200,7 @@ function SearchBox({ model, input }: { model: Model; input: { current: HTMLInput
       <button
         type="button"
         aria-pressed={regex}
-        title="As a regular expression"
+        title="Search by regular expression"
         aria-label="Regular expression"
         onClick={() => search(text, !regex)}
       >

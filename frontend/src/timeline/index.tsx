@@ -52,8 +52,7 @@ function OfHost({ session, host, hosts }: { session: string; host: string | null
     };
     return <Failed error={state.error} retry={again} />;
   }
-  if (!state.model.tracks.groups.length)
-    return <p class="state">This host recorded no events: there is nothing to show on a timeline.</p>;
+  if (!state.model.tracks.groups.length) return <p class="state">This host recorded no events.</p>;
   return <Ready model={state.model} hosts={hosts} host={host} />;
 }
 
@@ -92,14 +91,14 @@ function Notices({ model }: { model: Model }) {
   );
 }
 
-/** Two traces have no common time: what is compared is shown by itself. */
+/** Two traces have no common time, so a comparison shows only the open session. */
 function Alone() {
   const id = otherId.value;
   if (!id) return null;
   const back = { session: id, steps: otherSteps.value, with: sessionId.value, withSteps: steps.value, host: null };
   return (
     <div class="tl-notices" role="note">
-      <span class="muted">The timeline shows the open session alone: two recordings have no common time.</span>
+      <span class="muted">The timeline shows only the open session: two recordings have no common time.</span>
       <a href={linkTo("timeline", back)}>Show {otherName()} instead</a>
     </div>
   );
@@ -108,7 +107,7 @@ function Alone() {
 const WRITE_MS = 200;
 const TOOL = "timeline";
 
-/** Keeps the page's address and the timeline equal. */
+/** Keeps the page's address and the timeline in sync. */
 function useAddress(model: Model): void {
   const written = useRef<Partial<Address> | null>(null);
   const timer = useRef(0);
@@ -183,25 +182,25 @@ function keysOf(model: Model, search: { current: HTMLInputElement | null }): Bin
     { keys: "d", does: "Move right", group, run: () => model.panKey(1) },
     {
       keys: "ArrowLeft",
-      does: "The event before the selected one; without one move left",
+      does: "Select the previous event; without a selection, move left",
       group,
       run: () => void (model.neighbour("previous") || model.panKey(-1)),
     },
     {
       keys: "ArrowRight",
-      does: "The event after it; without one move right",
+      does: "Select the next event; without a selection, move right",
       group,
       run: () => void (model.neighbour("next") || model.panKey(1)),
     },
     {
       keys: "ArrowUp",
-      does: "The event around it; without one scroll up",
+      does: "Select the enclosing event; without a selection, scroll up",
       group,
       run: () => void (model.neighbour("above") || scroll(-60)),
     },
     {
       keys: "ArrowDown",
-      does: "The first event inside it; without one scroll down",
+      does: "Select the first nested event; without a selection, scroll down",
       group,
       run: () => void (model.neighbour("below") || scroll(60)),
     },
@@ -213,12 +212,12 @@ function keysOf(model: Model, search: { current: HTMLInputElement | null }): Bin
         model.tool.value = tool;
       },
     })),
-    { keys: "f", does: "Zoom to the selection; without one to all activity", group, run: () => model.fit() },
-    { keys: "m", does: "Mark the selection, or take its mark away", group, run: () => model.mark() },
+    { keys: "f", does: "Zoom to the selection; without one, to all activity", group, run: () => model.fit() },
+    { keys: "m", does: "Mark or unmark the selection", group, run: () => model.mark() },
     { keys: "/", does: "Find events by name", group, run: () => search.current?.select() },
     { keys: "n", does: "Next match", group, run: () => void model.step("next") },
     { keys: "N", does: "Previous match", group, run: () => void model.step("previous") },
-    { keys: "Escape", does: "Take back what is selected, found or marked", group, run: () => void model.escape() },
+    { keys: "Escape", does: "Clear the selection, the search or the marks", group, run: () => void model.escape() },
   ];
 }
 

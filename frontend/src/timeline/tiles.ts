@@ -51,7 +51,7 @@ interface Request {
 export class Tiles {
   /** Why the last request failed; null once one succeeds. */
   error: string | null = null;
-  /** What a window costs: the last answers' times in ms, for those who measure. */
+  /** Times of the last answers in ms, for measurements. */
   readonly times: number[] = [];
   private readonly tiles = new Map<string, Tile>();
   private readonly wanted = new Map<

@@ -62,7 +62,7 @@ export function tailOf(text: string, room?: number): number {
   return text.length > 2 * TAIL ? TAIL : 0;
 }
 
-/** One number with its name, large enough to be read across a desk. */
+/** One number with its name, in large type. */
 export function Figure({
   field,
   value,

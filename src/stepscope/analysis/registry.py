@@ -93,7 +93,7 @@ class Tool:
         return getattr(importlib.import_module(self.module), name)
 
 
-_TITLES = {"tf-data": "tf.data"}
+_TITLES = {"tf-data": "tf.data", "hlo-stats": "HLO stats"}
 """Of tools whose title is not their name in other letters."""
 
 TOOLS: tuple[Tool, ...] = (
@@ -124,6 +124,17 @@ TOOLS: tuple[Tool, ...] = (
     Tool("op-shapes", "every op by the shapes of its inputs and by the line that calls it", "ops"),
     Tool("critical-path", "what a step waits for, moment by moment", "waits"),
     Tool("sequences", "kernels that run one after another again and again", "ops"),
+    Tool(
+        "op-profile",
+        "where the time of XLA programs goes, as trees, and how much of it the hardware did not need",
+        "xla",
+        partial_of="hlo-stats",
+    ),
+    Tool("hlo-stats", "every instruction of the XLA programs that ran, and how near it comes to the hardware", "xla"),
+    Tool("graph-viewer", "each XLA program as a graph, and the path through it that takes longest", "xla"),
+    Tool("memory-viewer", "what fills the memory of each XLA program at its peak", "xla"),
+    Tool("roofline", "how near each op and each program comes to what the device can do", "xla"),
+    Tool("inference", "how long a model takes to answer, and what differs in slow runs", "xla"),
     Tool("system", "how busy CPU, memory, disk and GPU were while the capture ran", "resources"),
 )
 

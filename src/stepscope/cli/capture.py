@@ -1,4 +1,4 @@
-"""`stepscope capture`: profiles of running jobs, over the network."""
+"""`stepscope capture`: profiles running jobs over the network."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def register(app: typer.Typer) -> None:
 
 def capture(
     addresses: Annotated[str, typer.Argument(metavar="ADDR[,ADDR...]", help="host:port of each worker.")],
-    logdir: Annotated[str, typer.Option("--logdir", help="Where the profiles go; made if it does not exist.")],
-    duration_ms: Annotated[int, typer.Option("--duration-ms", help="How long to record.")] = 2000,
-    open_ended: Annotated[bool, typer.Option("--open-ended", help="Record until Ctrl-C, 5 minutes at most.")] = False,
+    logdir: Annotated[str, typer.Option("--logdir", help="The folder for the profiles; created if missing.")],
+    duration_ms: Annotated[int, typer.Option("--duration-ms", help="How long to record, in ms.")] = 2000,
+    open_ended: Annotated[bool, typer.Option("--open-ended", help="Record until Ctrl-C, at most 5 minutes.")] = False,
     delay_ms: Annotated[
-        int | None, typer.Option("--delay-ms", help="Time from now until all workers begin together.")
+        int | None, typer.Option("--delay-ms", help="Milliseconds from now until all workers start together.")
     ] = None,
     retries: Annotated[
-        int, typer.Option("--retries", min=0, help="How often to ask again a worker that was busy or without events.")
+        int, typer.Option("--retries", min=0, help="How often to retry a worker that was busy or recorded no events.")
     ] = 2,
     host_tracer_level: Annotated[int, level("host_tracer_level")] = ProfilerOptions.host_tracer_level,
     device_tracer_level: Annotated[int, level("device_tracer_level")] = ProfilerOptions.device_tracer_level,
@@ -47,8 +47,8 @@ def capture(
 ) -> None:
     """Captures running jobs that have a profiler server: Stepscope's, TensorFlow's or JAX's.
 
-    All workers record at the same time.  Ctrl-C ends the recording early and keeps what it has.  The exit status is 0
-    if every worker gave a profile and 1 if one did not; the profiles of the others are kept.
+    All workers record at the same time.  Ctrl-C ends the recording early and saves what was recorded.  The exit status
+    is 0 if every worker gave a profile, else 1; the profiles that came are kept.
     """
     request = CaptureRequest(
         workers=addresses.split(","),
@@ -62,15 +62,15 @@ def capture(
             delay_ms=delay_ms,
         ),
     )
-    with _ended_by_ctrl_c() as cancel, _progress() as on_progress:
+    with _cancel_on_ctrl_c() as cancel, _show_progress() as on_progress:
         outcome = capture_workers(request, on_progress, cancel)
-    _show(outcome)
+    _print_outcome(outcome)
     _raise_if_incomplete(outcome)
 
 
 @contextmanager
-def _ended_by_ctrl_c() -> Iterator[threading.Event]:
-    """The first Ctrl-C asks for the end; the second does not wait for it."""
+def _cancel_on_ctrl_c() -> Iterator[threading.Event]:
+    """The first Ctrl-C ends the recording; the second exits without waiting."""
     cancel = threading.Event()
 
     def end(*_: object) -> None:
@@ -85,23 +85,23 @@ def _ended_by_ctrl_c() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _progress() -> Iterator[OnProgress | None]:
-    """A line for each worker on stderr while it lasts; nothing where stderr is no terminal."""
+def _show_progress() -> Iterator[OnProgress | None]:
+    """Shows a line per worker on stderr during the capture; nothing if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
     from rich.live import Live
 
-    picture = _Picture()
+    picture = _ProgressTable()
     with Live(
         console=Console(stderr=True), get_renderable=picture.table, refresh_per_second=_REFRESHES, transient=True
     ):
         yield picture.take
 
 
-class _Picture:
-    """How far each worker is, and for how long it has been there."""
+class _ProgressTable:
+    """The phase of each worker, and for how long it has been in it."""
 
     def __init__(self) -> None:
         self._workers: dict[str, tuple[WorkerStatus, float]] = {}
@@ -117,21 +117,21 @@ class _Picture:
         for status, since in list(self._workers.values()):
             phase, seconds = status.phase.value, time.monotonic() - since
             clock = "" if phase in _LOUD else f"{seconds:.0f} s"
-            # As text, for in brackets rich would find markup: `[fe80::1]:6009`, `[busy]`.
+            # As Text: rich would take brackets for markup, as in `[fe80::1]:6009` and `[busy]`.
             grid.add_row(Text(status.address), phase, clock, Text(status.detail), style=_LOUD.get(phase))
         return grid
 
 
-def _show(outcome: CaptureOutcome) -> None:
+def _print_outcome(outcome: CaptureOutcome) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("worker", "result", "attempt", "size", "file, or why there is none", box=None)
+    table = Table("worker", "result", "attempt", "size", "file, or why it failed", box=None)
     for worker in outcome.workers:
         early = ", ended early" if worker.ended_early else ""
         size = "" if worker.size_bytes is None else file_size_text(worker.size_bytes)
-        # The name alone: the folder is told once below, and long lines hide what differs.
+        # Only the file name: the folder is printed once below.
         text = worker.detail if worker.path is None else worker.path.rpartition("/")[2]
         table.add_row(Text(worker.address), worker.phase.value + early, str(worker.attempt), size, Text(text))
     if sys.stdout.isatty():

@@ -1,4 +1,4 @@
-"""The commands: one for each registered tool, and those that are no tool."""
+"""The commands: one for each registered tool, and the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepscope.analysis.registry import TOOLS, Tool
-from stepscope.cli.late import Register, group_of
+from stepscope.cli.late import Register, make_group_class
 from stepscope.cli.options import (
     FORMAT,
     HOST,
@@ -34,13 +34,13 @@ from stepscope.cli.parameters import parameter
 from stepscope.cli.plain import SUMMARY
 from stepscope.cli.show import show_report, show_summary, working
 from stepscope.cli.tools import check_output, load_profile, show
-from stepscope.errors import CaptureError
+from stepscope.errors import CaptureError, counted
 
 if TYPE_CHECKING:
     from stepscope.doctor import DoctorReport
 
 DEMO_ONCE = "DEMO_ONCE"
-"""If this is set in the environment, the demo ends when it has said what it has to say."""
+"""If this is set in the environment, the demo exits after its summary instead of serving the page."""
 
 
 ProfilePath = Annotated[str, typer.Argument(metavar="PATH", help=PATH_HELP)]
@@ -67,11 +67,11 @@ def summary(
     run: RunName = None,
     host: HostName = None,
     form: Annotated[
-        OutputFormat, typer.Option("--format", help="table for the ten lines; the others hold the whole overview.")
+        OutputFormat, typer.Option("--format", help="table: the ten lines; any other format: the whole overview.")
     ] = OutputFormat.TABLE,
     output: Output = None,
 ) -> None:
-    """Ten lines: the verdict, where the step goes, the top ops, the first advice."""
+    """Shows ten lines: the verdict, where the step time goes, the top ops, the first advice."""
     show(ToolRequest(tool=SUMMARY, path=path, run=run, host=host, form=form, output=output))
 
 
@@ -105,11 +105,11 @@ def _register_tool(tool: Tool, app: typer.Typer) -> None:
 
 
 def doctor(
-    logdir: Annotated[str | None, typer.Argument(metavar="LOGDIR", help="Where profiles should be.")] = None,
+    logdir: Annotated[str | None, typer.Argument(metavar="LOGDIR", help="A folder that should hold profiles.")] = None,
     form: Format = OutputFormat.TABLE,
     output: Output = None,
 ) -> None:
-    """What is in a logdir, what is wrong with it and what to do; without LOGDIR, whether this machine can record."""
+    """Checks a logdir and says what is wrong and what to do; without LOGDIR, checks whether this machine can record."""
     from stepscope.doctor import examine_logdir, examine_machine
 
     check_output(form, output)
@@ -121,22 +121,23 @@ def doctor(
 
 
 def refuse_machine(report: DoctorReport) -> None:
-    """Raises CaptureError if something stands in the way of a capture on this machine."""
+    """Raises CaptureError if a capture would fail on this machine."""
     problems = [check.check for check in report.checks if check.state == "problem"]
     if problems:
         raise CaptureError(
-            f"{len(problems)} {'problem stands' if len(problems) == 1 else 'problems stand'} in the way of a capture "
-            f"here: {', '.join(problems)}",
+            f"{counted(len(problems), 'problem')} would make a capture fail here: {', '.join(problems)}",
             code="machine",
-            hint="the report says what to do",
+            hint="see the report for what to do",
         )
 
 
 def demo(
-    logdir: Annotated[Path | None, typer.Option("--logdir", help="Where to put the profile; kept if given.")] = None,
+    logdir: Annotated[
+        Path | None, typer.Option("--logdir", help="The folder for the profile (default: a temporary one).")
+    ] = None,
     framework: Annotated[str | None, typer.Option("--framework", help="jax, torch, tensorflow or numpy.")] = None,
 ) -> None:
-    """Trains a small model under the profiler, says where its time went, and in a terminal shows it in the browser."""
+    """Trains a small model under the profiler, shows where its time went and, in a terminal, opens the page."""
     from stepscope.cli.serve import serve
     from stepscope.demo import check_framework, train
 
@@ -179,9 +180,12 @@ PANELS: dict[str, dict[str, Register]] = {
         "capture": partial(_register_module, "stepscope.cli.capture"),
     },
     "Look closer": _TOOLS,
-    "Take it elsewhere": {"trace": partial(_register_module, "stepscope.cli.trace")},
+    "Take it elsewhere": {
+        "trace": partial(_register_module, "stepscope.cli.trace"),
+        "hlo-graph": partial(_register_module, "stepscope.cli.hlo_graph"),
+    },
 }
-"""What makes each command, in the order of the help.  A module of one command is imported when it is called."""
+"""What registers each command, in the order of the help.  The module of a command is imported when it is called."""
 
 _COMMANDS = {name: register for panel in PANELS.values() for name, register in panel.items()}
 _PANEL_OF = {name: title for title, panel in PANELS.items() for name in panel}
@@ -196,9 +200,9 @@ stepscope steps logs --format csv --output steps.csv
 
 app = typer.Typer(
     name="stepscope",
-    cls=group_of(_COMMANDS, _PANEL_OF),
+    cls=make_group_class(_COMMANDS, _PANEL_OF),
     epilog=_EXAMPLES,
-    help="Where does the step time of a training job go, and what to change first.",
+    help="Shows where the step time of a training job goes and what to change first.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -208,7 +212,7 @@ app = typer.Typer(
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_print_version)
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
-    """Takes the options that stand before the command."""
+    """Takes the options before the command."""

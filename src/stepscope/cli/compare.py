@@ -1,4 +1,4 @@
-"""`stepscope compare`: two sessions side by side, and a gate for continuous integration."""
+"""`stepscope compare`: compares two sessions; `--fail-above` makes it a check for continuous integration."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def compare(
     before: Annotated[str, typer.Argument(metavar="BEFORE", help=f"The profile before the change: {_PATH}")],
     after: Annotated[str, typer.Argument(metavar="AFTER", help=f"The profile after it: {_PATH}")],
     run_before: Annotated[
-        str | None, typer.Option("--run-before", metavar="RUN", help="The session in BEFORE; its newest if not given.")
+        str | None, typer.Option("--run-before", metavar="RUN", help="The session in BEFORE (default: the newest).")
     ] = None,
     run_after: Annotated[
-        str | None, typer.Option("--run-after", metavar="RUN", help="The session in AFTER; its newest if not given.")
+        str | None, typer.Option("--run-after", metavar="RUN", help="The session in AFTER (default: the newest).")
     ] = None,
     host: Annotated[
-        str | None, typer.Option("--host", help="The host to look at on both sides; all hosts if not given.")
+        str | None, typer.Option("--host", help="The host to compare on both sides (default: all hosts).")
     ] = None,
     steps: Steps = None,
     fail_above: Annotated[
@@ -42,7 +42,7 @@ def compare(
             "--fail-above",
             metavar="PERCENT",
             min=0.0,
-            help="Exit with status 1 if the mean step got slower by more than this, and by more than noise.",
+            help="Exit with status 1 if the mean step got slower by more than this and by more than the noise.",
         ),
     ] = None,
     tool: Annotated[
@@ -50,8 +50,8 @@ def compare(
         typer.Option(
             "--tool",
             metavar="NAME",
-            help="The tool whose report to compare; repeatable.  If not given: breakdown, ops, kernels, memories and "
-            "the spread of the steps.",
+            help="Compare the report of this tool; repeatable (default: breakdown, ops, kernels, memories and step "
+            "time spread).",
         ),
     ] = None,
     every_tool: Annotated[bool, typer.Option("--all", help="Compare the reports of all tools.")] = False,
@@ -61,7 +61,7 @@ def compare(
     sort: Sort = None,
     where: Where = None,
 ) -> None:
-    """Did a change help: step time before and after, whether it is more than noise, and where the time went."""
+    """Shows whether a change helped: step time before and after, noise, and where the time went."""
     from stepscope.api import compare as compare_profiles
 
     check_output(form, output)
@@ -76,16 +76,16 @@ def compare(
 
 
 def _choose_tools(named: list[str] | None, every_tool: bool) -> list[str] | None:
-    """The tools to compare, None for the default ones.  Raises UsageError for both options at once."""
+    """The tools to compare; None for the default ones.  Raises UsageError if both options are given."""
     from stepscope.analysis.compare.compare import comparable_tools
 
     if every_tool and named:
-        raise UsageError("--tool and --all exclude each other", hint="give one of them")
+        raise UsageError("--tool and --all cannot be combined", hint="give one of them")
     return [each.name for each in comparable_tools()] if every_tool else named or None
 
 
 def check_gate(report: CompareReport, allowed_percent: float) -> None:
-    """Raises RegressionError if the step got slower by more than is allowed, or if the noise is unknown."""
+    """Raises RegressionError if the step got slower by more than the limit, or if the noise is unknown."""
     slower = report.difference.slower_percent
     if slower is None:
         raise RegressionError(

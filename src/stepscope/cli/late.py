@@ -1,4 +1,4 @@
-"""Commands that are made when they are asked for: one call of `stepscope` needs one command, not two dozen."""
+"""Commands that are built on first use: one call of `stepscope` needs one command, not two dozen."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Register = Callable[[typer.Typer], None]
 
 
 class LateCommands(Mapping[str, Any]):
-    """The commands of a group by name, in the order of the help; each is made on first use.
+    """The commands of a group by name, in the order of the help; each is built on first use.
 
     Args:
-        registers: what adds each command to an app; may import the modules that only this command needs.
-        panels: the heading in the help under which each command stands.
+        registers: adds each command to an app; may import the modules that only this command needs.
+        panels: the heading of each command in the help.
     """
 
     def __init__(self, registers: Mapping[str, Register], panels: Mapping[str, str]) -> None:
@@ -49,21 +49,21 @@ class LateCommands(Mapping[str, Any]):
         return len(self._registers)
 
 
-def _is_place(word: str) -> bool:
-    """Whether a word in the place of a command is a path."""
+def _is_path(word: str) -> bool:
+    """Whether a word given instead of a command is a path."""
     return not word.startswith("-") and ("/" in word or os.sep in word or Path(word).exists())
 
 
-def _asking_for_help(ctx: Any, words: list[str]) -> list[str]:
-    """What `help COMMAND` means; `help` alone shows the help at once, as many expect of it."""
+def _help_words(ctx: Any, words: list[str]) -> list[str]:
+    """Turns `help COMMAND` into `COMMAND --help`; `help` alone shows the help and exits."""
     if words:
         return [words[0], "--help"]
     typer.echo(ctx.get_help())
     raise typer.Exit
 
 
-def group_of(registers: Mapping[str, Register], panels: Mapping[str, str]) -> type[TyperGroup]:
-    """The class of a group that has these commands; see LateCommands."""
+def make_group_class(registers: Mapping[str, Register], panels: Mapping[str, str]) -> type[TyperGroup]:
+    """Makes the class of a group with these commands; see LateCommands."""
 
     class Group(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
@@ -72,9 +72,9 @@ def group_of(registers: Mapping[str, Register], panels: Mapping[str, str]) -> ty
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             if args and args[0] == "help":
-                return super().resolve_command(ctx, _asking_for_help(ctx, args[1:]))
-            if args and args[0] not in self.commands and _is_place(args[0]):
-                ctx.fail(f"{args[0]!r} is no command. To see what the profile tells: stepscope summary {args[0]}")
+                return super().resolve_command(ctx, _help_words(ctx, args[1:]))
+            if args and args[0] not in self.commands and _is_path(args[0]):
+                ctx.fail(f"{args[0]!r} is not a command. To read the profile: stepscope summary {args[0]}")
             return super().resolve_command(ctx, args)
 
     return Group

@@ -18,7 +18,7 @@ from stepscope.cli.options import OpenRequest
 from stepscope.errors import InputError, OutputError, StepscopeError, UsageError
 
 DEBUG_VARIABLE = "STEPSCOPE_DEBUG"
-_OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # of a disk or a stream that takes no more
+_OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # a disk or a stream that takes no more
 DONE, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -33,13 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         disarm()
     screen.adapt(sys.argv[1:] if arguments is None else arguments)
     status = run(arguments)
-    _let_go_of_output()
+    _discard_output()
     sys.exit(status)
 
 
-def _let_go_of_output() -> None:
-    """What could not be written, as `run` has told, is forgotten: Python would try once more, and end with a status of
-    its own."""
+def _discard_output() -> None:
+    """Discards output that could not be written and that `run` has reported: Python would retry and exit with a status
+    of its own."""
     try:
         _write_output()
     except OSError:
@@ -48,7 +48,7 @@ def _let_go_of_output() -> None:
 
 
 def _write_output() -> None:
-    print(end="", flush=True)  # which a missing stdout does not mind
+    print(end="", flush=True)  # works without a stdout too
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -63,11 +63,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail(
             error, "[memory] there is not enough memory for this profile; look at one host with --host", FAILED
         )
-    except BrokenPipeError:  # who reads has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         return FAILED
     except OSError as error:
-        told = _of_the_system(error)
-        return _fail_unforeseen(error) if told is None else _fail(error, str(told), FAILED)
+        known = _translate_system_error(error)
+        return _fail_unforeseen(error) if known is None else _fail(error, str(known), FAILED)
     except Exception as error:
         return _fail_unforeseen(error)
 
@@ -77,16 +77,16 @@ def _status_of_command(arguments: Sequence[str] | None) -> int:
     status = _run_plain(words)
     if status is None:
         status = _run_by_library(words)
-    _write_output()  # now, while what goes wrong with that can be told
+    _write_output()  # now, while a failure can still be reported
     return status
 
 
 def _run_plain(words: list[str]) -> int | None:
-    """Runs what can be read without the library; None if it takes that."""
+    """Runs a command line that `plain` can read; None if the library must read it."""
     if words == ["--version"]:
         print(f"stepscope {__version__}")
         return DONE
-    request = plain.request_of(words)
+    request = plain.parse_request(words)
     if request is None:
         return None
     if isinstance(request, OpenRequest):
@@ -110,14 +110,14 @@ def _run_by_library(words: list[str]) -> int:
     return DONE
 
 
-def _of_the_system(error: OSError) -> StepscopeError | None:
-    """What the system refuses us, wherever we are; None if it may be a defect of ours."""
-    if error.errno in _OF_OUTPUT:
+def _translate_system_error(error: OSError) -> StepscopeError | None:
+    """The error to report for a refusal by the system; None if it may be a defect of Stepscope."""
+    if error.errno in _OUTPUT_ERRORS:
         return OutputError(
             f"cannot write the result: {error.strerror}", hint="free some space, or choose another place"
         )
     if isinstance(error, FileNotFoundError) and not _has_working_folder():
-        return InputError("the folder that this shell is in has been removed", hint="go to another one with cd")
+        return InputError("the folder that this shell is in has been removed", hint="change to another folder with cd")
     return None
 
 
@@ -131,7 +131,7 @@ def _has_working_folder() -> bool:
 
 def _fail_unforeseen(error: Exception) -> int:
     what = f"{type(error).__name__}: {error}"
-    return _fail(error, f"[internal] {what}; a defect of Stepscope: {DEBUG_VARIABLE}=1 shows where", FAILED)
+    return _fail(error, f"[internal] {what}; this is a bug in Stepscope: {DEBUG_VARIABLE}=1 shows where", FAILED)
 
 
 def _fail(error: BaseException, text: str, status: int) -> int:

@@ -1,4 +1,4 @@
-"""`stepscope open` as the library reads it."""
+"""`stepscope open` for the command-line library."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def open_command(
     no_browser: Annotated[bool, parameter(NO_BROWSER)] = False,
     allowed_host: Annotated[list[str] | None, parameter(ALLOWED_HOST)] = None,
 ) -> None:
-    """Shows every tool in the browser."""
+    """Opens the page: every tool and the timeline in the browser."""
     open_page(
         OpenRequest(path=logdir, port=port, host=host, no_browser=no_browser, allowed_host=tuple(allowed_host or ()))
     )

@@ -1,5 +1,5 @@
-"""The options of the commands that show a tool, each declared once: for the library that reads command lines and for
-`stepscope.cli.plain`, which reads the usual ones without it."""
+"""The options of the commands that show a tool, each declared once: for the command-line library and for
+`stepscope.cli.plain`, which reads the usual command lines without it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STDOUT = "-"  # as an --output
 
 
 class OutputFormat(StrEnum):
-    """How a report is written."""
+    """The formats of a report."""
 
     TABLE = "table"
     JSON = "json"
@@ -26,26 +26,26 @@ class OutputFormat(StrEnum):
 
 
 def stdout_if_dash(output: Path | None) -> Path | None:
-    """The file of an --output; None, which is stdout, for a dash."""
+    """The file of an --output; None, which means stdout, for a dash."""
     return None if str(output) == STDOUT else output
 
 
-def _whole(text: str) -> int:
+def _integer(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise ValueError(text)
     return int(text)
 
 
-def _whole_above_zero(text: str) -> int:
-    if _whole(text) < 1:
+def _positive_integer(text: str) -> int:
+    if _integer(text) < 1:
         raise ValueError(text)
-    return _whole(text)
+    return _integer(text)
 
 
 def _port(text: str) -> int:
-    if _whole(text) > MOST_PORT:
+    if _integer(text) > MOST_PORT:
         raise ValueError(text)
-    return _whole(text)
+    return _integer(text)
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Option:
 
     Attributes:
         field: the field of `ToolRequest` that it sets.
-        names: as they are written, the long one first.
-        help: what it does, one sentence or two.
-        read: its value from its text; ValueError for a text that is wrong.
+        names: as written on the command line, the long one first.
+        help: what it does, in one or two sentences.
+        read: turns its text into its value; raises ValueError for a wrong text.
         repeatable: whether it may be given several times.
-        is_flag: whether it has no value and means True.
+        is_flag: whether it takes no value and means True.
     """
 
     field: str
@@ -70,42 +70,40 @@ class Option:
 
 
 PATH_HELP = "A profile file, a session folder, a logdir, or a parent of these."
-RUN = Option("run", ("--run",), "The session to look at; the newest if not given.")
-HOST = Option("host", ("--host",), "The host to look at; all hosts if not given.")
-STEPS = Option("steps", ("--steps",), "The steps to look at, such as 3-9; all if not given.")
+RUN = Option("run", ("--run",), "The session to read (default: the newest).")
+HOST = Option("host", ("--host",), "The host to read (default: all hosts).")
+STEPS = Option("steps", ("--steps",), "The steps to read, such as 3-9 (default: all).")
 FORMAT = Option(
-    "form", ("--format",), "How to write the result; json, csv and parquet hold every row.", read=OutputFormat
+    "form", ("--format",), "The format of the result; json, csv and parquet hold every row.", read=OutputFormat
 )
-OUTPUT = Option("output", ("--output", "-o"), "The file to write; stdout if not given or -.", read=Path)
-TOP = Option(
-    "top", ("--top",), "At most so many rows of each table; else 20 of the first, 10 of others.", _whole_above_zero
-)
+OUTPUT = Option("output", ("--output", "-o"), "The file to write (default or -: stdout).", read=Path)
+TOP = Option("top", ("--top",), "Maximum rows per table (default: 20 in the first, 10 in the rest).", _positive_integer)
 SORT = Option(
-    "sort", ("--sort",), "Sort by this column, named as in --format csv; --sort=-COLUMN for the largest first."
+    "sort", ("--sort",), "Sort by this column, named as in --format csv; --sort=-COLUMN puts the largest first."
 )
 WHERE = Option(
     "where",
     ("--where",),
-    "COLUMN=TEXT: only rows whose column holds the text, in whatever case; repeatable.",
+    "COLUMN=TEXT: only rows whose column contains the text, ignoring case; repeatable.",
     repeatable=True,
 )
 
-LOGDIR_HELP = "A logdir, a parent of some, a session, or a file."
+LOGDIR_HELP = "A logdir, a parent of logdirs, a session folder, or a profile file."
 PORT = Option("port", ("--port",), "The first port to try.", _port)
-ADDRESS = Option("host", ("--host",), "The address to listen on; this machine only by default.")
-NO_BROWSER = Option("no_browser", ("--no-browser",), "Only print the address.", is_flag=True)
+ADDRESS = Option("host", ("--host",), "The address to listen on (default: this machine only).")
+NO_BROWSER = Option("no_browser", ("--no-browser",), "Print the address without opening a browser.", is_flag=True)
 ALLOWED_HOST = Option(
     "allowed_host", ("--allowed-host",), "A name that a proxy uses for this server; repeatable.", repeatable=True
 )
 
-OF_TOOLS = (RUN, HOST, STEPS, FORMAT, OUTPUT, TOP, SORT, WHERE)
-OF_SUMMARY = (RUN, HOST, FORMAT, OUTPUT)
-OF_OPEN = (PORT, ADDRESS, NO_BROWSER, ALLOWED_HOST)
+TOOL_OPTIONS = (RUN, HOST, STEPS, FORMAT, OUTPUT, TOP, SORT, WHERE)
+SUMMARY_OPTIONS = (RUN, HOST, FORMAT, OUTPUT)
+OPEN_OPTIONS = (PORT, ADDRESS, NO_BROWSER, ALLOWED_HOST)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolRequest:
-    """What a command that shows a tool was asked for; the options say what each field means."""
+    """The arguments of a command that shows a tool; see the options for the meaning of each field."""
 
     tool: str
     path: str
@@ -121,7 +119,7 @@ class ToolRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenRequest:
-    """What `stepscope open` was asked for."""
+    """The arguments of `stepscope open`."""
 
     path: str
     port: int | None = None

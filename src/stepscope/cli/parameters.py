@@ -1,4 +1,4 @@
-"""Options as the library wants them."""
+"""Options in the form that the command-line library takes."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from stepscope.cli.options import Option
 
 
 def parameter(option: Option, **more: Any) -> Any:
-    """An option that stands in the signature of a command; `more` is what only the library checks."""
+    """An option for the signature of a command; `more` holds checks that only the library makes."""
     return typer.Option(*option.names, help=option.help, **more)

@@ -1,7 +1,7 @@
-"""Command lines that need no library to be read: a tool, the summary or the page, a path, and options written out.
+"""Reads the usual command lines without the command-line library: a tool, the summary or the page, a path, options.
 
-The library takes longer to import than a kept result to be shown.  Whatever is not as usual is left to it: help, wrong
-words, and all other commands.  What both read they read alike, which a test holds.
+Importing the library takes longer than showing a kept result.  Everything unusual is left to the library: help, wrong
+words and all other commands.  A test checks that both readers agree.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 from stepscope.analysis.registry import TOOLS
 from stepscope.cli.options import (
-    OF_OPEN,
-    OF_SUMMARY,
-    OF_TOOLS,
+    OPEN_OPTIONS,
     STDOUT,
+    SUMMARY_OPTIONS,
+    TOOL_OPTIONS,
     OpenRequest,
     Option,
     ToolRequest,
@@ -24,34 +24,34 @@ from stepscope.cli.options import (
 
 SUMMARY = "summary"
 OPEN = "open"
-_COMPLETION = "_STEPSCOPE_COMPLETE"  # set by a shell that asks how a word may go on
+_COMPLETION = "_STEPSCOPE_COMPLETE"  # set by a shell that asks for completions
 
 
-def request_of(words: Sequence[str]) -> ToolRequest | OpenRequest | None:
-    """What a command line asks for; None if it takes the library to know."""
+def parse_request(words: Sequence[str]) -> ToolRequest | OpenRequest | None:
+    """The request that a command line makes; None if the library must read it."""
     if not words or os.environ.get(_COMPLETION):
         return None
     command = words[0]
     if command == OPEN:
-        opening = _values(words[1:], OF_OPEN)
+        opening = _read_values(words[1:], OPEN_OPTIONS)
         return None if opening is None else OpenRequest(**opening)
     if command != SUMMARY and all(tool.name != command for tool in TOOLS):
         return None
-    values = _values(words[1:], OF_SUMMARY if command == SUMMARY else OF_TOOLS)
+    values = _read_values(words[1:], SUMMARY_OPTIONS if command == SUMMARY else TOOL_OPTIONS)
     if values is None:
         return None
     values["output"] = stdout_if_dash(values.get("output"))
     return ToolRequest(tool=command, **values)
 
 
-def _values(words: Sequence[str], options: Sequence[Option]) -> dict[str, Any] | None:
-    """The path and the options by field; None for what is unusual about them."""
+def _read_values(words: Sequence[str], options: Sequence[Option]) -> dict[str, Any] | None:
+    """The path and the options by field; None if anything is unusual."""
     named = {name: option for option in options for name in option.names}
     values: dict[str, Any] = {}
     left = iter(words)
     for word in left:
         if word.startswith("-"):
-            if not _take(word, left, named, values):
+            if not _read_option(word, left, named, values):
                 return None
         elif "path" in values:
             return None
@@ -60,8 +60,8 @@ def _values(words: Sequence[str], options: Sequence[Option]) -> dict[str, Any] |
     return values if "path" in values else None
 
 
-def _take(word: str, left: Any, options: dict[str, Option], values: dict[str, Any]) -> bool:
-    """Reads an option with its value, which may be the next word; False for what is unusual about it."""
+def _read_option(word: str, left: Any, options: dict[str, Option], values: dict[str, Any]) -> bool:
+    """Reads an option and its value, which may be the next word; False if anything is unusual."""
     name, sign, text = word.partition("=")
     option = options.get(name)
     if option is None or (sign and not name.startswith("--")) or (option.field in values and not option.repeatable):

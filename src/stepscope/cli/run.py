@@ -1,4 +1,4 @@
-"""`stepscope run`: profiles a script or a module that says nothing about profiling."""
+"""`stepscope run`: profiles an unmodified script or module."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _MOST_NAMED = 8
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command, whose own options end where the script's name begins."""
+    """Adds the command; its own options end before the script's name."""
     context = {"ignore_unknown_options": True, "allow_interspersed_args": False}
     app.command("run", context_settings=context)(run)
 
 
 def run(
     context: typer.Context,
-    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="The script to run, or with -m the module.")],
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="What the script is given.")] = None,
-    logdir: Annotated[str, typer.Option("--logdir", help="Where the profile goes.")] = "stepscope-logs",
+    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="The script to run; with -m, the module.")],
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="The arguments of the script.")] = None,
+    logdir: Annotated[str, typer.Option("--logdir", help="The folder for the profile.")] = "stepscope-logs",
     steps: Annotated[int, typer.Option("--steps", min=1, help="How many steps to capture.")] = Settings.steps,
-    skip: Annotated[int, typer.Option("--skip", min=0, help="Steps to let pass before.")] = Settings.skip,
+    skip: Annotated[int, typer.Option("--skip", min=0, help="How many steps to skip first.")] = Settings.skip,
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.001, help="How long to capture if no step is found.")
     ] = Settings.seconds,
@@ -51,19 +51,19 @@ def run(
     host_tracer_level: Annotated[int, level("host_tracer_level")] = ProfilerOptions.host_tracer_level,
     device_tracer_level: Annotated[int, level("device_tracer_level")] = ProfilerOptions.device_tracer_level,
     python_tracer_level: Annotated[int, level("python_tracer_level")] = ProfilerOptions.python_tracer_level,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing at the end.")] = False,
-    as_module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as after python -m.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing at the end.")] = False,
+    as_module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in python -m.")] = False,
 ) -> None:
-    """Runs a script as Python would, captures a few of its steps, and says at the end where their time went.
+    """Runs a script as Python would, captures a few of its steps, and shows at the end where their time went.
 
-    The script needs no change: Stepscope finds its framework and its steps.  Its output, its exit status and its
-    tracebacks are its own; what Stepscope says goes to stderr.
+    The script needs no change: Stepscope finds its framework and its steps.  Its output, exit status and tracebacks
+    stay the same; Stepscope writes to stderr.
     """
     if script.startswith("-"):
         likely = _likely_option(script, context)
-        raise UsageError(f"there is no option {script}", hint=f"{likely}options of the script follow its name")
+        raise UsageError(f"there is no option {script}", hint=f"{likely}options of the script go after its name")
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
-    screen.give_back()
+    screen.restore_streams()
     options = ProfilerOptions(host_tracer_level, python_tracer_level, device_tracer_level)
     settings = Settings(logdir, steps, skip, seconds, patience, stop_after, options)
     _run(Program(script, arguments or (), as_module), settings, quiet or not _is_first_rank())
@@ -73,7 +73,7 @@ def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
     armed = arm(settings, lambda line: None) if can_write(settings.logdir) else None
     if armed is None:
         end_process(program.run())
-    tell = functools.partial(_tell_of_hard_end, armed, settings, quiet)
+    tell = functools.partial(_print_hard_end, armed, settings, quiet)
     hard_end.listen(tell)
     armed.watcher.watch_from_here(at_once=True)
     status = program.run(armed.watcher.finish)
@@ -82,13 +82,13 @@ def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
     hard_end.forget(tell)
     disarm()
     if not quiet:
-        _tell_outcome(armed, settings, children)
+        _print_outcome(armed, settings, children)
     end_process(status)
 
 
-def _tell_of_hard_end(armed: Armed, settings: Settings, quiet: bool, how: str) -> None:
-    """One line before the process ends without Python's end: there is no time for a summary.  A forked child, which
-    inherits this, is silent."""
+def _print_hard_end(armed: Armed, settings: Settings, quiet: bool, how: str) -> None:
+    """Prints one line before the process ends without Python's cleanup: there is no time for a summary.  A forked
+    child inherits this and prints nothing."""
     if quiet or os.getpid() != armed.pid:
         return
     if armed.watcher.paths:
@@ -99,7 +99,7 @@ def _tell_of_hard_end(armed: Armed, settings: Settings, quiet: bool, how: str) -
 
 
 def _likely_option(word: str, context: typer.Context) -> str:
-    """`did you mean --steps?; ` for `--step`; empty if nothing is like it."""
+    """`did you mean --steps?; ` for `--step`; empty if no option is similar."""
     known = [option for each in context.command.params for option in each.opts]
     near = difflib.get_close_matches(word.partition("=")[0], known, n=1)
     return f"did you mean {near[0]}?; " if near else ""
@@ -109,10 +109,10 @@ def _is_first_rank() -> bool:
     return all(os.environ.get(name, "0") in ("", "0") for name in _RANKS)
 
 
-def _tell_outcome(armed: Armed, settings: Settings, children: Sequence[Entry]) -> None:
+def _print_outcome(armed: Armed, settings: Settings, children: Sequence[Entry]) -> None:
     watcher = armed.watcher
     if children and not watcher.has_steps:  # a launcher: its ranks do the work
-        _tell_of_children(children, settings)
+        _print_children(children, settings)
         return
     if watcher.outcome:  # empty where the program ended before there was anything to watch
         print_for_user(watcher.outcome)
@@ -121,33 +121,35 @@ def _tell_outcome(armed: Armed, settings: Settings, children: Sequence[Entry]) -
         print_for_user(f"the profile is {watcher.paths[-1]}; more: stepscope overview {settings.logdir}")
 
 
-def _tell_of_children(children: Sequence[Entry], settings: Settings) -> None:
-    """What the processes captured that the program started, each outcome once, and their session as a whole."""
+def _print_children(children: Sequence[Entry], settings: Settings) -> None:
+    """Prints what the program's child processes captured: each outcome once, then the summary of their session."""
     for outcome, count in Counter(entry.outcome for entry in children).items():
-        print_for_user(f"{outcome} (in {_processes(count)} that the program started)")
+        print_for_user(f"{outcome} (in {_count_processes(count)} that the program started)")
     profiles = [entry.profile for entry in children if entry.profile is not None]
     if not profiles:
         return
     session = profiles[-1].parent
     _show_summary(session)
-    told = f"{_processes(len(profiles))} wrote {'a profile' if len(profiles) == 1 else 'profiles'}: {_named(profiles)}"
+    wrote = f"{_count_processes(len(profiles))} wrote {'a profile' if len(profiles) == 1 else 'profiles'}"
     others = len({path.parent for path in profiles}) - 1
     more = f", the last of {counted(others + 1, 'session')}" if others else ""
-    print_for_user(f"{told}; the session is {session}{more}; more: stepscope overview {settings.logdir}")
+    print_for_user(
+        f"{wrote}: {_host_names(profiles)}; the session is {session}{more}; more: stepscope overview {settings.logdir}"
+    )
 
 
-def _processes(count: int) -> str:
+def _count_processes(count: int) -> str:
     return "1 process" if count == 1 else f"{count:,} processes"
 
 
-def _named(profiles: Sequence[Path]) -> str:
+def _host_names(profiles: Sequence[Path]) -> str:
     names = sorted(path.name.removesuffix(".xplane.pb") for path in profiles)
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def _show_summary(path: Path) -> None:
-    """The ten lines, made by another process: this one is still the program's, with its memory and its settings."""
+    """Prints the ten lines, made by another process: this one still holds the program's memory and settings."""
     sys.stdout.flush()
     command = [sys.executable, "-m", "stepscope", "summary", str(path)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)

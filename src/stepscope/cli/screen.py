@@ -1,4 +1,4 @@
-"""Screens that cannot take what we write, for their encoding lacks it or there is none: no reason to fail."""
+"""Keeps output working where stdout or stderr is missing or its encoding lacks a character."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ _missing: list[str] = []
 
 
 def adapt(words: Iterable[str] = ()) -> None:
-    """Lets standard output and standard error take ASCII for what they cannot write, and keeps from the latter what
-    libraries of object stores log, tracebacks above all: we tell in one line what failed.  What is written to a stream
-    that the caller has closed goes nowhere.
+    """Makes stdout and stderr replace characters that they cannot encode with ASCII.
+
+    Output to a stream that the caller has closed is discarded.  Log lines of object store libraries, mostly tracebacks,
+    are kept off stderr: the failure is reported there in one line.
 
     Args:
-        words: of the command line; without a URL among them, no such library is used.
+        words: the command line; without a URL in it, no such library is used.
     """
     if any("://" in word for word in words):
-        _silence_stores()
-    codecs.register_error(_HANDLER, _in_ascii)
+        _silence_store_logs()
+    codecs.register_error(_HANDLER, _replace_with_ascii)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             _missing.append(name)
@@ -43,7 +44,7 @@ def adapt(words: Iterable[str] = ()) -> None:
             stream.reconfigure(errors=_HANDLER)
 
 
-def _silence_stores() -> None:
+def _silence_store_logs() -> None:
     import logging
 
     handler = logging.NullHandler()
@@ -52,8 +53,8 @@ def _silence_stores() -> None:
         logging.getLogger(name).addHandler(handler)
 
 
-def give_back() -> None:
-    """Makes the streams what they were: for a program of others, which is to run as if we were not there."""
+def restore_streams() -> None:
+    """Restores the streams, before a user's program runs in this process."""
     while _silenced:
         import logging
 
@@ -69,7 +70,7 @@ def give_back() -> None:
         setattr(sys, name, None)
 
 
-def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+def _replace_with_ascii(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(_ASCII.get(char, "?") for char in error.object[error.start : error.end]), error.end

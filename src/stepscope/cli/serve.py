@@ -1,4 +1,4 @@
-"""Showing the page: what `stepscope open` does once its words are read."""
+"""Serves the page: what `stepscope open` does once its arguments are read."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from stepscope.web.site import Site
 
 _CAPTURE_PATIENCE_S = 30.0  # for workers to hand over what they recorded
-_FIRST_OPEN_PORT = 1024  # those below are the administrator's on most systems
+_FIRST_OPEN_PORT = 1024  # lower ones are reserved for the administrator on most systems
 
 
 def open_page(request: OpenRequest) -> None:
-    """Shows every tool of a logdir, which may get its first profile later, until the process is interrupted."""
+    """Serves the page of a logdir, which may get its first profile later, until the process is interrupted."""
     from stepscope.formats import store
     from stepscope.formats.session import find_sessions
 
@@ -42,7 +42,7 @@ def serve(
     browser: bool = True,
     allowed_hosts: Sequence[str] = (),
 ) -> None:
-    """Shows a logdir until the process is interrupted."""
+    """Serves a logdir until the process is interrupted."""
     from stepscope.web import serving
     from stepscope.web.catalogue import Root
     from stepscope.web.memory import share_arenas
@@ -52,28 +52,28 @@ def serve(
     gc.enable()  # a server lives long; see `stepscope.cli.main.main`
     names = serving.allowed_hosts(host, allowed_hosts)
     options = SiteOptions([Root(logdir)], allowed_hosts=names, opens_newest=True)
-    bound = serving.bound_socket(host, port)
-    _tell_of_other_port(port, bound.getsockname()[1])
-    address = serving.address_of(bound)
+    bound = serving.bind_socket(host, port)
+    _report_other_port(port, bound.getsockname()[1])
+    address = serving.page_url(bound)
     site = Site(options)
-    with _ended_by_ctrl_c(site):
-        print(f"{logdir} is shown at {address}   (Ctrl-C ends)", flush=True)
+    with _exit_on_ctrl_c(site):
+        print(f"{logdir} is shown at {address}   (Ctrl-C to exit)", flush=True)
         if browser:
             serving.open_browser(address)
         serving.Server(site, bound).run()
 
 
 @contextmanager
-def _ended_by_ctrl_c(site: Site) -> Iterator[None]:
-    """Ctrl-C ends the process at once: Python's own end, and the server's, would wait for threads that load a profile
-    or compile, for which nobody waits any more.  A capture that runs is waited for, until the second Ctrl-C."""
+def _exit_on_ctrl_c(site: Site) -> Iterator[None]:
+    """Ctrl-C ends the process at once: a normal exit would wait for threads that load a profile or compile.
+    A running capture is saved first, unless Ctrl-C comes a second time."""
 
     def end(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         site.captures.close()
         if site.captures.is_running:
             print(
-                "stepscope: a capture is being ended and saved; Ctrl-C again does not wait for it",
+                "stepscope: saving a running capture; press Ctrl-C again to exit without it",
                 file=sys.stderr,
                 flush=True,
             )
@@ -89,8 +89,10 @@ def _ended_by_ctrl_c(site: Site) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _tell_of_other_port(asked: int | None, got: int) -> None:
-    """Who asks for a port by its number may have a tunnel to that port and no other."""
+def _report_other_port(asked: int | None, got: int) -> None:
+    """Reports that another port is used: the user may have a tunnel to the requested one."""
     if asked and got != asked:
-        why = "is in use by another program" if asked >= _FIRST_OPEN_PORT else "is in use, or not for this user"
+        why = (
+            "is in use by another program" if asked >= _FIRST_OPEN_PORT else "is in use or not permitted for this user"
+        )
         print(f"stepscope: port {asked} {why}; serving on {got}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Writing reports to the terminal and to files, and telling what takes long."""
+"""Writes reports to the terminal and to files, and shows the progress of long work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WIDE = 200  # columns of a table that goes to a file or a pipe
 
 
 def file_size_text(nbytes: int) -> str:
-    """A file's size as a person reads it.
+    """A file size as text.
 
     >>> file_size_text(812), file_size_text(81_234), file_size_text(17_900_000)
     ('812 bytes', '81.2 kB', '17.9 MB')
@@ -36,7 +36,7 @@ def file_size_text(nbytes: int) -> str:
 
 
 def show_report(report: Report, form: OutputFormat, output: Path | None, top: int | None) -> None:
-    """Writes a report in the wanted form.  Raises OutputError if the file cannot be written."""
+    """Writes a report in the given format.  Raises OutputError if the file cannot be written."""
     if form == OutputFormat.TABLE:
         _show_table(report, output, top)
         return
@@ -61,7 +61,7 @@ def _show_table(report: Report, output: Path | None, top: int | None) -> None:
 
     picture = view(report, top)
     if output is not None:
-        write_file(output, _wide(picture).encode())
+        write_file(output, _render_wide(picture).encode())
     elif sys.stdout.isatty():
         Console().print(picture)
     else:
@@ -69,12 +69,12 @@ def _show_table(report: Report, output: Path | None, top: int | None) -> None:
 
 
 def print_wide(picture: RenderableType) -> None:
-    """Writes to a stdout that is no terminal, and so has no width."""
-    print(_wide(picture), end="")
+    """Writes to a stdout that is not a terminal and so has no width."""
+    print(_render_wide(picture), end="")
 
 
-def _wide(picture: RenderableType) -> str:
-    """As text of many columns: a pipe and a file have no width."""
+def _render_wide(picture: RenderableType) -> str:
+    """Renders text of WIDE columns, for a pipe or a file."""
     import io
 
     from rich.console import Console
@@ -85,7 +85,7 @@ def _wide(picture: RenderableType) -> str:
 
 
 def show_summary(report: Report, output: Path | None = None) -> None:
-    """Writes the ten lines of a summary; on a terminal, long ones go on below their text."""
+    """Writes the ten lines of a summary; a terminal wraps long ones under their text."""
     lines = [clean(line) for line in report.summary_lines()]
     if output is not None:
         write_file(output, "".join(f"{line}\n" for line in lines).encode())
@@ -102,7 +102,7 @@ def show_summary(report: Report, output: Path | None = None) -> None:
 
 @contextmanager
 def working() -> Iterator[Callable[[str], None]]:
-    """Shows on stderr what is going on once it takes longer than a second; nothing where stderr is no terminal."""
+    """Shows progress on stderr once the work takes longer than a second; nothing if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -119,14 +119,14 @@ def working() -> Iterator[Callable[[str], None]]:
 
 
 class _Status:
-    """A line on stderr that tells what goes on.  What draws it is imported when it is to be seen."""
+    """A progress line on stderr.  The library that draws it is imported when the line is first shown."""
 
     def __init__(self) -> None:
         self._text = "working"
         self._drawn: Any = None
 
     def start(self) -> None:
-        """Begins to show it."""
+        """Shows the line."""
         from rich.console import Console
         from rich.text import Text
 
@@ -134,14 +134,14 @@ class _Status:
         self._drawn.start()
 
     def update(self, text: str) -> None:
-        """Tells something else."""
+        """Changes the text."""
         self._text = text
         if self._drawn is not None:
             from rich.text import Text
 
-            self._drawn.update(Text(text))  # a run may be named `exp[lr=0.1]`, which is no markup
+            self._drawn.update(Text(text))  # as Text: a run name such as `exp[lr=0.1]` is not markup
 
     def stop(self) -> None:
-        """Takes it away."""
+        """Removes the line."""
         if self._drawn is not None:
             self._drawn.stop()

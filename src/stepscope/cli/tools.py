@@ -1,4 +1,4 @@
-"""Showing a tool, or the summary, of a profile: what the commands do once their words are read."""
+"""Shows a tool or the summary of a profile: what the commands do once their arguments are read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def show(request: ToolRequest) -> None:
-    """Answers a request, on stdout or in its file."""
+    """Writes the answer to a request to stdout or its file."""
     check_output(request.form, request.output)
     if request.tool == SUMMARY:
         _show_summary(request)
@@ -38,7 +38,7 @@ def _show_summary(request: ToolRequest) -> None:
 
 
 def _report(request: ToolRequest, profile: LoadedProfile) -> Report:
-    """The report as it is to be shown; one that was kept will do where nothing is chosen from it."""
+    """The report to show; a kept one is enough if the request selects nothing from it."""
     if request.steps is None and request.sort is None and request.top is None and not request.where:
         return profile.shown(request.tool)
     return profile.report(request.tool, steps=request.steps).arranged(request.sort, request.where)
@@ -51,21 +51,21 @@ def load_profile(
     progress: Callable[[str], None],
     beside: LoadedProfile | None = None,
 ) -> LoadedProfile:
-    """Finds the profile that a command is about; one that is looked at beside another shares its memory."""
+    """Finds the profile that a command is about; one compared with another shares its memory."""
     from stepscope.api import load
 
     return load(path, run=run, host=host, progress=progress, shelf=beside.shelf if beside else None)
 
 
 def check_output(form: OutputFormat, output: Path | None) -> None:
-    """Refuses what cannot be written before any work is done."""
+    """Raises UsageError or OutputError, before any work is done, if the result cannot be written."""
     if form == OutputFormat.PARQUET and output is None and sys.stdout.isatty():
-        raise UsageError("Parquet is not for a terminal", hint="give --output FILE")
+        raise UsageError("Parquet cannot be shown in a terminal", hint="give --output FILE")
     if output is not None:
         check_folder(output)
 
 
 def check_folder(output: Path) -> None:
-    """Refuses a file whose folder there is not."""
+    """Raises OutputError if the folder of a file does not exist."""
     if not output.parent.is_dir():
-        raise OutputError("the folder does not exist", path=output.parent, hint="make it, or choose another --output")
+        raise OutputError("the folder does not exist", path=output.parent, hint="create it, or choose another --output")

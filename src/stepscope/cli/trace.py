@@ -1,4 +1,4 @@
-"""`stepscope trace`: a profile as a file for other viewers."""
+"""`stepscope trace`: exports a profile for other viewers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
-from stepscope.cli.options import stdout_if_dash
+from stepscope.cli.options import PATH_HELP, stdout_if_dash
 from stepscope.cli.show import file_size_text, working
 from stepscope.errors import UsageError
 
 
 class TraceFormat(StrEnum):
-    """The forms of such a file."""
+    """The file formats that can be written."""
 
     PERFETTO = "perfetto"
     CHROME = "chrome"
@@ -27,11 +27,13 @@ def register(app: typer.Typer) -> None:
 
 
 def trace(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A profile, a session folder, a logdir, or a parent.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write; .gz compresses it, - is stdout.")],
-    form: Annotated[TraceFormat, typer.Option("--format", help="What kind of file.")] = TraceFormat.PERFETTO,
-    run: Annotated[str | None, typer.Option("--run", help="The session to take; the newest if not given.")] = None,
-    host: Annotated[str | None, typer.Option("--host", help="The host to take; all hosts if not given.")] = None,
+    path: Annotated[str, typer.Argument(metavar="PATH", help=PATH_HELP)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The file to write; .gz compresses it, - means stdout.")
+    ],
+    form: Annotated[TraceFormat, typer.Option("--format", help="The file format.")] = TraceFormat.PERFETTO,
+    run: Annotated[str | None, typer.Option("--run", help="The session to export (default: the newest).")] = None,
+    host: Annotated[str | None, typer.Option("--host", help="The host to export (default: all hosts).")] = None,
 ) -> None:
     """Writes the timeline for Perfetto (ui.perfetto.dev) or as Chrome's trace JSON."""
     from stepscope.cli.tools import check_folder, load_profile
@@ -41,7 +43,7 @@ def trace(
     check_folder(output)
     to_stdout = stdout_if_dash(output) is None
     if to_stdout and sys.stdout.isatty():
-        raise UsageError("a trace is not for a terminal", hint="give --output FILE, or send it into a pipe")
+        raise UsageError("a trace cannot be shown in a terminal", hint="give --output FILE, or write to a pipe")
     with working() as progress:
         profile = load_profile(path, run, host, progress)
         traces = (profile.trace(name) for name in profile.hosts)

@@ -95,9 +95,9 @@ class HostTrace:
         """The full name of an event; empty if the file lacks it."""
         return self.strings[self.event_types.name[self.events.type[event]]]
 
-    def event_names(self) -> I32:
-        """String row of every event's name: int32 of shape (events,)."""
-        return self.event_types.name[self.events.type]
+    def event_names(self, rows: I64 | None = None) -> I32:
+        """String row of every event's name: int32 of shape (events,); or of some events only, in their order."""
+        return self.event_types.name[self.events.type if rows is None else self.events.type[rows]]
 
     def plane_name(self, plane: int) -> str:
         """The name of a plane."""
@@ -126,9 +126,7 @@ class HostTrace:
 
     def span_ps(self) -> tuple[int, int]:
         """First start and last end over all events; (0, 0) without events."""
-        if not len(self.events):
-            return 0, 0
-        return int(self.events.start_ps.min()), int((self.events.start_ps + self.events.duration_ps).max())
+        return self.derived("span", _span_ps)
 
     # -- stats ---------------------------------------------------------------------------------------------------
 
@@ -217,6 +215,13 @@ class HostTrace:
                 if key not in self._derived:
                     self._derived[key] = compute(self)
         return self._derived[key]  # type: ignore[return-value]
+
+
+def _span_ps(trace: HostTrace) -> tuple[int, int]:
+    events = trace.events
+    if not len(events):
+        return 0, 0
+    return int(events.start_ps.min()), int((events.start_ps + events.duration_ps).max())
 
 
 _Finder = Callable[[int, Sequence[StatTag]], tuple[I64, I64]]

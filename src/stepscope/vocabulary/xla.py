@@ -99,3 +99,36 @@ NAMES: tuple[NameTable, ...] = (
         )
     ),
 )
+
+
+_NUMBER = Pattern(r"\.\d+$")
+_NOT_IN_KERNEL_NAMES = Pattern(r"[^A-Za-z0-9_]")
+_KERNEL_SUFFIX = Pattern(r"(?:\.kd|__\d+)$")
+
+
+def without_number(instruction: str) -> str:
+    """An instruction's name without the number that tells it from others.
+
+    >>> without_number("loop_fusion.12")
+    'loop_fusion'
+    """
+    return _NUMBER.sub("", instruction)
+
+
+def kernel_stem(name: str) -> str:
+    """What the names of an instruction and of its kernel have in common.
+
+    >>> kernel_stem("loop_fusion.2"), kernel_stem("loop_fusion_2.kd")
+    ('loop_fusion_2', 'loop_fusion_2')
+    """
+    return _NOT_IN_KERNEL_NAMES.sub("_", _KERNEL_SUFFIX.sub("", name))
+
+
+def innermost_instruction(text: str) -> str:
+    """The innermost of nested names, and of an instruction's text its name.
+
+    >>> innermost_instruction("%copy.2 = f32[8]{0} copy(f32[8]{0} %x)"), innermost_instruction("while.1::dot.3")
+    ('copy.2', 'dot.3')
+    """
+    name = instruction_name(text)
+    return name.rpartition("::")[2] if name == text else name

@@ -3,9 +3,9 @@
     app.py          WSGI in, WSGI out: finds the route, guards, answers errors, adds headers, ETag and gzip
     routes.py       `Route`, and the list of modules whose `ROUTES` make up the site
     answers.py      what handlers return: `json_answer(value)`, `binary_answer(data, type)`, and `Refused` to raise
-    site.py         `Site`: what every handler gets first
+    site.py         `Site`: the first argument of every handler
     catalogue.py    the sessions of the logdir and their ids, found by the one finder
-    opened.py       `OpenSession`: a session that is being looked at, loaded in the background, with progress
+    opened.py       `OpenSession`: an open session, loaded in the background, with progress
     api_sessions.py api/config, api/sessions, api/sessions/ID
     api_tools.py    api/sessions/ID/tools/...
     timeline.py     api/sessions/ID/timeline/...
@@ -25,6 +25,6 @@ To add routes: write a module with `ROUTES: tuple[Route, ...]` and name it in `r
 
     ROUTES = (Route("/api/sessions/<session>/timeline/<host>/window", window),)
 
-`trace.derived(key, compute)` keeps what is costly with the trace; `with site.opened(session).working():` lets one
+`trace.derived(key, compute)` keeps costly results with the trace; `with site.opened(session).working():` lets one
 thread at a time compute on a session.
 """

@@ -20,7 +20,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 BINARY = "application/octet-stream"
 
 PACKING_LEVEL = 1
-"""On loopback and local networks a higher level costs more time than it saves."""
+"""The gzip level.  On loopback and local networks a higher one costs more time than it saves."""
 
 MOST_CHOICES = 100
 """Names listed in an error; a logdir may hold thousands of sessions."""
@@ -28,14 +28,14 @@ MOST_CHOICES = 100
 
 @dataclass(frozen=True)
 class Answer:
-    """The content of a response; ETag, compression and security headers are the app's business.
+    """The content of a response; the app adds ETag, compression and security headers.
 
     Attributes:
         body: the whole content.
-        content_type: its media type; text types get a charset by themselves.
+        content_type: its media type; a charset is added to text types.
         status: the HTTP status.
-        headers: what else the content needs, such as `Content-Disposition`.
-        is_final: True if the address will never have another content, so that browsers need not ask again.
+        headers: additional headers, such as `Content-Disposition`.
+        is_final: whether the content at this address never changes, so that browsers need not ask again.
     """
 
     body: bytes
@@ -46,7 +46,7 @@ class Answer:
 
     @cached_property
     def etag(self) -> str:
-        """A mark of the content."""
+        """A hash of the content."""
         return hashlib.blake2b(self.body, digest_size=12).hexdigest()
 
     @cached_property
@@ -59,11 +59,11 @@ class Refused(Exception):  # noqa: N818 - what the client did is in error, not t
     """A request that cannot be answered.
 
     Args:
-        status: 400 for a wrong parameter, 404 for something that there is not, 409 for something that cannot be now,
-            410 for something that is gone.
+        status: 400 for a wrong parameter, 404 for something unknown, 409 for something not possible now, 410 for
+            something that is gone.
         error: what is wrong, a sentence without a full stop.
         hint: what to do, likewise.
-        choices: what there is instead.
+        choices: the valid names.
     """
 
     def __init__(self, status: int, error: str, hint: str = "", choices: Iterable[str] = ()) -> None:
@@ -73,29 +73,29 @@ class Refused(Exception):  # noqa: N818 - what the client did is in error, not t
 
 
 def json_answer(value: Any, status: int = 200) -> Answer:
-    """A value as JSON; floats that are no numbers become null."""
+    """A value as JSON; NaN and infinities become null."""
     return Answer(msgspec.json.encode(finite(value)), JSON, status)
 
 
 def binary_answer(data: bytes, content_type: str = BINARY, headers: Mapping[str, str] | None = None) -> Answer:
-    """Bytes as they are."""
+    """Bytes without a change."""
     return Answer(data, content_type, headers=headers or {})
 
 
 def error_answer(status: int, error: str, hint: str = "", choices: Sequence[str] = ()) -> Answer:
-    """The one form of all errors."""
+    """The common form of all errors."""
     return json_answer({"error": error, "hint": hint, "choices": list(choices[:MOST_CHOICES])}, status)
 
 
 def refusal(error: Refused | StepscopeError) -> Answer:
-    """What a client is told of an error that was raised on purpose."""
+    """The answer for an error that was raised on purpose."""
     if isinstance(error, Refused):
         return error_answer(error.status, error.error, error.hint, error.choices)
-    return json_answer(told(error), _status_of(error))
+    return json_answer(error_json(error), _status_of(error))
 
 
-def told(error: StepscopeError) -> dict[str, Any]:
-    """An error of ours in the form of all errors."""
+def error_json(error: StepscopeError) -> dict[str, Any]:
+    """A StepscopeError in the common form of all errors."""
     problem = error.problem
     place = problem.path or (f"host {problem.host}" if problem.host else "")
     reason = f"{place}: {problem.reason}" if place else problem.reason
@@ -107,5 +107,5 @@ def _status_of(error: StepscopeError) -> int:
         return 404 if error.problem.code.startswith("unknown-") else 400
     if isinstance(error, NotFoundError):
         return 404
-    # It is there, and cannot be read as it is: other rights or another file would change that, another request not.
+    # The file exists but cannot be read: other rights or another file would help, another request would not.
     return 409 if isinstance(error, InputError | AccessError) else 500

@@ -1,4 +1,4 @@
-"""The capture dialog's side of the server."""
+"""The server side of the capture dialog."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from stepscope.web.site import Site
 
 
 def start(site: Site, request: Request) -> Answer:
-    """Begins a capture."""
+    """Starts a capture."""
     try:
         wish = msgspec.json.decode(request.get_data(), type=Wish)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        hint = "send a JSON object with addresses, and if wanted " + ", ".join(_OPTIONAL)
-        raise Refused(400, f"this is no request for a capture: {error}", hint) from None
+        hint = "send a JSON object with addresses and optionally " + ", ".join(_OPTIONAL)
+        raise Refused(400, f"this is not a capture request: {error}", hint) from None
     if not wish.addresses:
         raise Refused(400, "a capture needs at least one address", "write host:port, such as localhost:6009")
     return json_answer({"id": site.captures.start(wish).id}, 201)
 
 
 def progress(site: Site, request: Request, capture: str) -> Answer:
-    """How far a capture is, and the session that came of it."""
-    return json_answer(_told(site, site.captures.find(capture)))
+    """Answers with the progress of a capture, and with its session once it is saved."""
+    return json_answer(_capture_json(site, site.captures.find(capture)))
 
 
 def cancel(site: Site, request: Request, capture: str) -> Answer:
-    """Ends a capture early; what the workers have recorded until then is kept."""
+    """Ends a capture early; what the workers have recorded is kept."""
     found = site.captures.find(capture)
     found.cancel.set()
-    return json_answer(_told(site, found))
+    return json_answer(_capture_json(site, found))
 
 
 _OPTIONAL = tuple(name for name in Wish.__dataclass_fields__ if name != "addresses")
 
 
-def _told(site: Site, capture: Capture) -> dict[str, Any]:
+def _capture_json(site: Site, capture: Capture) -> dict[str, Any]:
     return {
         "id": capture.id,
         "state": capture.state,
         "seconds_left": capture.seconds_left,
         "workers": [asdict(worker) for worker in capture.workers.values()],
-        "session": _session_in(site, capture.folder) if capture.folder else None,
+        "session": _find_session(site, capture.folder) if capture.folder else None,
         "error": capture.error,
     }
 
 
-def _session_in(site: Site, folder: str) -> str | None:
-    """The id of the session that lies in a folder; None for the moment until it is found."""
+def _find_session(site: Site, folder: str) -> str | None:
+    """The id of the session in a folder; None until it is found."""
     wanted = store.absolute(folder)
     for fresh in (False, True):
         if fresh:

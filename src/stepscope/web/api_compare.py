@@ -1,4 +1,4 @@
-"""Two sessions side by side, as `stepscope compare` compares them."""
+"""Compares two sessions for the page, as `stepscope compare` does."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from stepscope.analysis.compare.sides import Side, side_of
 from stepscope.report import Report
 from stepscope.report.export import table_to_arrow
 from stepscope.web.answers import ARROW, Answer, Refused, binary_answer, json_answer
-from stepscope.web.api_tools import page_of, table_of
+from stepscope.web.api_tools import find_table, report_answer
 from stepscope.web.site import Site
 
 
 def comparable_json(site: Site, request: Request) -> Answer:
-    """The names of the tools that can be compared."""
+    """Answers with the names of the tools that can be compared."""
     return json_answer({"tools": [tool.name for tool in comparable_tools()]})
 
 
 def comparison_json(site: Site, request: Request, session: str) -> Answer:
-    """How the session differs from the one that `with` names: that is before, this after; `tool` says in what."""
-    return page_of(_comparison(site, request, session))
+    """Answers with the comparison of the session `with` (before) and this one (after); `tool` selects the tools."""
+    return report_answer(_comparison(site, request, session))
 
 
 def comparison_arrow(site: Site, request: Request, session: str, section: str) -> Answer:
-    """One of its tables, by the id of its section, as an Arrow IPC stream."""
-    return binary_answer(table_to_arrow(table_of(_comparison(site, request, session), section)), ARROW)
+    """Answers with one of its tables, by the id of its section, as an Arrow IPC stream."""
+    return binary_answer(table_to_arrow(find_table(_comparison(site, request, session), section)), ARROW)
 
 
 def _comparison(site: Site, request: Request, session: str) -> CompareReport:
@@ -54,4 +54,4 @@ def _side(site: Site, session: str, host: str | None, steps: str | None, tools: 
 
 
 _ALL_STEPS = "all"
-"""The steps of a session without what ran before and after them."""
+"""All steps of a session, without the time before and after them."""

@@ -1,4 +1,4 @@
-"""What there is: the site itself, its sessions, and how far a session is."""
+"""The site's settings, its sessions, and the state of a session."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from stepscope import __version__
 from stepscope.analysis.registry import TOOLS
 from stepscope.formats.session import HostFile
 from stepscope.vocabulary.categories import CATEGORY_RULES
-from stepscope.web.answers import Answer, json_answer, told
+from stepscope.web.answers import Answer, error_json, json_answer
 from stepscope.web.catalogue import Listed
 from stepscope.web.opened import FIRST_TOOL, OpenSession
-from stepscope.web.routes import Route, whole_number
+from stepscope.web.routes import Route, read_integer
 from stepscope.web.site import Site
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ MOST_WAIT_MS = 1000
 
 
 def config(site: Site, request: Request) -> Answer:
-    """What the page needs to know before anything else."""
+    """Answers with the settings that the page needs first."""
     tools = [{"name": tool.name, "title": tool.title, "summary": tool.summary} for tool in TOOLS]
     return json_answer(
         {
@@ -39,7 +39,7 @@ def config(site: Site, request: Request) -> Answer:
 
 
 def sessions(site: Site, request: Request) -> Answer:
-    """The sessions, the newest first, and what could not be looked into."""
+    """Answers with the sessions, the newest first, and the paths that could not be read."""
     listing = site.catalogue.look()
     return json_answer(
         {
@@ -53,16 +53,16 @@ def sessions(site: Site, request: Request) -> Answer:
 
 
 def session(site: Site, request: Request, session: str) -> Answer:
-    """One session; the first request starts loading it.  With `wait=MS` the answer comes when it is ready, or then."""
+    """Answers with a session; the first request starts loading it.  `wait=MS` waits that long for it to be ready."""
     opened = site.opened(session)
-    wait_ms = whole_number(request, "wait", 0, MOST_WAIT_MS, 0)
+    wait_ms = read_integer(request, "wait", 0, MOST_WAIT_MS, 0)
     if wait_ms and opened.state == "loading":
         site.wait(opened, wait_ms / 1e3)
     return json_answer(
         {
             **_listed(opened.listed),
             "state": opened.state,
-            "error": None if opened.error is None else told(opened.error),
+            "error": None if opened.error is None else error_json(opened.error),
             "progress": _progress(opened),
             "hosts": _hosts(opened),
             "facts": _facts(opened),
@@ -103,7 +103,7 @@ def _progress(opened: OpenSession) -> dict[str, Any]:
 
 
 def _done_bytes(opened: OpenSession, file: HostFile) -> int:
-    """How much of a file is done with; what was decoded but not analysed is nearly so."""
+    """How many bytes of a file are done; decoded bytes count even if they are not analysed yet."""
     is_done = opened.hosts[file.host].state in ("ready", "failed")
     return (file.size or 0) if is_done else opened.profile.bytes_read(file.host)
 
@@ -112,7 +112,7 @@ def _hosts(opened: OpenSession) -> list[dict[str, Any]]:
     hosts = []
     for file in opened.listed.session.files:
         host = opened.hosts[file.host]
-        error = None if host.error is None else told(host.error)
+        error = None if host.error is None else error_json(host.error)
         hosts.append(
             {"name": file.host, "file": file.path, "bytes": file.size, "format": file.format.name}
             | {"state": host.state, "error": error, "partial": host.partial}

@@ -1,4 +1,4 @@
-"""What the tools say, for the page and for export."""
+"""The reports of the tools, for the page and for export."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ INLINE_ROWS = 20_000
 """Tables with more rows are fetched as Arrow."""
 
 INLINE_NESTED = 2_000
-"""Longer lists within the entries of a report's lists are left to the table that holds the same rows."""
+"""Longer lists inside the entries of a report's lists are left out: a table holds the same rows."""
 
 
 def tool_json(site: Site, request: Request, session: str, tool: str) -> Answer:
-    """What a tool says."""
-    question = _question(request, tool)
-    return site.opened(session).answer(*question, page_of)
+    """Answers with the report of a tool."""
+    question = _read_question(request, tool)
+    return site.opened(session).answer(*question, report_answer)
 
 
-def page_of(report: Report) -> Answer:
-    """A report, whole and in the sections that a page shows."""
+def report_answer(report: Report) -> Answer:
+    """Answers with a report: its JSON, and its sections as the page shows them."""
     whole = report.to_dict()
-    sections = [_section(section, whole) for section in report.sections()]
-    body, left_out = _bounded(whole)
+    sections = [_section_json(section, whole) for section in report.sections()]
+    body, left_out = _without_long_lists(whole)
     return json_answer({"report": body, "left_out": left_out, "sections": sections, "missing": report.why_empty()})
 
 
 def tool_export(site: Site, request: Request, session: str, tool: str, form: str) -> Answer:
-    """The report's JSON, or its main table, as a file."""
+    """Answers with the report's JSON, or its main table, as a file."""
     if form not in EXPORTS:
         raise Refused(404, f"there is no export as {form!r}", "choose another form", EXPORTS)
     report = _report(site, request, session, tool)
@@ -45,7 +45,7 @@ def tool_export(site: Site, request: Request, session: str, tool: str, form: str
 
 
 def trace_export(site: Site, request: Request, session: str, form: str) -> Answer:
-    """The trace of all hosts, or of one, as a compressed file for other viewers."""
+    """Answers with the trace of one or all hosts as a compressed file for other viewers."""
     from stepscope.export import SUFFIXES, compressed, pieces
 
     opened = site.opened(session)
@@ -57,12 +57,12 @@ def trace_export(site: Site, request: Request, session: str, form: str) -> Answe
 
 
 def table_arrow(site: Site, request: Request, session: str, tool: str, section: str) -> Answer:
-    """One of the report's tables, by the id of its section, as an Arrow IPC stream."""
-    return binary_answer(table_to_arrow(table_of(_report(site, request, session, tool), section)), ARROW)
+    """Answers with one of the report's tables, by the id of its section, as an Arrow IPC stream."""
+    return binary_answer(table_to_arrow(find_table(_report(site, request, session, tool), section)), ARROW)
 
 
-def table_of(report: Report, section: str) -> Rows:
-    """A report's table by its id.  Raises Refused (404) with the ids of tables."""
+def find_table(report: Report, section: str) -> Rows:
+    """A report's table by its id.  Raises Refused (404) with the ids of all tables."""
     tables = {table.id: table for table in report.sections() if isinstance(table, Rows)}
     if section not in tables:
         raise Refused(404, f"there is no table {section!r}", "choose another table", tables)
@@ -70,32 +70,32 @@ def table_of(report: Report, section: str) -> Rows:
 
 
 def _report(site: Site, request: Request, session: str, tool: str) -> Report:
-    return site.opened(session).report(*_question(request, tool))
+    return site.opened(session).report(*_read_question(request, tool))
 
 
-def _question(request: Request, tool: str) -> tuple[str, str | None, str | None]:
-    """Tool, host and steps.  Raises Refused for a tool that there is not."""
+def _read_question(request: Request, tool: str) -> tuple[str, str | None, str | None]:
+    """Tool, host and steps.  Raises Refused (404) for an unknown tool."""
     names = [known.name for known in TOOLS]
     if tool not in names:
         raise Refused(404, f"there is no tool {tool!r}", "choose another tool", names)
     return tool, request.args.get("host") or None, request.args.get("steps") or None
 
 
-def _bounded(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
-    """The report without its longest lists, and how many entries those have; the page gets them as tables."""
+def _without_long_lists(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
+    """The report without its longest lists, and the lengths of those lists; the page fetches them as tables."""
     long = {key: len(value) for key, value in body.items() if isinstance(value, list) and len(value) > INLINE_ROWS}
     kept: dict[str, Any] = {}
     for key, value in body.items():
         if key in long:
             continue
-        inner = _long_inside(value) if isinstance(value, list) else {}
+        inner = _long_inner_lists(value) if isinstance(value, list) else {}
         kept[key] = [{name: item[name] for name in item if name not in inner} for item in value] if inner else value
         long |= {f"{key}[].{name}": count for name, count in inner.items()}
     return kept, long
 
 
-def _long_inside(items: list[Any]) -> dict[str, int]:
-    """Lists within the entries of a list that are long all together, such as the timelines of many memories."""
+def _long_inner_lists(items: list[Any]) -> dict[str, int]:
+    """Lists inside the entries of a list that are long in total, such as the timelines of many memories."""
     counts: dict[str, int] = {}
     for item in items:
         for name, value in item.items() if isinstance(item, dict) else ():
@@ -104,19 +104,19 @@ def _long_inside(items: list[Any]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count > INLINE_NESTED}
 
 
-def _section(section: Section, body: dict[str, Any]) -> dict[str, Any]:
+def _section_json(section: Section, body: dict[str, Any]) -> dict[str, Any]:
     head = {"id": section.id, "title": section.title}
     if isinstance(section, Prose):
         return {"kind": "prose", **head, "lines": section.lines}
-    fields = [_field(field) for field in section.fields]
+    fields = [_field_json(field) for field in section.fields]
     if isinstance(section, Figures):
         values = {field.name: section.values[field.name] for field in section.fields}
         return {"kind": "figures", **head, "fields": fields, "values": values}
-    return {"kind": "table", **head, "fields": fields, **_rows(section, body)}
+    return {"kind": "table", **head, "fields": fields, **_table_json(section, body)}
 
 
-def _rows(table: Rows, body: dict[str, Any]) -> dict[str, Any]:
-    """How many rows there are, where they are, and the columns to show first if some are not."""
+def _table_json(table: Rows, body: dict[str, Any]) -> dict[str, Any]:
+    """The number of rows, where they are, and which columns to show first."""
     is_long = len(table.rows) > INLINE_ROWS
     return {
         "row_count": len(table.rows),
@@ -128,7 +128,7 @@ def _rows(table: Rows, body: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _field(field: Field) -> dict[str, str]:
+def _field_json(field: Field) -> dict[str, str]:
     return {
         "name": field.name,
         "label": field.label,

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
 POST_HEADER = "X-Stepscope"
-"""What a request that changes something has to carry: no other site can make a browser send it."""
+"""The header that a request with effects must have: no other site can make a browser send it."""
 
 MOST_BODY_BYTES = 1 << 20
-"""What a request may carry; the dialog's needs some hundred bytes."""
+"""The largest request body; the capture dialog's has a few hundred bytes."""
 
 WORTH_PACKING = 1024
 _PACKED_TYPES = ("text/", "application/json", "application/vnd.apache.arrow", "application/octet-stream", "image/svg")
 
 SECURITY_HEADERS = {
-    # Whatever a trace's names contain, the browser runs and fetches nothing but ours.
+    # Whatever a trace's names contain, the browser runs and fetches only this site's files.
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
     "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
     "X-Content-Type-Options": "nosniff",
@@ -40,19 +40,19 @@ _log = logging.getLogger(__name__)
 
 
 class App:
-    """The site as a WSGI application; works below any prefix (`SCRIPT_NAME`)."""
+    """The site as a WSGI application; works under any prefix (`SCRIPT_NAME`)."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
         self._map = url_map()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answers one request; no exception leaves."""
+        """Answers one request; raises nothing."""
         request = Request(environ)
         request.max_content_length = MOST_BODY_BYTES
         answer = self._answer(request)
-        if answer.status >= 400 and _leads_out(request.path):
-            _log.warning("refused a path that leads elsewhere: %r", request.path)
+        if answer.status >= 400 and _leaves_site(request.path):
+            _log.warning("refused a path outside the site: %r", request.path)
         return _response(request, answer)(environ, start_response)
 
     def _answer(self, request: Request) -> Answer:
@@ -64,13 +64,13 @@ class App:
         except (Refused, StepscopeError) as error:
             return refusal(error)
         except RequestRedirect:
-            return _nothing_there(request)
+            return _not_found_answer(request)
         except HTTPException as error:
             return _http_error(request, error)
         except Exception as error:
             _log.exception("%s %s failed", request.method, request.path)
             what = f"{type(error).__name__}: {error}"
-            return error_answer(500, what, "a defect of Stepscope; the server's log shows where")
+            return error_answer(500, what, "this is a bug in Stepscope; the server's log shows where")
 
     def _guard(self, request: Request) -> None:
         """Refuses requests that other sites made a browser send."""
@@ -92,19 +92,19 @@ def _host_without_port(host: str) -> str:
 
 def _http_error(request: Request, error: HTTPException) -> Answer:
     if isinstance(error, NotFound):
-        return _nothing_there(request)
+        return _not_found_answer(request)
     if isinstance(error, MethodNotAllowed):
         return error_answer(405, f"{request.method} is not possible here", "", list(error.valid_methods or ()))
     return error_answer(error.code or 400, error.name, error.description or "")
 
 
-def _leads_out(path: str) -> bool:
-    """True for a path that only somebody sends who looks for files of this machine."""
+def _leaves_site(path: str) -> bool:
+    """Whether a path tries to reach files of this machine."""
     return ".." in path or "\\" in path or path.startswith("//")
 
 
-def _nothing_there(request: Request) -> Answer:
-    return error_answer(404, f"there is nothing at {request.path}", "the addresses begin with api/")
+def _not_found_answer(request: Request) -> Answer:
+    return error_answer(404, f"there is nothing at {request.path}", "API addresses start with api/")
 
 
 def _response(request: Request, answer: Answer) -> Response:

@@ -1,6 +1,6 @@
-"""Captures that the page started: each in a thread of its own, by the client that `stepscope capture` uses.
+"""Captures started from the page: each in its own thread, by the client that `stepscope capture` uses.
 
-The client is imported with the first capture: it brings gRPC, which no other page needs.
+The client is imported with the first capture, because it imports gRPC.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_PREFIX = re.compile(r"^(grpc|http)://")  # as addresses are pasted from elsewhere
+_PREFIX = re.compile(r"^(grpc|http)://")  # pasted addresses may have one
 
 _LOOK_SECONDS = 0.1
 
 MOST_KEPT = 20
-"""Captures that are remembered after their end."""
+"""Captures that are kept after their end."""
 
 State = Literal["running", "done", "failed", "cancelled"]
 
@@ -41,9 +41,9 @@ class Wish:
     Attributes:
         addresses: `host:port` of each worker.
         duration_ms: how long to record.
-        delay_ms: when to begin, so that all workers begin together; None leaves it to the client.
+        delay_ms: when to start, so that all workers start together; None leaves it to the client.
         host_tracer_level, device_tracer_level, python_tracer_level: as in `stepscope.ProfilerOptions`.
-        retries: how often to ask a worker again that was busy or had no events.
+        retries: how often to retry a worker that was busy or recorded no events.
     """
 
     addresses: Sequence[str]
@@ -57,7 +57,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Worker:
-    """How far one worker is, for the eye."""
+    """The progress of one worker, as the page shows it."""
 
     address: str
     state: str = "waiting"
@@ -70,11 +70,11 @@ class Capture:
     """One capture.  Its thread writes, requests read; each attribute is replaced as a whole.
 
     Attributes:
-        id: names it in addresses.
-        wish: what was asked for.
-        workers: the last that was heard of each.
-        folder: where the profiles are, once there are some.
-        error: why there is none, or why workers are missing.
+        id: its id in addresses.
+        wish: what was requested.
+        workers: the latest status of each.
+        folder: the folder of the profiles, once there are some.
+        error: why it failed, or why workers are missing.
     """
 
     id: str
@@ -88,7 +88,7 @@ class Capture:
 
     @property
     def seconds_left(self) -> float | None:
-        """Until the recording ends; None once it has, or the capture was cancelled."""
+        """Seconds until the recording ends; None once it has ended or the capture was cancelled."""
         whole = (self.wish.duration_ms + (self.wish.delay_ms or 0)) / 1e3
         left = self.started + whole - time.monotonic()
         return round(left, 1) if self.state == "running" and left > 0 and not self.cancel.is_set() else None
@@ -105,13 +105,13 @@ class Captures:
 
     @property
     def is_available(self) -> bool:
-        """True if there is a folder for captures."""
+        """Whether there is a folder for captures."""
         return self._logdir is not None
 
     def start(self, wish: Wish) -> Capture:
-        """Begins a capture in the background.  Raises Refused (409), UsageError for values that make no sense."""
+        """Starts a capture in the background.  Raises Refused (409), or UsageError for wrong values."""
         if self._logdir is None:
-            raise Refused(409, "there is no local folder to put profiles into", "open a folder of this machine")
+            raise Refused(409, "there is no local folder to write profiles to", "open a folder of this machine")
         request = _request(wish, self._logdir)
         capture = Capture(str(next(self._numbers)), wish)
         capture.workers = {address: Worker(address) for address in request.workers}
@@ -127,30 +127,30 @@ class Captures:
         with self._lock:
             found = self._captures.get(capture)
             if found is None:
-                raise Refused(404, f"there is no capture {capture!r}", "it may be long over", self._captures)
+                raise Refused(404, f"there is no capture {capture!r}", "it may have ended long ago", self._captures)
             return found
 
     @property
     def is_running(self) -> bool:
-        """True while one of the captures runs."""
+        """Whether a capture is running."""
         with self._lock:
             return any(capture.state == "running" for capture in self._captures.values())
 
     def wait(self, seconds: float) -> None:
-        """Waits until none runs, for so long at most."""
+        """Waits at most `seconds` until no capture is running."""
         until = time.monotonic() + seconds
         while self.is_running and time.monotonic() < until:
             time.sleep(_LOOK_SECONDS)
 
     def close(self) -> None:
-        """Ends all captures; what they have is kept."""
+        """Ends all captures; what they have recorded is kept."""
         with self._lock:
             for capture in self._captures.values():
                 capture.cancel.set()
 
 
-def logdir_of(paths: Sequence[str]) -> str | None:
-    """The first path that is a folder of this machine, or not there yet."""
+def find_logdir(paths: Sequence[str]) -> str | None:
+    """The first path that is a local folder or does not exist yet; None if there is none."""
     for path in map(store.plain, paths):
         if not store.is_remote(path) and store.kind(path) in ("folder", None):
             return path
@@ -177,12 +177,12 @@ def _request(wish: Wish, logdir: str) -> CaptureRequest:
 
 
 def _run(capture: Capture, request: CaptureRequest) -> None:
-    """Captures, and puts down what came of it, whatever happens: the page asks until it is told an end."""
+    """Runs a capture and stores its outcome, whatever happens: the page polls until it sees the end."""
     from stepscope.capture import client
 
     try:
-        outcome = client.capture_workers(request, lambda status: _hear(capture, status), capture.cancel)
-        _conclude(capture, outcome)
+        outcome = client.capture_workers(request, lambda status: _update_worker(capture, status), capture.cancel)
+        _store_outcome(capture, outcome)
     except StepscopeError as error:
         capture.error, capture.state = str(error.problem), "failed"
     except Exception as error:
@@ -190,15 +190,15 @@ def _run(capture: Capture, request: CaptureRequest) -> None:
         capture.error, capture.state = f"{type(error).__name__}: {error}", "failed"
 
 
-def _hear(capture: Capture, status: WorkerStatus) -> None:
+def _update_worker(capture: Capture, status: WorkerStatus) -> None:
     message = status.detail + (f" (attempt {status.attempt})" if status.attempt > 1 else "")
     worker = Worker(status.address, str(status.phase), message.strip(), status.size_bytes)
     capture.workers = {**capture.workers, status.address: worker}
 
 
-def _conclude(capture: Capture, outcome: CaptureOutcome) -> None:
+def _store_outcome(capture: Capture, outcome: CaptureOutcome) -> None:
     for status in outcome.workers:
-        _hear(capture, status)
+        _update_worker(capture, status)
     if outcome.failed:
         capture.error = outcome.reasons()
     if outcome.saved:

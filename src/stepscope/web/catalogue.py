@@ -1,4 +1,4 @@
-"""The sessions below the logdirs, with ids that make good addresses, looked up anew as files come and go."""
+"""The sessions below the logdirs, with ids for addresses, looked up again as files come and go."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stepscope.formats.session import Session, find_sessions
 from stepscope.records import dataclass
 
 FRESH_SECONDS = 1.0
-"""A listing younger than this is believed; so is one younger than WORTH times what it took to make."""
+"""A listing is reused for this long, or for WORTH times the time it took to make, whichever is longer."""
 WORTH = 10
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -27,8 +27,8 @@ class Root:
     """A place to look for sessions.
 
     Attributes:
-        path: a logdir, or whatever `find_sessions` takes.
-        name: put before the names of its runs; empty for the only root.
+        path: a logdir, or any other path that `find_sessions` takes.
+        name: a prefix for the names of its runs; empty for the only root.
     """
 
     path: str
@@ -37,12 +37,12 @@ class Root:
 
 @dataclass(frozen=True)
 class Listed:
-    """A session as it was found.
+    """A session that was found.
 
     Attributes:
-        id: names it in addresses; the same as long as it lies where it lies.
-        session: what the finder says of it.
-        identities: of its files; None for a file that was gone again.
+        id: its id in addresses; stays the same until the session is moved.
+        session: what the finder returned.
+        identities: those of its files; None for a file that has disappeared.
     """
 
     id: str
@@ -51,19 +51,19 @@ class Listed:
 
     @property
     def modified(self) -> float | None:
-        """When the newest of its files was written, in seconds since 1970; None if the store does not say."""
+        """When its newest file was written, in seconds since 1970; None if the store does not say."""
         times = [one.modified_ns for one in self.identities if one is not None and one.modified_ns is not None]
         return max(times) / 1e9 if times else None
 
     @property
     def nbytes(self) -> int:
-        """The size of its files together, as far as the store tells."""
+        """The total size of its files, as far as the store reports it."""
         return sum(one.size or 0 for one in self.identities if one is not None)
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What one look at the roots found, the newest session first, and what it could not look into."""
+    """The result of one look at the roots: sessions, the newest first, and problems."""
 
     sessions: tuple[Listed, ...]
     problems: tuple[Problem, ...]
@@ -79,7 +79,7 @@ class Catalogue:
         self._valid_until = 0.0
 
     def look(self) -> Listing:
-        """What there is now, or was a moment ago.  Finding nothing is told in `problems`, not raised."""
+        """The sessions now, or a moment ago.  A root without sessions is listed in `problems`; nothing is raised."""
         with self._lock:
             if self._listing is None or time.monotonic() >= self._valid_until:
                 began = time.monotonic()
@@ -89,7 +89,7 @@ class Catalogue:
             return self._listing
 
     def forget(self) -> None:
-        """Has the next look find what was written this moment."""
+        """Makes the next look read the roots again."""
         with self._lock:
             self._valid_until = 0.0
 
@@ -98,9 +98,9 @@ class Catalogue:
         return self.look().sessions
 
     def find(self, wanted: str) -> Listed | None:
-        """The session of an id, as its files are now; None if there is none."""
+        """The session with an id and the current identities of its files; None if there is none."""
         found = next((one for one in self.sessions() if one.id == wanted), None)
-        return found and _as_it_is_now(found)
+        return found and _refresh_identities(found)
 
 
 def _look(roots: Sequence[Root]) -> Listing:
@@ -115,18 +115,18 @@ def _look(roots: Sequence[Root]) -> Listing:
         problems += [problem for problem in sessions[0].problems if problem not in problems]
         listed += [_listed(root, session) for session in sessions]
     if len(roots) > 1:
-        # Each root's sessions are in order already, by times that only the finder reads; files tell enough to merge.
+        # Each root's sessions are already in order, by times that only the finder reads; file times suffice to merge.
         listed.sort(key=lambda one: one.modified or 0.0, reverse=True)
     return Listing(tuple(listed), tuple(problems))
 
 
 def _listed(root: Root, session: Session) -> Listed:
     named = replace(session, run=f"{root.name}/{session.run}") if root.name else session
-    return _as_it_is_now(Listed(_id_of(named), named, ()))
+    return _refresh_identities(Listed(_make_id(named), named, ()))
 
 
-def _as_it_is_now(listed: Listed) -> Listed:
-    """With the identities of now; in remote stores, where each costs a request, those of the last look."""
+def _refresh_identities(listed: Listed) -> Listed:
+    """The session with current identities; in remote stores, where each costs a request, those of the last look."""
     if listed.identities and store.is_remote(listed.session.path):
         return listed
     identities = tuple(_identity(file.path) for file in listed.session.files)
@@ -140,8 +140,8 @@ def _identity(path: str) -> store.Identity | None:
         return None
 
 
-def _id_of(session: Session) -> str:
-    """The run's name as far as an address takes it, and enough of a hash to tell equal names apart."""
+def _make_id(session: Session) -> str:
+    """The run's name made safe for an address, and a short hash that makes equal names distinct."""
     slug = _UNSAFE.sub("_", session.run)[-_SLUG_LENGTH:].strip("_.-") or "run"
-    told = f"{session.path}\n{session.run}".encode("utf-8", "surrogateescape")
-    return f"{slug}-{hashlib.blake2b(told, digest_size=4).hexdigest()}"
+    source = f"{session.path}\n{session.run}".encode("utf-8", "surrogateescape")
+    return f"{slug}-{hashlib.blake2b(source, digest_size=4).hexdigest()}"

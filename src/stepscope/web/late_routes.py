@@ -1,4 +1,4 @@
-"""Routes whose handlers are imported when they are asked first: what they compute with takes a while to import."""
+"""Routes whose handlers are imported on first use, because their libraries are slow to import."""
 
 from __future__ import annotations
 

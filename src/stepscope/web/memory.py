@@ -1,4 +1,4 @@
-"""Memory that was freed goes back to the system."""
+"""Returns freed memory to the system."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _MOST_ARENAS = 2
 
 
 def share_arenas() -> None:
-    """Has all threads allocate from two arenas of the C library; for a process of our own, before threads start.
+    """Makes all threads allocate from two arenas of the C library; for our own process, before threads start.
 
-    Within TensorBoard it is not for us to say: it cannot be taken back, its threads have arenas already, and those of
-    other plugins may want more of them.  What they cost there is given back after each profile, see `give_back`.
+    Not used inside TensorBoard: it cannot be undone, TensorBoard's threads already have arenas, and other plugins may
+    need more.  There `return_memory` returns the memory after each profile.
 
-    glibc gives each thread an arena, and each keeps holes where the columns of a trace were: after every tool of a
-    profile of a million events was asked, they held 30 MB.  Elsewhere this does nothing.
+    glibc gives each thread an arena, and each keeps holes where the columns of a trace were: 30 MB after running every
+    tool on a profile of a million events.  On other systems this does nothing.
     """
     set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if set_option is not None:
         set_option(_M_ARENA_MAX, _MOST_ARENAS)
 
 
-def give_back() -> None:
-    """Has the C library return what it keeps of freed memory, a tenth of a large profile's after it was analysed.
+def return_memory() -> None:
+    """Makes the C library return the freed memory that it keeps: a tenth of a large profile's after the analysis.
 
-    glibc keeps it for later use, which in a server may be hours away.  Elsewhere this does nothing.
+    glibc keeps it for later use, which in a server may be hours away.  On other systems this does nothing.
     """
     trim = _trim()
     if trim is not None:

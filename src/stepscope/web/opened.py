@@ -1,4 +1,4 @@
-"""A session that is being looked at: loaded in the background, asked in the foreground."""
+"""An open session: loaded in the background, queried in the foreground."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stepscope.records import dataclass
 from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Answer, Refused
 from stepscope.web.catalogue import Listed
-from stepscope.web.memory import give_back
+from stepscope.web.memory import return_memory
 from stepscope.web.switching import switching_quickly
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from stepscope.report import Report
 
 FIRST_TOOL = "overview"
-"""What the start page shows; a session is ready when this is."""
+"""The tool of the start page; a session is ready when its report is."""
 
 MOST_REPORTS = 24
-"""Reports that are kept of one session: its tools, for some hosts and step ranges.  Making one anew is quick."""
+"""Reports that are kept per session: its tools, for some hosts and step ranges.  Making one again is quick."""
 
 State = Literal["loading", "ready", "failed"]
 HostState = Literal["waiting", "reading", "ready", "failed"]
@@ -44,12 +44,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class HostProgress:
-    """How far one host is.
+    """The loading state of one host.
 
     Attributes:
         state: `waiting` until its turn comes.
         error: why it cannot be read.
-        partial: True if a part of its recording is missing.
+        partial: whether a part of its recording is missing.
     """
 
     state: HostState = "waiting"
@@ -59,7 +59,7 @@ class HostProgress:
 
 @dataclass(frozen=True)
 class ToolState:
-    """Whether a tool has anything to show; None until its report was made."""
+    """Whether a tool has data to show; None until its report was made."""
 
     has_data: bool | None = None
     missing: str | None = None
@@ -69,17 +69,17 @@ class OpenSession:
     """One session and its reports; safe to use from several threads.
 
     Attributes:
-        listed: the session as it was found when it was opened.
-        profile: what answers.
-        hosts, tools: how far each is.
-        state: `ready` once the first tool is; the others may still be in the making.
+        listed: the session as found when it was opened.
+        profile: the loaded profile.
+        hosts, tools: the state of each.
+        state: `ready` once the first tool is; the others may still be computed.
         error: why the session failed.
-        stage: what is done in the background just now.
+        stage: the current background work.
     """
 
     def __init__(self, listed: Listed, cache: Cache, shelf: TraceShelf) -> None:
         self.listed = listed
-        self.profile = LoadedProfile(listed.session, listed.session.files, cache, self._tell, shelf)
+        self.profile = LoadedProfile(listed.session, listed.session.files, cache, self._set_stage, shelf)
         self.hosts = {file.host: HostProgress() for file in listed.session.files}
         self.tools = {tool.name: ToolState() for tool in TOOLS}
         self.state: State = "loading"
@@ -96,19 +96,19 @@ class OpenSession:
 
     @property
     def identities(self) -> tuple[store.Identity | None, ...]:
-        """Of the files that this was opened with."""
+        """The identities of the files that were opened."""
         return self.listed.identities
 
     def wait(self, seconds: float) -> None:
-        """Waits until the session is ready or has failed, but not longer than so long."""
+        """Waits at most `seconds` until the session is ready or has failed."""
         self._is_ready.wait(seconds)
 
     def working(self) -> AbstractContextManager[None]:
-        """A context in which one thread at a time computes on this session; requests go before the background."""
+        """A context in which one thread at a time computes on this session; requests go before background work."""
         return self._turns.foreground()
 
     def file(self, host: str | None) -> HostFile:
-        """The file of a host; of the only one if `host` is None.  Raises Refused with the hosts there are."""
+        """The file of a host, or of the only host if `host` is None.  Raises Refused with the known hosts."""
         files = self.listed.session.files
         found = [file for file in files if host is None or file.host == host]
         if len(found) == 1:
@@ -123,18 +123,18 @@ class OpenSession:
         return self.profile.trace(self.file(host).host)
 
     def report(self, tool: str, host: str | None = None, steps: str | None = None) -> Report:
-        """What a tool says of all hosts or of one.  Raises Refused, StepscopeError."""
+        """A tool's report on one or all hosts.  Raises Refused, StepscopeError."""
         if host is not None:
             self.file(host)
         key = tool, host, steps
-        report = self._kept(key)
+        report = self._kept_report(key)
         if report is None:
             with self._turns.foreground():
-                report = self._kept(key) or self._compute(key)
+                report = self._kept_report(key) or self._compute(key)
         return report
 
     def answer(self, tool: str, host: str | None, steps: str | None, make: Callable[[Report], Answer]) -> Answer:
-        """The report as the page gets it: made, hashed and packed once."""
+        """The report as an answer to the page: built, hashed and compressed once."""
         key = tool, host, steps
         with self._lock:
             answer = self._answers.get(key)
@@ -146,7 +146,7 @@ class OpenSession:
                     self._answers.popitem(last=False)
         return answer
 
-    def _kept(self, key: _Question) -> Report | None:
+    def _kept_report(self, key: _Question) -> Report | None:
         with self._lock:
             report = self._reports.get(key)
             if report is not None:
@@ -168,10 +168,10 @@ class OpenSession:
     # -- the background ------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Ends the work in the background at the next opportunity."""
+        """Ends the background work at the next opportunity."""
         self._is_closed.set()
 
-    def _tell(self, stage: str) -> None:
+    def _set_stage(self, stage: str) -> None:
         self.stage = stage
 
     def _load(self) -> None:
@@ -182,7 +182,7 @@ class OpenSession:
             self._is_ready.set()
             for tool in TOOLS:
                 if not self._is_closed.is_set():
-                    self._load_rest(tool.name)
+                    self._try_report(tool.name)
             self._load_timelines()
         except StepscopeError as error:
             self.error, self.state = error, "failed"
@@ -191,10 +191,10 @@ class OpenSession:
             self.error, self.state = StepscopeError(f"{type(error).__name__}: {error}", code="internal"), "failed"
         self.stage = ""
         self._is_ready.set()
-        give_back()
+        return_memory()
 
     def _load_hosts(self) -> None:
-        """Has every host contribute: to the first tool if all traces stay in memory for the others, else to all."""
+        """Analyses every host: for the first tool if all traces stay in memory for the rest, else for all tools."""
         fits = len(self.hosts) == 1 or MEMORY_OF_FILE * self.listed.nbytes <= self.profile.shelf.max_bytes
         tools = [FIRST_TOOL] if fits else [tool.name for tool in TOOLS]
         for host in self.hosts:
@@ -219,11 +219,11 @@ class OpenSession:
         if not self._is_closed.is_set():
             with self._turns.background():
                 key = tool, None, None
-                if self._kept(key) is None:
+                if self._kept_report(key) is None:
                     self._compute(key)
 
-    def _load_rest(self, tool: str) -> None:
-        """A tool that fails is told where it is asked; the others go on."""
+    def _try_report(self, tool: str) -> None:
+        """Loads a report; a failure is shown on the tool's page and the other tools go on."""
         try:
             self._load_report(tool)
         except Exception as error:
@@ -231,7 +231,7 @@ class OpenSession:
             self.tools[tool] = replace(self.tools[tool], has_data=False, missing=f"this tool failed: {error}")
 
     def _load_timelines(self) -> None:
-        """The timeline's index of the traces that are in memory, so that it opens at once."""
+        """Builds the timeline's index of the traces in memory, so that the timeline opens at once."""
         from stepscope.analysis.timeline.load import prepare
 
         for host in self.hosts:
@@ -241,7 +241,7 @@ class OpenSession:
 
 
 class _Turns:
-    """A lock that the background takes only while no request waits for it."""
+    """A lock that background work takes only while no request waits for it."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

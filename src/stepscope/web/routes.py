@@ -1,4 +1,4 @@
-"""What a route is, the one list of modules that have some, and how they read numbers of a query."""
+"""Routes: what one is, the list of modules that have some, and how they read numbers from a query."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Route:
     """An address of the site.
 
     Attributes:
-        path: a Werkzeug rule, from the app's root.
-        handler: called with the site, the request, and the rule's variables by name; or `module:function`.
+        path: a Werkzeug rule, relative to the app's root.
+        handler: called with the site, the request, and the rule's variables by name; or its `module:function`.
         method: `GET` (which answers `HEAD` too), `POST` or `DELETE`.
     """
 
@@ -36,7 +36,7 @@ class Route:
     method: str = "GET"
 
     def load(self) -> Callable[..., Answer]:
-        """The handler, imported if need be."""
+        """The handler, imported if necessary."""
         if not isinstance(self.handler, str):
             return self.handler
         module, _, function = self.handler.partition(":")
@@ -52,8 +52,8 @@ def url_map() -> Map:
     return Map(rules, strict_slashes=False, merge_slashes=False)
 
 
-def whole_number(request: Request, name: str, least: int, most: int, default: int | None = None) -> int:
-    """A parameter of the query.  Raises Refused (400) if it is no whole number from `least` to `most`."""
+def read_integer(request: Request, name: str, least: int, most: int, default: int | None = None) -> int:
+    """Reads a query parameter.  Raises Refused (400) if it is not a whole number from `least` to `most`."""
     text = request.args.get(name, "")
     if not text and default is not None:
         return default

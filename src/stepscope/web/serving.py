@@ -22,13 +22,13 @@ from stepscope.web.site import Site
 DEFAULT_PORT = 8090
 PORTS_TRIED = 50
 THREADS = 8
-"""Enough that the loading of a profile does not hold up what is loaded already."""
+"""Enough that loading one profile does not delay requests for others."""
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 def is_loopback(host: str) -> bool:
-    """True if only this machine can reach an address."""
+    """Whether only this machine can reach an address."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -36,11 +36,11 @@ def is_loopback(host: str) -> bool:
 
 
 def allowed_hosts(host: str, more: Iterable[str] = ()) -> frozenset[str]:
-    """The Host headers to answer to: on loopback only its names, so that no web site can point its own name here.
+    """The accepted Host headers: on loopback only its names, so that no web site can point its own name here.
 
     Args:
-        host: the address that is bound.
-        more: names that a proxy in front uses.
+        host: the bound address.
+        more: names that a proxy uses.
     """
     if not is_loopback(host):
         return frozenset()
@@ -48,10 +48,10 @@ def allowed_hosts(host: str, more: Iterable[str] = ()) -> frozenset[str]:
     return LOOPBACK_NAMES | {own.lower()} | {name.lower() for name in more}
 
 
-def bound_socket(host: str, port: int | None) -> socket.socket:
-    """A listening socket on the port, or on the next free one; 0 takes any.
+def bind_socket(host: str, port: int | None) -> socket.socket:
+    """A listening socket on the port or the next free one; 0 means any.
 
-    Raises UsageError if the address is not this machine's, or no port of those tried is free.
+    Raises UsageError if the address does not belong to this machine or none of the tried ports is free.
     """
     wanted = DEFAULT_PORT if port is None else port
     for candidate in range(wanted, wanted + (PORTS_TRIED if wanted else 1)):
@@ -68,7 +68,7 @@ def bound_socket(host: str, port: int | None) -> socket.socket:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Without SO_REUSEPORT, so that a taken port is seen as such."""
+    """Listens without SO_REUSEPORT, so that a port in use raises an error."""
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -81,8 +81,8 @@ def _listen(host: str, port: int) -> socket.socket:
     return made
 
 
-def address_of(bound: socket.socket) -> str:
-    """The address to type into a browser of this machine."""
+def page_url(bound: socket.socket) -> str:
+    """The URL of the page for a browser on this machine."""
     host, port = bound.getsockname()[:2]
     if host in ("0.0.0.0", "::"):
         host = "127.0.0.1" if host == "0.0.0.0" else "::1"
@@ -93,7 +93,7 @@ class Server:
     """A production WSGI server on a bound socket."""
 
     def __init__(self, site: Site, bound: socket.socket) -> None:
-        # It warns of every request that waits for a thread, which happens whenever a profile is being loaded.
+        # waitress warns of every request that waits for a thread, which happens whenever a profile is loaded.
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
         self._site = site
         self._sockets: dict[int, Any] = {}
@@ -102,7 +102,7 @@ class Server:
         )
 
     def run(self) -> None:
-        """Answers requests until the process is interrupted, or `stop` is called; raises nothing then."""
+        """Answers requests until the process is interrupted or `stop` is called."""
         self._site.warm_up()
         try:
             self._server.run()
@@ -111,24 +111,24 @@ class Server:
             self._server.close()
 
     def stop(self) -> None:
-        """Has `run` return, from another thread."""
+        """Makes `run` return; called from another thread."""
         self._server.trigger.pull_trigger(self._end)
 
     def _end(self) -> None:
-        """Runs in the server's loop, which ends when it has no sockets left; waitress's own way leaves connections."""
+        """Closes all sockets in the server's loop, which then ends; waitress's own method leaves connections open."""
         self._server.task_dispatcher.shutdown(timeout=1)
         for channel in list(self._sockets.values()):
             channel.close()
 
 
 def has_browser() -> bool:
-    """True if a browser can show up: on Linux one in a window, since one in the terminal would take it over."""
+    """Whether a browser can be opened; on Linux only one with a window, as a text browser would take the terminal."""
     if os.environ.get("BROWSER") or sys.platform in ("darwin", "win32"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def open_browser(address: str) -> None:
-    """Opens the browser without waiting for it; a machine without one is no error."""
+    """Opens the browser without waiting for it; does nothing on a machine without one."""
     if has_browser():
         threading.Thread(target=webbrowser.open, args=(address,), name="browser", daemon=True).start()

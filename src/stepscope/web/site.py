@@ -1,4 +1,4 @@
-"""The site: what every handler gets first."""
+"""The site: the first argument of every handler."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from stepscope.formats import store
 from stepscope.records import dataclass
 from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Refused
-from stepscope.web.capturing import Captures, logdir_of
+from stepscope.web.capturing import Captures, find_logdir
 from stepscope.web.catalogue import Catalogue, Listed, Root
 from stepscope.web.opened import FIRST_TOOL, OpenSession
 from stepscope.web.warming import warm_up
 
 MOST_OPEN = 8
-"""Sessions whose reports are kept; what is not looked at for longest goes first."""
+"""Sessions whose reports are kept; the least recently used is dropped first."""
 
 MOST_WAITING = 4
 """Requests that may wait for a session to be ready; each holds a thread of the server."""
 
 _PATIENCE_SECONDS = 60.0
-_FAREWELL_SECONDS = 5.0  # loading libraries takes one or two
+_CLOSE_SECONDS = 5.0  # loading libraries takes one or two
 
 DEFAULT_TRACE_BYTES = 2 << 30
 
@@ -37,9 +37,9 @@ class SiteOptions:
     Attributes:
         roots: the logdirs, or files.
         embedded: what the site is mounted in; None if it stands alone.
-        trace_bytes: memory for decoded traces; the one used last is kept however large.
-        allowed_hosts: values of the Host header to answer to, without port; empty for all.
-        opens_newest: the newest session is loaded before anybody asks for it, since the page will show it first.
+        trace_bytes: memory for decoded traces; the last used one is kept whatever its size.
+        allowed_hosts: accepted values of the Host header, without port; empty for all.
+        opens_newest: loads the newest session before it is requested: the page shows it first.
     """
 
     roots: Sequence[Root]
@@ -50,13 +50,13 @@ class SiteOptions:
 
 
 class Site:
-    """The sessions of some logdirs, and those of them that are being looked at."""
+    """The sessions of some logdirs, and those of them that are open."""
 
     def __init__(self, options: SiteOptions, cache: Cache | None = None) -> None:
         self.options = options
         self.catalogue = Catalogue(options.roots)
         self.shelf = TraceShelf(options.trace_bytes)
-        self.captures = Captures(logdir_of([root.path for root in options.roots]))
+        self.captures = Captures(find_logdir([root.path for root in options.roots]))
         self._cache = cache or Cache()
         self._opened: dict[str, OpenSession] = {}
         self._lock = threading.Lock()
@@ -65,7 +65,7 @@ class Site:
         self._is_closed = False
 
     def listed(self, session: str) -> Listed:
-        """A session by its id.  Raises Refused (404) with the ids there are."""
+        """A session by its id.  Raises Refused (404) with the known ids."""
         found = self.catalogue.find(session)
         if found is None:
             choices = [listed.id for listed in self.catalogue.sessions()]
@@ -74,11 +74,11 @@ class Site:
         return found
 
     def opened(self, session: str) -> OpenSession:
-        """A session that is being looked at; the first call starts loading it in the background.
+        """An open session; the first call starts loading it in the background.
 
-        A session whose files changed since is opened anew.  Raises Refused (404, or 410 if it was deleted).
+        A session whose files have changed is opened again.  Raises Refused (404, or 410 if it was deleted).
         """
-        listed = self._still_there(session)
+        listed = self._find_or_close(session)
         with self._lock:
             known = self._opened.pop(session, None)
             if known is None or known.identities != listed.identities:
@@ -91,14 +91,14 @@ class Site:
         return known
 
     def wait(self, opened: OpenSession, seconds: float) -> None:
-        """Waits for a session to be ready, at most so long; not at all where many wait already."""
+        """Waits at most `seconds` for a session to be ready; not at all if too many requests wait already."""
         if self._may_wait.acquire(blocking=False):
             try:
                 opened.wait(seconds)
             finally:
                 self._may_wait.release()
 
-    def _still_there(self, session: str) -> Listed:
+    def _find_or_close(self, session: str) -> Listed:
         try:
             return self.listed(session)
         except Refused as refused:
@@ -111,7 +111,7 @@ class Site:
             raise Refused(410, f"the session {known.listed.session.run} is gone", hint, refused.choices) from None
 
     def warm_up(self) -> None:
-        """Gets ready in the background for the first profile, while the browser starts."""
+        """Prepares in the background for the first profile, while the browser starts."""
         self._warming = threading.Thread(target=self._warm_up, name="warm up", daemon=True)
         self._warming.start()
 
@@ -120,15 +120,15 @@ class Site:
             if self._is_closed:
                 return
             if self.options.opens_newest and not self._opened and not store.is_remote(listed.session.path):
-                with suppress(Refused):  # it was deleted in this moment
+                with suppress(Refused):  # it was deleted meanwhile
                     self.opened(listed.id).wait(_PATIENCE_SECONDS)
         if not self._is_closed:
             warm_up(FIRST_TOOL)
 
     def close(self) -> None:
-        """Ends what goes on in the background.
+        """Ends the background work.
 
-        It waits for libraries that are being loaded there: a process that ends in the midst of that may abort.
+        It waits for libraries that are being loaded: a process that exits during that may abort.
         """
         self._is_closed = True
         self.captures.close()
@@ -137,4 +137,4 @@ class Site:
                 opened.close()
             self._opened.clear()
         if self._warming is not None:
-            self._warming.join(_FAREWELL_SECONDS)
+            self._warming.join(_CLOSE_SECONDS)

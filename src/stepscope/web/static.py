@@ -1,4 +1,4 @@
-"""The front end's files, and what is said where they were not built."""
+"""The front end's files, and the page shown if they were not built."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ FOLDER = Path(__file__).parent / "static"
 """Where the build of `frontend/` puts its output."""
 
 HASHED = "assets/"
-"""Below it the names of files change with their content."""
+"""In this folder the names of files change with their content."""
 
-# As the web has them; the tables of some machines say otherwise.
+# The web's types: the tables of some machines differ.
 _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _TYPES |= {".html": "text/html", ".woff2": "font/woff2", ".json": "application/json", ".wasm": "application/wasm"}
 
@@ -29,14 +29,14 @@ _NOT_BUILT = """<!doctype html>
 <pre>cd frontend
 npm ci
 npm run build</pre>
-<p>or install Stepscope anew with <code>pip install .</code>, which does the same.
+<p>or reinstall Stepscope with <code>pip install .</code>, which does the same.
 The <a href="api/sessions">API</a> and the command line work without it.</p>
 </html>
 """
 
 
 def index(site: Site, request: Request) -> Answer:
-    """The page."""
+    """Answers with the page."""
     path = FOLDER / "index.html"
     if not path.is_file():
         return Answer(_NOT_BUILT.encode(), "text/html", status=503)
@@ -44,7 +44,7 @@ def index(site: Site, request: Request) -> Answer:
 
 
 def file(site: Site, request: Request, name: str) -> Answer:
-    """A file of the front end.  Names cannot lead out of its folder."""
+    """Answers with a file of the front end.  Names cannot lead outside its folder."""
     if name == "index.html":
         return index(site, request)
     path = safe_join(str(FOLDER), name)

@@ -1,4 +1,4 @@
-"""Threads that compute let others have the interpreter sooner, for as long as they compute."""
+"""Makes threads that compute release the interpreter sooner."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 SECONDS = 0.0005
-"""How long a thread that computes keeps the interpreter while another asks for it, a tenth of Python's own choice.
+"""How long a computing thread keeps the interpreter while another waits for it: a tenth of Python's default.
 
-Windows of the timeline are answered while tools are computed in the background, and each takes the interpreter several
-times.  With 1.16 million events 19 of 20 windows take 8 ms then instead of 16.
+Timeline windows are answered while tools are computed in the background, and each takes the interpreter several times.
+With 1.16 million events, 19 of 20 windows take at most 8 ms instead of 16.
 """
 
 
 class _Switching:
-    """How many threads compute, and what the process had before the first of them began."""
+    """The number of computing threads, and the process's setting before the first of them started."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,7 +33,7 @@ class _Switching:
     def leave(self) -> None:
         with self._lock:
             self._inside -= 1
-            # Whoever changed it meanwhile wants it so.
+            # If other code changed it meanwhile, its setting stays.
             if not self._inside and _is_same(sys.getswitchinterval(), min(self._before, SECONDS)):
                 _set(self._before)
 
@@ -42,7 +42,8 @@ _HALF_MICROSECOND = 5e-7
 
 
 def _set(seconds: float) -> None:
-    """Python cuts off what is no whole microsecond: what it said of itself would else come back as one less."""
+    """Sets the interval.  Python truncates to whole microseconds; without the half, a value read back and set again
+    would lose one."""
     sys.setswitchinterval(seconds + _HALF_MICROSECOND)
 
 
@@ -55,10 +56,10 @@ _SWITCHING = _Switching()
 
 @contextmanager
 def switching_quickly() -> Iterator[None]:
-    """For as long as any thread is inside, threads wait less for the interpreter; then all is as it was.
+    """While any thread is inside, threads wait less for the interpreter; afterwards the setting is restored.
 
-    The setting is one of the whole process, which within TensorBoard is somebody else's: there all of its threads are
-    answered sooner while a profile is analysed, and nothing stays changed.
+    The setting holds for the whole process, which may be TensorBoard's: all of its threads then get the interpreter
+    sooner while a profile is analysed.
     """
     _SWITCHING.enter()
     try:

@@ -1,7 +1,7 @@
 """The whole page as TensorBoard's Profile tab.
 
-TensorBoard imports this in every run of it, also where nobody looks at profiles: what is costly to import comes with
-the first request.
+TensorBoard imports this in each of its runs, even if nobody looks at profiles, so costly imports wait for the first
+request.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 PLUGIN_NAME = "stepscope"
 TAB_NAME = "Profile"
 TAB_NAME_BESIDE_ANOTHER = "Profile (Stepscope)"
-"""Where XProf's plugin, whose tab is Profile too, is installed as well."""
+"""The tab's name if XProf's plugin, whose tab is Profile too, is also installed."""
 
 ENTRY = "/index.js"
-# By its name, since TensorBoard takes the slash from the end of addresses.
+# Names index.html, since TensorBoard removes the slash at the end of addresses.
 _ENTRY_SCRIPT = b'export function render() { document.location.replace(new URL("./index.html", import.meta.url)); }\n'
 
 PATIENCE_SECONDS = 0.5
@@ -39,7 +39,7 @@ LEAST_SECONDS_BETWEEN_LOOKS = 2.0
 
 
 class StepscopePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
-    """The plugin: its routes, its tab, and whether there is anything to show."""
+    """The plugin: its routes, its tab, and whether it is active."""
 
     plugin_name = PLUGIN_NAME
 
@@ -50,22 +50,22 @@ class StepscopePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         self._lock = threading.Lock()
 
     def get_plugin_apps(self) -> dict[str, WSGIApplication]:
-        """The page at the plugin's root, and the script by which TensorBoard goes there."""
+        """The page at the plugin's root, and the script that leads TensorBoard there."""
         return {ENTRY: _entry, "/*": self._page}
 
     def is_active(self) -> bool:
-        """True once there is a profile, also one that was captured meanwhile."""
+        """Whether there is a profile, including one captured meanwhile."""
         return self._watch.has_seen_one()
 
     def frontend_metadata(self) -> Any:
-        """The tab."""
+        """The tab's name and script."""
         name = TAB_NAME_BESIDE_ANOTHER if has_other_profile_plugin() else TAB_NAME
         return base_plugin.FrontendMetadata(es_module_path=ENTRY, tab_name=name, disable_reload=True)
 
     def _page(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        return self._made()(_mounted(environ), start_response)
+        return self._load_app()(_mounted(environ), start_response)
 
-    def _made(self) -> WSGIApplication:
+    def _load_app(self) -> WSGIApplication:
         with self._lock:
             if self._app is None:
                 from stepscope.web.app import App
@@ -85,7 +85,7 @@ def _entry(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[
 
 
 def _mounted(environ: WSGIEnvironment) -> WSGIEnvironment:
-    """The request as the app sees it: what stands before its root belongs to `SCRIPT_NAME`."""
+    """The request as the app sees it: the path up to the plugin's root moves to `SCRIPT_NAME`."""
     before, mount, rest = environ["PATH_INFO"].partition(f"/plugin/{PLUGIN_NAME}/")
     return {**environ, "SCRIPT_NAME": f"{environ.get('SCRIPT_NAME', '')}{before}{mount[:-1]}", "PATH_INFO": f"/{rest}"}
 
@@ -96,7 +96,7 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 
 
 def roots_of(logdir: str | None, spec: str | None) -> list[tuple[str, str]]:
-    """Paths and their names, of `--logdir PATH` or `--logdir_spec NAME:PATH,PATH,...`; names may be empty."""
+    """Paths and their names from `--logdir PATH` or `--logdir_spec NAME:PATH,PATH,...`; names may be empty."""
     if logdir:
         return [(logdir, "")]
     found = []
@@ -110,7 +110,7 @@ def roots_of(logdir: str | None, spec: str | None) -> list[tuple[str, str]]:
 def has_other_profile_plugin(
     entry_points: Callable[..., Sequence[Any]] = importlib.metadata.entry_points,
 ) -> bool:
-    """True if another installed plugin has a tab named Profile."""
+    """Whether another installed plugin has a tab named Profile."""
     return any(point.name == "profile" for point in entry_points(group="tensorboard_plugins"))
 
 
@@ -118,7 +118,7 @@ def has_other_profile_plugin(
 
 
 class ProfileWatch:
-    """Looks for a first profile, in the background and not all the time: TensorBoard asks whenever it reloads."""
+    """Looks for a first profile in the background, at limited intervals: TensorBoard asks whenever it reloads."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = paths
@@ -128,7 +128,7 @@ class ProfileWatch:
         self._lock = threading.Lock()
 
     def has_seen_one(self) -> bool:
-        """True once there was a profile.  Waits a moment for an answer, not more."""
+        """Whether a profile was found.  Waits at most PATIENCE_SECONDS for an answer."""
         with self._lock:
             is_due = time.monotonic() >= self._next_look and (self._looking is None or not self._looking.is_alive())
             if is_due and not self._has_seen_one.is_set():

@@ -1,9 +1,8 @@
-"""The timeline's routes: what the page asks while somebody pans, zooms, clicks and searches.
+"""The timeline's routes: what the page requests while the user pans, zooms, clicks and searches.
 
-Windows are answered in binary: four bytes with the length of a JSON header (little endian), the header, which is padded
-so that what follows lies at a multiple of eight, and the columns that the header lists, one behind the other.  No such
-answer is larger than `MOST_BYTES`, whatever is asked: the rows with most slices get wider cells until it fits, and the
-header says how wide.
+Windows are answered in binary: four bytes with the length of a JSON header (little endian), the header, padded so that
+the data starts at a multiple of eight, and the columns that the header lists, one after the other.  No answer is larger
+than `MOST_BYTES`: the rows with most slices get wider cells until it fits, and the header says how wide.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from stepscope.analysis.timeline import details, index, search, selection, track
 from stepscope.analysis.timeline.load import load, prepare
 from stepscope.model import EventKind, HostTrace
 from stepscope.web.answers import Answer, Refused, binary_answer, json_answer
-from stepscope.web.routes import whole_number
+from stepscope.web.routes import read_integer
 from stepscope.web.site import Site
 
 MOST_BYTES = 100_000
@@ -39,17 +38,17 @@ MOST_BINS = 4096
 _HEADER_BYTES = 2_000  # room for the header, and padding
 _SLICE_BYTES, _ROW_BYTES, _COUNTER_BYTES, _LOAD_BYTES = 25, 16, 20, 4
 _FAR = 1 << 30
-_FINER = 5  # times are told to a 32nd of a cell
+_FINER = 5  # times are rounded to a 32nd of a cell
 
 _TRACK = re.compile(r"t(?P<line>\d{1,9})(\.(?P<first>\d{1,9})(-(?P<last>\d{1,9}))?)?")
 _COUNTER = re.compile(r"c(?P<number>\d{1,9})")
 
 
-# -- what there is -----------------------------------------------------------------------------------------------
+# -- tracks, names, steps ----------------------------------------------------------------------------------------
 
 
 def get_tracks(site: Site, request: Request, session: str) -> Answer:
-    """The tree of tracks, and the span of the trace."""
+    """Answers with the tree of tracks and the span of the trace."""
     trace = _trace(site, request, session)
     prepare(trace)
     drawn = index.is_drawn(trace)
@@ -68,14 +67,14 @@ def get_tracks(site: Site, request: Request, session: str) -> Answer:
 
 
 def get_names(site: Site, request: Request, session: str, page: int) -> Answer:
-    """Names of `NAMES_A_PAGE` event types, from `page * NAMES_A_PAGE` on."""
+    """Answers with the names of `NAMES_A_PAGE` event types, from `page * NAMES_A_PAGE` on."""
     trace = _trace(site, request, session)
     first, last = page * NAMES_A_PAGE, min((page + 1) * NAMES_A_PAGE, len(trace.event_types))
     return json_answer({"first": first, "names": [details.short_name(trace, at) for at in range(first, last)]})
 
 
 def get_steps(site: Site, request: Request, session: str) -> Answer:
-    """The steps, for marks on the ruler."""
+    """Answers with the steps, for marks on the ruler."""
     opened = site.opened(session)
     trace = _trace(site, request, session)
     with opened.working():
@@ -94,18 +93,20 @@ def get_steps(site: Site, request: Request, session: str) -> Answer:
 
 
 def get_window(site: Site, request: Request, session: str) -> Answer:
-    """Slices of tracks, loads of groups and values of counters in a window of time."""
+    """Answers with slices of tracks, loads of groups and values of counters in a time window."""
     trace = _trace(site, request, session)
     begin, end = _window(request)
-    width = whole_number(request, "width", 1, MOST_WIDTH)
-    lines, groups, counters = _wanted(trace, request)
+    width = read_integer(request, "width", 1, MOST_WIDTH)
+    lines, groups, counters = _requested_tracks(trace, request)
     level = index.level_for(begin, end, width)
     first, last = begin >> level, -(-end >> level)
     cells = last - first
     fixed = cells * (len(groups) * _LOAD_BYTES + (len(counters)) * _COUNTER_BYTES) + _HEADER_BYTES
     room = (MOST_BYTES - fixed - _ROW_BYTES * (len(lines) + 1)) // _SLICE_BYTES
     if room < 4 * len(lines):
-        raise Refused(400, f"{len(lines) + len(groups) + len(counters)} rows are too many at once", "ask in parts")
+        raise Refused(
+            400, f"{len(lines) + len(groups) + len(counters)} rows are too many at once", "request fewer at a time"
+        )
     unit = 1 << max(0, level - _FINER)
     columns = _slices(trace, index.window(trace, begin, end, lines, width, room), first << level, unit)
     columns |= _loads(trace, groups, first << level, cells, level)
@@ -115,7 +116,7 @@ def get_window(site: Site, request: Request, session: str) -> Answer:
 
 
 def pack(head: dict[str, Any], columns: dict[str, NDArray[Any]]) -> bytes:
-    """A header and arrays as bytes; see the module."""
+    """Packs a header and arrays into bytes; see the module."""
     ordered = sorted(columns.items(), key=lambda item: -item[1].itemsize)  # so that each stays aligned
     head = head | {"columns": [[name, array.dtype.str[1:], len(array)] for name, array in ordered]}
     text = msgspec.json.encode(head)
@@ -169,41 +170,41 @@ def _counters(trace: HostTrace, numbers: Sequence[int], begin: int, cells: int, 
 
 
 def get_event(site: Site, request: Request, session: str, event: int) -> Answer:
-    """What an event's own line and stats tell."""
+    """Answers with the facts of an event from its own line and stats."""
     trace = _trace(site, request, session)
-    found = details.details_of(trace, _known(trace, event))
-    stats = [[name, _shown(value)] for name, value in found.stats.items()]
+    found = details.details_of(trace, _check_event(trace, event))
+    stats = [[name, _stat_value(value)] for name, value in found.stats.items()]
     return json_answer(asdict(found) | {"stats": stats})
 
 
 def get_links(site: Site, request: Request, session: str, event: int) -> Answer:
-    """Step, op, cause and effects of an event."""
+    """Answers with the step, op, cause and effects of an event."""
     opened = site.opened(session)
     trace = _trace(site, request, session)
     with opened.working():
-        return json_answer(asdict(details.links_of(trace, _known(trace, event))))
+        return json_answer(asdict(details.links_of(trace, _check_event(trace, event))))
 
 
 def get_arrows(site: Site, request: Request, session: str) -> Answer:
-    """Causes and effects of what is in a window; none but their number where they are too many to draw."""
+    """Answers with arrows from cause to effect in a window; only their number if they are too many to draw."""
     opened = site.opened(session)
     trace = _trace(site, request, session)
-    lines = np.array(_lines(trace, request), np.int64)
+    lines = np.array(_requested_lines(trace, request), np.int64)
     with opened.working():
         found = details.arrows(trace, *_window(request), lines, MOST_ARROWS)
     spots = [
-        [_end(trace, cause), _end(trace, event)]
+        [_arrow_end(trace, cause), _arrow_end(trace, event)]
         for cause, event in zip(found.cause.tolist(), found.event.tolist(), strict=True)
     ]
     return json_answer({"total": found.total, "arrows": spots})
 
 
 def get_search(site: Site, request: Request, session: str) -> Answer:
-    """How many events a name matches, where they are, and the one next to a moment."""
+    """Answers with how many events match a name, where they are, and the nearest one to a time."""
     trace, query = _trace(site, request, session), request.args
     found = search.find(trace, query.get("text", ""), query.get("regex") == "1")
     begin, end = trace.span_ps()
-    bins = whole_number(request, "bins", 1, MOST_BINS, 512)
+    bins = read_integer(request, "bins", 1, MOST_BINS, 512)
     answer: dict[str, Any] = {
         "total": len(found.rows),
         "bins": search.histogram(trace, found, begin, end, bins).tolist(),
@@ -212,7 +213,7 @@ def get_search(site: Site, request: Request, session: str) -> Answer:
     }
     direction = query.get("direction")
     if direction in ("next", "previous"):
-        at, event = whole_number(request, "from_ps", -_HUGE, _HUGE), whole_number(request, "from_event", -1, _HUGE, -1)
+        at, event = read_integer(request, "from_ps", -_HUGE, _HUGE), read_integer(request, "from_event", -1, _HUGE, -1)
         place = search.nearest(trace, found, at, event, direction == "next")
         if place is not None:
             answer["place"] = {"number": place.number, "spot": asdict(details.spot_of(trace, place.event))}
@@ -220,18 +221,18 @@ def get_search(site: Site, request: Request, session: str) -> Answer:
 
 
 def get_selection(site: Site, request: Request, session: str) -> Answer:
-    """What lies in a window on some tracks, added up by name."""
+    """Answers with the events in a window on some tracks, summed by name."""
     trace = _trace(site, request, session)
-    return json_answer(asdict(selection.select(trace, *_window(request), _lines(trace, request))))
+    return json_answer(asdict(selection.select(trace, *_window(request), _requested_lines(trace, request))))
 
 
-def _end(trace: HostTrace, event: int) -> list[int]:
-    """Event, line, lane, start and end: where an arrow starts or ends."""
+def _arrow_end(trace: HostTrace, event: int) -> list[int]:
+    """Event, line, lane, start and end: one end of an arrow."""
     spot = details.spot_of(trace, event)
     return [event, spot.line, spot.lane, spot.start_ps, spot.start_ps + spot.duration_ps]
 
 
-def _shown(value: object) -> object:
+def _stat_value(value: object) -> object:
     if isinstance(value, bytes):
         return f"{len(value):,} bytes"
     if isinstance(value, str) and len(value) > details.LONGEST_TEXT:
@@ -251,43 +252,43 @@ def _trace(site: Site, request: Request, session: str) -> HostTrace:
 
 
 def _window(request: Request) -> tuple[int, int]:
-    begin, end = whole_number(request, "begin", -_HUGE, _HUGE), whole_number(request, "end", -_HUGE, _HUGE)
+    begin, end = read_integer(request, "begin", -_HUGE, _HUGE), read_integer(request, "end", -_HUGE, _HUGE)
     if end <= begin:
-        raise Refused(400, f"the window from {begin} to {end} ps is empty", "begin and end are in ps, end the later")
+        raise Refused(400, f"the window from {begin} to {end} ps is empty", "begin and end are in ps; end is later")
     return begin, end
 
 
-def _known(trace: HostTrace, event: int) -> int:
+def _check_event(trace: HostTrace, event: int) -> int:
     if event >= len(trace.events):
-        raise Refused(404, f"there is no event {event}", f"events have the numbers 0 to {len(trace.events) - 1}")
+        raise Refused(404, f"there is no event {event}", f"events are numbered 0 to {len(trace.events) - 1}")
     return event
 
 
-def _names(request: Request) -> list[str]:
+def _track_names(request: Request) -> list[str]:
     return [name for name in request.args.get("tracks", "").split(",") if name]
 
 
-def _wanted(trace: HostTrace, request: Request) -> tuple[list[int], list[tracks.Group], list[int]]:
-    """Rows of the index, groups and counters that are asked for: `t3`, `t3.0-4`, `p1`, `c2`, with commas between."""
+def _requested_tracks(trace: HostTrace, request: Request) -> tuple[list[int], list[tracks.Group], list[int]]:
+    """The requested rows of the index, groups and counters: `t3`, `t3.0-4`, `p1`, `c2`, separated by commas."""
     rows: list[int] = []
     groups: list[tracks.Group] = []
     counters: list[int] = []
-    for name in _names(request):
+    for name in _track_names(request):
         if found := _TRACK.fullmatch(name):
-            rows += _rows(trace, found)
+            rows += _track_rows(trace, found)
         elif (found := _COUNTER.fullmatch(name)) and int(found["number"]) < len(counters_of(trace)):
             counters.append(int(found["number"]))
         elif group := tracks.group_named(trace, name):
             groups.append(group)
         else:
-            raise _unknown(trace, name)
+            raise _unknown_track(trace, name)
     return rows, groups, counters
 
 
-def _rows(trace: HostTrace, found: re.Match[str]) -> Iterable[int]:
+def _track_rows(trace: HostTrace, found: re.Match[str]) -> Iterable[int]:
     line = int(found["line"])
     if line >= len(trace.lines):
-        raise _unknown(trace, found[0])
+        raise _unknown_track(trace, found[0])
     first_row = index.index_of(trace).first_row
     rows = range(int(first_row[line]), int(first_row[line + 1]))
     if found["first"] is None:
@@ -295,10 +296,10 @@ def _rows(trace: HostTrace, found: re.Match[str]) -> Iterable[int]:
     return rows[int(found["first"]) : int(found["last"] or found["first"]) + 1]
 
 
-def _lines(trace: HostTrace, request: Request) -> list[int]:
-    """Lines of the tracks that are asked for, a group being all of its tracks; all lines if none are named."""
+def _requested_lines(trace: HostTrace, request: Request) -> list[int]:
+    """The lines of the requested tracks; a group stands for its tracks.  All lines if none are named."""
     lines: dict[int, None] = {}
-    for name in _names(request):
+    for name in _track_names(request):
         found = _TRACK.fullmatch(name)
         group = tracks.group_named(trace, name)
         if found and int(found["line"]) < len(trace.lines):
@@ -306,10 +307,10 @@ def _lines(trace: HostTrace, request: Request) -> list[int]:
         elif group:
             lines |= dict.fromkeys(group.lines())
         elif not _COUNTER.fullmatch(name):
-            raise _unknown(trace, name)
-    return list(lines) if _names(request) else list(range(len(trace.lines)))
+            raise _unknown_track(trace, name)
+    return list(lines) if _track_names(request) else list(range(len(trace.lines)))
 
 
-def _unknown(trace: HostTrace, name: str) -> Refused:
+def _unknown_track(trace: HostTrace, name: str) -> Refused:
     groups = [group.id for group in tracks.groups_of(trace)]
     return Refused(404, f"there is no track {name!r}", "tracks are named t0, t1, ..., groups as listed", groups)

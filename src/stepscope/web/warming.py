@@ -1,4 +1,4 @@
-"""Imports what the first profile, and the first look at a timeline, need while nobody waits for it yet."""
+"""Imports in advance what the first profile and the first timeline need."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _TIMELINE = "stepscope.web.timeline"
 
 
 def warm_up(first_tool: str) -> None:
-    """Imports the readers, a tool and the timeline; a failure is logged and costs only time later.
+    """Imports the readers, a tool and the timeline.  A failure is logged; the import then happens later.
 
     Args:
-        first_tool: the tool that is asked first.
+        first_tool: the tool that the page requests first.
     """
     try:
         for kind in FORMATS:

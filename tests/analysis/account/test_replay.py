@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from draw import MS, Sort, draw, traces
+from framework_captures import FRESH
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -200,6 +201,11 @@ def errors_of(path: Path) -> list[float]:
 @pytest.mark.parametrize("session", WITH_STEPS)
 def test_the_replay_of_a_real_profile_is_within_a_tenth_of_it(corpus, session):
     assert max(errors_of(corpus / session)) <= 10.0
+
+
+@pytest.mark.parametrize("name", FRESH)
+def test_the_replay_of_a_fresh_capture_is_within_a_tenth_of_it(name, request):
+    assert max(errors_of(request.getfixturevalue(name).logdir)) <= 10.0
 
 
 def test_the_replay_of_recorded_programs_is_right_on_average(bottleneck_captures):

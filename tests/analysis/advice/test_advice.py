@@ -600,7 +600,7 @@ def test_a_loop_within_a_graph_whose_ops_hardly_do_more_than_start(starts_ms: in
     context = context_of(draw("host main | M0--------M1--------\nhost main | Fa--------Fa--------"))
     assert context.work is not None
     work = replace(context.work, start_in_programs_ps=2 * starts_ms * MS, per_call_ps=2 * starts_ms * MS,
-                   ops_in_programs=2000, sorts_in_programs=10)  # fmt: skip
+                   ops_in_programs=2000, op_types_in_programs=10)  # fmt: skip
     looping = replace(context, framework="tensorflow", hosts=[replace(host, work=work) for host in context.hosts])
 
     assert advise(looping).items[0].kind == kind
@@ -753,7 +753,8 @@ def test_a_healthy_run_is_told_what_bounds_it(healthy: Context) -> None:
 
     assert (item.kind, item.predicted_speedup) == ("none", None)
     assert item.evidence == (
-        "compute-bound: 100.0 % of the step time computes on the host; the largest op is a (100.0 % of all op time)"
+        "compute-bound: 100.0 % of each step is spent computing on the host; "
+        "the largest op is a (100.0 % of all op time)"
     )
 
 
@@ -791,29 +792,32 @@ def test_what_is_no_rule_or_takes_the_name_of_one_is_refused() -> None:
         register(replace(_rule("a", "none", None), id=RULES[0].id))
 
 
-class _Point:
-    """An entry point."""
-
-    def __init__(self, name: str, found: Any) -> None:
-        self.name, self.value, self._found = name, f"acme:{name}", found
-
-    def load(self) -> Any:
-        if isinstance(self._found, Exception):
-            raise self._found
-        return self._found
+_ENTRY_POINTS = """[stepscope.rules]
+good = acme_rules:cable
+bad = acme_rules:missing
+text = acme_rules:words
+"""
 
 
-def test_entry_points_give_rules_and_bad_ones_give_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
-    rule = _rule("acme.cable", "python_overhead", 9.0)
-    points = [_Point("good", rule), _Point("bad", ImportError("no acme")), _Point("text", "hello")]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "stepscope.rules" else [])
+def test_entry_points_give_rules_and_bad_ones_give_warnings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "acme_rules-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-rules\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(_ENTRY_POINTS)
+    (tmp_path / "acme_rules.py").write_text(
+        "from stepscope.analysis.advice import Rule\n"
+        "cable = Rule('acme.cable', 9.0, lambda context, threshold: None)\n"
+        "words = 'hello'\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(registry, "_entry_points", registry._entry_points.__wrapped__)  # past what was found before
 
     found, warnings = registry.rules()
 
-    assert found[-1] is rule
+    assert found[-1].id == "acme.cable"
     assert warnings == (
-        "the rule 'bad' of acme:bad cannot be loaded: no acme",
-        "the entry point 'text' of acme:text is not a rule",
+        "the rule 'bad' of acme_rules:missing cannot be loaded: module 'acme_rules' has no attribute 'missing'",
+        "the entry point 'text' of acme_rules:words is not a rule",
     )
 
 

@@ -41,7 +41,7 @@ def contradictions(report: OverviewReport) -> Iterator[str]:
     if (
         verdict.name not in VERDICTS[first.kind]
         and not mostly_computes
-        and "gains most elsewhere" not in verdict.sentence
+        and "largest single gain is elsewhere" not in verdict.sentence
     ):
         yield f"{verdict.name} beside {first.kind}"
     if first.kind == "none" and verdict.sentence not in first.evidence:

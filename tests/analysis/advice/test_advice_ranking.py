@@ -109,7 +109,7 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         host main | M0--------M1--------
         host main | a---------a---------
         """,
-        "compute-bound: 100.0 % of the step time computes on the host",
+        "compute-bound: 100.0 % of each step is spent computing on the host",
         "make the computation itself cheaper",
     ),
     "computation of a device": (
@@ -118,7 +118,7 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         host main | L1        L2
         gpu0 s    | K1--------K2--------
         """,
-        "compute-bound: 100.0 % of the step time computes on the device",
+        "compute-bound: 100.0 % of each step is spent computing on the device",
         "make the computation itself cheaper",
     ),
     "input": (
@@ -126,7 +126,7 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         host main | M0------------------M1------------------
         host main | Ia------------------Ia-----------------
         """,
-        "compute-bound: 92.5 % of the step time computes on the host; 5.0 % waits for input",
+        "compute-bound: 92.5 % of each step is spent computing on the host; 5.0 % is spent waiting for input",
         "watch the input",
     ),
     "communication": (
@@ -134,7 +134,7 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         host main | M0--------M1--------
         host main | a-------G-a-------G-
         """,
-        "compute-bound: 80.0 % of the step time computes on the host; 20.0 % goes to collectives",
+        "compute-bound: 80.0 % of each step is spent computing on the host; 20.0 % is spent in collectives",
         "overlap communication with more computation",
     ),
     "launches": (
@@ -143,7 +143,7 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         host main | L1--      L2--
         gpu0 s    |   K1------  K2------
         """,
-        "launch-bound: 20.0 % of the step time goes to launching device work",
+        "launch-bound: 20.0 % of each step is spent launching device work",
         "larger batches",
     ),
 }

@@ -21,7 +21,7 @@ from stepscope.analysis.facts.work import work_of
 from stepscope.analysis.ops import op_stats_tool as op_stats
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.steps.breakdown import CATEGORIES
-from stepscope.analysis.steps.verdict import Verdict, agree, judge, unexplained
+from stepscope.analysis.steps.verdict import Verdict, judge, judge_with_advice, judge_without_cause
 from stepscope.analysis.waits import critical_path_tool as critical_path
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
@@ -434,7 +434,7 @@ def test_only_so_much_is_left(healthy: Context) -> None:
 
 # -- the verdict agrees with the first advice ----------------------------------------------------------------------
 
-COMPUTES = Verdict("compute_bound", 90.0, None, "compute-bound: 90.0 % of the step time computes on the host")
+COMPUTES = Verdict("compute_bound", 90.0, None, "compute-bound: 90.0 % of each step is spent computing on the host")
 
 
 @pytest.mark.parametrize(
@@ -454,21 +454,21 @@ COMPUTES = Verdict("compute_bound", 90.0, None, "compute-bound: 90.0 % of the st
 def test_the_verdict_in_the_light_of_the_first_advice(
     kind: str | None, gain: float | None, device: bool, name: str
 ) -> None:
-    assert agree(COMPUTES, COMPUTES, kind, gain, device).name == name
+    assert judge_with_advice(COMPUTES, COMPUTES, kind, gain, device).name == name
 
 
 def test_the_verdict_says_what_would_go() -> None:
-    assert agree(COMPUTES, COMPUTES, "small_batch", 75.0, False).sentence == (
-        "launch-bound: 75.0 % of the time from step to step would go without starting work in small pieces"
+    assert judge_with_advice(COMPUTES, COMPUTES, "small_batch", 75.0, False).sentence == (
+        "launch-bound: 75.0 % of the time per step would be saved without launching work in small pieces"
         " (see the first advice)"
     )
 
 
 def test_on_a_device_the_verdict_stays_and_says_that_the_advice_is_about_something_else() -> None:
-    assert agree(COMPUTES, COMPUTES, "host_sync", 30.0, True).sentence == (
-        f"{COMPUTES.sentence}; one change gains most elsewhere: what the host does while nothing computes"
+    assert judge_with_advice(COMPUTES, COMPUTES, "host_sync", 30.0, True).sentence == (
+        f"{COMPUTES.sentence}; the largest single gain is elsewhere: host work while nothing computes"
     )
-    assert agree(COMPUTES, COMPUTES, "low_precision", 30.0, True) is COMPUTES
+    assert judge_with_advice(COMPUTES, COMPUTES, "low_precision", 30.0, True) is COMPUTES
 
 
 SHARES = dict.fromkeys(CATEGORIES, 0.0)
@@ -477,11 +477,11 @@ SHARES = dict.fromkeys(CATEGORIES, 0.0)
 def test_what_no_rule_explains_is_no_limit_of_a_run_that_mostly_computes() -> None:
     shares = SHARES | {"host_compute": 70.0, "other": 30.0}
     verdict = judge(shares, has_device=False)
-    found = agree(verdict, unexplained(verdict, shares, False), "none", None, False)
+    found = judge_with_advice(verdict, judge_without_cause(verdict, shares, False), "none", None, False)
 
     assert verdict.name == "host_bound"
     assert found.sentence == (
-        "compute-bound: 70.0 % of the step time computes on the host; 30.0 % runs no known work, for no one cause"
+        "compute-bound: 70.0 % of each step is spent computing on the host; 30.0 % is unexplained"
     )
 
 
@@ -493,16 +493,16 @@ def test_what_no_rule_explains_is_no_limit_of_a_run_that_mostly_computes() -> No
 def test_a_limit_that_no_rule_explains_stays(shares: dict[str, float], device: bool) -> None:
     verdict = judge(SHARES | shares, device)
 
-    assert unexplained(verdict, SHARES | shares, device) is verdict
+    assert judge_without_cause(verdict, SHARES | shares, device) is verdict
 
 
 def test_little_that_one_change_gains_is_not_what_limits_a_run() -> None:
     shares = SHARES | {"host_compute": 80.0, "other": 20.0}
     verdict = judge(shares, has_device=False)
-    otherwise = unexplained(verdict, shares, False)
+    otherwise = judge_without_cause(verdict, shares, False)
 
-    assert agree(verdict, otherwise, "memory_churn", 15.0, False).name == "compute_bound"
-    assert agree(verdict, otherwise, "python_overhead", 15.0, False).name == "host_bound"
+    assert judge_with_advice(verdict, otherwise, "memory_churn", 15.0, False).name == "compute_bound"
+    assert judge_with_advice(verdict, otherwise, "python_overhead", 15.0, False).name == "host_bound"
 
 
 # -- what if, with a device ----------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from stepscope.analysis.compare.welch import Sample, half_width, quantile, sampl
 from stepscope.analysis.registry import tool_named
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.profiling_cost import ProfilingCost
-from stepscope.analysis.steps.step_range import only_steps
+from stepscope.analysis.steps.step_range import take_steps
 from stepscope.cli.main import run
 from stepscope.errors import NotFoundError, UsageError
 from stepscope.formats.xspace.writer import write
@@ -72,7 +72,7 @@ def side(*traces: HostTrace, name: str = "run", tools: Sequence[str] = DEFAULT_T
     """What tools say of a session of these hosts."""
 
     def ask(names: Sequence[str], within_steps: bool) -> dict[str, Report]:
-        seen = [only_steps(t, range(len(steps_of(t).number))) if within_steps else t for t in traces]
+        seen = [take_steps(t, range(len(steps_of(t).number))) if within_steps else t for t in traces]
         asked = [tool_named(each) for each in names]
         return {tool.name: tool.merge([tool.partial(trace) for trace in seen]) for tool in asked}
 
@@ -124,7 +124,7 @@ def test_steps_of_one_number_that_are_looked_at_alone_leave_no_gap() -> None:
     twice = draw("host main | M0-- M1-- M2-- M0-- M1-- M2--")
 
     assert step_gaps(side(twice)) == (1.0, 1.0, 1.0, 1.0, 1.0, None)
-    assert step_gaps(side(only_steps(twice, [1, 4]))) == (None, None)
+    assert step_gaps(side(take_steps(twice, [1, 4]))) == (None, None)
 
 
 def test_numbers_may_count_in_tens() -> None:

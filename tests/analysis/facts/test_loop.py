@@ -14,7 +14,7 @@ from stepscope.analysis.facts.feeding import feed_of
 from stepscope.analysis.facts.loop import loop_of
 from stepscope.analysis.facts.work import work_of
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.trace.spans import Spans, outermost
+from stepscope.analysis.trace.spans import Spans, is_outermost
 from stepscope.model import EventKind, HostTrace, Trait
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import OpTrait
@@ -24,7 +24,7 @@ K = EventKind
 
 def spans(*pairs: tuple[int, int]) -> Spans:
     """The instants that the pairs cover."""
-    return Spans.of(np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64))
+    return Spans.union(np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64))
 
 
 def pairs(found: Spans) -> list[tuple[int, int]]:
@@ -48,7 +48,7 @@ def test_both_one_but_not_the_other_and_either() -> None:
 
 
 def test_how_much_of_an_interval_is_covered() -> None:
-    found = spans((0, 10), (20, 30)).covered(np.array([5, 12, 0, 25]), np.array([25, 18, 40, 26]))
+    found = spans((0, 10), (20, 30)).overlap_ps(np.array([5, 12, 0, 25]), np.array([25, 18, 40, 26]))
 
     assert found.tolist() == [10, 0, 20, 1]
 
@@ -75,11 +75,11 @@ def test_sets_of_instants_are_sets(a: list[tuple[int, int]], b: list[tuple[int, 
     ):
         assert {at for low, high in pairs(found) for at in range(low, high)} == wanted
         assert found.total == len(wanted)
-    assert spans(*a).covered(np.array([3]), np.array([20])).tolist() == [len(one & set(range(3, 20)))]
+    assert spans(*a).overlap_ps(np.array([3]), np.array([20])).tolist() == [len(one & set(range(3, 20)))]
 
 
 def test_what_lies_in_something_before_it_is_not_outermost() -> None:
-    assert outermost(np.array([0, 1, 5, 5]), np.array([4, 3, 9, 7])).tolist() == [True, False, True, False]
+    assert is_outermost(np.array([0, 1, 5, 5]), np.array([4, 3, 9, 7])).tolist() == [True, False, True, False]
 
 
 # -- the loop ------------------------------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ def test_facts_hold_on_any_trace(trace: HostTrace) -> None:
         assert min(loop.activity_ps.values()) >= 0
         assert loop.before_program_ps <= loop.activity_ps["python"]
     assert 0 <= work.moves_ps <= work.self_ps
-    assert 0 <= work.disturbed_ps <= max(work.self_ps, 0)
+    assert 0 <= work.contention_ps <= max(work.self_ps, 0)
     assert feed.file_read_ps >= 0
 
 
@@ -445,7 +445,7 @@ def test_what_ops_lose_to_others_is_the_time_beyond_their_best_quarter() -> None
         """)
     )
 
-    assert work.disturbed_ps / MS == (3 + 3 + 3 + 6 + 6) - 5 * 3
+    assert work.contention_ps / MS == (3 + 3 + 3 + 6 + 6) - 5 * 3
 
 
 # -- the input -----------------------------------------------------------------------------------------------------

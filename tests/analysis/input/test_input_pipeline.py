@@ -139,7 +139,7 @@ def test_hosts_are_aligned_by_step_number_and_a_step_is_as_on_its_slowest_host()
         (3, 6, 1, 2),
     ]
     assert found.steps[0]["waiting_most"] == "b host"
-    assert any(text.startswith("2 steps are not on every host") for text in found.warnings)
+    assert any(text.startswith("2 steps are left out: not on every host") for text in found.warnings)
 
 
 # -- the host side -----------------------------------------------------------------------------------------------

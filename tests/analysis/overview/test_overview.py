@@ -80,7 +80,7 @@ def test_input_percent_and_verdict() -> None:
 
     assert body["input_bound_percent"] == 53.125  # 17 of 32
     assert (body["verdict"], body["verdict_threshold_percent"]) == ("input_bound", 20.0)
-    assert body["verdict_text"] == "highly input-bound: 53.1 % of the step time waits for input (threshold 20 %)"
+    assert body["verdict_text"] == "highly input-bound: 53.1 % of each step is spent waiting for input (threshold 20 %)"
 
 
 def test_placement_and_precision() -> None:
@@ -282,7 +282,7 @@ def test_the_summary_tells_it_in_ten_lines() -> None:
     lines = list(report_of(draw(TRAINING)).summary_lines())
 
     assert lines[:4] == [
-        "verdict    highly input-bound: 53.1 % of the step time waits for input (threshold 20 %)",
+        "verdict    highly input-bound: 53.1 % of each step is spent waiting for input (threshold 20 %)",
         "recorded   unknown framework, 1 host, 1 of 1 devices used, GPU",
         "step time  10.67 ± 1.15 ms, 10.00 to 12.00 ms, 3 steps (markers)",
         "goes to    input 53.1 %, device compute 28.1 %, kernel launch 9.4 %, other 9.4 %",

@@ -24,7 +24,7 @@ def parts(trace: HostTrace) -> list[dict[str, float]]:
 
 def between(trace: HostTrace) -> dict[str, float]:
     """The time between the steps in ms, without what is 0."""
-    times = breakdown(trace, steps_of(trace)).between_categories_ps()
+    times = breakdown(trace, steps_of(trace)).gap_categories_ps()
     return {name: time / MS for name, time in times.items() if time}
 
 
@@ -383,7 +383,7 @@ def test_verdicts_with_a_device(given: dict[str, float], name: str, share: float
     verdict = judge(shares(**given), has_device=True)
 
     assert (verdict.name, verdict.share_percent, verdict.threshold_percent) == (name, share, threshold)
-    assert f"{share:.1f} % of the step time" in verdict.sentence
+    assert f"{share:.1f} % of each step" in verdict.sentence
     assert verdict.sentence.endswith("on the device" if threshold is None else f"(threshold {threshold:g} %)")
 
 
@@ -409,7 +409,7 @@ def test_input_has_two_degrees(share: float, word: str) -> None:
 
 def test_without_steps_the_shares_are_of_the_capture():
     assert judge(shares(input=40.0), True, stepped=False).sentence.startswith(
-        "highly input-bound: 40.0 % of the capture waits for input"
+        "highly input-bound: 40.0 % of the capture is spent waiting for input"
     )
 
 
@@ -432,7 +432,7 @@ def test_time_between_steps_counts(gaps: dict[str, float], name: str, share: flo
     verdict = judge(shares(), has_device=True, between=gaps)
 
     assert (verdict.name, verdict.share_percent) == (name, share)
-    assert ("of the step time" in verdict.sentence) == (sum(gaps.values()) < 5)
+    assert ("of each step" in verdict.sentence) == (sum(gaps.values()) < 5)
 
 
 def test_time_between_steps_thins_what_happens_in_them() -> None:
@@ -440,7 +440,8 @@ def test_time_between_steps_thins_what_happens_in_them() -> None:
 
     assert (verdict.name, verdict.share_percent) == ("input_bound", 15.0)
     assert verdict.sentence == (
-        "moderately input-bound: 15.0 % of the time from the first step to the last waits for input (threshold 5 %)"
+        "moderately input-bound: 15.0 % of the time from the first step to the last is spent waiting for input "
+        "(threshold 5 %)"
     )
 
 

@@ -65,7 +65,7 @@ def test_steps_that_one_host_lacks_are_left_out_and_counted() -> None:
     found = aligned(hosts("host main | M1-- M2-- M3--", "host main | M2-- M3-- M4--"))
 
     assert table(found) == [("train 2", "train 2"), ("train 3", "train 3")]
-    assert found.warnings == ("2 steps are not on every host and left out",)
+    assert found.warnings == ("2 steps are left out: not on every host",)
 
 
 def test_hosts_without_a_step_in_common() -> None:
@@ -73,7 +73,7 @@ def test_hosts_without_a_step_in_common() -> None:
 
     assert report.step_time_ms["count"] == 0
     assert report.verdict.name == "unknown"
-    assert report.warnings == ("4 steps are not on every host and left out",)
+    assert report.warnings == ("4 steps are left out: not on every host",)
 
 
 def test_without_numbers_steps_are_laid_side_by_side_by_the_clock() -> None:
@@ -86,7 +86,7 @@ def test_without_numbers_steps_are_laid_side_by_side_by_the_clock() -> None:
     )
 
     assert table(found) == [("step 1", "step 0"), ("step 2", "step 1"), ("step 3", "step 2")]
-    assert found.warnings == ("1 step is not on every host and left out",)
+    assert found.warnings == ("1 step is left out: not on every host",)
 
 
 def test_the_session_of_one_host_may_begin_later() -> None:
@@ -224,7 +224,7 @@ def test_of_many_ways_to_know_steps_three_are_told() -> None:
     found = finding_of([steps_of_host(trace) for trace in hosts(*(f"host t{at} | M1-- M2--" for at in range(5)))])
 
     assert found.how.count("step marks such as") == 3
-    assert found.how.endswith("; and 2 more such")
+    assert found.how.endswith("; and 2 more")
 
 
 def test_warm_up_that_lies_before_the_steps_of_all_hosts_is_none_of_theirs() -> None:
@@ -233,7 +233,7 @@ def test_warm_up_that_lies_before_the_steps_of_all_hosts_is_none_of_theirs() -> 
 
     assert any("leave out this warm-up" in warning for warning in overview_of(hosts(early)).warnings)
     report = overview_of(hosts(early, late))
-    assert report.warnings == ("1 step is not on every host and left out",)
+    assert report.warnings == ("1 step is left out: not on every host",)
     assert report.step_time_ms["count"] == 8
 
 

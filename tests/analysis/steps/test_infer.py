@@ -195,7 +195,7 @@ def test_steps_from_kernels() -> None:
 
     assert found(trace) == ("inferred", 1.0, [(1, 8, True), (8, 15, True), (15, 21, True), (21, 26, True)])
     assert steps_of(trace).how == (
-        "no step marks found; 4 steps were inferred from the repeating sequence of kernels, each begins with 'a'"
+        "no step marks found; 4 steps were inferred from the repeating sequence of kernels, each starting with 'a'"
     )
     assert steps_of(trace).label.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
 
@@ -298,7 +298,7 @@ def test_the_overview_states_the_confidence() -> None:
     assert (report.steps_source, report.confidence) == ("inferred", 1.0)
     assert report.to_dict()["steps_confidence"] == 1.0
     assert report.warnings == (
-        "no step marks found; 4 steps were inferred from the repeating sequence of kernels, each begins with 'a' "
+        "no step marks found; 4 steps were inferred from the repeating sequence of kernels, each starting with 'a' "
         "(confidence 1.00)",
     )
     assert "step marks" in [item.what for item in report.missing]

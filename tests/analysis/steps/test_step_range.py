@@ -16,7 +16,7 @@ from stepscope.analysis.registry import TOOLS
 from stepscope.analysis.steps import steps_tool
 from stepscope.analysis.steps.device_steps import device_steps
 from stepscope.analysis.steps.session_steps import steps_of_host
-from stepscope.analysis.steps.step_range import StepRange, choose, only_steps
+from stepscope.analysis.steps.step_range import StepRange, choose_steps, take_steps
 from stepscope.errors import UsageError
 from stepscope.formats.xspace.writer import write
 from stepscope.model import HostTrace
@@ -43,7 +43,7 @@ def test_ranges_are_read(text: str, first: int, last: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "-", "9-3", "a-b", "1-2-3", "-5", "1.5", "9" * 30])
 def test_what_is_no_range_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no range of steps"):
+    with pytest.raises(UsageError, match="not a range of steps"):
         StepRange.parse(text)
 
 
@@ -69,14 +69,14 @@ def test_steps_of_a_part_are_those_of_the_whole() -> None:
     whole = draw(AHEAD)
     rows = steps_of_host(whole).rows
 
-    part = only_steps(whole, [1, 2])
+    part = take_steps(whole, [1, 2])
 
     part.check()
     assert steps_of_host(part).rows == rows[1:3]
 
 
 def test_a_part_holds_the_work_of_its_steps_wherever_it_lies_and_nothing_of_others() -> None:
-    part = only_steps(draw(AHEAD), [1])
+    part = take_steps(draw(AHEAD), [1])
 
     # `p` is the work of another thread that belongs to no step: what of it lies within the step.
     assert names_of(part) == ["a", "kernel", "launch", "p", "train"]
@@ -96,7 +96,7 @@ def test_steps_of_each_device_in_a_part_are_those_of_the_whole(chosen: list[int]
         gpu1 s    | K4------K8---- K9--
     """)  # K3 and K4 were launched before the first step
 
-    part = only_steps(whole, chosen)
+    part = take_steps(whole, chosen)
 
     for mine, of_whole in zip(device_steps(part), device_steps(whole), strict=True):
         assert mine.start_ps == [of_whole.start_ps[step] for step in chosen]
@@ -110,14 +110,14 @@ def test_ops_of_single_steps_add_up_to_those_of_all() -> None:
         rows = op_stats.merge([op_stats.partial(trace)]).rows
         return sum(row["occurrences"] for row in rows if row["name"] in ("a", "kernel"))  # type: ignore[misc]
 
-    assert calls(whole) == sum(calls(only_steps(whole, [step])) for step in range(4)) == 8
+    assert calls(whole) == sum(calls(take_steps(whole, [step])) for step in range(4)) == 8
 
 
 def test_inferred_steps_keep_their_numbers_where_a_part_could_not_be_inferred() -> None:
     whole = draw("gpu0 s | ab--c-ab--c-ab--c-ab--c-ab--c-ab--c-")
     assert steps_of_host(whole).source == "inferred"
 
-    report = steps_tool.merge([steps_tool.partial(only_steps(whole, [3]))])
+    report = steps_tool.merge([steps_tool.partial(take_steps(whole, [3]))])
 
     assert [(row["step"], row["start_ms"]) for row in report.rows] == [(3, 18.0)]
 
@@ -127,24 +127,24 @@ def test_hosts_that_count_differently_are_brought_together_before_steps_are_chos
     other = draw("host main | M5--M6--M7--", host="b", start_unix_ns=10**18)
     parts = [steps_of_host(one), steps_of_host(other)]
     with pytest.raises(UsageError, match="no steps were found"):
-        choose(parts, StepRange(1, 2))  # the programs numbered them, and no number is common
+        choose_steps(parts, StepRange(1, 2))  # the programs numbered them, and no number is common
 
     same = [steps_of_host(one), steps_of_host(draw("host main | M2--M3--M4--", host="b"))]
-    assert choose(same, StepRange(3, 9)) == {"a": (3,), "b": (1,)}
+    assert choose_steps(same, StepRange(3, 9)) == {"a": (3,), "b": (1,)}
 
 
 def test_steps_of_one_number_that_lie_apart_have_no_gap_between_them() -> None:
     whole = draw("host main | M0--- M1--- M2---   M0--- M1--- M2---")
-    rows = choose([steps_of_host(whole)], StepRange(1, 1))["host"]
+    rows = choose_steps([steps_of_host(whole)], StepRange(1, 1))["host"]
     assert rows == (1, 4)
 
-    report = overview.merge([overview.partial(only_steps(whole, rows))])
+    report = overview.merge([overview.partial(take_steps(whole, rows))])
     assert report.step_time_ms["count"] == 2
     assert report.step_time_ms["between_steps_percent"] == 0.0
 
 
 def test_the_gap_between_neighbours_is_that_of_the_whole() -> None:
-    part = only_steps(draw("host main | M0-- M1-- I- M2-- M3--"), [1, 2])
+    part = take_steps(draw("host main | M0-- M1-- I- M2-- M3--"), [1, 2])
 
     assert {key: time // MS for key, time in steps_of_host(part).between_ps.items() if time} == {"input": 2, "other": 2}
 
@@ -155,16 +155,16 @@ def test_a_step_that_the_edge_cuts_is_told_where_it_is_all_there_is() -> None:
         host main |  L1       L2       L3
         gpu0 s    |   K1KKK    K2KKK    K3
     """)
-    report = overview.merge([overview.partial(only_steps(cut, [2]))])
+    report = overview.merge([overview.partial(take_steps(cut, [2]))])
 
     assert (report.step_time_ms["count"], report.warnings) == (
-        1, ("1 step is cut by the edge of the capture and in the statistics, since no other is",)
+        1, ("1 step is cut by the edge of the capture but kept in the statistics: no step is complete",)
     )  # fmt: skip
 
 
 def test_unknown_steps_are_told_with_those_there_are() -> None:
     with pytest.raises(UsageError, match="the steps are 0 to 3"):
-        choose([steps_of_host(draw(AHEAD))], StepRange(40, 50))
+        choose_steps([steps_of_host(draw(AHEAD))], StepRange(40, 50))
 
 
 @settings(max_examples=60, deadline=None)
@@ -172,7 +172,7 @@ def test_unknown_steps_are_told_with_those_there_are() -> None:
 def test_any_steps_of_any_trace_go_through_every_tool(trace: HostTrace) -> None:
     rows = steps_of_host(trace).rows
     for at in {0, len(rows) - 1} if rows else ():
-        part = only_steps(trace, [at])
+        part = take_steps(trace, [at])
         part.check()
         assert steps_of_host(part).rows == [rows[at]]
         for tool in TOOLS:
@@ -181,7 +181,7 @@ def test_any_steps_of_any_trace_go_through_every_tool(trace: HostTrace) -> None:
 
 def test_the_whole_range_is_the_whole() -> None:
     whole = draw(AHEAD)
-    part = only_steps(draw(AHEAD), range(4))
+    part = take_steps(draw(AHEAD), range(4))
 
     all_of_it = overview.merge([overview.partial(whole)])
     of_steps = overview.merge([overview.partial(part)])

@@ -301,7 +301,8 @@ def test_shares_add_up_and_the_rest_is_named() -> None:
         "unattributed_percent": 25.0,
     }
     assert attribution.warning([shares(trace)]) == [
-        "25.0 % of the device time cannot be attributed to an op; 100 % of that was launched before the recording began"
+        "25.0 % of the device time cannot be attributed to an op; "
+        "100 % of that was launched before the recording started"
     ]
 
 
@@ -309,7 +310,8 @@ def test_work_whose_call_is_missing_in_the_middle_was_not_launched_early() -> No
     trace = draw("host main | x------ x--\nhost main |   L5    L9\ngpu0 s    | K1--K5--K7----------K9--")
 
     assert attribution.warning([shares(trace)]) == [
-        "66.7 % of the device time cannot be attributed to an op; 25 % of that was launched before the recording began"
+        "66.7 % of the device time cannot be attributed to an op; "
+        "25 % of that was launched before the recording started"
     ]
 
 
@@ -356,4 +358,4 @@ def test_real_device_work_is_attributed(session: str, corpus: Path) -> None:
     assert found["unattributed_percent"] == pytest.approx(UNATTRIBUTED[session], abs=0.06)
     assert sum(value or 0 for key, value in found.items() if key != "device_time_us") == pytest.approx(100, abs=1e-3)
     if UNATTRIBUTED[session] > 1:
-        assert "; 100 % of that was launched before the recording began" in attribution.warning(parts)[0]
+        assert "; 100 % of that was launched before the recording started" in attribution.warning(parts)[0]

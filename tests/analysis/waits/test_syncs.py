@@ -142,7 +142,7 @@ def test_hosts_add_up():
 def test_without_a_device_there_is_nothing_to_wait_for():
     found = report(draw("host main | a--"))
     assert found.rows == ()
-    assert found.findings[0].startswith("no calls that wait for a device: where a GPU took part, record")
+    assert found.findings[0].startswith("no calls that wait for a device: if a GPU took part, record")
     assert found.warnings == ("no device works in this profile, so there is nothing to wait for",)
 
 

@@ -1,4 +1,4 @@
-/** One advice: what to change, why, what it gains, and where the evidence is. */
+/** One item of advice: what to change, why, the gain, and the evidence. */
 import { decimal, duration } from "../../format";
 import { intervalInTimeline } from "../../links";
 import { linkTo } from "../../router";
@@ -49,14 +49,14 @@ export function AdviceCard({ advice, first = false, whole = false, rank, recorde
   );
 }
 
-/** Says why an advice counts another time for a step than the head of the page. */
+/** Explains why an item of advice uses another step time than the head of the page. */
 function OtherStepTime({ advice, recorded: { mean_ms, between_ms } }: { advice: Advice; recorded: RecordedStep }) {
   const host = hasSeveralHosts() ? ", each on its slowest host" : "";
   const between = between_ms === null ? "" : `, and ${duration(between_ms)} pass before the next`;
   return (
     <p class="other-step-time">
-      {`This advice counts a step as ${duration(advice.step_time_ms ?? mean_ms)}: from its start to the start of the ` +
-        "next, without what the recording itself cost, as far as that is known. " +
+      {`This advice uses a step time of ${duration(advice.step_time_ms ?? mean_ms)}: from the start of a step to the ` +
+        "start of the next, without the known cost of recording. " +
         `As recorded, the mean step takes ${duration(mean_ms)}${host}${between}.`}
     </p>
   );
@@ -67,9 +67,9 @@ function hasSeveralHosts(): boolean {
 }
 
 const STEP_TIME_HERE =
-  "Step time is here the time from one step to the next on the host that sets the pace, " +
-  "without what the recording itself cost where that is known.";
-const HOW_OFTEN = "The real gain lay in this range for three of four programs where it was measured.";
+  "Step time here is the time from one step to the next on the slowest host, " +
+  "without the cost of recording where it is known.";
+const HOW_OFTEN = "The measured gain was in this range for three of four test programs.";
 
 function times(factor: number): string {
   return decimal(factor, factor < 10 ? 2 : 0);
@@ -115,7 +115,7 @@ function Badges({ advice }: { advice: Advice }) {
           tabIndex={0}
           {...hint(
             "Class",
-            "the kind of bottleneck; the command line's JSON and `stepscope whatif --remove` name it so",
+            "the kind of bottleneck, as named in JSON and in `stepscope whatif --remove`",
             advice.class,
           )}
         >
@@ -128,7 +128,7 @@ function Badges({ advice }: { advice: Advice }) {
           tabIndex={0}
           {...hint(
             "Confidence",
-            "how sure the rule is that this is the cause, from how it was checked on programs with a known bottleneck",
+            "how sure the rule is that this is the cause, measured on programs with a known bottleneck",
             `${Math.round(100 * sure)} %`,
           )}
         >
@@ -190,7 +190,7 @@ function MainEvidence({ advice }: { advice: Advice }) {
       )}
       {advice.class !== "none" && (
         <a class="more" href={linkTo("advice")}>
-          Why, and how sure
+          Why, and how sure it is
         </a>
       )}
     </p>
@@ -242,7 +242,7 @@ function Evidence({ advice }: { advice: Advice }) {
                 href={linkTo("advice", { about: advice.class })}
                 {...hint(
                   "From the documentation",
-                  "what the class means, from which threshold it is said, how sure it is and how the gain is predicted",
+                  "what the class means, when it is reported, how sure it is and how the gain is predicted",
                   advice.docs,
                 )}
               >
@@ -267,7 +267,7 @@ function RowLink({ row }: { row: EvidenceRow }) {
       href={evidenceLink(row)}
       {...hint(
         `${tool?.heading ?? row.tool}: ${evidenceName(row)}`,
-        "the row that this advice stands on; its time is per step",
+        "a row of evidence for this advice; its time is per step",
         row.value_ms > 0 ? `${row.value_ms} ms` : "",
       )}
     >

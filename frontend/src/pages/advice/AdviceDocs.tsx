@@ -1,4 +1,4 @@
-/** What a class of advice means, how it is found and how far it can be trusted, beside the advice itself. */
+/** What a class of advice means, how it is found and how reliable it is. */
 import { termText } from "../../terms";
 import { Drawer } from "../../ui/dialog";
 import { paragraphs, pieces, rulesOf } from "./adviceDocs";
@@ -18,7 +18,7 @@ export default function AdviceDocs({ kind, onClose }: { kind: string; onClose: (
         )}
         {rules.length > 0 && (
           <>
-            <h3>When it is said</h3>
+            <h3>When it is reported</h3>
             <ul class="docs-rules">
               {rules.map((row) => (
                 <li key={row.rule}>

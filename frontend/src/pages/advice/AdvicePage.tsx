@@ -1,4 +1,4 @@
-/** What to change, most gain first, each with all that it stands on. */
+/** What to change, the largest gain first, each with all of its evidence. */
 import { lazy, Suspense } from "preact/compat";
 import type { Report, ToolAnswer } from "../../api";
 import { route, setParams } from "../../router";

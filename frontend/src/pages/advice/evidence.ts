@@ -1,11 +1,11 @@
-/** From the rows that an advice stands on to the very rows on their tools' pages. */
+/** Links from the evidence of an item of advice to the same rows on the tools' pages. */
 import { CATEGORY_LABEL, isCategory } from "../../design/colours";
 import { linkTo } from "../../router";
 import type { EvidenceRow } from "../shared/reports";
 
 const quoted = (column: string, value: string) => `${column}="${value.replaceAll('"', "")}"`;
 
-/** The parameters that show a row on the page of its tool. */
+/** The address parameters that show a row on its tool's page. */
 function parametersOf(row: EvidenceRow): Record<string, string> {
   switch (row.tool) {
     case "op-stats":
@@ -31,7 +31,7 @@ export function evidenceLink(row: EvidenceRow): string {
   return linkTo(row.tool, parametersOf(row));
 }
 
-/** What the row is called on its page. */
+/** The row's name on its page. */
 export function evidenceName(row: EvidenceRow): string {
   return isCategory(row.key) ? CATEGORY_LABEL[row.key] : row.key;
 }

@@ -1,4 +1,4 @@
-/** The card on top of a page that shows how the session differs from another one, as the server computed it. */
+/** The card at the top of a page that compares the session with another one; the server computes it. */
 import { ApiError, type Section, type TableSection, type ToolAnswer, useResource } from "../../api";
 import { BETWEEN_PART, CATEGORY_PARTS } from "../../charts/steps";
 import { decimal } from "../../format";
@@ -23,7 +23,7 @@ export function Comparison({ tool }: { tool: string }) {
   return (
     <Card
       title={`Compared with ${otherName()}`}
-      note={able ? "which is before; the open session is after" : ""}
+      note={able ? "before: that session; after: the open one" : ""}
       class="comparison table-card"
       actions={<Actions />}
     >
@@ -101,7 +101,7 @@ function Elsewhere({ names }: { names: readonly string[] }) {
   const able = tools.value.filter((tool) => names.includes(tool.name));
   return (
     <p class="muted">
-      This page shows the open session alone. Compared are:{" "}
+      This page shows only the open session. These pages can be compared:{" "}
       {able.map((tool, index) => (
         <span key={tool.name}>
           {index > 0 && ", "}
@@ -114,7 +114,7 @@ function Elsewhere({ names }: { names: readonly string[] }) {
 
 const TONES = { faster: "better", slower: "worse", within_noise: "muted", unknown: "muted" };
 
-/** The sentence of `stepscope compare`, and what speaks against comparing the two at all. */
+/** The verdict of `stepscope compare`, and the notes on whether the two are comparable. */
 function Verdict({ report }: { report: CompareReport }) {
   const [head, rest] = cut(report.verdict_text.replace(" -> ", " → "));
   const width = report.uncertainty_ms === null ? "" : ` ± ${report.uncertainty_ms}`;
@@ -128,8 +128,8 @@ function Verdict({ report }: { report: CompareReport }) {
           tabIndex={0}
           {...hint(
             "Change of the mean step time",
-            "from the start of a step to the start of the next, after less before; ± is half of the 95 % interval of " +
-              "the difference (Welch), and what is no larger than that is within the noise",
+            "from the start of a step to the start of the next, after minus before; ± is half of the 95 % interval " +
+              "of the difference (Welch): a smaller difference is within the noise",
             value,
           )}
         >
@@ -199,7 +199,7 @@ function Difference({ tool, id, about, section, isAlone }: DifferenceProps) {
   );
 }
 
-/** A number of steps, which as a mean over hosts need not be whole. */
+/** A number of steps; a mean over hosts may be fractional. */
 const howMany = (steps: number) => decimal(steps, Number.isInteger(steps) ? 0 : 1);
 
 /** After the numbers: that only one side has a row is seen from its unknown value. */
@@ -245,7 +245,7 @@ function TwoBars({ rows }: { rows: NonNullable<CompareReport["breakdown"]> }) {
     Object.fromEntries(rows.map((row) => [row.category, row[name] ?? 0]));
   return (
     <StackedBars
-      label="The mean step of both"
+      label="Mean step of both sessions"
       parts={parts}
       rows={[
         { key: "before", label: "Before", note: otherName(), parts: side("before_ms") },

@@ -30,7 +30,7 @@ export default function KernelsPage() {
   return <ToolPage<"kernel-stats", KernelReport> tool="kernel-stats">{(answer) => <Kernels {...answer} />}</ToolPage>;
 }
 
-/** What matters first: a narrow window shows only as many as it has room for. */
+/** The most important columns first: a narrow window shows only as many as fit. */
 const COLUMNS = [
   ...[
     "rank",
@@ -83,11 +83,11 @@ function Kernels({ report, sections }: ToolAnswer<"kernel-stats", KernelReport>)
         section={tableOf(sections, "by_kernel")}
         tool="kernel-stats"
         id="all"
-        heading="Kernels, whatever op launched them"
+        heading="Kernels over all ops"
         texts={TEXTS}
       />
       <TableCard section={tableOf(sections, "streams")} tool="kernel-stats" id="streams" />
-      <Card title="How the ops of kernels are known">
+      <Card title="How kernels are matched to ops">
         <FigureRow section={figuresOf(sections, "attribution")} />
       </Card>
     </>

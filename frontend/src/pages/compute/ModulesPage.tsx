@@ -1,4 +1,4 @@
-/** The modules that a model is made of, as an icicle and as a table. */
+/** The modules of a model, as an icicle chart and as a table. */
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, inkOn, mix } from "../../design/colours";
@@ -72,7 +72,7 @@ function IcicleCard({ rows, unassigned_us }: { rows: readonly ModuleRow[]; unass
       note={
         unassigned_us
           ? `${duration(unassigned_us / 1e3)} of device time belong to no module`
-          : "click one to look into it"
+          : "click a module to zoom in"
       }
       actions={
         hasDevice && (
@@ -101,7 +101,7 @@ function IcicleCard({ rows, unassigned_us }: { rows: readonly ModuleRow[]; unass
         ))}
       </div>
       <p class="graph-foot muted">
-        The stronger the blue, the more of a module's time is its own and not its children's.
+        A stronger blue means that more of a module's time is its own and not its children's.
       </p>
     </Card>
   );
@@ -135,7 +135,7 @@ function BlockButton({ block, whole_us }: { block: Block; whole_us: number }) {
       }}
       aria-label={`${row.module}: ${text}`}
       onClick={() => setParams({ module: String(row.id) }, "push")}
-      {...hint(row.module, `${calls}. Self is the time in which none of its children is at work.`, text)}
+      {...hint(row.module, `${calls}. Self is the time in which none of its children runs.`, text)}
     >
       {block.width > 0.03 && row.module}
     </button>

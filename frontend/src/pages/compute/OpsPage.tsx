@@ -77,7 +77,7 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats", OpsReport> & { i
     <>
       <Card
         title="Self time"
-        note={idle ? "shares of all time, idle time included" : "shares of the time in which something ran"}
+        note={idle ? "shares of all time, including idle time" : "shares of the time in which something ran"}
       >
         <div class="rings">
           {rings.map((each) => (

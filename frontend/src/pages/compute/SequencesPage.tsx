@@ -29,8 +29,8 @@ function Sequences({ sections }: ToolAnswer<"sequences", SequencesReport>) {
   return (
     <>
       <Card
-        title="Most launches to save"
-        note="fused into one kernel, or replayed as one graph, a sequence is launched once"
+        title="Largest savings in launches"
+        note="a sequence that is fused into one kernel or replayed as one graph is launched once"
       >
         <Chains table={onStreams} />
       </Card>
@@ -105,14 +105,14 @@ function Chains({ table }: { table: TableOf<"sequences", "rows"> }) {
   );
 }
 
-/** Of kernels that are one template for many operations, the operation too. */
+/** A short kernel name; with the operation if one template serves many operations. */
 function chainName(name: string): string {
   const functor = /(\w+?)_?[Ff]unctor/.exec(name.slice(name.indexOf("<")))?.[1];
   const base = (name.split("<")[0] as string).replace(/^.*::/, "");
   return functor && name.includes("<") ? `${base} · ${functor}` : base;
 }
 
-/** The same kernel several times running is written once. */
+/** Writes a kernel that repeats in a row once. */
 function runs(names: readonly string[]): { name: string; times: number }[] {
   const found: { name: string; times: number }[] = [];
   for (const name of names) {

@@ -1,4 +1,4 @@
-/** Every op by the shapes of its inputs, and by the line that calls it. */
+/** Every op by its input shapes and by the line that calls it. */
 import type { Report, TableSection, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf } from "../../design/colours";
 import { findInTimeline } from "../../links";
@@ -64,7 +64,7 @@ const TEXTS = { input_shapes: shapesText, call_site: shortPath };
 const OF_DEVICES = ["device_total_us", "device_self_us", "avg_device_us"];
 const IN_DETAILS = ["input_types", "host_total_us", "device_total_us"];
 
-/** What is less asked for is in the row's details; without devices their columns are zeros. */
+/** Less used columns are in the row's details; without devices their columns are zeros. */
 function usual(table: TableSection): string[] {
   const zero = (name: string) =>
     OF_DEVICES.includes(name) && (table.columns?.[name] ?? [null]).every((value) => value === 0);

@@ -1,4 +1,4 @@
-/** Whether training waits for its input, seen from the device and from the host. */
+/** Whether training waits for its input, from the device side and from the host side. */
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
@@ -59,8 +59,8 @@ function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) 
             />
             {other !== null && (
               <p class="muted apart">
-                {`The breakdown of the step counts ${duration(other)} as input: a moment in which another device ` +
-                  "works, or in which the host launches work while data is copied, counts there for that."}
+                {`The breakdown of the step counts ${duration(other)} as input: it counts time in which another ` +
+                  "device works, or the host launches work while data is copied, as that work."}
               </p>
             )}
           </Card>
@@ -87,7 +87,7 @@ function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) 
   );
 }
 
-/** What steps are made of is drawn above. */
+/** The parts of the steps are drawn above. */
 const WAITING_COLUMNS: readonly (keyof RowOf<"input-pipeline", "steps">)[] = [
   ...(["step", "name", "duration_ms", "fetch_ms"] as const),
   ...(["waiting_mean_ms", "waiting_min_ms", "waiting_max_ms", "waiting_most"] as const),
@@ -173,7 +173,7 @@ function HostSide({ report, sections }: { report: InputReport; sections: Section
   const longest = useMemo(() => longestOps(report.rows ?? []), [report]);
   const largest = Math.max(...STAGES.map((stage) => report.host_breakdown_ms[stage.key] ?? 0));
   return (
-    <Card title="Host side" note="where the time of the input goes on the host">
+    <Card title="Host side" note="where the input spends its time on the host">
       {total > 0 ? (
         <ul class="hbars" data-marks={STAGES.filter((stage) => (report.host_breakdown_ms[stage.key] ?? 0) > 0).length}>
           {STAGES.map((stage) => {
@@ -200,7 +200,7 @@ function HostSide({ report, sections }: { report: InputReport; sections: Section
                     aria-label={`${stage.label} in the timeline`}
                     {...hint(
                       `${stage.label} in the timeline`,
-                      "the events of the op that takes most of it",
+                      "the events of the op that takes most of this time",
                       longest.get(stage.key) as string,
                     )}
                   >

@@ -47,7 +47,7 @@ function TfData({ report, sections }: ToolAnswer<"tf-data", TfDataReport>) {
       <section class="card verdict" aria-label="Verdict">
         <h2 class="verdict-line">
           {bottleneck
-            ? `${bottleneck.iterator} holds up the input: ${duration(bottleneck.self_us / 1e3)} of its own`
+            ? `${bottleneck.iterator} limits the input: ${duration(bottleneck.self_us / 1e3)} of self time`
             : sentence(report.summary[0] ?? "")}
         </h2>
         <ul class="prose">
@@ -224,7 +224,7 @@ function NodeBox({ placed: { node, x, y }, longest, host }: { placed: Placed; lo
         node.long_name,
         [
           node.dataset_op ? `dataset op ${node.dataset_op}` : "",
-          node.parallel ? "works on another thread than what reads from it" : "",
+          node.parallel ? "runs on another thread than its reader" : "",
         ]
           .filter(Boolean)
           .join("; "),

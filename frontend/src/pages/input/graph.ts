@@ -1,4 +1,4 @@
-/** Where the nodes of an input pipeline's graph stand: what reads from the others on top, each under its reader. */
+/** Positions of the nodes of an input pipeline's graph: each node below its reader. */
 export interface GraphNode {
   readonly id: number;
   readonly parent: number | null;

@@ -1,4 +1,4 @@
-/** How full a memory is over time, and what fills it at its peak. */
+/** Memory in use over time, and what fills it at its peak. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Report, TableSection, ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
@@ -61,7 +61,7 @@ function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryRep
         columns={usualOf(tableOf(sections, "breakdown"))}
         title="What fills the memory at its peak"
         rows={fills}
-        empty="no allocation is known at the peak"
+        empty="no known allocation at the peak"
         main
       />
       <OwnRows
@@ -128,7 +128,7 @@ function Peak({ memory, fills, meaning }: { memory: Memory; fills: Rows; meaning
               tabIndex={0}
               {...hint(
                 String(column("op", row) ?? "unknown"),
-                "bytes that it holds when the memory is fullest",
+                "bytes that it holds at the peak",
                 `${column("allocated_bytes", row)} bytes`,
               )}
             >
@@ -201,7 +201,7 @@ function OverTime({ memory, rows, manyHosts }: { memory: Memory; rows: Rows; man
               value={withFree ? "in" : "out"}
               options={[
                 { value: "out", label: "In use" },
-                { value: "in", label: "With free" },
+                { value: "in", label: "With free memory" },
               ]}
               onChange={(value) => setParams({ free: value === "in" ? "in" : null })}
             />
@@ -233,7 +233,12 @@ function OverTime({ memory, rows, manyHosts }: { memory: Memory; rows: Rows; man
           <a class="button" href={around(picked.time_ms)}>
             Show in the timeline <Icon name="arrow" size={16} />
           </a>
-          <button type="button" class="icon-button small" aria-label="Pick nothing" onClick={() => setPicked(null)}>
+          <button
+            type="button"
+            class="icon-button small"
+            aria-label="Clear the selection"
+            onClick={() => setPicked(null)}
+          >
             <Icon name="close" size={14} />
           </button>
         </div>

@@ -1,4 +1,4 @@
-/** How ranks spend their time on computation and communication, and who waits for whom. */
+/** The time of each rank in computation and communication, and which ranks wait. */
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
@@ -37,7 +37,7 @@ function Distributed({ report, sections }: ToolAnswer<"distributed", Distributed
   return (
     <>
       <Findings lines={report.findings} />
-      <Card title="Time of each rank" note="communication counts as exposed where no computation runs beside it">
+      <Card title="Time of each rank" note="communication is exposed where no computation overlaps it">
         <StackedBars
           label="Time of each rank"
           parts={parts}
@@ -117,9 +117,9 @@ function partsOfTime(ranks: TableOf<"distributed", "rows">, surface: string): Ba
   return [
     {
       key: "compute_ms",
-      label: "Compute alone",
+      label: "Compute without overlap",
       colour: device_compute,
-      doc: `${docOf(ranks, "compute_ms")}; here without what communication overlaps`,
+      doc: `${docOf(ranks, "compute_ms")}; here without the overlapped part`,
     },
     {
       key: "overlap_ms",

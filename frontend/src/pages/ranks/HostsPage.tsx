@@ -1,4 +1,4 @@
-/** Every step on every worker: which one is slow, and at what. */
+/** Every step on every worker: which worker is slow, and in which part. */
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
@@ -82,7 +82,7 @@ function OneStep({
   return (
     <Card
       title={`Step ${step}`}
-      note={`${workersText(shown)}${isWorst ? "; the step in which they differ most" : ""}`}
+      note={`${workersText(shown)}${isWorst ? "; in this step they differ most" : ""}`}
       actions={
         numbers.length > 1 && (
           <label class="slider">

@@ -1,4 +1,4 @@
-/** Bars drawn by the style sheet: stacked ones on one scale, and ranked ones. */
+/** Bars drawn with CSS: stacked ones on one scale, and ranked ones. */
 import type { ComponentChildren } from "preact";
 import type { Field } from "../../api";
 import type { Part } from "../../charts/steps";
@@ -119,7 +119,7 @@ export interface RankedRow {
   readonly href: string | null;
 }
 
-/** The largest of something, longest first; each leads to where it can be seen. */
+/** Ranked bars, longest first; each links to its place in the timeline. */
 export function RankedBars({ label, rows, field }: { label: string; rows: readonly RankedRow[]; field: Field }) {
   const longest = Math.max(...rows.map((row) => row.ms));
   if (!(longest > 0)) return null;

@@ -13,9 +13,9 @@ interface ColumnGraphProps {
   label: string;
   columns: readonly Column[];
   parts?: readonly Part[];
-  /** What stands under the axis. */
+  /** The label under the axis. */
   xName?: string;
-  /** What one column is, for the hint below the graph. */
+  /** The noun for one column, for the hint below the graph. */
   noun?: string;
   mean_ms?: number | null;
   height?: number;
@@ -46,7 +46,7 @@ export function ColumnGraph({
       class="column-graph"
       tabIndex={0}
       role="group"
-      aria-label={`${label}. Arrow keys go from ${noun} to ${noun}, Enter opens the timeline.`}
+      aria-label={`${label}. Arrow keys move between ${noun}s, Enter opens the timeline.`}
       onKeyDown={(event) => onKey(event, columns, at, setPicked)}
     >
       <Chart
@@ -117,7 +117,7 @@ function Picked({
           Only this step
         </button>
       )}
-      <button type="button" class="icon-button small" aria-label="Pick nothing" onClick={onClose}>
+      <button type="button" class="icon-button small" aria-label="Clear the selection" onClick={onClose}>
         <Icon name="close" size={14} />
       </button>
     </div>

@@ -1,4 +1,4 @@
-/** What a report found, in sentences: the first is the page's verdict. */
+/** The findings of a report, in sentences; the first is the page's verdict. */
 
 import type { ComponentChildren } from "preact";
 import { Code, sentence } from "../../ui/basics";

@@ -1,4 +1,4 @@
-/** Before there is something to show: no session at all, or one that is being read. */
+/** The page before there is data: no session yet, or one that is being read. */
 import type { SessionState, Sessions } from "../../api";
 import { bytes } from "../../format";
 import { Code, Empty, sentence } from "../../ui/basics";

@@ -45,7 +45,7 @@ function toColumns(steps: readonly GraphStep[]): Column[] {
     parts: step.parts,
     faint: !step.complete,
     outlier: odd[index] ?? false,
-    foot: [step.foot, step.complete ? "" : "cut by the capture's edge"].filter(Boolean).join(" · "),
+    foot: [step.foot, step.complete ? "" : "partial: cut by the edge of the capture"].filter(Boolean).join(" · "),
     href: step.href,
     step: step.step,
   }));

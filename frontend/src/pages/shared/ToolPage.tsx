@@ -37,7 +37,7 @@ export function ToolPage<T extends ToolName, R extends Report>(props: ToolPagePr
           </div>
         </header>
       )}
-      {found.state === "loading" && <Loading what={`Working out ${entry?.heading ?? tool}`} />}
+      {found.state === "loading" && <Loading what={`Computing ${entry?.heading ?? tool}`} />}
       {found.state === "failed" && <Failed error={found.error} retry={found.retry} />}
       {answer && <Warnings items={answer.report.warnings.filter((text) => text !== answer.missing)} />}
       {answer && !answer.missing && otherId.value && <Comparison tool={tool} />}
@@ -48,7 +48,7 @@ export function ToolPage<T extends ToolName, R extends Report>(props: ToolPagePr
 
 function Missing({ text }: { text: string }) {
   return (
-    <Empty title={chosenPart() ? "Nothing for this page in what is chosen" : "This profile has nothing for this page"}>
+    <Empty title={chosenPart() ? "The selection has no data for this page" : "This profile has no data for this page"}>
       <p>
         <Code text={sentence(text)} />
       </p>

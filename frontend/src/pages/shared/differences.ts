@@ -1,4 +1,4 @@
-/** Where a page shows another number than its neighbour for what looks like the same thing, and has to say why. */
+/** Finds where two pages show different numbers for what looks like the same thing, so that the page can explain. */
 import type { Cell } from "../../api";
 import type { Advice, Row } from "./reports";
 
@@ -22,7 +22,7 @@ export function toExplain(list: readonly Advice[], recorded: RecordedStep | null
   });
 }
 
-/** Whether the host itself computes, so that it and no device waits. */
+/** Whether the host itself computes, so that the host and not a device waits. */
 export function isWithoutDevice(steps: readonly Row[]): boolean {
   return steps.length > 0 && steps.every((row) => String(row.waiting_most).endsWith(" host"));
 }

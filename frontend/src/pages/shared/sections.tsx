@@ -1,4 +1,4 @@
-/** The sections of a report as they are: figures, tables, sentences. */
+/** The sections of a report: figures, tables, sentences. */
 import type { ComponentChildren } from "preact";
 import type { Section, TableSection, Values } from "../../api";
 import { findInTimeline } from "../../links";
@@ -52,7 +52,7 @@ interface TableCardProps<V> extends Partial<Omit<TableProps, "data" | "id" | "li
   note?: ComponentChildren;
 }
 
-/** For those who go on by script: where the report has the rows of a table; empty if nothing says it. */
+/** For scripts: where the report's JSON has the rows of a table; empty if unknown. */
 function inJson(tool: string, key: string | null | undefined): string {
   if (!key) return "";
   const places = `Export above, stepscope ${tool} PATH --format json, or to_dict()["${key}"] in Python`;
@@ -87,7 +87,7 @@ export function TableCard<V = Values>(props: TableCardProps<V>) {
   );
 }
 
-/** A row that names an op, a kernel or a call leads to its occurrences in the timeline. */
+/** Links a row that names an op, a kernel or a call to its occurrences in the timeline. */
 export function findLinks(row: number, data: TableData): RowLink[] {
   const at = data.fields.find((field) => field.role === "host");
   const host = at && data.columns[at.name]?.[row];

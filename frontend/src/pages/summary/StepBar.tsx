@@ -27,14 +27,14 @@ interface StepBarProps {
   breakdown: Readonly<Record<string, number>>;
   meaning: Readonly<Record<string, string>>;
   steps: readonly GraphStep[];
-  /** From a step's end to the begin of the next, if that is worth telling. */
+  /** From the end of a step to the start of the next, if it is large enough to show. */
   between_ms: number | null;
 }
 
-/** Below this share of the time from step to step, what lies between steps is not told. */
+/** Time between steps below this share of the step-to-step time is not shown. */
 const WORTH_PERCENT = 2;
 
-/** The mean time from a step's end to the begin of the next; null where it is unknown or next to nothing. */
+/** The mean time from the end of a step to the start of the next; null if unknown or negligible. */
 export function betweenSteps(mean_ms: number | null, share: number | null | undefined): number | null {
   if (mean_ms === null || share === null || share === undefined || share < WORTH_PERCENT || share >= 100) return null;
   return (mean_ms * share) / (100 - share);
@@ -79,7 +79,7 @@ export function StepBar({ breakdown, meaning, steps, between_ms }: StepBarProps)
               data-value={part.ms}
               {...hint(
                 CATEGORY_LABEL[part.category],
-                `${meaning[part.category] ?? ""}${DOT}a click lists the steps, those with the most of it first`,
+                `${meaning[part.category] ?? ""}${DOT}click to list the steps, those with most of it first`,
                 `${part.ms} ms`,
               )}
             >
@@ -104,8 +104,8 @@ export function StepBar({ breakdown, meaning, steps, between_ms }: StepBarProps)
 }
 
 const BETWEEN =
-  "mean time from the end of a step to the start of the next: no part of any step, " +
-  "but a loop that spends it there is no faster for shorter steps";
+  "mean time from the end of a step to the start of the next: not part of any step, " +
+  "but shorter steps do not shorten it";
 const DOT = " · ";
 
 function stepsWith(category: Category): string {
@@ -115,9 +115,9 @@ function stepsWith(category: Category): string {
 function BarPart({ part, meaning, place }: { part: Part; meaning: string; place: PartPlace | null }) {
   const label = CATEGORY_LABEL[part.category];
   const leads = place
-    ? `a click shows ${place.step} in the timeline: with ${duration(place.ms)} it is the closest to the mean`
-    : "a click lists the steps, those with the most of it first";
-  const goal = place ? `${place.step} in the timeline` : "the steps with the most of it";
+    ? `click to show ${place.step} in the timeline: its ${duration(place.ms)} are closest to the mean`
+    : "click to list the steps, those with most of it first";
+  const goal = place ? `${place.step} in the timeline` : "the steps with most of it";
   return (
     <a
       class="step-bar-part"

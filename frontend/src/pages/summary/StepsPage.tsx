@@ -35,7 +35,7 @@ function Steps({ report, sections }: ToolAnswer<"steps", StepsReport>) {
   );
 }
 
-/** Categories in which no step spent any time only make the table wide, and so do names that are the steps' numbers. */
+/** Hides categories in which no step spent time, and names that only repeat the steps' numbers. */
 export function usualColumns(table: TableSection): string[] {
   const valuesOf = (name: string) => table.columns?.[name] ?? [null];
   const numbers = valuesOf("step");

@@ -1,4 +1,4 @@
-/** The start page: why it is slow, what to change, what that gains; then the evidence. */
+/** The start page: why training is slow, what to change, the gain; then the evidence. */
 import { useMemo } from "preact/hooks";
 import type { Figures, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOfOp } from "../../design/colours";
@@ -106,10 +106,10 @@ function Verdict({
             <span
               class="verdict-step"
               {...(report.steps_source === "none"
-                ? hint("Time of the capture", "no step was found in it: from its first event to its last", `${mean} ms`)
+                ? hint("Length of the capture", "no step was found: from the first event to the last", `${mean} ms`)
                 : hint(
                     "Mean step time",
-                    "mean duration of the complete steps; a step lasts as long as on its slowest host",
+                    "mean duration of the complete steps; a step takes as long as on its slowest host",
                     `${mean} ms`,
                   ))}
             >
@@ -188,14 +188,14 @@ function recordedStep(report: OverviewReport): RecordedStep | null {
   return mean_ms === null ? null : { mean_ms, between_ms: betweenSteps(mean_ms, report.between_steps_percent) };
 }
 
-/** `pytorch` as PyTorch writes itself. */
+/** The framework with its own spelling: `pytorch` as PyTorch. */
 function withName(section: FiguresOf<"overview", "environment">): FiguresOf<"overview", "environment"> {
   return { ...section, values: { ...section.values, framework: frameworkName(section.values.framework) || null } };
 }
 
 const OF_DEVICES: readonly string[] = ["device_count", "devices_used"];
 
-/** The figures that a recording of this sort has. */
+/** The figures that this kind of recording has. */
 function known(section: Figures): string[] {
   return section.fields.map((field) => field.name).filter((name) => section.values[name] !== null);
 }

@@ -1,4 +1,4 @@
-/** What stands at the top of the ops of a run. */
+/** Chooses the table of top ops or of top op types. */
 import type { TableSection } from "../../api";
 import type { OverviewReport } from "../shared/reports";
 

@@ -1,4 +1,4 @@
-/** How busy the machines were: each counter that was sampled, summed up. */
+/** How busy the machines were: a summary of each sampled counter. */
 import type { Report, ToolAnswer } from "../../api";
 import { linkTo } from "../../router";
 import { tableOf } from "../../sections";

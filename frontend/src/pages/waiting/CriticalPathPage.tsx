@@ -1,4 +1,4 @@
-/** What steps wait for, moment by moment: the parts of the path, its steps, and what lies on it. */
+/** The critical path: its parts, its steps, and the events on it. */
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
@@ -115,7 +115,7 @@ function toColumn(row: Row, parts: readonly BarPart[], several: boolean, link: S
   };
 }
 
-/** Parts that no step waits for only make the table wide. */
+/** Hides parts that no step waits for. */
 function usedColumns(rows: readonly Row[]): string[] {
   return Object.keys(rows[0] ?? {}).filter(
     (name) => !name.endsWith("_ms") || rows.some((row) => Number(row[name]) > 0),

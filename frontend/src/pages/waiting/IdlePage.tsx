@@ -1,4 +1,4 @@
-/** Why streams stand idle, how long their queues are, and how launches get there. */
+/** Why streams are idle, how long their queues are, and how launches behave. */
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
@@ -42,11 +42,11 @@ function Idle({ report, sections }: ToolAnswer<"idle", IdleReport>) {
     <>
       <Findings lines={report.findings} />
       <Card
-        title="Streams, and why they wait"
+        title="Streams and why they idle"
         note={
           rows.length > MOST_BARS
-            ? `the ${MOST_BARS} busiest of ${rows.length}, and why they stand idle`
-            : "busy, and idle by cause; the busiest first"
+            ? `the ${MOST_BARS} busiest of ${rows.length}: busy time, and idle time by cause`
+            : "busy time, and idle time by cause; the busiest first"
         }
       >
         <StackedBars
@@ -61,7 +61,7 @@ function Idle({ report, sections }: ToolAnswer<"idle", IdleReport>) {
         section={tableOf(sections, "queues")}
         tool="idle"
         id="queues"
-        heading="Queues: launched and not yet started"
+        heading="Queues: work launched but not yet started"
       />
       <Card title="Launches">
         <FigureRow section={figuresOf(sections, "launches")} />
@@ -71,7 +71,7 @@ function Idle({ report, sections }: ToolAnswer<"idle", IdleReport>) {
   );
 }
 
-/** The streams that do the work come first: one that is hardly used waits longest, and that slows nothing. */
+/** Sorts busy streams first: a stream that is hardly used idles longest but slows nothing. */
 function busiestFirst(rows: readonly Stream[]): Stream[] {
   return [...rows].sort((one, other) => Number(other.busy_ms ?? 0) - Number(one.busy_ms ?? 0));
 }

@@ -1,4 +1,4 @@
-/** Where the host waits for a device, and from which line of the program. */
+/** Where the host waits for a device, by line of the program. */
 import type { Field, Report, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR } from "../../design/colours";
 import { findInTimeline } from "../../links";
@@ -37,7 +37,7 @@ function Syncs({ report, sections }: ToolAnswer<"syncs", SyncsReport>) {
 function Longest({ rows, field }: { rows: readonly RowOf<"syncs", "rows">[]; field: Field }) {
   const longest = [...rows].sort((a, b) => Number(b.total_us) - Number(a.total_us)).slice(0, MOST_BARS);
   return (
-    <Card title="Longest waits" note="each leads to its calls in the timeline">
+    <Card title="Longest waits" note="click one to find its calls in the timeline">
       <RankedBars
         label="Longest waits"
         field={field}

@@ -15,7 +15,7 @@ from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.pieces import Pieces, pieces_of_step
 from stepscope.analysis.account.replay import replay, replay_error_percent
 from stepscope.analysis.account.threads import threads_of
-from stepscope.analysis.steps.find_steps import steps_of, warm_up_of
+from stepscope.analysis.steps.find_steps import count_warm_up_steps, steps_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
@@ -83,13 +83,13 @@ def usual_steps(trace: HostTrace, graph: Graph) -> I64:
     steps = steps_of(trace)
     whole = np.flatnonzero(steps.complete[graph.steps])
     whole = whole if len(whole) else np.arange(len(graph.steps))
-    rest = whole[warm_up_of(trace) :]
+    rest = whole[count_warm_up_steps(trace) :]
     usual: I64 = rest if len(rest) else whole
     return usual
 
 
 def _rows(trace: HostTrace, graph: Graph, pieces: Pieces) -> list[AccountRow]:
-    cause = causes_of(trace, graph, pieces, threads_of(trace, steps_of(trace)).serves_input)
+    cause = causes_of(trace, graph, pieces, threads_of(trace))
     length, finder = pieces.end_ps - pieces.start_ps, Finder(trace, graph, pieces)
     total = np.zeros(len(Cause), np.int64)
     np.add.at(total, cause, length)

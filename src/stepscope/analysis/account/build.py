@@ -13,7 +13,7 @@ from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.account.windows import StepBounds, bounds_of
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, offsets_of
 from stepscope.records import dataclass
 
 E = EdgeKind
@@ -30,7 +30,7 @@ def build_graph(trace: HostTrace) -> Graph | None:
     if steps.source == "none" or not len(steps.number):
         return None
     zero = trace.span_ps()[0]
-    queues, threads = queues_of(trace, zero), threads_of(trace, steps)
+    queues, threads = queues_of(trace, zero), threads_of(trace)
     bounds = bounds_of(trace, steps)
     contacts = contacts_of(trace, threads, queues, bounds)
     host = _host_nodes(contacts, threads.lines)
@@ -134,7 +134,7 @@ def _graph(nodes: Nodes, step: I32, edges: Edges, pauses: _Pauses, bounds: StepB
     lost = len(edges) - int(sound.sum())
     edges = edges.take(np.flatnonzero(sound))
     edges = edges.take(np.argsort(edges.target, kind="stable"))
-    into = np.searchsorted(edges.target, np.arange(len(nodes) + 1))
+    into = offsets_of(np.bincount(edges.target, minlength=len(nodes)))
     order, bad = np.empty(len(nodes), np.int32), np.zeros(len(edges), np.uint8)
     kernels.replay.sort(
         pauses.previous, into, edges.source, np.zeros(len(nodes), np.uint8), np.empty(len(nodes) + 1, np.int32), order,
@@ -142,7 +142,7 @@ def _graph(nodes: Nodes, step: I32, edges: Edges, pauses: _Pauses, bounds: StepB
     )  # fmt: skip
     if bad.any():
         edges = edges.take(bad == 0)
-        into = np.searchsorted(edges.target, np.arange(len(nodes) + 1))
+        into = offsets_of(np.bincount(edges.target, minlength=len(nodes)))
     count = len(bounds.time_ps)
     return Graph(
         nodes.line, step, nodes.event, nodes.kind, nodes.start_ps, nodes.end_ps, pauses.own_ps, pauses.previous,

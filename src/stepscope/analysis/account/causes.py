@@ -7,11 +7,10 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, around, kinds_of
-from stepscope.analysis.account.threads import main_line
-from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.account.threads import Threads
 from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import of_kinds
-from stepscope.analysis.trace.grouping import enclosing, forest
+from stepscope.analysis.trace.columns import is_any_kind
+from stepscope.analysis.trace.grouping import enclosing_events, forest
 from stepscope.model import EventKind, HostTrace, Kind
 from stepscope.model.arrays import I64, U8, Mask
 from stepscope.vocabulary.lookup import has_trait
@@ -46,7 +45,7 @@ MEANING: dict[Cause, str] = {
     Cause.DEVICE_COMPUTE: "a device computes",
     Cause.DEVICE_GAP: "a device goes from one piece of work to the next",
     Cause.COPY: "data is copied from, to or within a device",
-    Cause.COMMUNICATION: "workers exchange data, and nothing overlaps it",
+    Cause.COMMUNICATION: "workers exchange data; a device may compute at the same time, but that ends earlier",
     Cause.COMPILE: "a program is traced or compiled",
     Cause.SYNC: "the host is in a call that waits for a device, for longer than the device works",
     Cause.CHECKPOINT: "state is saved or restored",
@@ -75,18 +74,14 @@ _OF_EDGE: dict[EdgeKind, Cause] = {
 }  # fmt: skip
 
 
-def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, serves_input: Mask) -> U8:
-    """The cause of each piece: uint8 of shape (pieces,), see Cause.
-
-    Args:
-        serves_input: bool of shape (lines,), the threads that prepare input.
-    """
+def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) -> U8:
+    """The cause of each piece: uint8 of shape (pieces,), see Cause."""
     cause = np.zeros(len(pieces), np.uint8)
     work = graph.kind[pieces.node] == NodeKind.WORK
     own = pieces.edge == OWN
     cause[own & work] = _table(_OF_DEVICE, Cause.COPY)[kinds_of(trace, pieces.event[own & work])]
     host = np.flatnonzero(own & ~work)
-    cause[host] = _of_threads(trace, graph, pieces, host)
+    cause[host] = _of_threads(trace, graph, pieces, host, threads.main)
     waited = np.flatnonzero(pieces.edge >= 0)
     by_edge = np.zeros(256, np.uint8)
     by_edge[list(_OF_EDGE)] = list(_OF_EDGE.values())
@@ -95,7 +90,7 @@ def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, serves_input: Mask
     known = pieces.end_ps[pause] - pieces.start_ps[pause] > graph.unexplained_ps[pieces.node[pause]]
     cause[pause] = np.where(known, Cause.DEVICE_GAP, Cause.UNKNOWN)
     line = graph.line[pieces.node]
-    cause[(line >= 0) & serves_input[line] & (cause != Cause.UNKNOWN)] = Cause.INPUT
+    cause[(line >= 0) & threads.serves_input[line] & (cause != Cause.UNKNOWN)] = Cause.INPUT
     return cause
 
 
@@ -105,15 +100,14 @@ def _table(known: dict[EventKind, Cause], other: Cause) -> U8:
     return table
 
 
-def _of_threads(trace: HostTrace, graph: Graph, pieces: Pieces, rows: I64) -> U8:
+def _of_threads(trace: HostTrace, graph: Graph, pieces: Pieces, rows: I64, main: int) -> U8:
     event = pieces.event[rows]
     cause = _innermost_cause(trace, event)
-    main = main_line(trace, steps_of(trace))
     cause[event < 0] = np.where(graph.line[pieces.node[rows[event < 0]]] == main, Cause.PYTHON, Cause.LAUNCH)
     dispatches = _dispatches(trace, graph)
     if dispatches is not None:
         ops = np.flatnonzero((cause == Cause.HOST_COMPUTE) & (event >= 0))
-        outer = enclosing(trace, of_kinds(trace.events.kind, (K.OP, K.BACKWARD)))[event[ops]]
+        outer = enclosing_events(trace, is_any_kind(trace.events.kind, (K.OP, K.BACKWARD)))[event[ops]]
         cause[ops[dispatches[np.where(outer >= 0, outer, event[ops])]]] = Cause.LAUNCH
     return np.where(told := _told_around(trace, event, cause), told, cause)
 
@@ -158,7 +152,7 @@ def _dispatches(trace: HostTrace, graph: Graph) -> Mask | None:
 def _input_functions(trace: HostTrace) -> Mask:
     """Python functions that make input, by their names: bool of shape (events,)."""
     found = np.zeros(len(trace.events), np.bool_)
-    python = np.flatnonzero(of_kinds(trace.events.kind, (K.PYTHON_CALL,)))
+    python = np.flatnonzero(is_any_kind(trace.events.kind, (K.PYTHON_CALL,)))
     if len(python):
         found[python] = has_trait(trace, trace.events.type[python], CallTrait.MAKES_INPUT)
     return found

@@ -42,8 +42,9 @@ class Contacts:
 
     def of_line(self, line: int) -> tuple[I64, I64, I64]:
         """The cuts of a line, and the starts and ends of its gaps."""
-        cut = slice(*np.searchsorted(self.cut_line, (line, line + 1)))
-        gap = slice(*np.searchsorted(self.gap_line, (line, line + 1)))
+        bounds = np.array((line, line + 1), np.int32)  # of the columns' type, which else are copied as a whole
+        cut = slice(*np.searchsorted(self.cut_line, bounds))
+        gap = slice(*np.searchsorted(self.gap_line, bounds))
         start, end = self.gap_start_ps[gap], self.gap_end_ps[gap]
         order = np.argsort(start, kind="stable")
         return self.cut_ps[cut], start[order], end[order]

@@ -9,7 +9,7 @@ from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.nodes import distinct, numbers_in
 from stepscope.analysis.account.pieces import Pieces, around
 from stepscope.analysis.trace.attribution import attribute
-from stepscope.analysis.trace.columns import of_kinds
+from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
@@ -108,11 +108,15 @@ class Finder:
             return None, rows[:0]
         total = np.bincount(names[known], weights=self._length[rows][known])
         best = int(np.argmax(total))
-        text = _op_texts(self._trace)
-        found = rows[known & (names == best)]
-        return text[best - len(self._trace.strings)] if best >= len(self._trace.strings) else self._trace.strings[
-            best
-        ], found
+        return self._op_text(best), rows[known & (names == best)]
+
+    def _op_text(self, number: int) -> str:
+        """The name of an op as `_ops_of_work` and `_ops_of_threads` number it."""
+        strings = self._trace.strings
+        if number < len(strings):
+            return strings[number]
+        name, kind = attribute(self._trace).ops[number - len(strings)]
+        return name if kind == "graph launch" else brief(name)
 
     def _ops_of_work(self, rows: I64) -> I64:
         """A number for the op of each piece of device work: beyond those of strings."""
@@ -129,13 +133,13 @@ class Finder:
         is_op = np.zeros(256, np.uint8)
         is_op[list(_OPS)] = 1
         at = around(self._trace, self._event[rows], is_op[self._trace.events.kind], 1)
-        return np.where(at >= 0, self._trace.event_names()[at], -1).astype(np.int64)
+        return np.where(at >= 0, self._trace.event_names(at), -1).astype(np.int64)
 
     def _names(self, rows: I64) -> np.ndarray:
         return np.array([self._trace.name_of(event) for event in self._event[rows].tolist()], object)
 
     def _longest_name(self, rows: I64) -> str:
-        name = self._trace.event_names()[self._event[rows]]
+        name = self._trace.event_names(self._event[rows])
         return self._trace.strings[int(np.argmax(np.bincount(name, weights=self._length[rows])))]
 
     def _calls(self, rows: I64) -> int:
@@ -152,7 +156,7 @@ class Finder:
         inside = found >= 0
         if not inside.any():
             return None
-        name = self._trace.event_names()[found[inside]]
+        name = self._trace.event_names(found[inside])
         total = np.bincount(name, weights=self._length[rows][inside])
         return self._trace.strings[int(np.argmax(total))].removeprefix(MODULE_PREFIX)
 
@@ -163,19 +167,15 @@ def _numbered(values: I64) -> tuple[I64, I64]:
     return known, np.searchsorted(known, values)
 
 
-def _op_texts(trace: HostTrace) -> list[str]:
-    return [brief(name) if kind != "graph launch" else name for name, kind in attribute(trace).ops]
-
-
 def _users_frames(trace: HostTrace) -> I64:
     """Recorded Python calls of the user's program: rows of events."""
-    python = np.flatnonzero(of_kinds(trace.events.kind, (K.PYTHON_CALL,)))
+    python = np.flatnonzero(is_any_kind(trace.events.kind, (K.PYTHON_CALL,)))
     return python[has_trait(trace, trace.events.type[python], CodeTrait.OF_USER)] if len(python) else python
 
 
 def _module_frames(trace: HostTrace) -> I64:
     """Recorded calls of modules: rows of events."""
-    python = np.flatnonzero(of_kinds(trace.events.kind, (K.PYTHON_CALL,)))
+    python = np.flatnonzero(is_any_kind(trace.events.kind, (K.PYTHON_CALL,)))
     if not len(python):
         return python
     types = np.array(numbers_in(trace.events.type[python]), np.int64)

@@ -7,7 +7,7 @@ import numpy as np
 from stepscope.analysis.account.graph import EdgeKind, Edges
 from stepscope.analysis.account.nodes import NodeFinder, is_among, numbers_in
 from stepscope.analysis.account.threads import Quiet, Threads
-from stepscope.analysis.trace.columns import of_kinds, on_threads
+from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace
@@ -56,11 +56,11 @@ class Meetings:
 def handovers(trace: HostTrace, threads: Threads) -> Meetings:
     """Work handed from thread to thread, as the trace states it, where it may be what a thread waited for."""
     links, events = forest(trace), trace.events
-    rows = np.flatnonzero((links.cause >= 0) & on_threads(trace) & (links.extent_ps > 0))
+    rows = np.flatnonzero((links.cause >= 0) & is_thread_event(trace) & (links.extent_ps > 0))
     cause = links.cause[rows].astype(np.int64)
     rows_line, cause_line = events.line[rows], events.line[cause]
     after_wait = (links.parent[rows] < 0) | _ends_quiet(threads.quiet, rows_line, events.start_ps[rows])
-    kept = after_wait & (rows_line != cause_line) & on_threads(trace)[cause]
+    kept = after_wait & (rows_line != cause_line) & is_thread_event(trace)[cause]
     kept &= events.start_ps[cause] <= events.start_ps[rows]
     rows, cause = rows[kept], cause[kept]
     start = events.start_ps[rows]
@@ -185,13 +185,13 @@ def _group(
     """
     kind = trace.events.kind[np.maximum(quiet.event, 0)]
     inside = quiet.event >= 0
-    at_input = inside & of_kinds(kind, _MEETS_INPUT)
+    at_input = inside & is_any_kind(kind, _MEETS_INPUT)
     mine = (
         threads.serves_input[quiet.line] | at_input if serves_input else ~threads.serves_input[quiet.line] & ~at_input
     )
     rows = np.flatnonzero(mine & ~known)
     idle = ~inside[rows] & (quiet.line[rows] != threads.main)
-    in_calls = inside[rows] & of_kinds(kind[rows], _MAY_WAIT)
+    in_calls = inside[rows] & is_any_kind(kind[rows], _MAY_WAIT)
     in_python = ~idle & ~in_calls
     found = [
         _meet(trace, threads, quiet, rows[idle], lines, 0.0),
@@ -207,7 +207,7 @@ def _group(
 
 def _backward_lines(trace: HostTrace, threads: Threads) -> list[int]:
     """Threads that run the backward pass for the main one, which waits for them in a call that nobody records."""
-    lines = numbers_in(trace.events.line[of_kinds(trace.events.kind, (K.BACKWARD,))])
+    lines = numbers_in(trace.events.line[is_any_kind(trace.events.kind, (K.BACKWARD,))])
     return [line for line in lines if line != threads.main]
 
 
@@ -220,7 +220,7 @@ def _meet(
     if not len(rows) or not lines:
         return none, none, none
     start, end = quiet.start_ps[rows], quiet.end_ps[rows]
-    filled = _union(threads, lines).covered(start, end) >= least * (end - start)
+    filled = _union(threads, lines).overlap_ps(start, end) >= least * (end - start)
     best, line = np.full(len(rows), np.iinfo(np.int64).min), np.full(len(rows), -1, np.int64)
     for other in lines:
         at = _last_moments(trace, other, end)
@@ -242,4 +242,4 @@ def _last_moments(trace: HostTrace, line: int, limit: I64) -> I64:
 
 def _union(threads: Threads, lines: list[int]) -> Spans:
     spans = [threads.working[line] for line in lines]
-    return Spans.of(np.concatenate([each.start for each in spans]), np.concatenate([each.end for each in spans]))
+    return Spans.union(np.concatenate([each.start for each in spans]), np.concatenate([each.end for each in spans]))

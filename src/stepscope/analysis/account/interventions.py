@@ -12,8 +12,8 @@ import numpy as np
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.replay import replay
-from stepscope.analysis.trace.columns import on_threads
-from stepscope.analysis.trace.grouping import enclosing, forest, is_device_work
+from stepscope.analysis.trace.columns import is_thread_event
+from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, Mask
@@ -101,13 +101,13 @@ def own_time_of(trace: HostTrace, graph: Graph, rows: I64) -> I64:
     work = np.flatnonzero(graph.kind == NodeKind.WORK)
     part[work] = np.where(chosen[graph.event[work]], graph.own_ps[work], 0)
     host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
-    outer = rows[on_threads(trace)[rows]]
-    outer = outer[enclosing(trace, chosen)[outer] == outer]
+    outer = rows[is_thread_event(trace)[rows]]
+    outer = outer[enclosing_events(trace, chosen)[outer] == outer]
     for line in numbers_in(trace.events.line[outer]):
         events, nodes = outer[trace.events.line[outer] == line], host[graph.line[host] == line]
         start = trace.events.start_ps[events]
-        spans = Spans.of(start, start + forest(trace).extent_ps[events])
-        part[nodes] = spans.covered(graph.start_ps[nodes], graph.end_ps[nodes])
+        spans = Spans.union(start, start + forest(trace).extent_ps[events])
+        part[nodes] = spans.overlap_ps(graph.start_ps[nodes], graph.end_ps[nodes])
     return part
 
 
@@ -115,7 +115,7 @@ def work_launched_by(trace: HostTrace, rows: I64) -> I64:
     """Device work that calls inside some host events launched: rows of events."""
     chosen = np.zeros(len(trace.events), np.bool_)
     chosen[rows] = True
-    inside = enclosing(trace, chosen) >= 0
+    inside = enclosing_events(trace, chosen) >= 0
     work = np.flatnonzero(is_device_work(trace))
     call = forest(trace).cause[work]
     found: I64 = work[(call >= 0) & inside[call]]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.model.arrays import I32, I64, U8, Mask
+from stepscope.model.arrays import I32, I64, U8, Mask, offsets_of
 from stepscope.records import dataclass
 
 
@@ -59,35 +61,39 @@ class NodeFinder:
     """
 
     def __init__(self, line: I32, start_ps: I64, end_ps: I64) -> None:
-        self._line, self._start_ps = line, start_ps
-        self._starts, self._ends = distinct(start_ps), distinct(end_ps)
-        wide = line.astype(np.int64)
-        self._start_keys = wide * (len(self._starts) + 1) + np.searchsorted(self._starts, start_ps)
-        self._end_keys = wide * (len(self._ends) + 1) + np.searchsorted(self._ends, end_ps)
+        self._start_ps, self._end_ps = start_ps, end_ps
+        self._first = offsets_of(np.bincount(line))
 
     def ending_by(self, line: NDArray[np.integer], time_ps: I64) -> I64:
         """The last node of a line that has ended at a time: int64 of shape (n,), -1 where none has."""
-        rank = np.searchsorted(self._ends, time_ps, side="right") - 1
-        at = np.searchsorted(self._end_keys, line.astype(np.int64) * (len(self._ends) + 1) + rank, side="right") - 1
-        return self._on_line(np.where(rank >= 0, at, -1), line)
+        at = np.full(len(line), -1, np.int64)
+        for rows, first, last in self._by_line(line):
+            place = np.searchsorted(self._end_ps[first:last], time_ps[rows], side="right")
+            at[rows] = np.where(place > 0, first + place - 1, -1)
+        return at
 
     def starting_from(self, line: NDArray[np.integer], time_ps: I64) -> I64:
         """The first node of a line that starts at a time or later: int64 of shape (n,), -1 where none does."""
-        rank = np.searchsorted(self._starts, time_ps)
-        at = np.searchsorted(self._start_keys, line.astype(np.int64) * (len(self._starts) + 1) + rank)
-        return self._on_line(np.where(at < len(self._line), at, -1), line)
+        at = np.full(len(line), -1, np.int64)
+        for rows, first, last in self._by_line(line):
+            place = first + np.searchsorted(self._start_ps[first:last], time_ps[rows])
+            at[rows] = np.where(place < last, place, -1)
+        return at
 
     def starting_at(self, line: NDArray[np.integer], time_ps: I64) -> I64:
         """The node of a line that starts at a time: int64 of shape (n,), -1 where none does."""
-        found = self.starting_from(line, time_ps)
-        if not len(self._line):
-            return found
-        return np.where((found >= 0) & (self._start_ps[found] == time_ps), found, -1)
+        at = self.starting_from(line, time_ps)
+        some = np.flatnonzero(at >= 0)
+        at[some[self._start_ps[at[some]] != time_ps[some]]] = -1
+        return at
 
-    def _on_line(self, at: I64, line: NDArray[np.integer]) -> I64:
-        if not len(self._line):
-            return np.full(len(at), -1)
-        return np.where((at >= 0) & (self._line[at] == line), at, -1)
+    def _by_line(self, line: NDArray[np.integer]) -> Iterator[tuple[I64, int, int]]:
+        """The lines that are asked about and have nodes: the places in the question, and the line's nodes."""
+        order = np.argsort(line, kind="stable")
+        last = np.cumsum(np.bincount(line))
+        for each in np.flatnonzero(np.diff(last, prepend=0)[: len(self._first) - 1]).tolist():
+            begin = int(last[each - 1]) if each else 0
+            yield order[begin : last[each]], int(self._first[each]), int(self._first[each + 1])
 
 
 def cut_line(line: int, cuts: I64, gap_start: I64, gap_end: I64) -> tuple[I32, I64, I64]:

@@ -69,7 +69,7 @@ def _lengths_by_step(trace: HostTrace, graph: Graph, parts: _Parts, steps: I64) 
     events = np.flatnonzero(own > 0)
     step = _steps_of_events(trace, graph, parts, steps)[events]
     events, step = events[step >= 0], step[step >= 0]
-    name = trace.event_names()[events]
+    name = trace.event_names(events)
     key = np.lexsort((trace.events.start_ps[events], step, name))
     events, name, step = events[key], name[key], step[key]
     fresh = np.append(True, np.diff(name) != 0)[: len(name)]

@@ -124,7 +124,7 @@ def _latencies(trace: HostTrace, call: I64, start: I64, free: I64) -> tuple[I64,
         return latency, after_start
     begins = trace.events.start_ps[call[known]]
     ends = begins + trace.events.duration_ps[call[known]]
-    names = trace.event_names()[call[known]]
+    names = trace.event_names(call[known])
     waiting = free[known] < ends  # the queue was free, so that the launch is what the work waited for
     for name in numbers_in(names):
         here = names == name

@@ -8,8 +8,8 @@ from stepscope.analysis.account.graph import EdgeKind, Edges
 from stepscope.analysis.account.nodes import NodeFinder, distinct, numbers_in
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import of_kinds
-from stepscope.analysis.trace.grouping import enclosing
+from stepscope.analysis.trace.columns import is_any_kind
+from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Mask
 from stepscope.records import dataclass
@@ -54,7 +54,7 @@ def waits_of(trace: HostTrace, queues: Queues) -> Waits:
     call = distinct(np.concatenate([_outer_waits(trace), _blocking_copies(trace, queues)]))
     start = trace.events.start_ps[call]
     end = start + trace.events.duration_ps[call]
-    names = trace.event_names()[call]
+    names = trace.event_names(call)
     pair_call, pair_work, done = _pairs(trace, queues, call, start, end)
     done_ps = np.full(len(call), np.iinfo(np.int64).min)
     np.maximum.at(done_ps, pair_call, queues.end_ps[pair_work])
@@ -68,13 +68,13 @@ def _outer_waits(trace: HostTrace) -> I64:
     rows = blocking_calls(trace)
     waits = np.zeros(len(trace.events), np.bool_)
     waits[rows] = True
-    return rows[enclosing(trace, waits)[rows] == rows] if len(rows) else rows
+    return rows[enclosing_events(trace, waits)[rows] == rows] if len(rows) else rows
 
 
 def _blocking_copies(trace: HostTrace, queues: Queues) -> I64:
     """Calls that start a copy and return after its end: memory that is not pinned makes them wait, whatever their
     name."""
-    copies = np.flatnonzero((queues.call >= 0) & of_kinds(trace.events.kind[queues.event], _COPIES))
+    copies = np.flatnonzero((queues.call >= 0) & is_any_kind(trace.events.kind[queues.event], _COPIES))
     call = queues.call[copies]
     end = trace.events.start_ps[call] + trace.events.duration_ps[call]
     return distinct(call[queues.end_ps[copies] <= end])
@@ -91,13 +91,13 @@ def _own_parts(trace: HostTrace, call: I64, names: I32, alone: I64) -> I64:
     which = np.searchsorted(different, names)
     wanted = np.zeros(len(trace.strings), np.bool_)
     wanted[different] = True
-    same = wanted[trace.event_names()]
+    same = wanted[trace.event_types.name][trace.events.type]
     same[call] = False
     others = np.flatnonzero(same)
     least = np.full(len(different), np.iinfo(np.int64).max)
     np.minimum.at(least, which, alone)
     if len(others):
-        at = np.searchsorted(different, trace.event_names()[others])
+        at = np.searchsorted(different, trace.event_names(others))
         unblocked = np.full(len(different), np.iinfo(np.int64).max)
         np.minimum.at(unblocked, at, trace.events.duration_ps[others])
         least = np.minimum(least, unblocked)

@@ -37,7 +37,7 @@ SENTENCE_OF: dict[str, str] = {
     "device_compute": "computation on the device",
     "device_gap": "gaps between device work",
     "copy": "copies",
-    "communication": "exposed communication",
+    "communication": "communication",
     "compile": "compiling",
     "sync": "waiting for a device that is done",
     "checkpoint": "saving or restoring state",

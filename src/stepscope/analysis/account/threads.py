@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.steps.find_steps import HostSteps
+from stepscope.analysis.steps.find_steps import HostSteps, steps_of
 from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import of_kinds, on_threads
+from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, LineKind
@@ -69,11 +69,16 @@ class Threads:
     working: dict[int, Spans]
 
 
-def threads_of(trace: HostTrace, steps: HostSteps) -> Threads:
-    """The threads of a host, and where they may wait."""
-    lines, main = recorded_threads(trace), main_line(trace, steps)
+def threads_of(trace: HostTrace) -> Threads:
+    """The threads of a host, and where they may wait; found once per trace."""
+    return trace.derived("threads of the model", _threads)
+
+
+def _threads(trace: HostTrace) -> Threads:
+    lines = recorded_threads(trace)
+    main = _main_line(trace, steps_of(trace), lines)
     serves = np.zeros(len(trace.lines), np.bool_)
-    serves[trace.events.line[of_kinds(trace.events.kind, _SERVES_INPUT)]] = True
+    serves[trace.events.line[is_any_kind(trace.events.kind, _SERVES_INPUT)]] = True
     if main >= 0:
         serves[main] = False
     works = _works(trace)
@@ -90,10 +95,9 @@ def recorded_threads(trace: HostTrace) -> list[int]:
     return [line for line in trace.lines_of(LineKind.THREAD).tolist() if _has_time(trace, line)]
 
 
-def main_line(trace: HostTrace, steps: HostSteps) -> int:
+def _main_line(trace: HostTrace, steps: HostSteps, lines: list[int]) -> int:
     """The thread of the step marks; without one that which launches most device work, else has most events; -1 without
     threads."""
-    lines = recorded_threads(trace)
     if steps.line >= 0 or not lines:
         return steps.line
     cause = forest(trace).cause[np.flatnonzero(is_device_work(trace))]
@@ -110,7 +114,7 @@ def _has_time(trace: HostTrace, line: int) -> bool:
 
 def _works(trace: HostTrace) -> Mask:
     """Events while which their thread works, or is in a call whose waiting is told apart: bool of shape (events,)."""
-    works = of_kinds(trace.events.kind, _WORKING) & on_threads(trace)
+    works = is_any_kind(trace.events.kind, _WORKING) & is_thread_event(trace)
     works[blocking_calls(trace)] = True
     return works
 
@@ -119,7 +123,7 @@ def _working_spans(trace: HostTrace, line: int, works: Mask) -> Spans:
     begin, end = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
     rows = begin + np.flatnonzero(works[begin:end])
     start = trace.events.start_ps[rows]
-    return Spans.of(start, start + forest(trace).extent_ps[rows])
+    return Spans.union(start, start + forest(trace).extent_ps[rows])
 
 
 def _quiet_of_line(trace: HostTrace, line: int, works: Mask, since_ps: int | None) -> Quiet:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.graph import EdgeKind, Edges
-from stepscope.analysis.account.nodes import NodeFinder, is_among, numbers_in
+from stepscope.analysis.account.nodes import NodeFinder, distinct, numbers_in
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.steps.find_steps import HostSteps
-from stepscope.analysis.trace.columns import on_threads
 from stepscope.analysis.trace.grouping import forest, is_device_work
-from stepscope.analysis.trace.program_runs import runs_elsewhere
-from stepscope.model import EventKind, HostTrace
+from stepscope.analysis.trace.program_runs import program_ops_elsewhere
+from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I32, I64, Mask
 from stepscope.records import dataclass
 
@@ -122,9 +121,13 @@ def bounds_of(trace: HostTrace, steps: HostSteps) -> StepBounds:
 
 def _starting_thread(trace: HostTrace, time: I64) -> int:
     """The thread that has an event starting at each of some times but the last; -1 without one."""
-    rows = np.flatnonzero(is_among(trace.events.start_ps, time[:-1]) & on_threads(trace))
-    whole = np.flatnonzero(np.bincount(trace.events.line[rows]) >= len(time) - 1)
-    return int(whole[0]) if len(whole) else -1
+    wanted = distinct(time[:-1])
+    for line in trace.lines_of(LineKind.THREAD).tolist():
+        starts = trace.events.start_ps[int(trace.lines.event_begin[line]) : int(trace.lines.event_end[line])]
+        found = np.searchsorted(starts, wanted, side="right") - np.searchsorted(starts, wanted)
+        if int(found.sum()) >= len(time) - 1:
+            return int(line)
+    return -1
 
 
 def _mark_times(trace: HostTrace, steps: HostSteps, count: int) -> I64:
@@ -146,7 +149,7 @@ def _last_work(trace: HostTrace, steps: HostSteps, count: int) -> tuple[I32, I64
     """For each line and bound the end of the work that was done last, of all steps before the bound."""
     work = is_device_work(trace)
     if steps.line >= 0:
-        work = work | runs_elsewhere(trace, steps.line)
+        work = work | program_ops_elsewhere(trace, steps.line)
     rows = np.flatnonzero(work & (steps.label >= 0) & (steps.label < count - 1))
     label = steps.label[rows].astype(np.int64) + 1
     rows, label = np.append(rows, steps.backlog), np.append(label, np.zeros(len(steps.backlog), np.int64))

@@ -121,7 +121,7 @@ def _event_ps(context: Context) -> int:
 
 def critical_path_share(context: Context) -> float:
     """As `WorkFacts.on_critical_path`; 1 if the work is unknown."""
-    return context.work.on_critical_path if context.work is not None else 1.0
+    return context.work.critical_path_share if context.work is not None else 1.0
 
 
 def uncontended_share(context: Context) -> float:
@@ -132,7 +132,7 @@ def uncontended_share(context: Context) -> float:
     work = context.work
     if work is None or context.has_device or not work.compute_ps:
         return 1.0
-    return 1.0 - max(work.disturbed_ps / work.compute_ps - _NOISE, 0.0)
+    return 1.0 - max(work.contention_ps / work.compute_ps - _NOISE, 0.0)
 
 
 def _share_after_removal(context: Context, left_ms: float, competes_ms: float, crowded: float | None) -> float:

@@ -1,1 +1,1 @@
-"""What advice is based on beyond the step breakdown, for one host."""
+"""The facts about one host that advice needs beyond the step breakdown."""

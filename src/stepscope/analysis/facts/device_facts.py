@@ -1,7 +1,7 @@
-"""What the devices of a host do in the steps: what they run, and what the host does while they stand idle.
+"""What the devices of a host run in the steps, and what the host does while they are idle.
 
-A device stands idle between two pieces of its work.  What the loop's thread does in such a gap tells why.  A gap in
-which the host comes back from waiting for the device is the price of that wait: the host could launch nothing before.
+A device is idle between two pieces of its work.  What the loop's thread does in such a gap explains it.  A gap in which
+the host returns from waiting for the device is the cost of that wait: the host could not launch anything earlier.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stepscope.analysis.steps.find_steps import observed, whole_steps
-from stepscope.analysis.trace.columns import of_kinds, on_threads
+from stepscope.analysis.steps.find_steps import observed_time, whole_steps
+from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
@@ -33,7 +33,7 @@ _COMPUTES = (K.KERNEL, K.DEVICE_OP)
 
 @dataclass(frozen=True)
 class Share:
-    """Work or calls of one name: how often, for how long altogether, and when the longest of them, in ps."""
+    """Work or calls of one name: count, total time, and the bounds of the longest; times in ps."""
 
     name: str
     calls: int
@@ -44,28 +44,30 @@ class Share:
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """The devices of one host in its steps, all steps together, in ps.
+    """The devices of one host in its steps, summed over the steps, in ps.
 
     Attributes:
-        steps: how many; `marked` is False where the whole capture counts as one.
-        observed_ps: the time that is looked at (`columns.observed`).
+        steps: number of steps.
+        marked: False if the whole capture counts as one step.
+        observed_ps: the observed time (`find_steps.observed_time`).
         busy_ps: time with work on a device.
-        work_ps: all pieces of work added up, which is more where devices or streams work at a time.
-        kernels: pieces of computation; `short_kernels` of them last less than SHORT_KERNEL_PS.
-        compiled: those of them that belong to a compiled program or a recorded graph.
-        layout_ps: time of kernels that only bring data into another order; `layout` lists the largest.
-        copying_ps: the same of those that copy or join data, copies inside a device included; `copying` lists them.
-        wide_products_ps: time of matrix products and convolutions in 32 bits or more; `wide_products` lists them.
-        pageable: copies to a device out of memory that is not pinned; `exposed_pageable_ps` is the time in which they
-            are all that a device does.
-        collectives: pieces of communication; `collective_ps` their median length, `exposed_collectives_ps` the time in
-            which they are all that a device does; `communicating` lists the largest.
+        work_ps: sum of all work, which exceeds `busy_ps` if devices or streams work in parallel.
+        kernels, short_kernels: number of kernels, and of those shorter than SHORT_KERNEL_PS.
+        compiled: kernels that belong to a compiled program or a recorded graph.
+        layout_ps, layout: time of kernels that only reorder data, and the largest of them.
+        copying_ps, copying: time of kernels and copies that move data within a device, and the largest of them.
+        wide_products_ps, wide_products: time of matrix products and convolutions in 32 bits or more, and the largest.
+        pageable: copies to a device from memory that is not pinned.
+        exposed_pageable_ps: time in which a device does nothing but such copies.
+        collectives, collective_ps: number and median duration of collectives.
+        exposed_collectives_ps: time in which a device does nothing but collectives.
+        communicating: the largest collectives.
         idle_ps: the part of `observed_ps` without work on any device.
-        gaps: how many times without work there are; `longest_gap_ps` is the longest, `longest_gaps` are its begin and
-            end and those of the next ones.
-        after_sync_ps: the part of `idle_ps` in gaps during which the host comes back from waiting for the device;
-            `syncs` counts these waits.
-        calls: calls into the devices' runtime, with the time in which the devices stand idle meanwhile, longest first.
+        gaps, longest_gap_ps: number of idle gaps, and the length of the longest.
+        longest_gaps: start and end of the longest gaps.
+        after_sync_ps, syncs: the part of `idle_ps` in gaps in which the host returns from waiting for the device, and
+            the number of these waits.
+        calls: calls of the device runtime, with the idle time of the devices during them, longest first.
     """
 
     steps: int
@@ -98,30 +100,30 @@ class DeviceFacts:
 
 
 def device_facts_of(trace: HostTrace) -> DeviceFacts | None:
-    """The devices of a host; None without steps or without work of a device in them."""
-    return trace.derived("device facts", _find)
+    """The devices of a host; None without steps, or without device work in them."""
+    return trace.derived("device facts", _find_device_facts)
 
 
-def _find(trace: HostTrace) -> DeviceFacts | None:
+def _find_device_facts(trace: HostTrace) -> DeviceFacts | None:
     steps, device = whole_steps(trace), is_device_work(trace)
     if not len(steps.number) or not device.any():
         return None
-    whole = observed(trace)
+    whole = observed_time(trace)
     rows = np.flatnonzero(device)
-    in_steps = whole.touches(*_times(trace, rows))
+    in_steps = whole.touches(*_start_and_end(trace, rows))
     rows = rows if in_steps.all() else rows[in_steps]
     if not len(rows):
         return None
     kind, length = trace.events.kind[rows], trace.events.duration_ps[rows]
     narrow = (trace.events.traits[rows] & np.uint8(Trait.COMPUTES_16BIT)) != 0
-    computes, talks = of_kinds(kind, _COMPUTES), of_kinds(kind, (K.COLLECTIVE,))
+    computes, talks = is_any_kind(kind, _COMPUTES), is_any_kind(kind, (K.COLLECTIVE,))
     types = trace.events.type[rows]
     layout = computes & has_trait(trace, types, KernelTrait.REORDERS)
     copying, wide = has_trait(trace, types, KernelTrait.COPIES), has_trait(trace, types, KernelTrait.WIDE_PRODUCT)
-    copying = (copying & computes & ~layout) | of_kinds(kind, (K.COPY_DEVICE_TO_DEVICE,))
-    pageable = _from_pageable(trace, rows)
+    copying = (copying & computes & ~layout) | is_any_kind(kind, (K.COPY_DEVICE_TO_DEVICE,))
+    pageable = _is_pageable_copy(trace, rows)
     wide &= computes & ~narrow & ~layout & ~copying
-    busy = Spans.of(*_times(trace, rows)) & whole
+    busy = Spans.union(*_start_and_end(trace, rows)) & whole
     return DeviceFacts(
         steps=len(steps.number),
         marked=steps.source != "none",
@@ -130,41 +132,43 @@ def _find(trace: HostTrace) -> DeviceFacts | None:
         work_ps=int(length.sum()),
         kernels=int(computes.sum()),
         short_kernels=int((length[computes] < SHORT_KERNEL_PS).sum()),
-        compiled=int((computes & _compiled(trace, rows)).sum()),
+        compiled=int((computes & _is_compiled(trace, rows)).sum()),
         layout_ps=int(length[layout].sum()),
-        layout=_largest(trace, rows[layout]),
+        layout=_largest_shares(trace, rows[layout]),
         copying_ps=int(length[copying].sum()),
-        copying=_largest(trace, rows[copying]),
+        copying=_largest_shares(trace, rows[copying]),
         wide_products_ps=int(length[wide].sum()),
-        wide_products=_largest(trace, rows[wide]),
+        wide_products=_largest_shares(trace, rows[wide]),
         pageable=int(pageable.sum()),
-        exposed_pageable_ps=_exposed(trace, rows, pageable, whole),
+        exposed_pageable_ps=_exposed_time(trace, rows, pageable, whole),
         collectives=int(talks.sum()),
         collective_ps=int(np.median(length[talks])) if talks.any() else 0,
-        exposed_collectives_ps=_exposed(trace, rows, talks, whole),
-        communicating=_largest(trace, rows[talks]),
-        **_idle(trace, whole - busy),
+        exposed_collectives_ps=_exposed_time(trace, rows, talks, whole),
+        communicating=_largest_shares(trace, rows[talks]),
+        **_idle_facts(trace, whole - busy),
     )
 
 
-def _times(trace: HostTrace, rows: I64) -> tuple[I64, I64]:
+def _start_and_end(trace: HostTrace, rows: I64) -> tuple[I64, I64]:
     start = trace.events.start_ps[rows]
     return start, start + trace.events.duration_ps[rows]
 
 
-def _exposed(trace: HostTrace, rows: I64, chosen: Mask, whole: Spans) -> int:
-    """Time in which some of the work is all that the devices do."""
+def _exposed_time(trace: HostTrace, rows: I64, chosen: Mask, whole: Spans) -> int:
+    """Time in which the devices do only the chosen work."""
     if not chosen.any():
         return 0
-    return ((Spans.of(*_times(trace, rows[chosen])) - Spans.of(*_times(trace, rows[~chosen]))) & whole).total
+    return (
+        (Spans.union(*_start_and_end(trace, rows[chosen])) - Spans.union(*_start_and_end(trace, rows[~chosen]))) & whole
+    ).total
 
 
 # -- what runs on the devices --------------------------------------------------------------------------------------
 
 
-def _from_pageable(trace: HostTrace, rows: I64) -> Mask:
-    """Copies to a device whose name or details say that their source is not pinned."""
-    copies = np.flatnonzero(of_kinds(trace.events.kind[rows], (K.COPY_HOST_TO_DEVICE,)))
+def _is_pageable_copy(trace: HostTrace, rows: I64) -> Mask:
+    """Whether each event is a copy to a device whose name or details show that its source is not pinned."""
+    copies = np.flatnonzero(is_any_kind(trace.events.kind[rows], (K.COPY_HOST_TO_DEVICE,)))
     texts, inverse = np.unique(trace.stat_strings(stat_names.COPY_DETAILS, rows=rows[copies]), return_inverse=True)
     details = names_have((trace.strings[text] for text in texts.tolist()), KernelTrait.FROM_PAGEABLE)
     found = np.zeros(len(rows), np.bool_)
@@ -172,20 +176,20 @@ def _from_pageable(trace: HostTrace, rows: I64) -> Mask:
     return found
 
 
-def _compiled(trace: HostTrace, rows: I64) -> Mask:
-    """Work of a compiled program or of a recorded graph: nobody launches its pieces one by one."""
+def _is_compiled(trace: HostTrace, rows: I64) -> Mask:
+    """Whether each event belongs to a compiled program or recorded graph, and so is not launched individually."""
     of_program = trace.stat_strings(stat_names.HLO_MODULE, rows=rows) > 0
     graph = trace.stat_ints(stat_names.GRAPH_NODE_ID, 0, rows=rows) > 0
     found: Mask = of_program | graph
     return found
 
 
-def _largest(trace: HostTrace, rows: I64) -> list[Share]:
-    return _shares(trace, rows, trace.events.duration_ps[rows])
+def _largest_shares(trace: HostTrace, rows: I64) -> list[Share]:
+    return _group_by_name(trace, rows, trace.events.duration_ps[rows])
 
 
-def _shares(trace: HostTrace, rows: I64, time_ps: I64) -> list[Share]:
-    """Some events by name, those that take most of a time first."""
+def _group_by_name(trace: HostTrace, rows: I64, time_ps: I64) -> list[Share]:
+    """The events grouped by name, largest total of `time_ps` first."""
     types = trace.events.type[rows]
     total, calls = np.bincount(types, weights=time_ps), np.bincount(types)
     merged: dict[str, list[int]] = {}
@@ -195,19 +199,19 @@ def _shares(trace: HostTrace, rows: I64, time_ps: I64) -> list[Share]:
     found = [(name, of, int(total[of].sum())) for name, of in merged.items()]
     found.sort(key=lambda each: (-each[2], each[0]))
     return [
-        Share(name, int(calls[of].sum()), time, *_longest(trace, rows[types == of[0]], time_ps[types == of[0]]))
+        Share(name, int(calls[of].sum()), time, *_longest_bounds(trace, rows[types == of[0]], time_ps[types == of[0]]))
         for name, of, time in found[:_MOST_NAMES]
     ]
 
 
-def _longest(trace: HostTrace, rows: I64, time_ps: I64) -> tuple[int, int]:
+def _longest_bounds(trace: HostTrace, rows: I64, time_ps: I64) -> tuple[int, int]:
     row = rows[int(np.argmax(time_ps))]
     start = int(trace.events.start_ps[row])
     return start, start + int(trace.events.duration_ps[row])
 
 
-def _longest_of(length: I64) -> list[int]:
-    """Where the longest gaps are, longest first."""
+def _longest_gaps(length: I64) -> list[int]:
+    """Rows of the longest gaps, longest first."""
     most = np.argpartition(length, -_MOST_GAPS)[-_MOST_GAPS:] if len(length) > _MOST_GAPS else np.arange(len(length))
     order: list[int] = most[np.lexsort((most, -length[most]))].tolist()
     return order
@@ -216,14 +220,14 @@ def _longest_of(length: I64) -> list[int]:
 # -- what the host does meanwhile ----------------------------------------------------------------------------------
 
 
-def _idle(trace: HostTrace, idle: Spans) -> dict[str, Any]:
+def _idle_facts(trace: HostTrace, idle: Spans) -> dict[str, Any]:
     length = idle.end - idle.start
-    calls = np.flatnonzero(on_threads(trace) & of_kinds(trace.events.kind, _RUNTIME))
-    start, end = _times(trace, calls)
-    waits = of_kinds(trace.events.kind[calls], (K.SYNC,))
+    calls = np.flatnonzero(is_thread_event(trace) & is_any_kind(trace.events.kind, _RUNTIME))
+    start, end = _start_and_end(trace, calls)
+    waits = is_any_kind(trace.events.kind[calls], (K.SYNC,))
     waits |= has_trait(trace, trace.events.type[calls], CallTrait.BLOCKING_COPY)
     begins = np.searchsorted(idle.start, end[waits], side="right") - 1  # the gap in which each wait may end
-    meanwhile = idle.covered(start, end)
+    meanwhile = idle.overlap_ps(start, end)
     hit = begins >= 0
     hit[hit] = idle.end[begins[hit]] > end[waits][hit]
     return {
@@ -232,6 +236,6 @@ def _idle(trace: HostTrace, idle: Spans) -> dict[str, Any]:
         "longest_gap_ps": int(length.max(initial=0)),
         "after_sync_ps": int(length[np.unique(begins[hit])].sum()),
         "syncs": int(hit.sum()),
-        "calls": _shares(trace, calls[meanwhile > 0], meanwhile[meanwhile > 0]),
-        "longest_gaps": [(int(idle.start[at]), int(idle.end[at])) for at in _longest_of(length)],
+        "calls": _group_by_name(trace, calls[meanwhile > 0], meanwhile[meanwhile > 0]),
+        "longest_gaps": [(int(idle.start[at]), int(idle.end[at])) for at in _longest_gaps(length)],
     }

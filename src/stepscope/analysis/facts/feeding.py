@@ -1,12 +1,12 @@
-"""How batches come to the loop: through which stages, and what takes the time in them."""
+"""How batches reach the loop: through which stages, and what takes time in them."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.facts.work import on_input_threads
+from stepscope.analysis.facts.work import is_input_thread_event
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.trace.columns import inside, rows_of
+from stepscope.analysis.trace.columns import events_of_kind, is_inside
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, Trait
 from stepscope.model.arrays import I64, Mask
@@ -23,21 +23,21 @@ class FeedFacts:
 
     Attributes:
         has_iterators: input iterators (tf.data) were recorded.
-        has_prefetch: one of them hands elements over to another thread.
-        in_the_wait_ps: time in which the thread that waits runs functions of the stages itself, as it does with those
-            behind the last hand-over.
-        in_parallel: one of them works on several elements at a time.
+        has_prefetch: an iterator hands elements over to another thread.
+        in_the_wait_ps: time in which the waiting thread itself runs functions of the stages, such as those after the
+            last hand-over.
+        in_parallel: an iterator works on several elements at a time.
         repeatable: functions of the dataset run ops, and none of them is random.
-        iterators_ps: the longest call of all; `file_read_ps` the time of those that read files.
-        ops_ps: time of ops that iterators run; `python_ps` that of ops which call Python, `reading_ps` of those which
-            read files.
-        threads: threads that run such ops.
-        events: what was recorded on the threads of the input, as far as it happened one after the other.
-        produced_ps: time in which elements are being made on the threads behind a hand-over.
+        iterators_ps, file_read_ps: duration of the longest iterator call, and total time of those that read files.
+        ops_ps: time of ops that iterators run.
+        python_ps, reading_ps: time of such ops that call Python, and of those that read files.
+        threads: number of threads that run such ops.
+        events: recorded events on input threads; of the busiest thread only if they work in parallel.
+        produced_ps: time in which elements are made on threads other than the waiting ones.
         loader: "single", "multi" or "" for a PyTorch DataLoader in the training process, in workers, or none.
         loader_ops_ps: time of tensor ops inside the loader's calls.
-        made_tensors, from_arrays, unpickled: tensors that these calls make from Python numbers, from NumPy arrays
-            and from files.
+        made_tensors, from_arrays, unpickled: tensors that these calls make from Python numbers, NumPy arrays and
+            files.
     """
 
     has_iterators: bool
@@ -61,29 +61,31 @@ class FeedFacts:
 
 
 def feed_of(trace: HostTrace) -> FeedFacts:
-    """How batches come to the loop of a host, computed once per trace."""
-    return trace.derived("feed", _find)
+    """How batches reach the loop of a host, computed once per trace."""
+    return trace.derived("feed", _find_feed_facts)
 
 
-def _find(trace: HostTrace) -> FeedFacts:
+def _find_feed_facts(trace: HostTrace) -> FeedFacts:
     events = trace.events
-    rows = rows_of(trace, K.ITERATOR)
+    rows = events_of_kind(trace, K.ITERATOR)
     reads = rows[(events.traits[rows] & np.uint8(Trait.FILE_READ)) != 0]
     ops = _ops_of_iterators(trace) if len(rows) else rows
-    python, reading = (_have(trace, ops, trait) for trait in (OpTrait.CALLS_PYTHON, OpTrait.READS_FILE))
-    generator = _have(trace, rows, InputTrait.FROM_PYTHON)
-    in_parallel = bool(_have(trace, rows, InputTrait.PARALLEL).any())
-    waits = rows_of(trace, K.INPUT_WAIT)
-    handed = rows[~np.isin(events.line[rows], events.line[waits])]  # on threads that wait, the step waits for them
-    start, called = events.start_ps[handed], rows_of(trace, K.INPUT_CALLBACK)
+    python, reading = (_has_trait(trace, ops, trait) for trait in (OpTrait.CALLS_PYTHON, OpTrait.READS_FILE))
+    generator = _has_trait(trace, rows, InputTrait.FROM_PYTHON)
+    in_parallel = bool(_has_trait(trace, rows, InputTrait.PARALLEL).any())
+    waits = events_of_kind(trace, K.INPUT_WAIT)
+    handed = rows[
+        ~np.isin(events.line[rows], events.line[waits])
+    ]  # iterator calls on waiting threads are part of the wait
+    start, called = events.start_ps[handed], events_of_kind(trace, K.INPUT_CALLBACK)
     loader = _loader_kind(trace, waits)
-    calls, made, arrays, pickled = _loader(trace) if loader else (0, 0, 0, 0)
+    calls, made, arrays, pickled = _loader_facts(trace) if loader else (0, 0, 0, 0)
     return FeedFacts(
         has_iterators=len(rows) > 0,
-        has_prefetch=len(rows_of(trace, K.INPUT_HANDOVER)) > 0,
-        in_the_wait_ps=spans_of(trace, called[inside(trace, called, K.INPUT_WAIT)]).total,
+        has_prefetch=len(events_of_kind(trace, K.INPUT_HANDOVER)) > 0,
+        in_the_wait_ps=spans_of(trace, called[is_inside(trace, called, K.INPUT_WAIT)]).total,
         in_parallel=in_parallel,
-        repeatable=len(ops) > 0 and not _have(trace, ops, OpTrait.IS_RANDOM).any(),
+        repeatable=len(ops) > 0 and not _has_trait(trace, ops, OpTrait.IS_RANDOM).any(),
         iterators_ps=int(events.duration_ps[rows].max(initial=0)),
         file_read_ps=int(events.duration_ps[reads].sum()),
         ops_ps=int(events.duration_ps[ops].sum()),
@@ -91,7 +93,7 @@ def _find(trace: HostTrace) -> FeedFacts:
         reading_ps=int(events.duration_ps[ops[reading]].sum()),
         threads=len(np.unique(events.line[ops])),
         events=_events_in_a_row(trace, handed, ops, in_parallel),
-        produced_ps=Spans.of(start, start + events.duration_ps[handed]).total,
+        produced_ps=Spans.union(start, start + events.duration_ps[handed]).total,
         loader=loader,
         loader_ops_ps=calls,
         made_tensors=made,
@@ -100,22 +102,22 @@ def _find(trace: HostTrace) -> FeedFacts:
     )
 
 
-def _have(trace: HostTrace, rows: I64, trait: OpTrait | InputTrait) -> Mask:
-    """Which of the events have a trait by their names."""
+def _has_trait(trace: HostTrace, rows: I64, trait: OpTrait | InputTrait) -> Mask:
+    """Whether the name of each event has a trait."""
     return has_trait(trace, trace.events.type[rows], trait)
 
 
 def _events_in_a_row(trace: HostTrace, handed: I64, ops: I64, in_parallel: bool) -> int:
-    """Events on the threads of the input: they work in turns, unless a stage works on several elements at a time."""
+    """Events on input threads: all of them if the threads take turns, those of the busiest if they work in parallel."""
     lines = np.unique(np.concatenate([trace.events.line[handed], trace.events.line[ops]]))
     lengths = trace.lines.event_end[lines] - trace.lines.event_begin[lines]
     return int(lengths.max(initial=0) if in_parallel else lengths.sum())
 
 
 def _ops_of_iterators(trace: HostTrace) -> I64:
-    """Ops that belong to no step, on threads beside iterators: those of their functions."""
-    ops = rows_of(trace, K.OP)
-    return ops[(steps_of(trace).label[ops] < 0) | on_input_threads(trace, ops)]
+    """Ops outside all steps or on input threads: those of the functions that iterators run."""
+    ops = events_of_kind(trace, K.OP)
+    return ops[(steps_of(trace).label[ops] < 0) | is_input_thread_event(trace, ops)]
 
 
 _LOADERS = (("single", InputTrait.SINGLE_PROCESS), ("multi", InputTrait.MULTI_PROCESS))
@@ -127,11 +129,11 @@ def _loader_kind(trace: HostTrace, waits: I64) -> str:
     return next((kind for kind, trait in _LOADERS if name_has(name, trait)), "")
 
 
-def _loader(trace: HostTrace) -> tuple[int, int, int, int]:
-    """Op time inside a DataLoader's calls, and how many tensors they make of what."""
-    ops = rows_of(trace, K.OP)
-    ops = ops[inside(trace, ops, K.INPUT_WAIT)]
+def _loader_facts(trace: HostTrace) -> tuple[int, int, int, int]:
+    """Op time inside a DataLoader's calls, and the number of tensors made from numbers, arrays and files."""
+    ops = events_of_kind(trace, K.OP)
+    ops = ops[is_inside(trace, ops, K.INPUT_WAIT)]
     start = trace.events.start_ps[ops]
-    time = Spans.of(start, start + trace.events.duration_ps[ops]).total
-    lifted, empty, rebuilt = (int(_have(trace, ops, trait).sum()) for trait in _MAKING)
+    time = Spans.union(start, start + trace.events.duration_ps[ops]).total
+    lifted, empty, rebuilt = (int(_has_trait(trace, ops, trait).sum()) for trait in _MAKING)
     return time, min(lifted, empty), max(lifted - empty, 0), rebuilt

@@ -1,4 +1,4 @@
-"""What advice is based on beyond the step breakdown, for one host."""
+"""The facts about one host that advice needs beyond the step breakdown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stepscope.analysis.facts.feeding import FeedFacts, feed_of
 from stepscope.analysis.facts.loop import LoopFacts, loop_of
 from stepscope.analysis.facts.work import WorkFacts, work_of
 from stepscope.analysis.steps.breakdown import Rank
-from stepscope.analysis.steps.find_steps import steps_of, warm_up_of
+from stepscope.analysis.steps.find_steps import count_warm_up_steps, steps_of
 from stepscope.analysis.steps.session_steps import breakdown_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
@@ -19,11 +19,11 @@ class HostFacts:
     """Facts about one host.
 
     Attributes:
-        loop: how the loop's thread spends its time; None where no steps or no such thread were found.
-        device: what its devices do, None where none works.
-        compiles: what is traced and compiled in the steps, None for nothing.
-        warm_up: how many first steps are left out of all this, since they compile what the others only run.
-        copies_in_ps: time of all steps in which data is copied to a device and nothing more important happens.
+        loop: how the loop's thread spends its time; None if no steps or no such thread were found.
+        device: what its devices do; None if no device works.
+        compiles: what is traced and compiled in the steps; None for nothing.
+        copies_in_ps: time in all steps in which data is copied to a device and nothing more important happens.
+        warm_up: number of warm-up steps, which all these facts leave out.
     """
 
     host: str
@@ -37,7 +37,7 @@ class HostFacts:
 
 
 def facts_of(trace: HostTrace) -> HostFacts:
-    """The facts about one host, from the steps that the capture's edges do not cut."""
+    """The facts about one host, from the steps that the capture does not cut."""
     return HostFacts(
         host=trace.host,
         loop=loop_of(trace),
@@ -45,12 +45,12 @@ def facts_of(trace: HostTrace) -> HostFacts:
         feed=feed_of(trace),
         device=device_facts_of(trace),
         compiles=compiles_of(trace),
-        copies_in_ps=_copies_in(trace),
-        warm_up=warm_up_of(trace),
+        copies_in_ps=_copy_in_time(trace),
+        warm_up=count_warm_up_steps(trace),
     )
 
 
-def _copies_in(trace: HostTrace) -> int:
+def _copy_in_time(trace: HostTrace) -> int:
     steps, copies = steps_of(trace), breakdown_of(trace).per_step_ps[:, Rank.COPY_TO_DEVICE]
     whole = copies[steps.complete] if steps.complete.any() else copies
-    return int(whole[warm_up_of(trace) :].sum())
+    return int(whole[count_warm_up_steps(trace) :].sum())

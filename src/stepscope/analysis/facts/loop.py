@@ -1,8 +1,8 @@
-"""What the training loop does: how the thread that runs it spends its time, and what work it asks for.
+"""What the training loop does: how its thread spends time, and what work it starts.
 
-The thread of the step marks is looked at from the first step's begin to the last one's end, between the steps too.
-Each instant belongs to one activity, the first in the order of `Activity` that covers it.  What nothing covers is a
-gap; a gap while other threads compute for the step is waiting for them.
+The thread with the step marks is observed from the start of the first step to the end of the last, gaps between steps
+included.  Each instant belongs to one activity, the first in the order of `Activity` that covers it.  Uncovered time is
+a gap.  A gap while other threads compute for the step counts as waiting for them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 
 from stepscope.analysis.facts.loop_events import LONG_GAP_PS, Activity, Loop, loop_events, loop_line
 from stepscope.analysis.facts.loop_time import first_at_or_after, helpers_of, parts_of
-from stepscope.analysis.steps.find_steps import HostSteps, observed, whole_steps
-from stepscope.analysis.trace.columns import of_kinds
+from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
+from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
@@ -25,16 +25,16 @@ from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
 
-_OF_STARTS = 50  # percent of the kernels, from the shortest, that take no longer than it takes to start one
-_LEAST_FREED = 0.005  # bytes in a ps of a gap, from which on it is giving them back that takes it: 5 GB a second
-NEAR_FETCH_PS = 1_000_000_000  # from one fetched value to the next, where a program looks at many
+_START_PERCENTILE = 50  # this share of kernels, the shortest, takes no longer than starting one
+_LEAST_FREED = 0.005  # bytes freed per ps of a gap from which freeing explains the gap: 5 GB per second
+NEAR_FETCH_PS = 1_000_000_000  # largest distance between two fetched values of a burst
 MOST_NAMES = 12
 MOST_SPANS = 3
 
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of the trace: what happens and when, in ps from the session's start."""
+    """An interval of the trace: what happens and when, in ps from the start of the session."""
 
     name: str
     start_ps: int
@@ -43,7 +43,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Named:
-    """Things of one name: how often, for how long altogether."""
+    """Events of one name: count and total time in ps."""
 
     name: str
     calls: int
@@ -52,13 +52,13 @@ class Named:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What recording an activity cost time for.
+    """What was recorded of an activity, which determines the cost of recording.
 
     Attributes:
-        events: what was recorded besides Python calls.
+        events: events other than Python calls.
         python_calls: Python calls.
-        python_ps: time in which Python code itself ran while calls were recorded; of gaps only, since elsewhere its
-            frames stay around what it waits for.
+        python_ps: time in which recorded Python code itself ran; for gaps only, since elsewhere its frames enclose what
+            it waits for.
     """
 
     events: int
@@ -68,31 +68,32 @@ class Recorded:
 
 @dataclass(frozen=True)
 class LoopFacts:
-    """How the loop of one host spends its time, all steps together.
+    """How the loop of one host spends its time, summed over the steps.
 
     Attributes:
-        steps: how many.
-        observed_ps: the time that is looked at (`columns.observed`); what `activity_ps` adds up to.
-        activity_ps: time by activity, in lower case.
-        busy: by the number of each step, its time without that in collectives.
-        spans: the longest stretches of each activity.
-        calls: how many outermost events of each activity there are.
-        input_from_python_ps: the time of input that Python functions claim by their names.
-        input_reads_files, input_is_native: percent of that time in functions that read files, and in NumPy and the
-            like; None without such functions.
-        programs: compiled functions that the loop calls, by name; `eager_ops` those it dispatches one by one.
-        gaps: what Python functions fill long gaps, longest first.
-        python_calls: Python calls that were recorded on the thread, each of which the recording made slower.
-        before_program_ps: the part of the long gaps that lies before a step's first program, op or transfer.
-        after_moves_ps: the part that gives memory back: it follows an op which moved or converted data, or as much
-            is freed in it as takes that time.
-        recorded: by activity, what of it was recorded.
-        helper_events: what was recorded of the work of other threads for the steps.
-        eager_kernels_ps: of the ops that are dispatched one by one, the time in their kernels beyond their start.
-        fetches_ps: time of bursts of fetched values, and of all that the thread does between two of a burst;
-            `fetches_recorded` what of that was recorded.
-        update_ps: time of ops, and between them, that follow the last backward pass of a step: the optimizer's;
-            `update_recorded` what of that was recorded.
+        steps: number of steps.
+        observed_ps: the observed time (`find_steps.observed_time`), which `activity_ps` adds up to.
+        activity_ps: time by activity, keyed in lower case.
+        busy: time of each step outside collectives, by step number.
+        spans: the longest intervals of each activity.
+        calls: number of outermost events of each activity.
+        input_from_python_ps: time of Python functions that count as input because of their names.
+        input_reads_files_percent, input_is_native_percent: percent of that time in functions that read files, and in
+            native code such as NumPy; None without such functions.
+        programs: compiled functions that the loop calls, by name.
+        eager_ops: ops that the loop dispatches one by one, by name.
+        gaps: Python functions that fill long gaps, longest first.
+        python_calls: Python calls recorded on the thread; recording slowed down each of them.
+        before_program_ps: the part of long gaps before a step's first program, op or transfer.
+        after_moves_ps: the part of long gaps spent freeing memory: it follows an op that moved or converted data, or
+            enough bytes are freed in it to explain it.
+        recorded: what was recorded, by activity.
+        helper_events: number of recorded events in which other threads work for the steps.
+        eager_kernels_ps: time in the kernels of eagerly dispatched ops, beyond starting them.
+        fetches_ps, fetches_recorded: time of bursts of fetched values, including the time between fetches of a burst,
+            and the number of events recorded in it.
+        update_ps, update_recorded: time in and between ops after the last backward pass of a step, which is the
+            optimizer's, and the number of events recorded in it.
     """
 
     steps: int
@@ -120,60 +121,60 @@ class LoopFacts:
 
 
 def loop_of(trace: HostTrace) -> LoopFacts | None:
-    """How the loop of a host spends its time; None where no steps or no thread of the host were found."""
-    return trace.derived("loop", _find)
+    """How the loop of a host spends its time; None if no steps or no host thread were found."""
+    return trace.derived("loop", _find_loop_facts)
 
 
-def _find(trace: HostTrace) -> LoopFacts | None:
+def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
     steps = whole_steps(trace)
     line = loop_line(trace, steps)
     if steps.source == "none" or line < 0:
         return None
-    seen = observed(trace)
+    seen = observed_time(trace)
     loop = loop_events(trace, line, seen)
     helpers = helpers_of(trace, steps, line)
     parts = parts_of(loop, helpers, steps, seen)
-    fetches = _fetches(loop)
-    update = _after_backward(loop, steps) & (parts[Activity.OP] | parts[Activity.DISPATCH])
-    from_python = parts[Activity.INPUT] & _claimed_by_python(loop, Activity.INPUT)
+    fetches = _fetch_spans(loop)
+    update = _update_spans(loop, steps) & (parts[Activity.OP] | parts[Activity.DISPATCH])
+    from_python = parts[Activity.INPUT] & _python_claims(loop, Activity.INPUT)
     return LoopFacts(
         steps=len(steps.number),
         observed_ps=seen.total,
         activity_ps={activity.name.lower(): spans.total for activity, spans in parts.items()},
-        busy=_busy(steps, parts[Activity.COLLECTIVE]),
-        spans={activity.name.lower(): _longest(loop, spans, activity) for activity, spans in parts.items()},
-        calls={activity.name.lower(): len(loop.outer(activity)) for activity in parts},
+        busy=_busy_by_step(steps, parts[Activity.COLLECTIVE]),
+        spans={activity.name.lower(): _longest_spans(loop, spans, activity) for activity, spans in parts.items()},
+        calls={activity.name.lower(): len(loop.outer_events(activity)) for activity in parts},
         input_from_python_ps=from_python.total,
-        input_reads_files_percent=_share(loop, from_python, CodeTrait.READS_FILE),
-        input_is_native_percent=_share(loop, from_python, CodeTrait.IS_NATIVE),
-        programs=_by_name(loop, loop.outer(Activity.PROGRAM)),
-        eager_ops=_by_name(loop, loop.of_kind(K.EAGER_EXECUTE)),
-        gaps=_fillers(loop, parts[Activity.PYTHON]),
-        python_calls=len(loop.of_kind(K.PYTHON_CALL)),
-        before_program_ps=_before_work(loop, steps, parts[Activity.PYTHON]),
-        after_moves_ps=_after_moves(loop, parts[Activity.PYTHON]),
-        recorded=_recorded(loop, parts),
+        input_reads_files_percent=_share_with_trait(loop, from_python, CodeTrait.READS_FILE),
+        input_is_native_percent=_share_with_trait(loop, from_python, CodeTrait.IS_NATIVE),
+        programs=_sum_by_name(loop, loop.outer_events(Activity.PROGRAM)),
+        eager_ops=_sum_by_name(loop, loop.kind_events(K.EAGER_EXECUTE)),
+        gaps=_gap_fillers(loop, parts[Activity.PYTHON]),
+        python_calls=len(loop.kind_events(K.PYTHON_CALL)),
+        before_program_ps=_gap_time_before_work(loop, steps, parts[Activity.PYTHON]),
+        after_moves_ps=_gap_time_freeing(loop, parts[Activity.PYTHON]),
+        recorded=_count_recorded(loop, parts),
         helper_events=helpers.events,
-        eager_kernels_ps=_eager_kernels(loop),
+        eager_kernels_ps=_eager_kernel_time(loop),
         fetches_ps=(fetches & seen).total,
-        fetches_recorded=_events_in(loop, fetches),
+        fetches_recorded=_count_events(loop, fetches),
         update_ps=update.total,
-        update_recorded=_events_in(loop, update),
+        update_recorded=_count_events(loop, update),
     )
 
 
 # -- what was recorded -------------------------------------------------------------------------------------------
 
 
-def _busy(steps: HostSteps, waiting: Spans) -> dict[int, int]:
-    busy = steps.end_ps - steps.start_ps - waiting.covered(steps.start_ps, steps.end_ps)
+def _busy_by_step(steps: HostSteps, waiting: Spans) -> dict[int, int]:
+    busy = steps.end_ps - steps.start_ps - waiting.overlap_ps(steps.start_ps, steps.end_ps)
     return dict(zip(steps.number.tolist(), busy.tolist(), strict=True))
 
 
-def _recorded(loop: Loop, parts: Mapping[Activity, Spans]) -> dict[str, Recorded]:
-    """Events by the activity in which they begin."""
-    python = of_kinds(loop.kind, (K.PYTHON_CALL,))
-    running = _running_python(loop, python)
+def _count_recorded(loop: Loop, parts: Mapping[Activity, Spans]) -> dict[str, Recorded]:
+    """Counts events by the activity in which they start."""
+    python = is_any_kind(loop.kind, (K.PYTHON_CALL,))
+    running = _python_spans(loop, python)
     begins = np.concatenate([spans.start for spans in parts.values()])
     order = np.argsort(begins)
     owner = np.repeat(np.arange(len(parts)), [len(spans.start) for spans in parts.values()])[order]
@@ -190,71 +191,71 @@ def _recorded(loop: Loop, parts: Mapping[Activity, Spans]) -> dict[str, Recorded
     }
 
 
-def _eager_kernels(loop: Loop) -> int:
-    """Time of kernels that TensorFlow runs on the loop's thread; no other framework records them like this."""
-    kernels = loop.rows(Activity.RUNTIME)
+def _eager_kernel_time(loop: Loop) -> int:
+    """Time of kernels that TensorFlow runs on the loop's thread, beyond starting them; other frameworks record none."""
+    kernels = loop.activity_events(Activity.RUNTIME)
     kernels = kernels[has_trait(loop.trace, loop.type[kernels], CallTrait.RUNS_KERNEL)]
     length = loop.end[kernels] - loop.start[kernels]
-    return int((length - np.percentile(length, _OF_STARTS)).clip(min=0).sum()) if len(length) else 0
+    return int((length - np.percentile(length, _START_PERCENTILE)).clip(min=0).sum()) if len(length) else 0
 
 
-def _fetches(loop: Loop) -> Spans:
-    """Fetches of values, each from the end of the one before it where that is near; from its own begin else."""
-    rows = loop.outer(Activity.SYNC)
+def _fetch_spans(loop: Loop) -> Spans:
+    """Fetches of values: each from the end of the previous one if that is near, else from its own start."""
+    rows = loop.outer_events(Activity.SYNC)
     start, end = loop.start[rows], loop.end[rows]
     near = start[1:] - end[:-1] < NEAR_FETCH_PS
-    return Spans.of(np.concatenate([start[:1], np.where(near, end[:-1], start[1:])]), end)
+    return Spans.union(np.concatenate([start[:1], np.where(near, end[:-1], start[1:])]), end)
 
 
-def _events_in(loop: Loop, spans: Spans) -> int:
-    """How many events begin in some spans."""
+def _count_events(loop: Loop, spans: Spans) -> int:
+    """Number of events that start in the spans."""
     return int(np.diff(np.searchsorted(loop.start, np.stack([spans.start, spans.end])), axis=0).sum())
 
 
-def _after_backward(loop: Loop, steps: HostSteps) -> Spans:
-    """From the last backward work of each step to the step's end."""
-    rows = loop.of_kind(K.BACKWARD)
+def _update_spans(loop: Loop, steps: HostSteps) -> Spans:
+    """The time from the last backward work of each step to the end of the step."""
+    rows = loop.kind_events(K.BACKWARD)
     if not len(rows):
-        return loop.at(rows)
+        return loop.event_spans(rows)
     last = np.searchsorted(loop.start[rows], steps.end_ps) - 1
     there = (last >= 0) & (loop.start[rows[np.maximum(last, 0)]] >= steps.start_ps)
     done = np.maximum.accumulate(loop.end[rows])[last[there]]
     ends = steps.end_ps[there]
-    return Spans.of(np.minimum(done, ends), ends)
+    return Spans.union(np.minimum(done, ends), ends)
 
 
-def _running_python(loop: Loop, python: Mask) -> Spans:
-    """When recorded Python code itself runs, rather than what it calls."""
+def _python_spans(loop: Loop, python: Mask) -> Spans:
+    """When recorded Python code runs itself, not what it calls."""
     if not python.any():
-        return Spans.of(loop.start[:0], loop.end[:0])
+        return Spans.union(loop.start[:0], loop.end[:0])
     code = python & has_trait(loop.trace, loop.type, CodeTrait.IS_CODE)
-    return loop.where(code) - loop.where(~code & (python | (loop.activity > 0)))
+    return loop.mask_spans(code) - loop.mask_spans(~code & (python | (loop.activity > 0)))
 
 
 # -- names and places --------------------------------------------------------------------------------------------
 
 
-def _longest(loop: Loop, spans: Spans, activity: Activity) -> list[Span]:
+def _longest_spans(loop: Loop, spans: Spans, activity: Activity) -> list[Span]:
     order = np.argsort(spans.start - spans.end, kind="stable")[:MOST_SPANS]
     found = []
     for at in order.tolist():
         start, end = int(spans.start[at]), int(spans.end[at])
-        found.append(Span(_name_in(loop, start, end, activity), start, end))
+        found.append(Span(_span_name(loop, start, end, activity), start, end))
     return found
 
 
-def _name_in(loop: Loop, start: int, end: int, activity: Activity) -> str:
-    """The longest event of the activity inside a span; for spans that no event covers the longest Python call."""
+def _span_name(loop: Loop, start: int, end: int, activity: Activity) -> str:
+    """The name of the longest event of the activity inside a span, else of the longest Python call."""
     first, last = np.searchsorted(loop.start, (start, end))
     near = slice(int(first), int(last))
     inside = loop.end[near] <= end
     rows = first + np.flatnonzero(inside & (loop.activity[near] == int(activity)))
     if not len(rows):
-        rows = first + np.flatnonzero(inside & of_kinds(loop.kind[near], (K.PYTHON_CALL,)))
+        rows = first + np.flatnonzero(inside & is_any_kind(loop.kind[near], (K.PYTHON_CALL,)))
     return loop.name(int(rows[np.argmax(loop.end[rows] - loop.start[rows])])) if len(rows) else ""
 
 
-def _by_name(loop: Loop, rows: I64) -> list[Named]:
+def _sum_by_name(loop: Loop, rows: I64) -> list[Named]:
     types, inverse = np.unique(loop.type[rows], return_inverse=True)
     calls = np.bincount(inverse, minlength=len(types))
     total = np.zeros(len(types), np.int64)
@@ -268,25 +269,25 @@ def _by_name(loop: Loop, rows: I64) -> list[Named]:
     return sorted(merged.values(), key=lambda named: (-named.total_ps, named.name))[:MOST_NAMES]
 
 
-def _claimed_by_python(loop: Loop, activity: Activity) -> Spans:
-    """When Python functions say by their names that they do something."""
-    calls = loop.of_kind(K.PYTHON_CALL)
-    return loop.at(calls[loop.activity[calls] == int(activity)])
+def _python_claims(loop: Loop, activity: Activity) -> Spans:
+    """When Python functions run that count as the activity because of their names."""
+    calls = loop.kind_events(K.PYTHON_CALL)
+    return loop.event_spans(calls[loop.activity[calls] == int(activity)])
 
 
-def _share(loop: Loop, claimed: Spans, trait: CodeTrait) -> float | None:
-    """Percent of the claimed time inside Python functions with a trait; None if nothing is claimed."""
+def _share_with_trait(loop: Loop, claimed: Spans, trait: CodeTrait) -> float | None:
+    """Percent of the claimed time inside Python functions with a trait; None without claimed time."""
     if not claimed.total:
         return None
-    calls = loop.of_kind(K.PYTHON_CALL)
+    calls = loop.kind_events(K.PYTHON_CALL)
     calls = calls[has_trait(loop.trace, loop.type[calls], trait)]
-    inside = claimed & Spans.of(loop.start[calls], loop.end[calls])
+    inside = claimed & Spans.union(loop.start[calls], loop.end[calls])
     return round(100.0 * inside.total / claimed.total, 2)
 
 
-def _fillers(loop: Loop, gaps: Spans) -> list[Named]:
-    """The Python functions that fill long gaps: for each the longest call that begins in it and fills most of it."""
-    python = loop.of_kind(K.PYTHON_CALL)
+def _gap_fillers(loop: Loop, gaps: Spans) -> list[Named]:
+    """The Python functions that fill long gaps: in each gap, the call that covers most of it."""
+    python = loop.kind_events(K.PYTHON_CALL)
     start, end = loop.start[python], loop.end[python]
     found: dict[str, Named] = {}
     for begin, stop in zip(gaps.start[:200].tolist(), gaps.end[:200].tolist(), strict=True):
@@ -301,33 +302,33 @@ def _fillers(loop: Loop, gaps: Spans) -> list[Named]:
     return sorted(found.values(), key=lambda named: -named.total_ps)[:MOST_NAMES]
 
 
-def _before_work(loop: Loop, steps: HostSteps, gaps: Spans) -> int:
-    """Long gaps before the first program of each step, or the first op that is more than making a tensor of Python's
-    numbers."""
-    work = [loop.rows(each) for each in (Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER)]
+def _gap_time_before_work(loop: Loop, steps: HostSteps, gaps: Spans) -> int:
+    """Time of long gaps before each step's first program, transfer or op; making a tensor from Python numbers does not
+    count as an op."""
+    work = [loop.activity_events(each) for each in (Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER)]
     if loop.trace.strings.find(LIFTS_VALUES) > 0:
         work[1] = work[1][~has_trait(loop.trace, loop.type[work[1]], OpTrait.MAKES_TENSOR)]
     first = np.minimum.reduce([first_at_or_after(loop.start[rows], steps.start_ps) for rows in work])
     first = np.where(first < steps.end_ps, first, steps.start_ps)
-    return (gaps & Spans.of(steps.start_ps, first)).total
+    return (gaps & Spans.union(steps.start_ps, first)).total
 
 
-def _after_moves(loop: Loop, gaps: Spans) -> int:
-    """Long gaps in which memory is given back: they begin where an op that only moves data ends, or much is freed in
+def _gap_time_freeing(loop: Loop, gaps: Spans) -> int:
+    """Time of long gaps spent freeing memory: they follow an op that only moves data, or many bytes are freed in
     them."""
-    ops = loop.outer(Activity.OP)
+    ops = loop.outer_events(Activity.OP)
     if not len(ops) or not len(gaps.start):
         return 0
     last = np.searchsorted(loop.start[ops], gaps.start, side="right") - 1
     moves = has_trait(loop.trace, loop.type[ops], OpTrait.MOVES_DATA | OpTrait.CONVERTS)
     follows = (last >= 0) & moves[last]
     length = gaps.end - gaps.start
-    return int(length[follows | (_freed_in(loop, gaps) >= length * _LEAST_FREED)].sum())
+    return int(length[follows | (_freed_bytes(loop, gaps) >= length * _LEAST_FREED)].sum())
 
 
-def _freed_in(loop: Loop, gaps: Spans) -> I64:
-    """Bytes that are freed in each gap, as far as that was recorded."""
-    frees = loop.of_kind(K.DEALLOCATION)
+def _freed_bytes(loop: Loop, gaps: Spans) -> I64:
+    """Recorded bytes freed in each gap."""
+    frees = loop.kind_events(K.DEALLOCATION)
     size = np.abs(loop.trace.stat_ints(stat_names.ALLOCATED_BYTES, rows=loop.row[frees]))
     freed = np.append(0, np.cumsum(size))
     found: I64 = np.diff(freed[np.searchsorted(loop.start[frees], np.stack([gaps.start, gaps.end]))], axis=0)[0]

@@ -1,4 +1,4 @@
-"""The events of the thread that runs the training loop, and what each of them is to the loop."""
+"""The events of the thread that runs the training loop, and the activity that each belongs to."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.analysis.steps.find_steps import HostSteps
-from stepscope.analysis.trace.columns import of_kinds
+from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest
-from stepscope.analysis.trace.spans import Spans, outermost
+from stepscope.analysis.trace.spans import Spans, is_outermost
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
@@ -22,11 +22,11 @@ from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind
 
-LONG_GAP_PS = 300_000_000  # dispatching one op leaves shorter gaps; longer ones are a program's own Python
+LONG_GAP_PS = 300_000_000  # dispatching an op leaves shorter gaps; longer ones are the program's own Python
 
 
 class Activity(Kind):
-    """What the loop's thread does; where several cover an instant the smallest number counts."""
+    """What the loop's thread does; if several activities cover an instant, the smallest number wins."""
 
     INPUT = 1
     CHECKPOINT = 2
@@ -35,15 +35,15 @@ class Activity(Kind):
     TRANSFER = 5
     SYNC = 6
     PROGRAM = 7  # a compiled function: tf.function, jax.jit
-    EAGER = 8  # a single op that is dispatched from Python
-    OP = 9  # an op that computes on this very thread
-    RUNTIME = 10  # calls of the framework that are none of these
-    WAIT = 11  # nothing here, while other threads or a device work for the step
-    DISPATCH = 12  # nothing, for a moment: Python between two calls
-    PYTHON = 13  # nothing, for long
+    EAGER = 8  # a single op dispatched from Python
+    OP = 9  # an op that computes on this thread
+    RUNTIME = 10  # other calls of the framework
+    WAIT = 11  # idle while other threads or a device work for the step
+    DISPATCH = 12  # a short gap: Python between two calls
+    PYTHON = 13  # a long gap
 
 
-_OF_KIND: Mapping[EventKind, Activity] = {
+_ACTIVITY_OF_KIND: Mapping[EventKind, Activity] = {
     K.INPUT_WAIT: Activity.INPUT,
     K.CHECKPOINT: Activity.CHECKPOINT,
     K.COMPILE: Activity.COMPILE,
@@ -60,23 +60,23 @@ _OF_KIND: Mapping[EventKind, Activity] = {
     K.RUNTIME_CALL: Activity.RUNTIME,
     K.OTHER: Activity.RUNTIME,
 }
-# What a call is to the loop by its name; the first trait that it has counts.
-_OF_TRAIT: tuple[tuple[CallTrait, Activity], ...] = (
+# The activity of a call by its name; its first trait in this order counts.
+_ACTIVITY_OF_TRAIT: tuple[tuple[CallTrait, Activity], ...] = (
     (CallTrait.SAVES_STATE, Activity.CHECKPOINT),
     (CallTrait.MAKES_INPUT, Activity.INPUT),
     (CallTrait.READS_VALUE, Activity.SYNC),
     (CallTrait.WAITS, Activity.WAIT),
     (CallTrait.COPIES_IN, Activity.TRANSFER),
 )
-_ANY_TRAIT = reduce(or_, (trait for trait, _ in _OF_TRAIT))
-# What the thread of a loop does.
+_ANY_TRAIT = reduce(or_, (trait for trait, _ in _ACTIVITY_OF_TRAIT))
+# Calls that the thread of a loop makes.
 _CALLING_PROGRAMS = (K.TRACED_FUNCTION, K.EAGER_EXECUTE)
 _CALLING = (K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.RUNTIME_CALL, K.BACKWARD, K.PYTHON_CALL, K.OP)
 
 
 @dataclass(frozen=True)
 class Loop:
-    """The events of the loop's thread while it is observed, as columns."""
+    """The events of the loop's thread in the observed time, as columns."""
 
     trace: HostTrace = field(repr=False)
     row: I64
@@ -87,55 +87,58 @@ class Loop:
     activity: NDArray[np.uint8]
 
     def name(self, event: int) -> str:
-        """What an event is called."""
+        """The name of an event."""
         return self.trace.strings[self.trace.event_types.name[self.type[event]]]
 
     @cached_property
-    def _by_activity(self) -> list[I64]:
+    def _events_by_activity(self) -> list[I64]:
         """The events of each activity, in order of time."""
         order = np.argsort(self.activity, kind="stable")
         return np.split(order, np.cumsum(np.bincount(self.activity, minlength=max(Activity) + 1))[:-1])
 
     @cached_property
-    def _outer(self) -> list[I64]:
-        """The same without those that lie in another one of their activity."""
-        none, *others = self._by_activity
-        return [none[:0], *(rows[outermost(self.start[rows], self.end[rows])] for rows in others)]
+    def _outer_by_activity(self) -> list[I64]:
+        """The outermost events of each activity, in order of time."""
+        none, *others = self._events_by_activity
+        return [none[:0], *(rows[is_outermost(self.start[rows], self.end[rows])] for rows in others)]
 
-    def rows(self, activity: Activity) -> I64:
+    def activity_events(self, activity: Activity) -> I64:
         """The events of an activity, in order of time."""
-        return self._by_activity[activity]
+        return self._events_by_activity[activity]
 
-    def of_kind(self, kind: EventKind) -> I64:
+    def kind_events(self, kind: EventKind) -> I64:
         """The events of a kind, in order of time."""
-        return np.flatnonzero(of_kinds(self.kind, (kind,)))
+        return np.flatnonzero(is_any_kind(self.kind, (kind,)))
 
-    def at(self, rows: I64) -> Spans:
-        """When some of the events last."""
-        return Spans.of(self.start[rows], self.end[rows])
+    def event_spans(self, rows: I64) -> Spans:
+        """When the given events are running."""
+        return Spans.union(self.start[rows], self.end[rows])
 
-    def of(self, *activities: Activity) -> Spans:
-        """When events of some activities last."""
-        return self.at(np.concatenate([self.outer(activity) for activity in activities]))
+    def activity_spans(self, *activities: Activity) -> Spans:
+        """When events of the given activities are running."""
+        return self.event_spans(np.concatenate([self.outer_events(activity) for activity in activities]))
 
-    def where(self, chosen: Mask) -> Spans:
-        """When the chosen events last; `chosen` is bool of shape (events,)."""
-        return Spans.of(self.start[chosen], self.end[chosen])
+    def mask_spans(self, chosen: Mask) -> Spans:
+        """When the chosen events are running; `chosen` is bool of shape (events,)."""
+        return Spans.union(self.start[chosen], self.end[chosen])
 
-    def outer(self, activity: Activity) -> I64:
-        """Events of an activity that lie in no other of it."""
-        return self._outer[activity]
+    def outer_events(self, activity: Activity) -> I64:
+        """The outermost events of an activity, in order of time."""
+        return self._outer_by_activity[activity]
 
 
 def loop_line(trace: HostTrace, steps: HostSteps) -> int:
-    """The line of the step marks; without marks the thread that calls most programs in steps, without programs most
-    ops.  A thread that runs the ops of a program is nobody's loop."""
+    """The line of the loop, -1 if unknown.
+
+    It is the line of the step marks, else the thread that calls most programs in steps, else the one that makes most
+    calls.  Threads that only run the ops of a program do not count.
+    """
     if steps.line >= 0 and trace.lines.kind[steps.line] == LineKind.THREAD:
         return steps.line
     lines = trace.lines_of(LineKind.THREAD)
     bounds = list(zip(trace.lines.event_begin[lines].tolist(), trace.lines.event_end[lines].tolist(), strict=True))
     for kinds in (_CALLING_PROGRAMS, _CALLING):
-        calls = of_kinds(trace.events.kind, kinds) & (steps.label >= 0)
+        calls = is_any_kind(trace.events.kind, kinds) & (steps.label >= 0)
         count = [np.count_nonzero(calls[begin:end]) for begin, end in bounds]
         if any(count):
             return int(lines[np.argmax(count)])
@@ -143,7 +146,7 @@ def loop_line(trace: HostTrace, steps: HostSteps) -> int:
 
 
 def loop_events(trace: HostTrace, line: int, seen: Spans) -> Loop:
-    """The events of a thread that lie in the time that is looked at, at least one interval, and their activities."""
+    """The events of a thread in the observed time, with their activities; `seen` holds at least one interval."""
     rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
     start = trace.events.start_ps[rows]
     end = start + forest(trace).extent_ps[rows]
@@ -152,44 +155,44 @@ def loop_events(trace: HostTrace, line: int, seen: Spans) -> Loop:
     kind, types = trace.events.kind[rows][chosen], trace.events.type[rows][chosen]
     start, end = start[chosen], end[chosen]
     row = np.arange(rows.start, rows.stop)[chosen]
-    activity = _by_kind()[kind]
+    activity = _activity_table()[kind]
     activity[_single_programs(trace, rows)[inside]] = Activity.PROGRAM
-    _set_by_names(trace, kind, types, end - start, activity)
-    activity[_assigns_what_came_in(trace, types, start, end, activity)] = Activity.TRANSFER
-    return _without_claims_on_programs(Loop(trace, row, kind, start, end, types, activity))
+    _set_activity_by_name(trace, kind, types, end - start, activity)
+    activity[_find_reassignments(trace, types, start, end, activity)] = Activity.TRANSFER
+    return _drop_claims_on_programs(Loop(trace, row, kind, start, end, types, activity))
 
 
-def _by_kind() -> NDArray[np.uint8]:
+def _activity_table() -> NDArray[np.uint8]:
     table = np.zeros(256, np.uint8)
-    for kind, activity in _OF_KIND.items():
+    for kind, activity in _ACTIVITY_OF_KIND.items():
         table[kind] = activity
     return table
 
 
 def _single_programs(trace: HostTrace, rows: slice) -> Mask:
-    """Dispatches of a whole function rather than of one op."""
-    eager = of_kinds(trace.events.kind[rows], (K.EAGER_EXECUTE,))
+    """Whether each event dispatches a whole function rather than one op."""
+    eager = is_any_kind(trace.events.kind[rows], (K.EAGER_EXECUTE,))
     return eager & (trace.stat_ints(stat_names.IS_FUNCTION)[rows] > 0) if eager.any() else eager
 
 
-def _set_by_names(
+def _set_activity_by_name(
     trace: HostTrace, kind: NDArray[np.uint8], types: NDArray[np.integer], length: I64, activity: NDArray[np.uint8]
 ) -> None:
-    """What only names tell: Python functions, ops that fetch a value, large constants that are copied."""
-    looked_at = of_kinds(kind, (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE, K.TRACED_FUNCTION))
+    """Sets activities known only from names: Python functions, ops that fetch a value, copies of large constants."""
+    looked_at = is_any_kind(kind, (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE, K.TRACED_FUNCTION))
     traits = traits_by_type(trace, types, _ANY_TRAIT)
     by_type = np.zeros(len(traits), np.uint8)
-    for trait, meant in reversed(_OF_TRAIT):
+    for trait, meant in reversed(_ACTIVITY_OF_TRAIT):
         by_type[(traits & np.uint32(trait)) != 0] = meant
     named = by_type[types] * looked_at
     named[(named == Activity.TRANSFER) & (length < LONG_GAP_PS)] = 0
     np.copyto(activity, named, where=named > 0)
 
 
-def _assigns_what_came_in(
+def _find_reassignments(
     trace: HostTrace, types: NDArray[np.integer], start: I64, end: I64, activity: NDArray[np.uint8]
 ) -> I64:
-    """Assignments of a variable that copy, once more, an array which was copied in right before."""
+    """Assignments of variables that copy an array again right after it was copied in."""
     came = np.maximum.accumulate(end[activity == Activity.TRANSFER])
     rows = np.flatnonzero((activity == Activity.EAGER) & (end - start >= LONG_GAP_PS)) if len(came) else came
     rows = rows[has_trait(trace, types[rows], CallTrait.ASSIGNS_VARIABLE)]
@@ -197,14 +200,14 @@ def _assigns_what_came_in(
     return rows[(before >= 0) & (start[rows] - came[np.maximum(before, 0)] < LONG_GAP_PS)]
 
 
-def _without_claims_on_programs(loop: Loop) -> Loop:
-    """A Python function that runs programs is no input, however it is called."""
-    claims = loop.of_kind(K.PYTHON_CALL)
+def _drop_claims_on_programs(loop: Loop) -> Loop:
+    """Drops the activity of Python functions that run programs: their names are misleading."""
+    claims = loop.kind_events(K.PYTHON_CALL)
     claims = claims[loop.activity[claims] > 0]
     if not len(claims):
         return loop
-    work = loop.of(Activity.PROGRAM, Activity.EAGER, Activity.OP)
-    held = work.covered(loop.start[claims], loop.end[claims])
+    work = loop.activity_spans(Activity.PROGRAM, Activity.EAGER, Activity.OP)
+    held = work.overlap_ps(loop.start[claims], loop.end[claims])
     lost = claims[(held > 0.3 * (loop.end[claims] - loop.start[claims])) & (loop.activity[claims] != Activity.SYNC)]
     activity = loop.activity.copy()
     activity[lost] = 0

@@ -1,7 +1,7 @@
-"""Where the time of the training loop goes: every instant under one activity.
+"""Where the time of the training loop goes: every instant belongs to one activity.
 
-What events of the loop's thread do not tell, other threads and the devices do, and how events follow each other: a save
-is seldom recorded as one.
+The events of the loop's thread do not explain everything.  Other threads, the devices and the order of events explain
+more: a save, for example, is rarely recorded as one event.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from stepscope.analysis.facts.loop_events import LONG_GAP_PS, Activity, Loop
 from stepscope.analysis.facts.work import takes_in
 from stepscope.analysis.steps.find_steps import HostSteps
-from stepscope.analysis.trace.columns import of_kinds, on_threads, rows_of
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
@@ -24,8 +24,8 @@ from stepscope.vocabulary.xla import RUNS_PROGRAM
 
 K = EventKind
 
-SEVERAL_STEPS = 5  # from here on it tells something that a gap has no counterpart in any other step
-STATE_DICT_OPS = 4  # so many detached tensors in a row are a state_dict
+SEVERAL_STEPS = 5  # from this number on, a gap without a counterpart in other steps is chance
+STATE_DICT_OPS = 4  # this many detached tensors in a row are a state_dict
 _LITTLE = 0.3
 _NEVER = np.iinfo(np.int64).max
 
@@ -37,8 +37,12 @@ _HELPING = (
 
 @dataclass(frozen=True)
 class Helpers:
-    """What other threads and the devices do for the steps; `events` counts what the threads compute with, and
-    `on_device` says that a device works."""
+    """What other threads and the devices do for the steps.
+
+    Attributes:
+        events: number of events in which the threads compute.
+        on_device: a device works.
+    """
 
     events: int
     on_device: bool
@@ -50,46 +54,48 @@ class Helpers:
 
 
 def helpers_of(trace: HostTrace, steps: HostSteps, line: int) -> Helpers:
-    """What all but the thread of the loop, `line`, do."""
+    """What the devices and all threads except that of the loop, `line`, do."""
     running = is_called(trace, RUNS_PROGRAM)
-    other = on_threads(trace) & (of_kinds(trace.events.kind, _HELPING) | running)
+    other = is_thread_event(trace) & (is_any_kind(trace.events.kind, _HELPING) | running)
     other[trace.lines.event_begin[line] : trace.lines.event_end[line]] = False
     rows = np.flatnonzero(other | is_device_work(trace))
     kind, device, running = trace.events.kind[rows], ~other[rows], running[rows] & other[rows]
     working = (steps.label[rows] >= 0) | running
-    compiling = ~device & of_kinds(kind, (K.COMPILE,))
+    compiling = ~device & is_any_kind(kind, (K.COMPILE,))
     working &= ~device & ~compiling
-    talking = (working & of_kinds(kind, (K.COLLECTIVE_CALL,))) | (device & of_kinds(kind, (K.COLLECTIVE,)))
-    copying = working & of_kinds(kind, (K.COPY_HOST_TO_DEVICE_CALL,))
-    copying |= device & of_kinds(kind, (K.COPY_HOST_TO_DEVICE,))
-    copying |= working & _takes_in(trace, rows, running)
-    waiting = working & of_kinds(kind, (K.INPUT_WAIT,))
+    talking = (working & is_any_kind(kind, (K.COLLECTIVE_CALL,))) | (device & is_any_kind(kind, (K.COLLECTIVE,)))
+    copying = working & is_any_kind(kind, (K.COPY_HOST_TO_DEVICE_CALL,))
+    copying |= device & is_any_kind(kind, (K.COPY_HOST_TO_DEVICE,))
+    copying |= working & _is_taking_in(trace, rows, running)
+    waiting = working & is_any_kind(kind, (K.INPUT_WAIT,))
     compute = (working | device) & ~talking & ~copying & ~waiting
     start = trace.events.start_ps[rows]
-    end = _without_tails(trace, rows, start + forest(trace).extent_ps[rows])
+    end = _cut_executor_tails(trace, rows, start + forest(trace).extent_ps[rows])
     chosen = (compute, talking, compiling, copying, waiting)
-    spans = [Spans.of(start[each], end[each]) for each in chosen]
+    spans = [Spans.union(start[each], end[each]) for each in chosen]
     return Helpers(int((working & compute & ~device & ~running).sum()), bool(device.any()), *spans)
 
 
-def _takes_in(trace: HostTrace, rows: I64, running: Mask) -> Mask:
-    """Programs that only take in an array: their ops, and what XLA goes on to copy when the op has ended."""
-    every = rows_of(trace, K.OP)
+def _is_taking_in(trace: HostTrace, rows: I64, running: Mask) -> Mask:
+    """Programs that only take in an array: their ops, and the copying that XLA continues after the op has ended."""
+    every = events_of_kind(trace, K.OP)
     ops = every[takes_in(trace, every)]
     if not len(ops):
         return np.zeros(len(rows), np.bool_)
     taking = np.isin(rows, ops)
-    last = every[np.maximum(np.searchsorted(every, rows[running], side="right") - 1, 0)]  # op before each run goes on
+    last = every[np.maximum(np.searchsorted(every, rows[running], side="right") - 1, 0)]  # op before each run continues
     line = trace.events.line
     taking[running] = np.isin(last, ops) & (line[last] == line[rows[running]]) & (last < rows[running])
     return taking
 
 
-def _without_tails(trace: HostTrace, rows: I64, end: I64) -> I64:
-    """When events end, executors of TensorFlow with the last event in them: what follows for long is a thread that
-    waits for a core, which the step does not wait for.  Ops count for themselves."""
+def _cut_executor_tails(trace: HostTrace, rows: I64, end: I64) -> I64:
+    """When events end.  TensorFlow executors end with the last event in them if much time follows it.
+
+    In that time the thread waits for a core, and the step does not wait for it.
+    """
     events = trace.events
-    long = of_kinds(events.kind[rows], (K.EXECUTOR,)) & (end - events.start_ps[rows] >= LONG_GAP_PS)
+    long = is_any_kind(events.kind[rows], (K.EXECUTOR,)) & (end - events.start_ps[rows] >= LONG_GAP_PS)
     clipped = end.copy()
     executors = np.flatnonzero(long)
     line = events.line[rows[executors]]
@@ -104,22 +110,22 @@ def _without_tails(trace: HostTrace, rows: I64, end: I64) -> I64:
 
 
 def parts_of(loop: Loop, helpers: Helpers, steps: HostSteps, seen: Spans) -> dict[Activity, Spans]:
-    """Every instant of the observed time under exactly one activity."""
+    """Splits the observed time by activity: every instant belongs to exactly one."""
     parts: dict[Activity, Spans] = {}
     rest = seen
     for activity in (each for each in Activity if each <= Activity.RUNTIME):
-        covered = loop.of(activity)
+        covered = loop.activity_spans(activity)
         if activity == Activity.INPUT:
-            covered = covered | helpers.input | _waits_for_the_lock(loop)
+            covered = covered | helpers.input | _lock_waits(loop)
         if activity == Activity.COMPILE:
             covered = covered | helpers.compile
         if activity == Activity.SYNC:
-            covered = covered - helpers.compute  # what is waited for would take its time anyway
+            covered = covered - helpers.compute  # the awaited work would take its time anyway
         if activity == Activity.CHECKPOINT:
-            ops = loop.where((loop.activity == activity) & (loop.kind != K.PYTHON_CALL))
-            talking = loop.of(Activity.COLLECTIVE) | helpers.collective
-            unnamed = _apart_from(_saves_without_ops(loop, rest), talking)
-            covered = covered | _whole_saves(loop, ops, rest) | unnamed | _saves_after_reads(loop, rest)
+            ops = loop.mask_spans((loop.activity == activity) & (loop.kind != K.PYTHON_CALL))
+            talking = loop.activity_spans(Activity.COLLECTIVE) | helpers.collective
+            unnamed = _drop_covered(_saves_without_ops(loop, rest), talking)
+            covered = covered | _extend_saves(loop, ops, rest) | unnamed | _saves_after_reads(loop, rest)
         parts[activity] = rest & covered
         rest = rest - covered
     if not helpers.on_device:
@@ -132,33 +138,33 @@ def parts_of(loop: Loop, helpers: Helpers, steps: HostSteps, seen: Spans) -> dic
     for activity, covered in ((Activity.COLLECTIVE, helpers.collective), (Activity.TRANSFER, helpers.transfer)):
         parts[activity] = parts[activity] | (rest & covered)
         rest = rest - covered
-    parts[Activity.WAIT] = parts[Activity.WAIT] | (rest & loop.of(Activity.WAIT))
-    rest = rest - loop.of(Activity.WAIT)
-    parts[Activity.PYTHON] = _that_recur(loop, steps, rest.longer(LONG_GAP_PS))
+    parts[Activity.WAIT] = parts[Activity.WAIT] | (rest & loop.activity_spans(Activity.WAIT))
+    rest = rest - loop.activity_spans(Activity.WAIT)
+    parts[Activity.PYTHON] = _keep_recurring(loop, steps, rest.drop_shorter(LONG_GAP_PS))
     parts[Activity.DISPATCH] = rest - parts[Activity.PYTHON]
     return parts
 
 
-def _waits_for_the_lock(loop: Loop) -> Spans:
-    """Calls of TensorFlow that have done their work and wait for Python's lock, which a function of the dataset has."""
+def _lock_waits(loop: Loop) -> Spans:
+    """Calls of TensorFlow that have finished their work and wait for Python's lock, held by a dataset function."""
     calls = np.flatnonzero(loop.end - loop.start >= LONG_GAP_PS)
     calls = calls[has_trait(loop.trace, loop.type[calls], CallTrait.LEAVES_PYTHON)]
-    inner = loop.at(loop.of_kind(K.EAGER_EXECUTE)) if len(calls) else loop.at(calls)
+    inner = loop.event_spans(loop.kind_events(K.EAGER_EXECUTE)) if len(calls) else loop.event_spans(calls)
     done = np.maximum(_last_at_or_before(inner.end, loop.end[calls]), loop.start[calls])
-    after = Spans.of(done, loop.end[calls]).longer(LONG_GAP_PS)
-    return after & _python_of_datasets(loop.trace) if len(after.start) else after
+    after = Spans.union(done, loop.end[calls]).drop_shorter(LONG_GAP_PS)
+    return after & _dataset_python_spans(loop.trace) if len(after.start) else after
 
 
-def _python_of_datasets(trace: HostTrace) -> Spans:
-    """When an op that calls Python runs."""
-    ops = rows_of(trace, K.OP)
+def _dataset_python_spans(trace: HostTrace) -> Spans:
+    """When an op that calls Python is running."""
+    ops = events_of_kind(trace, K.OP)
     return spans_of(trace, ops[has_trait(trace, trace.events.type[ops], OpTrait.CALLS_PYTHON)])
 
 
-def _that_recur(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
-    """Gaps without those in places where no other step has one: there, other programs took the core.
+def _keep_recurring(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
+    """Drops gaps in places where no other step has a gap: there, other programs used the core.
 
-    A place is the n-th event of its name before the gap, counted from the begin of the step or from its end.
+    A place is the event before the gap: the n-th of its name, counted from the start or from the end of the step.
     """
     if len(steps.number) < SEVERAL_STEPS or not len(gaps.start):
         return gaps
@@ -174,8 +180,10 @@ def _that_recur(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
 
 
 def _places(loop: Loop, steps: HostSteps, types: NDArray[np.integer]) -> tuple[I64, I64]:
-    """For events of some types, how many of the same type come before each in its step, and how many from it on; for
-    others nothing of use."""
+    """For each event of `types`, how many of its type precede it in its step, and how many follow, itself included.
+
+    Entries of other events have no meaning.
+    """
     wanted = np.zeros(len(loop.trace.event_types.name), np.bool_)
     wanted[types] = True
     rows = np.flatnonzero(wanted[loop.type])
@@ -193,85 +201,87 @@ def _places(loop: Loop, steps: HostSteps, types: NDArray[np.integer]) -> tuple[I
 # -- saves ---------------------------------------------------------------------------------------------------------
 
 
-def _whole_saves(loop: Loop, found: Spans, rest: Spans) -> Spans:
-    """A save is more than the ops that write: all from the program before it to the program or the input after it."""
+def _extend_saves(loop: Loop, found: Spans, rest: Spans) -> Spans:
+    """Extends saves beyond the ops that write: from the preceding program to the following program or input."""
     if not len(found.start):
         return found
-    work = loop.of(Activity.PROGRAM, Activity.INPUT)
-    marks = loop.at(loop.of_kind(K.STEP_MARK))
+    work = loop.activity_spans(Activity.PROGRAM, Activity.INPUT)
+    marks = loop.event_spans(loop.kind_events(K.STEP_MARK))
     if not len(work.start):
         return found
     before = np.maximum(_last_at_or_before(work.end, found.start), _last_at_or_before(marks.start, found.start))
     after = np.minimum(first_at_or_after(work.start, found.end), first_at_or_after(marks.end, found.end))
-    return Spans.of(np.where(before > -_NEVER, before, found.start), np.where(after < _NEVER, after, found.end)) & rest
+    return (
+        Spans.union(np.where(before > -_NEVER, before, found.start), np.where(after < _NEVER, after, found.end)) & rest
+    )
 
 
 def _last_at_or_before(values: I64, limit: I64) -> I64:
-    """The last of some ascending times that is not after each limit, -_NEVER where there is none."""
+    """For each limit, the last of the ascending times that is not after it; -_NEVER without one."""
     return np.append(-_NEVER, values)[np.searchsorted(values, limit, side="right")]
 
 
 def first_at_or_after(values: I64, limit: I64) -> I64:
-    """The first of some ascending times that is not before each limit, _NEVER where there is none."""
+    """For each limit, the first of the ascending times that is not before it; _NEVER without one."""
     return np.append(values, _NEVER)[np.searchsorted(values, limit, side="left")]
 
 
 def _saves_without_ops(loop: Loop, rest: Spans) -> Spans:
     """Long gaps right after a state_dict: PyTorch detaches every parameter, then writes without an op."""
-    ops = loop.outer(Activity.OP)
+    ops = loop.outer_events(Activity.OP)
     copied = ops[~has_trait(loop.trace, loop.type[ops], OpTrait.COPIES_OUT)]
     return _gaps_after_detached(loop, ops, STATE_DICT_OPS, rest) | _gaps_after_detached(
-        loop, copied, max(STATE_DICT_OPS, _parameters(loop)), rest
+        loop, copied, max(STATE_DICT_OPS, _count_parameters(loop)), rest
     )
 
 
-def _apart_from(spans: Spans, others: Spans) -> Spans:
-    """Those of which others cover little: a state_dict may as well be there to be sent to other ranks."""
-    kept = others.covered(spans.start, spans.end) < _LITTLE * (spans.end - spans.start)
+def _drop_covered(spans: Spans, others: Spans) -> Spans:
+    """Drops spans that others largely cover: a state_dict may also be made to send it to other ranks."""
+    kept = others.overlap_ps(spans.start, spans.end) < _LITTLE * (spans.end - spans.start)
     return Spans(spans.start[kept], spans.end[kept])
 
 
-def _parameters(loop: Loop) -> int:
-    """How many parameters get a gradient in a step."""
-    gradients = int(has_trait(loop.trace, loop.type[loop.of_kind(K.OP)], OpTrait.ADDS_GRADIENT).sum())
-    return round(gradients / max(len(loop.of_kind(K.STEP_MARK)), 1))
+def _count_parameters(loop: Loop) -> int:
+    """Number of parameters that get a gradient in a step."""
+    gradients = int(has_trait(loop.trace, loop.type[loop.kind_events(K.OP)], OpTrait.ADDS_GRADIENT).sum())
+    return round(gradients / max(len(loop.kind_events(K.STEP_MARK)), 1))
 
 
 def _gaps_after_detached(loop: Loop, ops: I64, least: int, rest: Spans) -> Spans:
     if not len(ops):
-        return Spans.of(loop.start[:0], loop.end[:0])
+        return Spans.union(loop.start[:0], loop.end[:0])
     detach = has_trait(loop.trace, loop.type[ops], OpTrait.DETACHES)
     if not detach.any():
-        return Spans.of(loop.start[:0], loop.end[:0])
+        return Spans.union(loop.start[:0], loop.end[:0])
     run = _run_lengths(detach)
     last = np.flatnonzero(run >= least)
     gap_begin = loop.end[ops[last]]
     gap_end = np.append(loop.start[ops], loop.end.max())[last + 1]
     long = gap_end - gap_begin >= LONG_GAP_PS
     first = loop.start[ops[last - run[last] + 1]]
-    return Spans.of(first[long], gap_end[long]) & rest
+    return Spans.union(first[long], gap_end[long]) & rest
 
 
 def _saves_after_reads(loop: Loop, rest: Spans) -> Spans:
-    """What surrounds a burst of reads of variables and is mostly long gaps: Keras reads all, and writes without ops."""
-    ops = loop.of_kind(K.EAGER_EXECUTE)
+    """Time around bursts of variable reads, if mostly long gaps: Keras reads all variables, then writes without ops."""
+    ops = loop.kind_events(K.EAGER_EXECUTE)
     ops = ops[has_trait(loop.trace, loop.type[ops], CallTrait.DISPATCHES)]
     reads = has_trait(loop.trace, loop.type[ops], CallTrait.READS_VARIABLE)
     run = _run_lengths(reads)
     first, last = np.flatnonzero(run == STATE_DICT_OPS), np.flatnonzero(run >= STATE_DICT_OPS)
     if not len(last):
-        return Spans.of(loop.start[:0], loop.end[:0])
+        return Spans.union(loop.start[:0], loop.end[:0])
     begin = np.concatenate([loop.start[ops[first - STATE_DICT_OPS + 1]], loop.start[ops[last]]])
     end = np.concatenate([loop.end[ops[first]], loop.end[ops[last]]])
-    around = _whole_saves(loop, Spans.of(begin, end), rest)
-    busy = loop.where(loop.activity > 0)
-    idle = (around - busy).longer(LONG_GAP_PS)
-    mostly = idle.covered(around.start, around.end) >= _LITTLE * (around.end - around.start)
+    around = _extend_saves(loop, Spans.union(begin, end), rest)
+    busy = loop.mask_spans(loop.activity > 0)
+    idle = (around - busy).drop_shorter(LONG_GAP_PS)
+    mostly = idle.overlap_ps(around.start, around.end) >= _LITTLE * (around.end - around.start)
     return Spans(around.start[mostly], around.end[mostly])
 
 
 def _run_lengths(flags: Mask) -> I64:
-    """How many flags in a row are set up to each place."""
+    """For each place, how many flags in a row are set up to it."""
     counted = np.cumsum(flags)
     before: I64 = np.maximum.accumulate(np.where(flags, 0, counted))
     return counted - before

@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.input.iterators import iterator_calls
-from stepscope.analysis.trace.columns import on_threads
+from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 from stepscope.model.arrays import I64
@@ -113,7 +113,7 @@ def _sum_calls(trace: HostTrace, calls: _Calls, own: I64) -> list[InputOp]:
 
 def _name_calls(trace: HostTrace, row: I64, category: Sequence[int] | I64) -> _Calls:
     """Calls named by their events."""
-    stored, name = np.unique(trace.event_names()[row], return_inverse=True)
+    stored, name = np.unique(trace.event_names(row), return_inverse=True)
     names = tuple(trace.strings[at] for at in stored.tolist())
     return _Calls(row, name.reshape(-1).astype(np.int64), np.asarray(category, np.int64), names)
 
@@ -136,7 +136,7 @@ def _stage_calls(trace: HostTrace) -> _Calls:
     kinds, which = np.unique(stated[row], return_inverse=True)
     codes = np.array([_STAGES.get(trace.strings[kind].lower(), _OTHER) for kind in kinds.tolist()], np.int64)
     title = trace.stat_strings(stat_names.INPUT_STAGE, rows=row)
-    title = np.where(title > 0, title, trace.event_names()[row])
+    title = np.where(title > 0, title, trace.event_names(row))
     stored, name = np.unique(title, return_inverse=True)
     names = tuple(trace.strings[at] for at in stored.tolist())
     category = codes[which.reshape(-1)] if len(row) else which
@@ -149,14 +149,14 @@ def _enqueue_calls(trace: HostTrace) -> _Calls:
     copies = np.flatnonzero(is_device_work(trace) & (kind == K.COPY_HOST_TO_DEVICE))
     cause = forest(trace).cause[copies]
     started = np.unique(cause[cause >= 0])
-    said = np.flatnonzero((kind == K.COPY_HOST_TO_DEVICE_CALL) & on_threads(trace))
+    said = np.flatnonzero((kind == K.COPY_HOST_TO_DEVICE_CALL) & is_thread_event(trace))
     row = np.union1d(said, started[kind[started] == K.RUNTIME_CALL]).astype(np.int64)
     return _name_calls(trace, row, np.full(len(row), _ENQUEUE))
 
 
 def _loader_calls(trace: HostTrace) -> list[_Calls]:
     """Calls of a data loader that is recorded only as a wait for the next batch, and the ops inside them."""
-    waits = np.flatnonzero((trace.events.kind == K.INPUT_WAIT) & on_threads(trace))
+    waits = np.flatnonzero((trace.events.kind == K.INPUT_WAIT) & is_thread_event(trace))
     loaders = _name_calls(trace, waits, np.zeros(len(waits), np.int64))
     here = names_have(loaders.names, InputTrait.SINGLE_PROCESS)
     category = np.where(here[loaders.name], _PREPROCESSING, _OTHER) if len(waits) else loaders.category

@@ -30,8 +30,8 @@ from stepscope.analysis.steps.session_steps import (
     StepRow,
     StepsOfHost,
     align,
-    between_shares,
     finding_of,
+    gap_shares,
     steps_of_host,
 )
 from stepscope.analysis.steps.steps_tool import step_warnings
@@ -330,7 +330,7 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     whole = [step for step in steps if step["complete"]] or list(steps)
     ops = add_ops(op for part in partials for op in part.ops)
     breakdown = {key: round_ms(time) for key, time in work_by_category(ops).items()}
-    taking = aligned.taking(hosts)
+    taking = aligned.participants(hosts)
     figures = _input_figures(whole, taking, breakdown)
     framework = next((part.framework for part in partials if part.framework), "")
     return InputPipelineReport(
@@ -415,7 +415,7 @@ def _input_figures(
         for key in STEP_CATEGORIES
         if whole
     }
-    between = between_shares(hosts)
+    between = gap_shares(hosts)
     stepped = any(host.source != "none" for host in hosts)
     verdict = judge(shares, any(host.has_device for host in hosts), between, stepped)
     share, gap = shares.get("input"), between.get("input", 0.0)

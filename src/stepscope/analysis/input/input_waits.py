@@ -7,7 +7,7 @@ import numpy as np
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
 from stepscope.analysis.steps.session_steps import breakdown_of
-from stepscope.analysis.trace.columns import on_threads
+from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
@@ -37,7 +37,7 @@ def core_waits(trace: HostTrace) -> list[CoreWait]:
         return [CoreWait("host", breakdown_of(trace).categories_ps()["input"].tolist())]
     steps, kind = steps_of(trace), trace.events.kind
     plane = trace.lines.plane[trace.events.line]
-    threads = on_threads(trace)
+    threads = is_thread_event(trace)
     waits = np.flatnonzero((kind == EventKind.INPUT_WAIT) & threads & (steps.label >= 0))
     takes = device & np.isin(kind, _TAKES_INPUT)
     found = []
@@ -52,4 +52,4 @@ def core_waits(trace: HostTrace) -> list[CoreWait]:
 
 def _covered_by_step(trace: HostTrace, rows: I64, steps: HostSteps) -> I64:
     """Time of each step covered by at least one of the events: int64 of shape (steps,)."""
-    return spans_of(trace, rows).covered(steps.start_ps, steps.end_ps)
+    return spans_of(trace, rows).overlap_ps(steps.start_ps, steps.end_ps)

@@ -106,7 +106,7 @@ def _column(trace: HostTrace, names: tuple[str, ...], row: I64) -> I64:
 
 def _names(trace: HostTrace, row: I64) -> tuple[tuple[str, ...], I32, I32]:
     """Distinct plain names, then for each call the index of its name and the number of the name's parts."""
-    stored, inverse = np.unique(trace.event_names()[row], return_inverse=True)
+    stored, inverse = np.unique(trace.event_names(row), return_inverse=True)
     plain = [tf_data.plain_name(trace.strings[at]) for at in stored.tolist()]
     index = {text: at for at, text in enumerate(dict.fromkeys(plain))}
     of_stored = np.array([index[text] for text in plain], np.int32)

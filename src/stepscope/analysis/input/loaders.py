@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.trace.columns import of_kinds, on_threads
-from stepscope.analysis.trace.grouping import enclosing
+from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
+from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
@@ -48,7 +48,7 @@ class Loader:
 def loaders_of(trace: HostTrace) -> list[Loader]:
     """The loaders of a host, longest first."""
     waits = outer_waits(trace)
-    names, pins = trace.event_names()[waits], _pins(trace, waits)
+    names, pins = trace.event_names(waits), _pins(trace, waits)
     found = [_make_loader(trace, trace.strings[name], waits[names == name], pins) for name in np.unique(names).tolist()]
     return sorted(found, key=lambda loader: (-loader.total_ps, loader.name))
 
@@ -87,14 +87,14 @@ def outer_waits(trace: HostTrace) -> I64:
 
 
 def _outer_waits(trace: HostTrace) -> I64:
-    waits = (trace.events.kind == K.INPUT_WAIT) & on_threads(trace)
+    waits = (trace.events.kind == K.INPUT_WAIT) & is_thread_event(trace)
     return _outermost(trace, waits) if waits.any() else np.empty(0, np.int64)
 
 
 def wait_per_step(trace: HostTrace) -> list[int]:
     """Time in ps of each step in which a thread waits for a batch."""
     steps = steps_of(trace)
-    waited: list[int] = spans_of(trace, outer_waits(trace)).covered(steps.start_ps, steps.end_ps).tolist()
+    waited: list[int] = spans_of(trace, outer_waits(trace)).overlap_ps(steps.start_ps, steps.end_ps).tolist()
     return waited
 
 
@@ -114,7 +114,7 @@ class _Pins:
 
 def _make_loader(trace: HostTrace, name: str, calls: I64, all_pins: _Pins) -> Loader:
     steps, duration = steps_of(trace), trace.events.duration_ps[calls]
-    in_steps = spans_of(trace, calls) & Spans.of(steps.start_ps, steps.end_ps)
+    in_steps = spans_of(trace, calls) & Spans.union(steps.start_ps, steps.end_ps)
     inside = all_pins.in_waits[np.isin(all_pins.waits, calls)]
     of_thread = not len(inside) and name_has(name, InputTrait.MULTI_PROCESS)
     pins = all_pins.elsewhere if of_thread else inside
@@ -138,7 +138,7 @@ def _workers(trace: HostTrace, name: str) -> int | None:
     if not name_has(name, InputTrait.MULTI_PROCESS):
         return None
     starts = np.flatnonzero(_select_events(trace, InputTrait.STARTS_PROCESS, K.PYTHON_CALL))
-    makers = enclosing(trace, _select_events(trace, InputTrait.STARTS_LOADER, K.PYTHON_CALL))[starts]
+    makers = enclosing_events(trace, _select_events(trace, InputTrait.STARTS_LOADER, K.PYTHON_CALL))[starts]
     _, counts = np.unique(makers[makers >= 0], return_counts=True)
     return int(counts[0]) if len(counts) and (counts == counts[0]).all() else None
 
@@ -149,14 +149,14 @@ def _pins(trace: HostTrace, waits: I64) -> _Pins:
         return _Pins(*[np.empty(0, np.int64)] * 3)
     pins, is_wait = _outermost(trace, found), np.zeros(len(trace.events), np.bool_)
     is_wait[waits] = True
-    around = enclosing(trace, is_wait)[pins]
+    around = enclosing_events(trace, is_wait)[pins]
     waiting = np.isin(trace.events.line[pins], trace.events.line[waits])
     return _Pins(pins[around >= 0], around[around >= 0], pins[~waiting])
 
 
 def _select_events(trace: HostTrace, trait: InputTrait, *kinds: EventKind) -> Mask:
     """Events of some kinds whose name has a trait: bool of shape (events,)."""
-    found = of_kinds(trace.events.kind, kinds)
+    found = is_any_kind(trace.events.kind, kinds)
     rows = np.flatnonzero(found)
     found[rows] = has_trait(trace, trace.events.type[rows], trait)
     return found
@@ -165,5 +165,5 @@ def _select_events(trace: HostTrace, trait: InputTrait, *kinds: EventKind) -> Ma
 def _outermost(trace: HostTrace, counts: Mask) -> I64:
     """Rows of the selected events that are not nested in another selected event."""
     rows = np.flatnonzero(counts)
-    outer: I64 = rows[enclosing(trace, counts)[rows] == rows]
+    outer: I64 = rows[enclosing_events(trace, counts)[rows] == rows]
     return outer

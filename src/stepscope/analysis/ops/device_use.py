@@ -68,7 +68,7 @@ def device_uses(trace: HostTrace) -> list[DeviceUse]:
         end = np.clip(trace.events.start_ps[rows] + trace.events.duration_ps[rows], *window)
         if (end > start).any():
             size = window[1] - window[0]
-            busy = Spans.of(start, end).total / size
+            busy = Spans.union(start, end).total / size
             filled, mean = _filled(start, end, blocks[here], size), _weighted(occupancy[here] / 100, end - start)
             found.append(DeviceUse(device_name(trace, device), size, busy, filled, mean))
     return found

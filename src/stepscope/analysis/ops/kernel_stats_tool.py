@@ -17,7 +17,7 @@ from stepscope.analysis.ops import device_use, launches
 from stepscope.analysis.ops.device_use import DeviceUse
 from stepscope.analysis.ops.launches import StreamLaunches, launches_of_streams
 from stepscope.analysis.trace import attribution
-from stepscope.analysis.trace.attribution import Shares, attribute, names_of, shares
+from stepscope.analysis.trace.attribution import Shares, attribute, event_name_rows, shares
 from stepscope.analysis.trace.kernel_facts import Launch, launches_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
@@ -262,7 +262,7 @@ def _rows(trace: HostTrace, pieces: I64) -> tuple[dict[int, str], list[KernelRow
     found = attribute(trace)
     events = found.rows[pieces]
     launch, different = launches_of(trace, events)
-    name = names_of(trace, events)
+    name = event_name_rows(trace, events)
     may_use = _may_use_tensor_cores(trace, events)
     group, _ = number_pairs(name, found.op[pieces])
     group, _ = number_pairs(group, launch)

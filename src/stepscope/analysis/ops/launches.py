@@ -162,7 +162,7 @@ STREAM_FIELDS: tuple[Field, ...] = (
 FIELDS: tuple[Field, ...] = (
     Field("kernels", "count", "kernels and collectives that ran, over all streams", "int"),
     Field("short_kernels_percent", "percent", f"those that last less than {SHORT_US:g} us, by number"),
-    Field("short_kernels_time_percent", "percent", "the same as a share of kernel time", label="Their time"),
+    Field("short_kernels_time_percent", "percent", "the same as a share of kernel time", label="Time in short kernels"),
     Field(
         "cheaper_than_launch_percent",
         "percent",

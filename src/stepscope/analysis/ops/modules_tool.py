@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from stepscope.analysis.trace.attribution import attribute, names_of
+from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.grouping import forest, spread_labels
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import MODULES, remedy
@@ -138,7 +138,7 @@ def partial(trace: HostTrace) -> Partial:
     inside[rows] = np.arange(len(rows))
     spread_labels(trace, inside)
     above = _above(trace, rows, inside)
-    path, parent, first = _paths(above, names_of(trace, rows))
+    path, parent, first = _paths(above, event_name_rows(trace, rows))
     size = len(first)
     duration = trace.events.duration_ps[rows]
     own = duration.copy()

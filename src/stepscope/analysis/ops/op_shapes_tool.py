@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.trace.attribution import attribute, names_of
+from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.call_sites import call_sites, site_text
-from stepscope.analysis.trace.columns import on_threads
+from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import CALL_SITES, SHAPES, remedy
@@ -145,7 +145,7 @@ COMPARABLES = (
 
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
-    counts = np.isin(trace.events.kind, _OPS) & on_threads(trace)
+    counts = np.isin(trace.events.kind, _OPS) & is_thread_event(trace)
     rows = np.flatnonzero(counts)
     device = _device_times(trace)
     duration = trace.events.duration_ps
@@ -186,7 +186,7 @@ def _groups(
     trace: HostTrace, rows: I64, times: Sequence[I64], first: I64, second: I64, shown: Callable[[str], str] = str
 ) -> list[OpGroup]:
     """Adds ops of equal name and texts up, those with most self time first."""
-    group, _ = number_pairs(names_of(trace, rows), first)
+    group, _ = number_pairs(event_name_rows(trace, rows), first)
     group, at = number_pairs(group, second)
     size, text = len(at), trace.strings
     sums = []
@@ -195,7 +195,7 @@ def _groups(
         np.add.at(total, group, time)
         sums.append(total.tolist())
     calls = np.bincount(group, minlength=size).tolist()
-    keys = (names_of(trace, rows[at]).tolist(), first[at].tolist(), second[at].tolist())
+    keys = (event_name_rows(trace, rows[at]).tolist(), first[at].tolist(), second[at].tolist())
     found = [
         OpGroup(text[name], shown(text[one]), text[two], *figures)
         for name, one, two, *figures in zip(*keys, calls, *sums, strict=True)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.trace.attribution import names_of
+from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.op_work import OpWork, eager_dispatch
 from stepscope.model import EventKind, HostTrace, stat_names
@@ -185,7 +185,7 @@ def _tensor_time(trace: HostTrace, work: OpWork, size: int) -> tuple[list[int | 
     tensor: list[int | None] = [0] * size
     whole = [0] * size
     kernel = (trace.events.kind[work.rows] == K.KERNEL).nonzero()[0]
-    name = names_of(trace, work.rows[kernel])
+    name = event_name_rows(trace, work.rows[kernel])
     op = work.op[kernel]
     number, first = number_pairs(op, name)
     count, total, low, high = (np.zeros(len(first), np.int64) for _ in range(4))

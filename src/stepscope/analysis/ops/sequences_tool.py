@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.trace.attribution import attribute, names_of
-from stepscope.analysis.trace.grouping import enclosing
+from stepscope.analysis.trace.attribution import attribute, event_name_rows
+from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, number_pairs
@@ -137,7 +137,7 @@ def _of_ops(trace: HostTrace, rows: I64, call: I64) -> list[Run]:
     rows, call = rows[call >= 0], call[call >= 0]
     if not len(rows):
         return []
-    outer = enclosing(trace, np.isin(trace.events.kind, _OPS))
+    outer = enclosing_events(trace, np.isin(trace.events.kind, _OPS))
     unit = np.where(outer[call] >= 0, outer[call], call)
     order = np.lexsort((trace.events.start_ps[rows], trace.events.start_ps[call], unit))
     rows, unit = rows[order], unit[order]
@@ -148,8 +148,8 @@ def _of_ops(trace: HostTrace, rows: I64, call: I64) -> list[Run]:
     if not len(begin):
         return []
     ops = unit[begin]
-    hashes = _hashes(names_of(trace, rows), begin, end)
-    group, first = number_pairs(names_of(trace, ops), hashes)
+    hashes = _hashes(event_name_rows(trace, rows), begin, end)
+    group, first = number_pairs(event_name_rows(trace, ops), hashes)
     device = np.add.reduceat(np.append(trace.events.duration_ps[rows], 0), np.stack([begin, end], 1).ravel())[::2]
     sums = [np.zeros(len(first), np.int64) for _ in range(2)]
     np.add.at(sums[0], group, trace.events.duration_ps[ops])
@@ -182,7 +182,7 @@ def _of_streams(trace: HostTrace, rows: I64) -> list[Run]:
     The sequence that saves most launches takes its kernels first; what is left is for the others.  Otherwise a loop
     would be listed once for every kernel that it may be taken to begin with.
     """
-    names, line = names_of(trace, rows), trace.events.line[rows]
+    names, line = event_name_rows(trace, rows), trace.events.line[rows]
     candidates: list[tuple[int, I64]] = []
     for length in range(LONGEST, 1, -1):
         begin = np.arange(max(len(rows) - length + 1, 0))

@@ -20,10 +20,10 @@ from stepscope.analysis.overview.session_figures import (
     step_time_statistics,
 )
 from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
-from stepscope.analysis.steps.profiling_cost import ProfilingCost, dearest, profiling_cost
+from stepscope.analysis.steps.profiling_cost import ProfilingCost, highest_cost, profiling_cost
 from stepscope.analysis.steps.session_steps import Aligned, StepRow, breakdown_of, finding_of, steps_of_host
 from stepscope.analysis.steps.steps_tool import step_warnings
-from stepscope.analysis.steps.verdict import Verdict, agree, judge, unexplained
+from stepscope.analysis.steps.verdict import Verdict, judge, judge_with_advice, judge_without_cause
 from stepscope.analysis.trace.environment import PYTHON_CALLS_MISSING, Missing, environment_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
@@ -247,7 +247,7 @@ class OverviewReport(Report):
             Prose("verdict", "Verdict", (self.verdict.sentence, *self._how_lines(), *self._cost_lines())),
             Figures("step_time", "Step time", LIMIT_FIELDS, self._limit_figures(), _ON_SCREEN),
             Rows(
-                "account",
+                "step_account",
                 "Account of the median step",
                 shown.FIELDS,
                 shown.account_rows(self.account),
@@ -439,7 +439,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     shares = session.steady_shares
     stepped = found.source != "none"
     limit = judge(shares, session.has_device, session.between, stepped)
-    otherwise = unexplained(limit, shares, session.has_device, session.between, stepped)
+    otherwise = judge_without_cause(limit, shares, session.has_device, session.between, stepped)
     context = _rule_context(partials, session, otherwise)
     if otherwise.name != limit.name:
         context = replace(context, share_verdict=limit.name)
@@ -457,7 +457,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         outside_steps_percent=session.outside_steps_percent,
         breakdown_ms=mean_breakdown(session.counted),
         input_bound_percent=round(session.shares["input"], 4) if session.shares else None,
-        verdict=agree(limit, otherwise, kind, gain, session.has_device),
+        verdict=judge_with_advice(limit, otherwise, kind, gain, session.has_device),
         placement=session.placement,
         top_ops=session.top_ops,
         top_op_types=session.top_op_types,
@@ -466,7 +466,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         context=context,
         missing=_missing(partials),
         step_rows=tuple(_step_row(aligned, at, row) for at, row in enumerate(session.slowest)),
-        profiling=dearest([part.profiling for part in partials]),
+        profiling=highest_cost([part.profiling for part in partials]),
         account=shown.account_shown([part.account for part in partials]),
     )
 

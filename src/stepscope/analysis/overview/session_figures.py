@@ -11,7 +11,7 @@ from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.ops.top_ops import OpTable, add_tables
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.profiling_cost import ProfilingCost
-from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, between_shares
+from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, gap_shares
 from stepscope.analysis.trace.environment import EnvironmentOfHost
 from stepscope.records import dataclass
 from stepscope.report import Cell, percent, round_ms
@@ -75,11 +75,11 @@ class SessionFigures:
         """The figures of one or more hosts."""
         hosts = [part.steps for part in partials]
         aligned = align(hosts)
-        taking = aligned.taking(hosts)
+        taking = aligned.participants(hosts)
         slowest = [max(rows, key=lambda row: row.duration_ps) for rows in aligned.steps]
         whole = [at for at, rows in enumerate(aligned.steps) if all(row.complete for row in rows)]
         whole = whole or list(range(len(slowest)))
-        counted, between = [slowest[at] for at in whole], between_shares(taking)
+        counted, between = [slowest[at] for at in whole], gap_shares(taking)
         on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
         has_device = on_device.total_calls > 0
         first = _count_warm_up_steps(partials, [aligned.steps[at] for at in whole])
@@ -110,7 +110,7 @@ class SessionFigures:
 
 def _count_warm_up_steps(partials: Sequence[HostPart], steps: Sequence[Sequence[StepRow]]) -> int:
     """How many of the first steps are warm-up on any host; at least one step remains."""
-    warm = {id(row) for part in partials for row in part.steps.rows_from_first_whole()[: part.facts.warm_up]}
+    warm = {id(row) for part in partials for row in part.steps.rows_after_cut_start()[: part.facts.warm_up]}
     first = next((at for at, rows in enumerate(steps) if not any(id(row) in warm for row in rows)), len(steps))
     return min(first, max(len(steps) - 1, 0))
 

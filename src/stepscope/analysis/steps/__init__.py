@@ -1,1 +1,1 @@
-"""The steps of a trace: where each starts and ends, its breakdown, and the verdict on it."""
+"""The steps of a trace: their bounds, their breakdown, and the verdict."""

@@ -1,8 +1,8 @@
-"""Where the time of each step goes: every instant of a step is given to exactly one category.
+"""Where the time of each step goes: every instant of a step counts for exactly one category.
 
-At any instant several things happen at once: a kernel runs while the host waits for input while another thread
-computes.  The instant counts for the most important of them, in the order of `RANKS`; so the parts add up to the step.
-An instant in which nothing known happens counts as "other".
+Several things may happen at one instant: a kernel runs, the host waits for input, another thread computes.  The instant
+counts for the most important of them, the one of the highest `Rank`, so the parts add up to the step.  An instant in
+which nothing recorded happens counts as "other".
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.steps.find_steps import HostSteps
-from stepscope.analysis.trace.blocking import blocking_calls, without_waits
-from stepscope.analysis.trace.columns import on_threads
+from stepscope.analysis.trace.blocking import blocking_calls, cut_waits
+from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Kind, Trait
 from stepscope.model.arrays import I32, I64, U8, Mask, run_rows
@@ -32,7 +32,7 @@ CATEGORIES: tuple[str, ...] = (
     "other",
 )
 LABELS = {"device_collectives": "Collectives"}
-"""Short headings of categories whose names are long."""
+"""Short headings for categories with long names."""
 
 MEANING: dict[str, str] = {
     "compilation": "the host traces or compiles a program and no device works",
@@ -43,12 +43,12 @@ MEANING: dict[str, str] = {
     "device_collectives": "a device, or a host without one, takes part in a collective operation and computes nothing",
     "device_to_device": "data is copied between or within devices and no device computes",
     "device_compute": "at least one device computes",
-    "other": "nothing that the trace knows: Python code between calls, waiting, gaps between kernels",
+    "other": "nothing recorded is running: Python code between calls, waiting, gaps between kernels",
 }
 
 
 class Rank(Kind):
-    """What wins where things overlap: the larger."""
+    """What wins where events overlap: the larger rank."""
 
     NONE = 0
     HOST_COLLECTIVE = 1
@@ -98,7 +98,7 @@ _RANK_OF_HOST_KIND: dict[EventKind, Rank] = {
     K.RUNTIME_CALL: Rank.LAUNCH,
     K.EXECUTOR: Rank.LAUNCH,
 }
-# Where the host is all there is, a graph executor computes, and computation hides collectives as it does on a device.
+# Without a device a graph executor computes, and computation overlaps collectives as it does on a device.
 _RANK_WITHOUT_DEVICE: dict[EventKind, Rank] = {
     K.EXECUTOR: Rank.HOST_COMPUTE,
     K.COLLECTIVE_CALL: Rank.HOST_COLLECTIVE,
@@ -124,10 +124,11 @@ class Breakdown:
     """Time by rank.
 
     Attributes:
-        per_step_ps: int64 of shape (steps, ranks); column NONE is what no event explains, so rows add up to the step.
-        between_ps: int64 of shape (gaps, ranks), the same for the time from the end of a step to the begin of the next;
-            zeros where the steps are not those of one thread.
-        compute_16bit_ps, compute_32bit_ps: device compute over all steps, whole events, at 16 bits or fewer and at 32.
+        per_step_ps: int64 of shape (steps, ranks); column NONE is unexplained time, so rows add up to the step.
+        between_ps: int64 of shape (gaps, ranks), the same for the time from the end of a step to the start of the next;
+            zeros if the steps are not those of one thread.
+        compute_16bit_ps, compute_32bit_ps: device compute over all steps at 16 bits or fewer and at 32; whole events
+            count, even if they outlast the step.
     """
 
     per_step_ps: I64
@@ -137,15 +138,15 @@ class Breakdown:
 
     def categories_ps(self) -> dict[str, I64]:
         """Time of each category: int64 of shape (steps,)."""
-        return by_category(self.per_step_ps)
+        return sum_by_category(self.per_step_ps)
 
-    def between_categories_ps(self) -> dict[str, int]:
-        """Time of each category between the steps, all gaps together."""
-        return {category: int(time.sum()) for category, time in by_category(self.between_ps).items()}
+    def gap_categories_ps(self) -> dict[str, int]:
+        """Time of each category between steps, summed over all gaps."""
+        return {category: int(time.sum()) for category, time in sum_by_category(self.between_ps).items()}
 
 
-def by_category(by_rank: I64) -> dict[str, I64]:
-    """Sums ranks, the last axis, by category, in the order of CATEGORIES."""
+def sum_by_category(by_rank: I64) -> dict[str, I64]:
+    """Sums the ranks, the last axis, by category, in the order of CATEGORIES."""
     sums = {category: np.zeros(by_rank.shape[:-1], np.int64) for category in CATEGORIES}
     for rank, category in CATEGORY_OF_RANK.items():
         sums[category] = sums[category] + by_rank[..., rank]
@@ -153,28 +154,27 @@ def by_category(by_rank: I64) -> dict[str, I64]:
 
 
 def rank_events(trace: HostTrace) -> U8:
-    """The rank of every event, NONE for events that tell nothing about where time goes: uint8 of shape (events,)."""
+    """The rank of every event, NONE for events that do not explain time: uint8 of shape (events,)."""
     device = is_device_work(trace)
     by_kind = np.zeros((2, 256), np.uint8)
     of_host = _RANK_OF_HOST_KIND | ({} if trace.device_planes() else _RANK_WITHOUT_DEVICE)
     for row, ranks in enumerate((of_host, _RANK_OF_DEVICE_KIND)):
         by_kind[row, list(ranks)] = list(ranks.values())
     rank: U8 = np.where(device, by_kind[1][trace.events.kind], by_kind[0][trace.events.kind])
-    threads = on_threads(trace)
+    threads = is_thread_event(trace)
     rank[~(threads | device)] = Rank.NONE
     if trace.device_planes():
-        rank[blocking_calls(trace)] = Rank.NONE  # who waits for a device launches nothing
+        rank[blocking_calls(trace)] = Rank.NONE  # a thread that waits for a device launches nothing
     narrow = (trace.events.traits & np.uint8(Trait.COMPUTES_16BIT)) != 0
     rank[(rank == Rank.COMPUTE) & narrow] = Rank.COMPUTE_16BIT
     return rank
 
 
 def breakdown(trace: HostTrace, steps: HostSteps) -> Breakdown:
-    """Breaks the steps of a host down.
+    """Breaks down the steps of a host.
 
-    What counts for a step is the work that happens while it lasts, whichever step the work was started for: a program
-    that runs ahead of its computations does the work of one step during the next, and in the first step that of steps
-    before the capture.
+    Work counts for the step during which it happens, whichever step started it.  A program that runs ahead of its
+    device does the work of one step during the next.  Its first step then holds work of steps before the capture.
     """
     links, rank = forest(trace), rank_events(trace)
     known = (rank > Rank.NONE) & (links.extent_ps > 0)
@@ -185,33 +185,32 @@ def breakdown(trace: HostTrace, steps: HostSteps) -> Breakdown:
     label = None if abut else steps.label[row]
     totals = time_by_rank(rank[row], start, end, steps.start_ps, steps.end_ps, label)
     between = np.zeros((max(len(steps.start_ps) - 1, 0), len(Rank)), np.int64)
-    if abut and steps.line >= 0:  # steps that are not a thread's own leave no gaps to speak of
+    if abut and steps.line >= 0:  # only steps of one thread have meaningful gaps
         near = ours | (trace.events.line == steps.line) | is_device_work(trace)
         row, start, end = active_parts(trace, outer_rows(known & near, rank, links.parent))
         between = time_by_rank(rank[row], start, end, steps.end_ps[:-1], steps.start_ps[1:])
     compute = own[(rank[own] >= Rank.COMPUTE) & ours[own]]
     one = np.zeros(len(compute), np.int32)
     begin = trace.events.start_ps[compute]
-    whole = _exclusive(one, rank[compute], begin, begin + links.extent_ps[compute], 1)[0]
+    whole = _highest_rank_time(one, rank[compute], begin, begin + links.extent_ps[compute], 1)[0]
     return Breakdown(totals, between, int(whole[Rank.COMPUTE_16BIT]), int(whole[Rank.COMPUTE]))
 
 
 def active_parts(trace: HostTrace, rows: I64) -> tuple[I64, I64, I64]:
-    """When events do something: row, start and end of each part of them.
+    """When events are active: row, start and end of each part.
 
-    A host event counts but for the time in which its thread waits for a device; where there is no device, nothing
-    waits for one.
+    The time in which a host event's thread waits for a device does not count.
     """
     start = trace.events.start_ps[rows]
     end = start + forest(trace).extent_ps[rows]
     if not trace.device_planes() or not len(blocking_calls(trace)):
         return rows, start, end
-    at, start, end = without_waits(trace, rows, start, end)
+    at, start, end = cut_waits(trace, rows, start, end)
     return rows[at], start, end
 
 
 def outer_rows(member: Mask, rank: U8, parent: I32) -> I64:
-    """Rows of the members but for those inside a member of their own or a higher rank, which decide no instant."""
+    """Rows of the members, without those inside a member of equal or higher rank: they decide no instant."""
     rows = np.flatnonzero(member)
     above = parent[rows]
     inner = (above >= 0) & member[above] & (rank[above] >= rank[rows])
@@ -219,32 +218,34 @@ def outer_rows(member: Mask, rank: U8, parent: I32) -> I64:
 
 
 def time_by_rank(rank: U8, start: I64, end: I64, begin: I64, stop: I64, span: I32 | None = None) -> I64:
-    """Time of each span `begin:stop` by rank, what no event explains as NONE: int64 of shape (spans, ranks).
+    """Time of each span `begin:stop` by rank, unexplained time as NONE: int64 of shape (spans, ranks).
 
     Args:
         rank, start, end: the events.
-        begin, stop: the spans, in order of time; they overlap each other only if `span` is given.
-        span: the one span that each event counts for; all that it overlaps if None.  Steps that overlap each other run
-            side by side on different devices, and time cannot tell them apart.
+        begin, stop: the spans, in order of time; they may overlap each other only if `span` is given.
+        span: the one span that each event counts for; if None, all spans that it overlaps.  Needed for steps that run
+            side by side on different devices, which time alone cannot separate.
     """
-    row, at = _overlaps(start, end, begin, stop) if span is None else (np.arange(len(span)), span.astype(np.int64))
+    row, at = (
+        _overlapping_pairs(start, end, begin, stop) if span is None else (np.arange(len(span)), span.astype(np.int64))
+    )
     low, high = np.maximum(start[row], begin[at]), np.minimum(end[row], stop[at])
     kept = np.flatnonzero(high > low)
-    totals = _exclusive(at[kept].astype(np.int32), rank[row[kept]], low[kept], high[kept], len(begin))
+    totals = _highest_rank_time(at[kept].astype(np.int32), rank[row[kept]], low[kept], high[kept], len(begin))
     totals[:, Rank.NONE] = stop - begin - totals[:, 1:].sum(axis=1)
     return totals
 
 
-def _overlaps(start: I64, end: I64, begin: I64, stop: I64) -> tuple[I64, I64]:
-    """Pairs of (event, span) that overlap in time; spans do not overlap each other."""
+def _overlapping_pairs(start: I64, end: I64, begin: I64, stop: I64) -> tuple[I64, I64]:
+    """Pairs of (event, span) that overlap in time; the spans do not overlap each other."""
     first = np.searchsorted(stop, start, side="right")
     last = np.searchsorted(begin, end, side="left")
     count = np.maximum(last - first, 0)
     return np.repeat(np.arange(len(start)), count), run_rows(first, count)
 
 
-def _exclusive(group: I32, rank: U8, start: I64, end: I64, n_groups: int) -> I64:
-    """Time during which each rank is the highest, by group: int64 of shape (groups, ranks)."""
+def _highest_rank_time(group: I32, rank: U8, start: I64, end: I64, n_groups: int) -> I64:
+    """Time in which each rank is the highest, by group: int64 of shape (groups, ranks)."""
     totals = np.zeros((n_groups, len(Rank)), np.int64)
     if not len(start):
         return totals

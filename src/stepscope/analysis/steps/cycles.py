@@ -1,15 +1,15 @@
-"""Finds steps that nobody marked: the repeating cycle in a sequence of named events.
+"""Finds unmarked steps: the repeating cycle in a sequence of named events.
 
-A training loop does the same things again and again, so over n steps nearly every name occurs a multiple of n times.
+A training loop repeats the same work, so over n steps nearly every name occurs a multiple of n times.
 
     fwd relu fwd relu loss sgd | fwd relu fwd relu loss sgd | fwd relu fwd relu loss sgd
     counts: fwd 6, relu 6, loss 3, sgd 3  ->  n = 3; "loss" and "sgd" occur once a step
 
-The first name that occurs once a step is where a step begins.  Layers repeat as well, so several readings may explain
-the counts; the finest whose cycles are all alike is taken:
+A step starts at the first name that occurs once per step.  Layers repeat as well, so several readings may explain the
+counts.  The finest reading whose cycles are all alike is chosen:
 
     embed layer layer layer layer head | embed layer layer layer layer head | ...
-    n = 12 leaves embed and head unexplained, and they return every 4th cycle: "layer" is a part of something larger
+    n = 12 leaves embed and head unexplained, and they recur every 4th cycle: "layer" is only a part of a step
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ from numpy.typing import NDArray
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 
-LEAST_STEPS = 3  # fewer repetitions than this prove no cycle
+LEAST_STEPS = 3  # fewer repetitions do not prove a cycle
 LEAST_CONFIDENCE = 0.6
-# A program that the user compiled and a loop calls is the loop's step, however long the loop waits, logs or saves
-# between two calls.
+# A compiled program that a loop calls is the loop's step, however long the loop waits, logs or saves between calls.
 LEAST_RHYTHM_OF_PROGRAM = 0.2
-# Work outside the cycles that amounts to this share of a cycle says that the cycles are parts of something larger;
-# less is what a loop does now and then: it logs, or counts.
+# If work outside the cycles reaches this share of a cycle, the cycles are only parts of steps.  Less is occasional
+# work such as logging.
 FOREIGN_SHARE = 0.2
-_TIE = 0.05  # readings closer than this are equally good: then the finer is taken
+_TIE = 0.05  # readings closer than this are equally good: the finer wins
 _MOST_READINGS = 12
-_LONGEST = 200_000  # events from which the cycle is learnt
+_LONGEST = 200_000  # events used to find the cycle
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,8 @@ class Cycle:
     """A repeating cycle.
 
     Attributes:
-        anchors: int64 of shape (steps,), positions in the sequence where a step begins.
-        confidence: 0 to 1: the share of events that fit into n equal steps times how alike neighbouring steps are.
+        anchors: int64 of shape (steps,), positions in the sequence where a step starts.
+        confidence: 0 to 1: the share of events that fit into n equal steps, times the similarity of adjacent steps.
         last_is_whole: False if the sequence ends in the middle of the last step.
     """
 
@@ -50,26 +49,26 @@ class Cycle:
 
 @dataclass(frozen=True)
 class _Reading:
-    """One way to read a sequence: the name with which each step begins, and how well that explains it."""
+    """One way to read a sequence: the name that starts each step, and how well it explains the sequence."""
 
     anchor: int
     confidence: float
 
 
 def find_cycle(names: NDArray[np.integer], start: I64, least_rhythm: float = LEAST_CONFIDENCE) -> Cycle | None:
-    """The cycle in a sequence of events, or None if there is none to speak of.
+    """The cycle in a sequence of events, or None without a convincing one.
 
     Args:
-        names: integers of shape (n,), 0 or larger, equal for equal names, in order of time.
+        names: integers of shape (n,), 0 or larger, one per distinct name, in order of time.
         start: int64 of shape (n,), when each event starts, ascending.
-        least_rhythm: 0 to 1, how regular the events have to be where all have one name, so that nothing else can tell.
+        least_rhythm: 0 to 1, the regularity required if all events have one name, where only rhythm shows a cycle.
     """
     if len(names) < LEAST_STEPS:
         return None
     present = np.bincount(names) > 0
     dense: I64 = (np.cumsum(present) - 1)[names]
     head = dense[:_LONGEST]
-    readings = [_read(head, start, steps) for steps in _candidates(np.bincount(head))]
+    readings = [_read_cycle(head, start, steps) for steps in _candidate_counts(np.bincount(head))]
     best = max((reading.confidence for reading in readings), default=0.0)
     if best < (LEAST_CONFIDENCE if len(np.unique(head)) > 1 else least_rhythm):
         return None
@@ -78,60 +77,60 @@ def find_cycle(names: NDArray[np.integer], start: I64, least_rhythm: float = LEA
     return Cycle(anchors, round(chosen.confidence, 3), _last_is_whole(dense, anchors))
 
 
-def _candidates(counts: I64) -> list[int]:
-    """Numbers of steps that explain the counts well enough for a closer look, finest first."""
-    scored = [(_fit(counts, steps), steps) for steps in np.unique(counts[counts >= LEAST_STEPS]).tolist()]
+def _candidate_counts(counts: I64) -> list[int]:
+    """Step counts that explain the name counts well enough for a closer look, finest first."""
+    scored = [(_fit_share(counts, steps), steps) for steps in np.unique(counts[counts >= LEAST_STEPS]).tolist()]
     good = [steps for fit, steps in sorted(scored, reverse=True)[:_MOST_READINGS] if fit >= LEAST_CONFIDENCE]
     return sorted(good, reverse=True)
 
 
-def _fit(counts: I64, steps: int) -> float:
-    """The share of events whose names occur a multiple of `steps` times."""
-    return float(counts[_fits(counts, steps)].sum() / counts.sum())
+def _fit_share(counts: I64, steps: int) -> float:
+    """Share of events whose names occur a multiple of `steps` times."""
+    return float(counts[_names_that_fit(counts, steps)].sum() / counts.sum())
 
 
-def _fits(counts: I64, steps: int) -> Mask:
+def _names_that_fit(counts: I64, steps: int) -> Mask:
     per_step = np.rint(counts / steps)
-    slack = np.maximum(per_step, 0.1 * steps)  # a cycle cut at either end lacks or adds a round of a name
+    slack = np.maximum(per_step, 0.1 * steps)  # a cut cycle at either end may lack or add a round of a name
     fits: Mask = (per_step >= 1) & (np.abs(counts - per_step * steps) <= slack)
     return fits
 
 
-def _read(names: I64, start: I64, steps: int) -> _Reading:
+def _read_cycle(names: I64, start: I64, steps: int) -> _Reading:
     counts = np.bincount(names)
     once = np.flatnonzero(counts == steps)
     first_of = np.full(len(counts), len(names))
     np.minimum.at(first_of, names, np.arange(len(names)))
     anchor = int(once[np.argmin(first_of[once])])
     anchors = np.flatnonzero(names == anchor)
-    step = np.searchsorted(anchors, np.arange(len(names)), side="right")  # 0 lies before the first
-    fits = _fits(counts, steps)
+    step = np.searchsorted(anchors, np.arange(len(names)), side="right")  # 0 is before the first
+    fits = _names_that_fit(counts, steps)
     if len(anchors) < LEAST_STEPS or _is_part(step, ~fits[names] & (counts[names] >= LEAST_STEPS)):
         return _Reading(anchor, 0.0)
-    confidence = _fit(counts, steps) * _likeness(names, step, fits)
-    if len(counts) == 1:  # one name alone is always "the same again": then only its rhythm can tell
+    confidence = _fit_share(counts, steps) * _similarity(names, step, fits)
+    if len(counts) == 1:  # with one name only its rhythm can show a cycle
         confidence *= _regularity(start[anchors])
     return _Reading(anchor, confidence)
 
 
 def _is_part(step: I64, foreign: Mask) -> bool:
-    """Whether foreign work comes again and again between cycles, too much of it for an occasional extra."""
+    """Whether foreign work recurs between cycles, in amounts too large for occasional extras."""
     places = np.unique(step[foreign & (step > 0)])
     usual = float(np.median(np.bincount(step[step > 0])[1:]))
     return len(places) >= 2 and int(foreign.sum()) / len(places) >= FOREIGN_SHARE * usual
 
 
-def _likeness(names: I64, step: I64, fits: Mask) -> float:
-    """How alike each step is to the next, 0 to 1: shared events over all events, whatever their order.
+def _similarity(names: I64, step: I64, fits: Mask) -> float:
+    """How similar adjacent steps are, 0 to 1: shared events over all events, in any order.
 
-    Large steps weigh more: where layers are taken for steps, the one that holds all the rest gives them away.  What
-    lies before the first step, and the last one, may be cut, so only what they hold too much counts.
+    Large steps weigh more, so that layers taken for steps are exposed by the one that also holds everything else.  The
+    events before the first step and those of the last may be cut, so there only surplus events count.
     """
     n_names, last = len(fits), int(step[-1])
     key, count = np.unique(step * n_names + names, return_counts=True)
     at = np.minimum(np.searchsorted(key, key + n_names), len(key) - 1)
     common = np.where(key[at] == key + n_names, np.minimum(count, count[at]), 0)
-    shared = np.bincount(key // n_names, common, minlength=last + 1)  # of each step with the next
+    shared = np.bincount(key // n_names, common, minlength=last + 1)  # by each step with the next
     size, fitting = np.bincount(step, minlength=last + 1), np.bincount(step, fits[names], minlength=last + 1)
     whole = slice(1, last - 1)
     together = (size[:-1] + size[1:] - shared[:-1])[whole].sum()
@@ -140,7 +139,7 @@ def _likeness(names: I64, step: I64, fits: Mask) -> float:
 
 
 def _last_is_whole(names: I64, anchors: I64) -> bool:
-    """Whether the last step holds nearly all that the one before it holds, and little else."""
+    """Whether the last step has nearly the same events as the one before it."""
     n_names = int(names.max()) + 1
     last = np.bincount(names[anchors[-1] :], minlength=n_names)
     before = np.bincount(names[anchors[-2] : anchors[-1]], minlength=n_names)
@@ -148,8 +147,10 @@ def _last_is_whole(names: I64, anchors: I64) -> bool:
 
 
 def _regularity(start: I64) -> float:
-    """How regular a rhythm is, 0 to 1: the share of distances that are about as long as the median, less the further
-    the quartiles lie from it.  A few may be anything: the first step warms up, another saves."""
+    """How regular a rhythm is, 0 to 1: the share of distances close to the median, reduced by the quartile spread.
+
+    A few outliers do little harm: the first step warms up, another saves.
+    """
     distances = np.diff(start)
     low, median, high = np.percentile(distances, (25, 50, 75))
     if median <= 0:

@@ -1,9 +1,9 @@
-"""The steps of each device of a host: how long the step takes there, and where that time goes.
+"""The steps of each device of a host: how long they take there, and where that time goes.
 
-A step on a device begins when it begins on the host, or with the device's first work for it if that is earlier, but
-not before the device is done with the step before, or with what was launched before the first; it ends with the
-device's last work for it.  Its breakdown is that of a host with this device alone: what the device does, and what the
-host does while the device does nothing.
+A step on a device starts when it starts on the host, or with the device's first work for it if that is earlier.  It
+does not start before the device has finished the previous step, or the work launched before the first step.  It ends
+with the device's last work for it.  The breakdown is that of a host with this device alone: what the device does, and
+what the host does while the device is idle.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.steps.breakdown import Rank, active_parts, by_category, outer_rows, rank_events, time_by_rank
+from stepscope.analysis.steps.breakdown import (
+    Rank,
+    active_parts,
+    outer_rows,
+    rank_events,
+    sum_by_category,
+    time_by_rank,
+)
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
 from stepscope.analysis.steps.host_steps import backlog_end
 from stepscope.analysis.trace.grouping import forest, is_device_work
@@ -28,9 +35,9 @@ class DeviceSteps:
 
     Attributes:
         device: its name, such as `GPU:0`.
-        step: rows of the host's steps; steps for which the device does nothing are left out.
-        start_ps, duration_ps: when they begin, from the start of the host's session, and how long they take.
-        parts_ps: for each step the time by category, in the order of CATEGORIES.
+        step: rows of the host's steps; steps without work on the device are left out.
+        start_ps, duration_ps: start of each step, from the start of the host's session, and its duration.
+        parts_ps: time of each step by category, in the order of CATEGORIES.
     """
 
     device: str
@@ -41,7 +48,7 @@ class DeviceSteps:
 
 
 def working_devices(trace: HostTrace) -> list[int]:
-    """Planes of the devices that do something during the trace, in order."""
+    """Planes of the devices that do any work in the trace, in order."""
     worked = np.zeros(len(trace.planes), np.bool_)
     worked[trace.lines.plane[trace.events.line[is_device_work(trace)]]] = True
     return [row for row in trace.device_planes() if worked[row] and trace.planes.kind[row] != PlaneKind.SPARSE_CORE]
@@ -53,21 +60,21 @@ def device_name(trace: HostTrace, plane: int) -> str:
 
 
 def device_steps(trace: HostTrace) -> list[DeviceSteps]:
-    """The steps of each device that works for any; empty for a host with one device or none."""
+    """The steps of each device that works for any step; empty for a host with fewer than two devices."""
     planes = working_devices(trace)
     if len(planes) < 2:
         return []
     steps, rank, device = steps_of(trace), rank_events(trace), is_device_work(trace)
     known = (rank > Rank.NONE) & (forest(trace).extent_ps > 0) & (steps.label >= 0)
-    of_host = _united(trace, rank, outer_rows(known & ~device, rank, forest(trace).parent))
+    of_host = _merge_equal_ranks(trace, rank, outer_rows(known & ~device, rank, forest(trace).parent))
     working = np.flatnonzero(known & device)
     plane = trace.lines.plane[trace.events.line[working]]
-    found = [_of_device(trace, steps, rank, each, working[plane == each], of_host) for each in planes]
+    found = [_device_steps(trace, steps, rank, each, working[plane == each], of_host) for each in planes]
     return [device for device in found if device.step]
 
 
-def _united(trace: HostTrace, rank: U8, rows: I64) -> _Intervals:
-    """Overlapping events of equal rank as one interval."""
+def _merge_equal_ranks(trace: HostTrace, rank: U8, rows: I64) -> _Intervals:
+    """Merges overlapping events of equal rank."""
     rows, start, end = active_parts(trace, rows)
     order = np.argsort(start, kind="stable")  # lines come sorted, so this merges runs
     rows, start, end = rows[order], start[order], end[order]
@@ -79,22 +86,24 @@ def _united(trace: HostTrace, rank: U8, rows: I64) -> _Intervals:
     return out[0][:count], out[1][:count], out[2][:count]
 
 
-def _of_device(trace: HostTrace, steps: HostSteps, rank: U8, plane: int, rows: I64, of_host: _Intervals) -> DeviceSteps:
-    present, begin, stop = _spans(trace, steps, plane, rows)
-    own_rank, own_start, own_end = _united(trace, rank, rows)
+def _device_steps(
+    trace: HostTrace, steps: HostSteps, rank: U8, plane: int, rows: I64, of_host: _Intervals
+) -> DeviceSteps:
+    present, begin, stop = _step_bounds(trace, steps, plane, rows)
+    own_rank, own_start, own_end = _merge_equal_ranks(trace, rank, rows)
     host_rank, host_start, host_end = of_host
     by_rank = time_by_rank(
         np.concatenate([host_rank, own_rank]), np.concatenate([host_start, own_start]),
         np.concatenate([host_end, own_end]), begin, stop,
     )  # fmt: skip
-    parts = np.stack(list(by_category(by_rank).values()), axis=1)
+    parts = np.stack(list(sum_by_category(by_rank).values()), axis=1)
     return DeviceSteps(
         device_name(trace, plane), present.tolist(), begin.tolist(), (stop - begin).tolist(), parts.tolist()
     )
 
 
-def _spans(trace: HostTrace, steps: HostSteps, plane: int, rows: I64) -> tuple[I64, I64, I64]:
-    """The steps for which some device work is done, when they begin on the device, and when they end."""
+def _step_bounds(trace: HostTrace, steps: HostSteps, plane: int, rows: I64) -> tuple[I64, I64, I64]:
+    """Rows of the steps that have work on the device, with their starts and ends there."""
     label, start = steps.label[rows], trace.events.start_ps[rows]
     first = np.full(len(steps.number), np.iinfo(np.int64).max)
     done = np.full(len(steps.number), np.iinfo(np.int64).min)

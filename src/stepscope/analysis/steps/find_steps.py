@@ -1,9 +1,9 @@
-"""The steps of one host: where each begins and ends, and which events belong to it.
+"""The steps of one host: where each starts and ends, and which events belong to it.
 
 Sources, in this order:
 
 1. marks that the user or the framework set on a host thread (source "markers");
-2. steps that the writer of the file derived for its devices (also "markers": they stem from marks);
+2. steps that the writer of the file derived for its devices (also "markers", since they come from marks);
 3. the repeating cycle of device work, of function calls, or of input iterator calls ("inferred", with a confidence);
 4. nothing: the whole capture is one span ("none").
 """
@@ -15,26 +15,28 @@ from dataclasses import replace
 import numpy as np
 
 from stepscope.analysis.steps.host_steps import HostSteps
-from stepscope.analysis.steps.inferred_steps import inferred
-from stepscope.analysis.steps.marked_steps import from_device_steps, from_marks
+from stepscope.analysis.steps.inferred_steps import infer_steps
+from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked_steps
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64
 
-__all__ = ["HostSteps", "observed", "steps_of", "steps_of_events", "warm_up_of", "whole_steps"]
+__all__ = ["HostSteps", "count_warm_up_steps", "observed_time", "steps_of", "steps_of_events", "whole_steps"]
 
-_STEPS_A_WARM_UP = 4  # whole steps to each first one that may be a warm-up
-_COMPILES = 0.1  # of a step: what compiles for less is usual
+_STEPS_A_WARM_UP = 4  # whole steps needed per warm-up step
+_COMPILES = 0.1  # share of a step; compiling for less is usual
 
 
 def steps_of(trace: HostTrace) -> HostSteps:
-    """The steps of a host, found once per trace."""
-    return trace.derived("steps", _find)
+    """The steps of a host, computed once per trace."""
+    return trace.derived("steps", _find_steps)
 
 
 def steps_of_events(trace: HostTrace, rows: I64) -> I64:
-    """The step that each of some events belongs to, else the one during which it begins: int64 of shape (n,), rows of
-    the steps, -1 without one."""
+    """The step that each event belongs to, else the step during which it starts.
+
+    int64 of shape (n,): rows of the steps, -1 without one.
+    """
     steps, start = steps_of(trace), trace.events.start_ps[rows]
     at = np.searchsorted(steps.start_ps, start, side="right") - 1
     during = np.where((at >= 0) & (start < np.append(steps.end_ps, 0)[at]), at, -1)
@@ -42,52 +44,53 @@ def steps_of_events(trace: HostTrace, rows: I64) -> I64:
 
 
 def whole_steps(trace: HostTrace) -> HostSteps:
-    """The steps that advice is about: those that the capture's edges do not cut, all if it cuts each of them, without
-    the first ones that compile what all others only run."""
-    return trace.derived("whole steps", _whole_ones)
+    """The steps that advice is based on: those not cut by the edges of the capture, without warm-up steps.
+
+    If the capture cuts every step, all of them count.
+    """
+    return trace.derived("whole steps", _drop_cut_steps)
 
 
-def observed(trace: HostTrace) -> Spans:
-    """The time that is looked at: from the begin of the first whole step to the end of the last one.
+def observed_time(trace: HostTrace) -> Spans:
+    """The observed time: from the start of the first whole step to the end of the last one.
 
-    Steps that are marked on no thread are nobody's loop, and what lies between them is not known to be a part of one;
-    then the time between them is left out.
+    Steps without marks on a thread may not belong to one loop, so the time between them is left out.
     """
     steps = whole_steps(trace)
     if not len(steps.number) or steps.line < 0:
-        return Spans.of(steps.start_ps, steps.end_ps)
+        return Spans.union(steps.start_ps, steps.end_ps)
     return Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
 
 
-def warm_up_of(trace: HostTrace) -> int:
-    """How many of the first whole steps trace and compile, where the many that follow do not."""
-    return trace.derived("warm-up", _warm_up)
+def count_warm_up_steps(trace: HostTrace) -> int:
+    """How many of the first whole steps trace or compile, if the many steps after them do not."""
+    return trace.derived("warm-up", _count_warm_up_steps)
 
 
-def _warm_up(trace: HostTrace) -> int:
+def _count_warm_up_steps(trace: HostTrace) -> int:
     steps = steps_of(trace)
-    kept = _kept(steps)
+    kept = _complete_range(steps)
     start, end = steps.start_ps[kept], steps.end_ps[kept]
     most = len(start) // _STEPS_A_WARM_UP
     compiling = spans_of(trace, np.flatnonzero(trace.events.kind == EventKind.COMPILE)) if most else None
     if compiling is None or not len(compiling.start):
         return 0
-    compiled = np.flatnonzero(compiling.covered(start, end) >= _COMPILES * (end - start))
+    compiled = np.flatnonzero(compiling.overlap_ps(start, end) >= _COMPILES * (end - start))
     first = len(compiled)
-    rest = compiling.covered(start[first:], end[first:]).sum() if first <= most else 0
+    rest = compiling.overlap_ps(start[first:], end[first:]).sum() if first <= most else 0
     return first if 0 < first <= most and compiled[-1] == first - 1 and not rest else 0
 
 
-def _kept(steps: HostSteps) -> slice:
-    """The steps that no edge cuts, all if each is cut; only the first and the last can be."""
+def _complete_range(steps: HostSteps) -> slice:
+    """The steps that the capture does not cut, or all if it cuts each; only the first and last can be cut."""
     kept = np.flatnonzero(steps.complete)
     return slice(int(kept[0]), int(kept[-1]) + 1) if len(kept) else slice(0, len(steps.complete))
 
 
-def _whole_ones(trace: HostTrace) -> HostSteps:
+def _drop_cut_steps(trace: HostTrace) -> HostSteps:
     steps = steps_of(trace)
-    kept = _kept(steps)
-    inside = slice(kept.start + warm_up_of(trace), kept.stop)
+    kept = _complete_range(steps)
+    inside = slice(kept.start + count_warm_up_steps(trace), kept.stop)
     if inside.stop - inside.start == len(steps.complete):
         return steps
     ours = (steps.label >= inside.start) & (steps.label < inside.stop)
@@ -102,11 +105,11 @@ def _whole_ones(trace: HostTrace) -> HostSteps:
     )
 
 
-def _find(trace: HostTrace) -> HostSteps:
-    return from_marks(trace) or from_device_steps(trace) or inferred(trace) or _whole(trace)
+def _find_steps(trace: HostTrace) -> HostSteps:
+    return find_marked_steps(trace) or find_device_steps(trace) or infer_steps(trace) or _capture_as_step(trace)
 
 
-def _whole(trace: HostTrace) -> HostSteps:
+def _capture_as_step(trace: HostTrace) -> HostSteps:
     begin, end = trace.span_ps()
     busy = np.flatnonzero(~np.isin(trace.lines.kind[trace.events.line], (LineKind.COUNTERS, LineKind.OVERHEAD)))
     steps = 1 if len(busy) and end > begin else 0

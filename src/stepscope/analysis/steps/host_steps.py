@@ -1,4 +1,4 @@
-"""The steps of one host as a value, and what every way to find them needs."""
+"""The steps of one host as a value, and helpers shared by the ways to find them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ COMPUTES = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE)
 
 StepSource = Literal["markers", "inferred", "none"]
 
-# A step at the capture's edge with less than this share of the usual device work was cut by the edge; the last of
-# inferred steps, whose end nothing marks, also if it is this much shorter or longer than the others.
+# A step at the edge of the capture with less than this share of the usual device work is cut.  The last inferred step,
+# whose end is unmarked, also counts as cut if its length differs this much from the others.
 WHOLE_STEP_SHARE = 0.8
 
 
@@ -30,13 +30,13 @@ class HostSteps:
         how: the same in one sentence.
         confidence: 0 to 1 for inferred steps, None for others.
         number: int64 of shape (steps,), the step number of the marks, else 0, 1, 2, ...
-        name: one name a step.
+        name: one name per step.
         start_ps, end_ps: int64 of shape (steps,).
-        complete: bool of shape (steps,); False for a step cut by the capture's edge.
+        complete: bool of shape (steps,), False for a step cut by the edge of the capture.
         label: int32 of shape (events,), the step that each event belongs to, or -1.
-        numbered: True if the numbers are the program's own.
-        line: the line that the marks are on, -1 if they are on none.
-        backlog: int64 of shape (n,), device work in no step that was launched before the first mark.
+        numbered: the numbers are the program's own.
+        line: the line with the marks, -1 without one.
+        backlog: int64 of shape (n,), device work outside all steps that was launched before the first mark.
     """
 
     source: StepSource
@@ -54,8 +54,11 @@ class HostSteps:
 
 
 def backlog_end(trace: HostTrace, backlog: I64, own: I64) -> int:
-    """When devices are done with what was launched before the first step, ps: at the latest when they begin with `own`,
-    the work of that step; the smallest time if they have no work of either kind."""
+    """When devices have finished the work launched before the first step, ps.
+
+    At the latest when they start `own`, the work of that step.  The smallest possible time if either kind of work is
+    missing.
+    """
     start, duration = trace.events.start_ps, trace.events.duration_ps
     if not len(backlog) or not len(own):
         return int(np.iinfo(np.int64).min)
@@ -63,12 +66,12 @@ def backlog_end(trace: HostTrace, backlog: I64, own: I64) -> int:
 
 
 def follow_device(trace: HostTrace, label: I32, device: Mask, backlog: I64, start: I64, end: I64) -> tuple[I64, I64]:
-    """Moves step bounds to what the device does, or the threads that run its programs: they may lag behind the host.
+    """Moves step bounds to follow the device, or the threads that run its programs: they may lag behind the host.
 
-    A step ends when its mark has ended and its device work is done; it begins when its mark begins, but not before
-    the step before it has ended; the first not before the device is done with the backlog.  Where the host waits for
-    the device these are the marks themselves.  XProf takes the first to the last device event of such a step instead
-    and so loses the time in which the device waits for it.
+    A step ends when its mark has ended and its device work is finished.  It starts when its mark starts, but not before
+    the previous step has ended; the first step not before the device has finished the backlog.  If the host waits for
+    the device, these are the marks themselves.  XProf instead takes the first to the last device event of a step, and
+    so loses the time in which the device waits.
     """
     events = np.flatnonzero(device & (label >= 0))
     if not len(events):
@@ -80,10 +83,12 @@ def follow_device(trace: HostTrace, label: I32, device: Mask, backlog: I64, star
     return np.maximum(start, np.append(start[:1], end[:-1])), end
 
 
-def not_yet_run(label: I32, work: Mask, n_steps: int) -> Mask:
-    """True for the last steps if the capture ended before their work had run: a loop that waits for no result is ahead
-    of the device.  Every step before them has work; where some have none, having none is usual.  The last that has some
-    counts among them, for nothing tells whether that is all of it."""
+def unfinished_steps(label: I32, work: Mask, n_steps: int) -> Mask:
+    """Which last steps had not finished when the capture ended: bool of shape (steps,).
+
+    A loop that waits for no result runs ahead of the device, so its last steps have no work yet.  The last step with
+    work is unfinished too, since more of it may be missing.  If earlier steps lack work as well, nothing is concluded.
+    """
     late = np.zeros(n_steps, np.bool_)
     busy = np.unique(label[work & (label >= 0)])
     if 2 <= len(busy) == busy[-1] - busy[0] + 1 and busy[-1] < n_steps - 1:
@@ -91,8 +96,8 @@ def not_yet_run(label: I32, work: Mask, n_steps: int) -> Mask:
     return late
 
 
-def inside_none(trace: HostTrace, rows: I64, others: Mask) -> I64:
-    """Those of the events that none of the other events encloses."""
+def drop_enclosed(trace: HostTrace, rows: I64, others: Mask) -> I64:
+    """The events that none of `others` encloses."""
     parent = forest(trace).parent
     above = parent[rows]
     while (going := (above >= 0) & ~others[above]).any():
@@ -101,8 +106,8 @@ def inside_none(trace: HostTrace, rows: I64, others: Mask) -> I64:
     return free
 
 
-def on_fullest_line(trace: HostTrace, rows: I64) -> I64:
-    """Those of the events that are on the line with most of them; at least one event."""
+def keep_fullest_line(trace: HostTrace, rows: I64) -> I64:
+    """The events on the line that has most of them; `rows` holds at least one."""
     line = trace.events.line[rows]
     there: I64 = rows[line == np.bincount(line).argmax()]
     return there

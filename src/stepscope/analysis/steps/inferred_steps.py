@@ -1,4 +1,4 @@
-"""Steps where nobody marked any: from the cycle that device work, calls of functions or waits for input repeat."""
+"""Infers unmarked steps from the repeating cycle of device work, function calls or waits for input."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from stepscope.analysis.steps.host_steps import (
     COMPUTES,
     WHOLE_STEP_SHARE,
     HostSteps,
+    drop_enclosed,
     follow_device,
-    inside_none,
-    not_yet_run,
-    on_fullest_line,
+    keep_fullest_line,
+    unfinished_steps,
 )
 from stepscope.analysis.trace.grouping import forest, is_device_work, spread_labels
-from stepscope.analysis.trace.program_runs import runs_elsewhere
+from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.model import EventKind, HostTrace, PlaneKind
 from stepscope.model.arrays import I32, I64, Mask
 
-# Host calls that may enclose the whole of a step's work.
+# Host calls that may enclose all work of a step.
 _PROGRAMS = (EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
-_FEWEST_CALLS = 5  # fewer may be chance where they come at odd times
+_FEWEST_CALLS = 5  # fewer irregular calls may be chance
 _CALLS = (EventKind.OP, EventKind.ANNOTATION, EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
 
 
-def inferred(trace: HostTrace) -> HostSteps | None:
-    """The steps that the first sequence with a rhythm tells; None where nothing repeats regularly enough."""
-    for what, rows in _sequences(trace):
-        cycle = find_cycle(trace.event_names()[rows], trace.events.start_ps[rows], _least_rhythm(trace, rows))
-        if cycle is None or _inside_calls(trace, rows, cycle):
+def infer_steps(trace: HostTrace) -> HostSteps | None:
+    """The steps of the first sequence that repeats; None if nothing repeats regularly enough."""
+    for what, rows in _candidate_sequences(trace):
+        cycle = find_cycle(trace.event_names(rows), trace.events.start_ps[rows], _least_rhythm(trace, rows))
+        if cycle is None or _cycles_are_layers(trace, rows, cycle):
             continue
         start = trace.events.start_ps[rows[cycle.anchors]]
         end = np.append(start[1:], max(_work_end(trace, rows), int(start[-1])))
-        label = _labels_by_time(trace, start, end)
-        runs = runs_elsewhere(trace, int(trace.events.line[rows[0]]))
+        label = _label_events_by_time(trace, start, end)
+        runs = program_ops_elsewhere(trace, int(trace.events.line[rows[0]]))
         start, end = _follow_runs(trace, label, runs, rows, start, end)
-        complete = ~not_yet_run(label, runs, len(start))
+        complete = ~unfinished_steps(label, runs, len(start))
         complete[-1] &= cycle.last_is_whole and _has_usual_length(end - start)
         anchor = trace.name_of(int(rows[cycle.anchors[0]]))
         return HostSteps(
             source="inferred",
             how=f"no step marks found; {len(start)} steps were inferred from the repeating {what}, "
-            f"each begins with {_short(anchor)!r}",
+            f"each starting with {_shorten(anchor)!r}",
             confidence=cycle.confidence,
             number=np.arange(len(start)),
             name=tuple(str(row) for row in range(len(start))),
@@ -64,14 +64,16 @@ def inferred(trace: HostTrace) -> HostSteps | None:
 
 
 def _least_rhythm(trace: HostTrace, rows: I64) -> float:
-    """How regular a sequence of one name has to be."""
+    """The regularity required of a sequence with one name."""
     programs = np.isin(trace.events.kind[rows], _PROGRAMS)
     return LEAST_RHYTHM_OF_PROGRAM if len(rows) >= _FEWEST_CALLS and programs.all() else LEAST_CONFIDENCE
 
 
 def _follow_runs(trace: HostTrace, label: I32, runs: Mask, calls: I64, start: I64, end: I64) -> tuple[I64, I64]:
-    """Gives what inferred calls run on threads of their own to the steps of the calls, and moves the bounds to it: a
-    loop that waits for nothing calls many steps ahead."""
+    """Assigns the work that inferred calls run on other threads to the steps of the calls, and moves the bounds to it.
+
+    A loop that waits for nothing may call many steps ahead.
+    """
     if not runs.any():
         return start, end
     called = np.full(len(label), -1, np.int32)
@@ -82,20 +84,22 @@ def _follow_runs(trace: HostTrace, label: I32, runs: Mask, calls: I64, start: I6
 
 
 def _has_usual_length(durations: I64) -> bool:
-    """Whether the last of some steps is about as long as the others."""
+    """Whether the last step is about as long as the others."""
     last, others = int(durations[-1]), durations[:-1]
     return bool(WHOLE_STEP_SHARE * others.min() <= last <= others.max() / WHOLE_STEP_SHARE)
 
 
-def _inside_calls(trace: HostTrace, rows: I64, cycle: Cycle) -> bool:
-    """Whether the cycles of device work are layers: several lie in one call of the host, together with other work such
-    as an embedding before them and a head after them."""
+def _cycles_are_layers(trace: HostTrace, rows: I64, cycle: Cycle) -> bool:
+    """Whether the cycles of device work are layers rather than steps.
+
+    Then several lie in one host call, together with other work such as an embedding before and a head after them.
+    """
     call = _outermost_call(trace, forest(trace).cause[rows])
     calls, count = np.unique(call[cycle.anchors], return_counts=True)
     calls = calls[(calls >= 0) & (count >= LEAST_STEPS)]
     if not len(calls):
         return False
-    names = trace.event_names()[rows]
+    names = trace.event_names(rows)
     rare = np.bincount(names)[names] < max(LEAST_STEPS, 2 * len(calls))
     foreign = int((rare & np.isin(call, calls)).sum())
     return foreign / len(calls) >= FOREIGN_SHARE * len(rows) / len(cycle.anchors)
@@ -111,26 +115,26 @@ def _outermost_call(trace: HostTrace, events: I32) -> I32:
     return outermost
 
 
-def _sequences(trace: HostTrace) -> Iterator[tuple[str, I64]]:
-    """Candidates for a repeating sequence, best first: what they are, and event rows in order of time."""
+def _candidate_sequences(trace: HostTrace) -> Iterator[tuple[str, I64]]:
+    """Candidates for a repeating sequence, best first: a name for the messages, and event rows in order of time."""
     kind, device = trace.events.kind, is_device_work(trace)
-    yield "sequence of XLA modules", _on_busiest(trace, _measured_modules(trace))
-    yield "sequence of kernels", _on_busiest(trace, np.flatnonzero(device & np.isin(kind, COMPUTES)))
-    yield "sequence of device work", _on_busiest(trace, np.flatnonzero(device))
-    yield "function calls", _outermost(trace, EventKind.TRACED_FUNCTION)
-    yield "function runs", _outermost(trace, EventKind.FUNCTION_RUN)
-    yield "waits for input", _on_busiest(trace, np.flatnonzero(kind == EventKind.INPUT_WAIT))
-    yield "input iterator calls", _outermost(trace, EventKind.ITERATOR)
+    yield "sequence of XLA modules", _keep_busiest_plane(trace, _measured_modules(trace))
+    yield "sequence of kernels", _keep_busiest_plane(trace, np.flatnonzero(device & np.isin(kind, COMPUTES)))
+    yield "sequence of device work", _keep_busiest_plane(trace, np.flatnonzero(device))
+    yield "function calls", _outermost_of_kind(trace, EventKind.TRACED_FUNCTION)
+    yield "function runs", _outermost_of_kind(trace, EventKind.FUNCTION_RUN)
+    yield "waits for input", _keep_busiest_plane(trace, np.flatnonzero(kind == EventKind.INPUT_WAIT))
+    yield "input iterator calls", _outermost_of_kind(trace, EventKind.ITERATOR)
 
 
 def _measured_modules(trace: HostTrace) -> I64:
-    """Runs of XLA programs.  On a GPU they are derived from the kernels, and several runs in a row may be one event."""
+    """Runs of XLA programs, but not on GPUs: there they are derived from kernels, and one event may hold several."""
     measured = trace.planes.kind[trace.lines.plane] != PlaneKind.GPU
     return np.flatnonzero((trace.events.kind == EventKind.MODULE) & measured[trace.events.line])
 
 
-def _on_busiest(trace: HostTrace, rows: I64) -> I64:
-    """Those of the events that are on the plane where they take most time, in order of time."""
+def _keep_busiest_plane(trace: HostTrace, rows: I64) -> I64:
+    """The events on the plane where they take most time, in order of time."""
     if not len(rows):
         return rows
     plane = trace.lines.plane[trace.events.line[rows]]
@@ -138,17 +142,17 @@ def _on_busiest(trace: HostTrace, rows: I64) -> I64:
     return rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
 
 
-def _outermost(trace: HostTrace, kind: EventKind) -> I64:
-    """Events of a kind that no event of that kind encloses, on the line with most of them, in order of time."""
+def _outermost_of_kind(trace: HostTrace, kind: EventKind) -> I64:
+    """Outermost events of a kind on the line that has most of them, in order of time."""
     of_kind = trace.events.kind == kind
     rows = np.flatnonzero(of_kind)
     if not len(rows):
         return rows
-    return on_fullest_line(trace, inside_none(trace, rows, of_kind))
+    return keep_fullest_line(trace, drop_enclosed(trace, rows, of_kind))
 
 
 def _work_end(trace: HostTrace, rows: I64) -> int:
-    """When the last work of the capture ends: device work if the sequence is of a device, else ops on the host."""
+    """When the last work of the capture ends: device work if the sequence is on a device, else host ops."""
     kinds = (EventKind.OP, EventKind.EXECUTOR, EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN, EventKind.SYNC)
     device = is_device_work(trace)
     work = np.flatnonzero(device) if device[rows].any() else np.flatnonzero(np.isin(trace.events.kind, kinds))
@@ -156,11 +160,11 @@ def _work_end(trace: HostTrace, rows: I64) -> int:
     return int((trace.events.start_ps[work] + trace.events.duration_ps[work]).max())
 
 
-def _labels_by_time(trace: HostTrace, start: I64, end: I64) -> I32:
+def _label_events_by_time(trace: HostTrace, start: I64, end: I64) -> I32:
     at = np.searchsorted(start, trace.events.start_ps, side="right") - 1
     inside = (at >= 0) & (trace.events.start_ps < end[np.maximum(at, 0)])
     return np.where(inside, at, -1).astype(np.int32)
 
 
-def _short(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= 80 else name[:77] + "..."

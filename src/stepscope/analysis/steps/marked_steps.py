@@ -1,4 +1,4 @@
-"""Steps from marks: those that the program or the framework set, or those that the file's writer derived from them."""
+"""Steps from marks of the program or framework, or from device steps that the writer of the file derived."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from stepscope.analysis.steps.host_steps import (
     COMPUTES,
     WHOLE_STEP_SHARE,
     HostSteps,
+    drop_enclosed,
     follow_device,
-    inside_none,
-    not_yet_run,
-    on_fullest_line,
+    keep_fullest_line,
+    unfinished_steps,
 )
-from stepscope.analysis.trace.grouping import forest, is_device_work, launched_before, spread_labels
-from stepscope.analysis.trace.program_runs import runs_elsewhere
+from stepscope.analysis.trace.grouping import forest, is_device_work, is_launched_before, spread_labels
+from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, Mask
 
-# A thread with the former works for the steps, one with the latter prepares input whichever step is at hand.
+# A thread with the former works for the current step; one with the latter prepares input for any step.
 _WORKS_FOR_STEPS = (EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)
 _SERVES_INPUT = (EventKind.ITERATOR, EventKind.INPUT_HANDOVER, EventKind.INPUT_CALLBACK)
 
@@ -30,8 +30,8 @@ _STEP_NUMBER = re.compile(r"[0-9]{1,18}")  # as many digits as fit into 64 bits,
 # -- marks on the host ---------------------------------------------------------------------------------------------
 
 
-def from_marks(trace: HostTrace) -> HostSteps | None:
-    """The steps that marks on a thread of the host tell; None without marks."""
+def find_marked_steps(trace: HostTrace) -> HostSteps | None:
+    """The steps marked on a host thread; None without marks."""
     marks = _outer_marks(trace)
     if not len(marks):
         return None
@@ -45,22 +45,22 @@ def from_marks(trace: HostTrace) -> HostSteps | None:
     spread_labels(trace, label)
     line = int(trace.events.line[marks[0]])
     _adopt_helpers(trace, label, line, start, end)
-    # Device work that is known to be launched outside all steps stays there: an evaluation between steps is no step.
+    # Device work known to be launched outside all steps, such as an evaluation, stays outside.
     device, orphan = is_device_work(trace), forest(trace).cause < 0
-    _inherit(trace, label, device & (orphan | (label >= 0)))
-    backlog = np.flatnonzero(launched_before(trace, int(start[0])) & (label < 0))
-    work = device | runs_elsewhere(trace, line)
+    _inherit_steps(trace, label, device & (orphan | (label >= 0)))
+    backlog = np.flatnonzero(is_launched_before(trace, int(start[0])) & (label < 0))
+    work = device | program_ops_elsewhere(trace, line)
     start, end = follow_device(trace, label, work, backlog, start, end)
     names = tuple(_step_name(trace.name_of(mark), at) for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
     return HostSteps(
         source="markers",
-        how=f"{_told(names)} on thread {trace.line_label(line)!r}",
+        how=f"{_describe_marks(names)} on thread {trace.line_label(line)!r}",
         confidence=None,
         number=number,
         name=names,
         start_ps=start,
         end_ps=end,
-        complete=_complete(label, device, len(marks)) & ~not_yet_run(label, work, len(marks)),
+        complete=_find_complete(label, device, len(marks)) & ~unfinished_steps(label, work, len(marks)),
         label=label,
         numbered=numbered,
         line=line,
@@ -68,31 +68,31 @@ def from_marks(trace: HostTrace) -> HostSteps | None:
     )
 
 
-def _told(names: tuple[str, ...]) -> str:
+def _describe_marks(names: tuple[str, ...]) -> str:
     return f"{len(names)} step marks such as {names[0]!r}" if len(names) > 1 else f"the step mark {names[0]!r}"
 
 
 def _step_name(mark: str, number: int) -> str:
-    """The mark's name with the number, which some names hold already: `ProfilerStep#7`."""
+    """The mark's name with the number, unless it already ends with it as in `ProfilerStep#7`."""
     stem = mark.removesuffix(str(number))
     return mark if stem != mark and not stem[-1:].isdigit() else f"{mark} {number}"
 
 
 def _outer_marks(trace: HostTrace) -> I64:
-    """Marks inside no other mark, on the thread that has most of them; in order of time."""
+    """Outermost marks on the thread that has most of them, in order of time."""
     is_mark = (trace.events.kind == EventKind.STEP_MARK) & (trace.events.duration_ps > 0)
     marks = np.flatnonzero(is_mark)
     if not len(marks):
         return marks
-    marks = inside_none(trace, marks, is_mark)
-    return on_fullest_line(trace, marks)
+    marks = drop_enclosed(trace, marks, is_mark)
+    return keep_fullest_line(trace, marks)
 
 
 def _adopt_helpers(trace: HostTrace, label: I32, marked_line: int, start: I64, end: I64) -> None:
-    """Gives the work of other threads that nothing links to a step to the step during whose mark it starts.
+    """Assigns unlinked work of helper threads to the step during whose mark it starts.
 
     Not every framework records who handed work to its threads: PyTorch's autograd engine and the threads that run
-    collectives stand by themselves.  Threads that prepare input are left alone: they work ahead, for later steps.
+    collectives have no links.  Threads that prepare input are skipped, since they work ahead for later steps.
     """
     lines, kind, cause, device = trace.events.line, trace.events.kind, forest(trace).cause, is_device_work(trace)
     helps = np.zeros(len(trace.lines), np.bool_)
@@ -109,8 +109,8 @@ def _adopt_helpers(trace: HostTrace, label: I32, marked_line: int, start: I64, e
     label[launched] = label[cause[launched]]
 
 
-def _inherit(trace: HostTrace, label: I32, device: Mask) -> None:
-    """Device work without a step belongs to the step of the device work before it on the same device."""
+def _inherit_steps(trace: HostTrace, label: I32, device: Mask) -> None:
+    """Assigns device work without a step to the step of the previous work on the same device."""
     plane = trace.lines.plane[trace.events.line]
     for row in trace.device_planes():
         events = np.flatnonzero(device & (plane == row))
@@ -121,8 +121,8 @@ def _inherit(trace: HostTrace, label: I32, device: Mask) -> None:
         label[events[found]] = label[events[last[found]]]
 
 
-def _complete(label: I32, device: Mask, n_steps: int) -> Mask:
-    """False for a first or last step whose device work was cut off: it has far fewer device events than the others."""
+def _find_complete(label: I32, device: Mask, n_steps: int) -> Mask:
+    """False for a first or last step with far fewer device events than usual: the capture cut it."""
     complete = np.ones(n_steps, np.bool_)
     events = label[device & (label >= 0)]
     if n_steps >= 3 and len(events):
@@ -136,13 +136,13 @@ def _complete(label: I32, device: Mask, n_steps: int) -> Mask:
 # -- steps that the file's writer derived --------------------------------------------------------------------------
 
 
-def from_device_steps(trace: HostTrace) -> HostSteps | None:
-    """The steps that the file's writer derived for its devices; None without any, or if nothing numbers them."""
+def find_device_steps(trace: HostTrace) -> HostSteps | None:
+    """The steps that the writer of the file derived for its devices; None without any, or without numbers."""
     rows = np.flatnonzero((trace.events.kind == EventKind.DEVICE_STEP) & (trace.events.duration_ps > 0))
     if not len(rows):
         return None
     group = trace.stat_ints(stat_names.GROUP_ID)
-    keys = group if (group[rows] >= 0).all() else _numbers_in_names(trace, rows)
+    keys = group if (group[rows] >= 0).all() else _parse_numbers(trace, rows)
     if keys is None:
         return None
     label = np.full(len(trace.events), -1, np.int32)
@@ -153,8 +153,8 @@ def from_device_steps(trace: HostTrace) -> HostSteps | None:
     else:
         _label_by_time(trace, rows, label)
     label = spread_labels(trace, label)
-    _inherit(trace, label, is_device_work(trace))
-    start, end = _longest_each(trace, rows, label[rows], len(numbers))
+    _inherit_steps(trace, label, is_device_work(trace))
+    start, end = _longest_step_bounds(trace, rows, label[rows], len(numbers))
     steps = "1 step" if len(numbers) == 1 else f"{len(numbers)} steps"
     order = np.argsort(start, kind="stable")
     place = np.empty(len(order), np.int32)
@@ -162,7 +162,7 @@ def from_device_steps(trace: HostTrace) -> HostSteps | None:
     label = np.where(label >= 0, place[np.maximum(label, 0)], -1).astype(np.int32)
     return HostSteps(
         source="markers",
-        how=f"{steps} that the profiler derived for its devices when it stored the file",
+        how=f"{steps} that the profiler derived for its devices when it wrote the file",
         confidence=None,
         number=numbers[order],
         name=tuple(str(number) for number in numbers[order].tolist()),
@@ -174,8 +174,11 @@ def from_device_steps(trace: HostTrace) -> HostSteps | None:
     )
 
 
-def _numbers_in_names(trace: HostTrace, rows: I64) -> I64 | None:
-    """Step numbers from the names of step events: int64 of shape (events,), -1 elsewhere; None if one is no number."""
+def _parse_numbers(trace: HostTrace, rows: I64) -> I64 | None:
+    """Step numbers from the names of step events: int64 of shape (events,), -1 elsewhere.
+
+    None if a name is not a number.
+    """
     keys = np.full(len(trace.events), -1, np.int64)
     for row in rows.tolist():
         name = trace.name_of(row)
@@ -186,7 +189,7 @@ def _numbers_in_names(trace: HostTrace, rows: I64) -> I64 | None:
 
 
 def _label_by_time(trace: HostTrace, rows: I64, label: I32) -> None:
-    """Labels device work with the step event of its own device that it starts in."""
+    """Labels device work with the step event on its device during which it starts."""
     plane, device = trace.lines.plane[trace.events.line], is_device_work(trace)
     for device_plane in np.unique(plane[rows]).tolist():
         steps = rows[plane[rows] == device_plane]
@@ -196,11 +199,11 @@ def _label_by_time(trace: HostTrace, rows: I64, label: I32) -> None:
         label[events[at >= 0]] = label[steps[at[at >= 0]]]
 
 
-def _longest_each(trace: HostTrace, rows: I64, label: I32, n_steps: int) -> tuple[I64, I64]:
-    """Bounds of the longest step event of each step: a step is as long as on its slowest device."""
+def _longest_step_bounds(trace: HostTrace, rows: I64, label: I32, n_steps: int) -> tuple[I64, I64]:
+    """Bounds of the longest event of each step: the slowest device decides."""
     duration = trace.events.duration_ps[rows]
     order = np.lexsort((duration, label))
     chosen = np.zeros(n_steps, np.int64)
-    chosen[label[order]] = rows[order]  # of several the last assignment, the longest, stays
+    chosen[label[order]] = rows[order]  # the last assignment, that of the longest, wins
     start = trace.events.start_ps[chosen]
     return start, start + trace.events.duration_ps[chosen]

@@ -1,7 +1,7 @@
-"""What one host says of its steps, and how the steps of several hosts are brought together.
+"""The steps of one host, and how the steps of several hosts are aligned.
 
-Steps of different hosts are the same step if the program numbered them so.  Where it did not, the hosts' steps are
-laid side by side with the shift that makes them overlap most on the wall clock; without a clock, one by one.
+Steps of different hosts are the same step if the program gave them the same number.  Without numbers, the hosts' steps
+are shifted so that they overlap most on the wall clock; without clocks, they are paired in order.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from stepscope.model import HostTrace
 from stepscope.records import dataclass
 
 _LEAST_CERTAIN_FIRST = ("none", "inferred", "markers")
-_MOST_TOLD = 3  # ways in which hosts know their steps, in a sentence
+_MOST_SENTENCES = 3  # different ways to find steps that one sentence lists
 
 
 @dataclass(frozen=True)
 class StepRow:
-    """One step on one host; times in ps from the host's session start, `parts_ps` in the order of CATEGORIES."""
+    """One step on one host; times in ps, `start_ps` from the start of the session, `parts_ps` as CATEGORIES."""
 
     number: int
     name: str
@@ -37,15 +37,15 @@ class StepRow:
 
 @dataclass(frozen=True)
 class StepsOfHost:
-    """The steps of one host and how far they can be trusted.
+    """The steps of one host, and how reliable they are.
 
     Attributes:
         source, how, confidence, numbered: see `stepscope.analysis.steps.find_steps.HostSteps`.
-        start_unix_ns: wall-clock time of the session's start, None if unknown.
+        start_unix_ns: wall-clock time of the start of the session, None if unknown.
         has_device: the host's trace has device work.
         rows: the steps in order of time.
-        between_ps: the time between the steps by category, all gaps together; zeros where steps overlap, empty where
-            they are not those of one thread.
+        between_ps: time between the steps by category, summed over all gaps; zeros if steps overlap, empty if they are
+            not those of one thread.
         problems: what is wrong with the host's trace, as sentences.
         partial: a part of the host's recording is missing.
     """
@@ -62,8 +62,8 @@ class StepsOfHost:
     problems: list[str]
     partial: bool
 
-    def rows_from_first_whole(self) -> list[StepRow]:
-        """The steps from the first that the capture's edge does not cut; all if it cuts each of them."""
+    def rows_after_cut_start(self) -> list[StepRow]:
+        """The steps from the first complete one on; all if none is complete."""
         return self.rows[next((at for at, row in enumerate(self.rows) if row.complete), 0) :]
 
 
@@ -73,7 +73,7 @@ def breakdown_of(trace: HostTrace) -> Breakdown:
 
 
 def steps_of_host(trace: HostTrace) -> StepsOfHost:
-    """What one host says of its steps."""
+    """The steps of one host."""
     steps, parts = steps_of(trace), breakdown_of(trace)
     return StepsOfHost(
         host=trace.host,
@@ -83,14 +83,14 @@ def steps_of_host(trace: HostTrace) -> StepsOfHost:
         numbered=steps.numbered,
         start_unix_ns=trace.start_unix_ns,
         has_device=bool(is_device_work(trace).any()),
-        rows=_rows(steps, parts),
-        between_ps=parts.between_categories_ps() if steps.line >= 0 else {},
+        rows=_step_rows(steps, parts),
+        between_ps=parts.gap_categories_ps() if steps.line >= 0 else {},
         problems=origin_of(trace).problems,
         partial=trace.partial,
     )
 
 
-def _rows(steps: HostSteps, parts: Breakdown) -> list[StepRow]:
+def _step_rows(steps: HostSteps, parts: Breakdown) -> list[StepRow]:
     columns = [column.tolist() for column in parts.categories_ps().values()]
     return [
         StepRow(*row)
@@ -111,45 +111,48 @@ class Aligned:
     """Steps of all hosts side by side.
 
     Attributes:
-        hosts: the hosts that take part.
-        steps: for each step, one row a host in the order of `hosts`; only steps that every host has.
-        warnings: what could not be brought together, as sentences.
+        hosts: the participating hosts.
+        steps: for each step, one row per host in the order of `hosts`; only steps that every host has.
+        warnings: what could not be aligned, as sentences.
     """
 
     hosts: tuple[str, ...]
     steps: tuple[tuple[StepRow, ...], ...]
     warnings: tuple[str, ...]
 
-    def taking(self, parts: Sequence[StepsOfHost]) -> list[StepsOfHost]:
-        """Those of the hosts that take part."""
+    def participants(self, parts: Sequence[StepsOfHost]) -> list[StepsOfHost]:
+        """The participating hosts among `parts`."""
         return [part for part in parts if part.host in self.hosts]
 
 
-def stepping(parts: Sequence[StepsOfHost]) -> list[StepsOfHost]:
-    """The hosts that step.  Hosts without device work are left out where others have some: they coordinate, they do
-    not step.  So are hosts on which no steps were found where others have steps."""
+def hosts_with_steps(parts: Sequence[StepsOfHost]) -> list[StepsOfHost]:
+    """The hosts that run steps.
+
+    If some hosts have device work, hosts without it are left out, since they only coordinate.  If steps were found on
+    some hosts, hosts without steps are left out.
+    """
     taking = [part for part in parts if part.rows]
     taking = [part for part in taking if part.has_device] or taking
     return [part for part in taking if part.source != "none"] or taking
 
 
-def no_steps_from(parts: Sequence[StepsOfHost], taking: Sequence[StepsOfHost]) -> list[str]:
-    """A sentence that names the hosts that do not step, where there are any besides those that do."""
+def warn_of_missing_steps(parts: Sequence[StepsOfHost], taking: Sequence[StepsOfHost]) -> list[str]:
+    """A sentence naming the hosts without steps, if other hosts have steps."""
     left_out = [part.host for part in parts if all(part is not other for other in taking)]
     return [f"no steps from {', '.join(left_out)}"] if left_out and taking else []
 
 
 def align(parts: Sequence[StepsOfHost]) -> Aligned:
-    """Brings the steps of those hosts together that step."""
-    taking = stepping(parts)
-    warnings = no_steps_from(parts, taking)
+    """Aligns the steps of all hosts that run steps."""
+    taking = hosts_with_steps(parts)
+    warnings = warn_of_missing_steps(parts, taking)
     if not taking:
         return Aligned((), (), ())
     by_number = len(taking) > 1 and all(has_own_numbers(part) for part in taking)
-    steps, lost = (_by_number if by_number else _by_overlap)(taking)
+    steps, lost = (_align_by_number if by_number else _align_by_overlap)(taking)
     if lost:
         steps_are = "1 step is" if lost == 1 else f"{lost} steps are"
-        warnings.append(f"{steps_are} not on every host and left out")
+        warnings.append(f"{steps_are} left out: not on every host")
     return Aligned(tuple(part.host for part in taking), steps, tuple(warnings))
 
 
@@ -158,9 +161,9 @@ class Finding:
     """How the steps of a session were found.
 
     Attributes:
-        source: the least certain of the hosts' sources, since a step is one of every host.
-        how: the hosts' sentences, the least certain first; with their names where the hosts differ.
-        confidence: the lowest of the hosts whose steps are inferred, None if none are.
+        source: the least certain source of any host.
+        how: the hosts' sentences, the least certain first; with host names if they differ.
+        confidence: the lowest of the hosts with inferred steps, None without such hosts.
     """
 
     source: str
@@ -169,16 +172,16 @@ class Finding:
 
 
 def finding_of(parts: Sequence[StepsOfHost]) -> Finding:
-    """How the steps of some hosts were found; at least one host."""
+    """How the steps of the hosts were found; `parts` holds at least one host."""
     by_trust = sorted(parts, key=lambda part: _LEAST_CERTAIN_FIRST.index(part.source))
-    told = told_by_host({part.host: part.how for part in by_trust}, len(parts))
-    more = [f"and {len(told) - _MOST_TOLD} more such"] if len(told) > _MOST_TOLD else []
+    sentences = merge_sentences({part.host: part.how for part in by_trust}, len(parts))
+    more = [f"and {len(sentences) - _MOST_SENTENCES} more"] if len(sentences) > _MOST_SENTENCES else []
     confidences = [part.confidence for part in parts if part.confidence is not None]
-    return Finding(by_trust[0].source, "; ".join([*told[:_MOST_TOLD], *more]), min(confidences, default=None))
+    return Finding(by_trust[0].source, "; ".join([*sentences[:_MOST_SENTENCES], *more]), min(confidences, default=None))
 
 
-def told_by_host(sentences: Mapping[str, str], of_hosts: int) -> list[str]:
-    """What some of so many hosts say, each sentence once: with the names of those who say it, unless all say it."""
+def merge_sentences(sentences: Mapping[str, str], of_hosts: int) -> list[str]:
+    """Each distinct sentence once, prefixed with the names of its hosts unless all `of_hosts` hosts share it."""
     hosts: dict[str, list[str]] = {}
     for host, sentence in sentences.items():
         hosts.setdefault(sentence, []).append(host)
@@ -188,11 +191,11 @@ def told_by_host(sentences: Mapping[str, str], of_hosts: int) -> list[str]:
 
 
 def has_own_numbers(part: StepsOfHost) -> bool:
-    """Whether the program numbered the steps, each differently: two phases that both count from 0 are no numbering."""
+    """Whether the program numbered the steps uniquely; two phases that both count from 0 do not qualify."""
     return part.numbered and len({row.number for row in part.rows}) == len(part.rows)
 
 
-def _by_number(parts: Sequence[StepsOfHost]) -> tuple[tuple[tuple[StepRow, ...], ...], int]:
+def _align_by_number(parts: Sequence[StepsOfHost]) -> tuple[tuple[tuple[StepRow, ...], ...], int]:
     by_number = [{row.number: row for row in part.rows} for part in parts]
     common = set(by_number[0]).intersection(*by_number[1:])
     seen = set().union(*by_number)
@@ -200,8 +203,8 @@ def _by_number(parts: Sequence[StepsOfHost]) -> tuple[tuple[tuple[StepRow, ...],
     return tuple(tuple(rows[number] for rows in by_number) for number in numbers), len(seen - common)
 
 
-def _by_overlap(parts: Sequence[StepsOfHost]) -> tuple[tuple[tuple[StepRow, ...], ...], int]:
-    """Shifts each host's steps against those of the host with the fewest, then keeps what all have."""
+def _align_by_overlap(parts: Sequence[StepsOfHost]) -> tuple[tuple[tuple[StepRow, ...], ...], int]:
+    """Shifts each host's steps against those of the host with the fewest steps, and keeps the steps all hosts have."""
     chief = min(parts, key=lambda part: len(part.rows))
     shifts = [0 if part is chief else _best_shift(chief, part) for part in parts]
     first = max(0, *(-shift for shift in shifts))
@@ -213,8 +216,7 @@ def _by_overlap(parts: Sequence[StepsOfHost]) -> tuple[tuple[tuple[StepRow, ...]
 
 
 def _best_shift(chief: StepsOfHost, part: StepsOfHost) -> int:
-    """The shift k that lays step i + k of `part` beside step i of `chief` with most overlap in time, 0 without
-    clocks."""
+    """The shift k that pairs step i + k of `part` with step i of `chief` for most overlap in time; 0 without clocks."""
     if chief.start_unix_ns is None or part.start_unix_ns is None:
         return 0
     ahead_ps = (part.start_unix_ns - chief.start_unix_ns) * 1000
@@ -233,10 +235,12 @@ def _best_shift(chief: StepsOfHost, part: StepsOfHost) -> int:
     return max(overlap, key=lambda shift: (overlap[shift], -abs(shift))) if overlap else 0
 
 
-def between_shares(hosts: Sequence[StepsOfHost]) -> dict[str, float]:
-    """Percent of the time from the first step to the last that lies between steps, by category, mean over the hosts
-    whose steps leave gaps to speak of; empty without such hosts.  Of single steps it is their time and that of the gaps
-    between neighbours."""
+def gap_shares(hosts: Sequence[StepsOfHost]) -> dict[str, float]:
+    """Percent of the time from the first step to the last that lies between steps, by category.
+
+    The mean over the hosts whose gaps are known; empty without such hosts.  For selected steps, only gaps between
+    adjacent steps count.
+    """
     several = [host for host in hosts if len(host.rows) >= 2 and host.between_ps]
     shares = dict.fromkeys(CATEGORIES, 0.0) if several else {}
     for host in several:

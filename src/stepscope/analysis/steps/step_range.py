@@ -1,11 +1,11 @@
-"""A profile seen through some of its steps: `--steps 3-9` on the command line, the brush on the page.
+"""A profile restricted to some of its steps: `--steps 3-9` on the command line, the brush on the page.
 
-`--steps all` keeps every step, and leaves out what ran before the first and after the last.
+`--steps all` keeps every step, and drops what ran before the first and after the last.
 
-Kept are the events that belong to one of the steps, wherever they lie in time, and those that belong to no step as far
-as they lie between the first step's begin and the last one's end.  Events of other steps are left out, so that what
-single steps say adds up to what a range says.  The steps themselves and where their time goes are those of the whole
-trace: steps that had to be inferred from all of it could not be inferred from a part.
+Events of the chosen steps are kept, wherever they lie in time.  Events of no step are clipped to the time from the
+start of the first chosen step to the end of the last.  Events of other steps are dropped, so that results of single
+steps add up to those of a range.  The steps and their breakdown are those of the whole trace: inferred steps could not
+be inferred again from a part.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class StepRange:
     last: int
 
     @staticmethod
-    def of(steps: object) -> StepRange:
-        """A range from itself, from what `parse` reads, or from the number of one step.  Raises UsageError."""
+    def coerce(steps: object) -> StepRange:
+        """Converts a range, a text for `parse`, or one step number.  Raises UsageError."""
         return steps if isinstance(steps, StepRange) else StepRange.parse(str(steps))
 
     @staticmethod
@@ -50,12 +50,14 @@ class StepRange:
         first = int(found["first"]) if found else 0
         last = int(found["last"] or first) if found else -1
         if last < first:
-            raise UsageError(f"{text!r} is no range of steps", hint="write FIRST-LAST, such as 3-9, one number, or all")
+            raise UsageError(
+                f"{text!r} is not a range of steps", hint="write FIRST-LAST, such as 3-9, one number, or all"
+            )
         return StepRange(first, last)
 
     @property
     def is_all(self) -> bool:
-        """True for all steps of the capture, whatever their numbers are."""
+        """True for all steps of the capture, whatever their numbers."""
         return self == ALL_STEPS
 
     def __contains__(self, number: int) -> bool:
@@ -70,14 +72,13 @@ class StepRange:
 ALL_STEPS = StepRange(0, _LARGEST)
 
 
-def choose(parts: Sequence[StepsOfHost], wanted: StepRange) -> dict[str, tuple[int, ...]]:
-    """For each host the rows of its steps that are wanted; hosts that take no part are left out.
+def choose_steps(parts: Sequence[StepsOfHost], wanted: StepRange) -> dict[str, tuple[int, ...]]:
+    """The rows of the wanted steps on each participating host.
 
-    Hosts whose programs count differently are brought together as in the overview, and a step's number is the one that
-    the overview shows: that of its slowest host.
+    Hosts are aligned as in the overview, and a step has the number that the overview shows: that of its slowest host.
 
     Raises:
-        UsageError: there are no such steps; tells which there are.
+        UsageError: there are no such steps; the hint lists those that exist.
     """
     aligned = align(parts)
     slowest = [max(rows, key=lambda row: row.duration_ps) for rows in aligned.steps]
@@ -94,11 +95,11 @@ def choose(parts: Sequence[StepsOfHost], wanted: StepRange) -> dict[str, tuple[i
     }
 
 
-def only_steps(trace: HostTrace, rows: Sequence[int]) -> HostTrace:
-    """The trace of some of its steps.
+def take_steps(trace: HostTrace, rows: Sequence[int]) -> HostTrace:
+    """The part of a trace that belongs to some of its steps.
 
     Args:
-        trace: the whole.
+        trace: the whole trace.
         rows: the steps, as rows of `steps_of(trace)`, ascending; at least one.
     """
     steps, chosen = steps_of(trace), np.asarray(rows, np.int64)
@@ -114,12 +115,12 @@ def only_steps(trace: HostTrace, rows: Sequence[int]) -> HostTrace:
     high = np.where(own[kept], stop[kept], np.minimum(stop[kept], end))
     part, taken = take_events(trace, kept, low, np.maximum(high - low, 0))
     backlog = np.flatnonzero(np.isin(taken, steps.backlog)) if chosen[0] == 0 else np.empty(0, np.int64)
-    _hand_down(trace, part, chosen, place[steps.label[taken]], backlog)
+    _copy_steps(trace, part, chosen, place[steps.label[taken]], backlog)
     return part
 
 
-def _hand_down(trace: HostTrace, part: HostTrace, chosen: I64, label: I32, backlog: I64) -> None:
-    """Gives a part of a trace the steps of the whole and where their time goes."""
+def _copy_steps(trace: HostTrace, part: HostTrace, chosen: I64, label: I32, backlog: I64) -> None:
+    """Gives a part of a trace the chosen steps of the whole, and their breakdown."""
     steps, whole = steps_of(trace), breakdown_of(trace)
     kept = replace(
         steps,
@@ -132,8 +133,8 @@ def _hand_down(trace: HostTrace, part: HostTrace, chosen: I64, label: I32, backl
         backlog=backlog,
     )
     part.derived("steps", lambda _: kept)
-    # What counts for a step may be the work of a step beside it, which is not here.  Between two steps that are no
-    # neighbours lie others, and no gap.
+    # Work of an adjacent step may count for a step, but is missing in the part: copy the breakdown of the whole.  Only
+    # adjacent steps have a gap between them.
     gaps = chosen[:-1][np.diff(chosen) == 1]
     parts = replace(breakdown(part, kept), per_step_ps=whole.per_step_ps[chosen], between_ps=whole.between_ps[gaps])
     part.derived("breakdown", lambda _: parts)

@@ -12,8 +12,8 @@ from stepscope.analysis.steps.session_steps import (
     StepsOfHost,
     align,
     finding_of,
+    merge_sentences,
     steps_of_host,
-    told_by_host,
 )
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
@@ -25,14 +25,14 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "step",
         "number",
-        "the step's number: the program's own if it gave one, else counted from 0",
+        "the step's number: the program's own if it gives one, else counted from 0",
         "int",
         role=Role.STEP,
     ),
     Field("name", "text", "the name of the step mark with its number", "str", role=Role.NAME),
     Field("host", "text", "the host that recorded this row", "str", role=Role.HOST),
-    Field("start_ms", "ms", "when the step begins, from the start of the host's session", role=Role.INSTANT),
-    Field("duration_ms", "ms", "how long the step takes; the categories that follow add up to it"),
+    Field("start_ms", "ms", "start of the step, from the start of the host's session", role=Role.INSTANT),
+    Field("duration_ms", "ms", "duration of the step; the categories that follow add up to it"),
     *(
         Field(name, "ms", f"time of the step in which {MEANING[name]}", label=LABELS.get(name, ""))
         for name in CATEGORIES
@@ -40,7 +40,7 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "complete",
         "",
-        "no if the capture's edge cuts the step; such steps are in no statistics",
+        "no if the edge of the capture cuts the step; such steps are left out of statistics",
         "bool",
         role=Role.COMPLETE,
     ),
@@ -52,9 +52,9 @@ class StepsReport(Report):
     """Every step of every host.
 
     Attributes:
-        steps_source: "markers", "inferred" or "none"; of several hosts the least certain.
-        confidence: of inferred steps, 0 to 1; of several hosts the lowest.
-        rows: one a step and host, in order of time; keys as in FIELDS.
+        steps_source: "markers", "inferred" or "none"; the least certain of several hosts.
+        confidence: of inferred steps, 0 to 1; the lowest of several hosts.
+        rows: one per step and host, in order of time; keys as in FIELDS.
     """
 
     TOOL: ClassVar[str] = "steps"
@@ -78,10 +78,10 @@ def partial(trace: HostTrace) -> StepsOfHost:
 
 
 def merge(partials: Sequence[StepsOfHost]) -> StepsReport:
-    """The steps of all hosts, those of one host after the other within a step."""
+    """The steps of all hosts, ordered by step, then host."""
     aligned = align(partials)
-    found = finding_of(aligned.taking(partials) or partials)
-    whole = [_row(host, row) for rows in aligned.steps for host, row in zip(aligned.hosts, rows, strict=True)]
+    found = finding_of(aligned.participants(partials) or partials)
+    whole = [_table_row(host, row) for rows in aligned.steps for host, row in zip(aligned.hosts, rows, strict=True)]
     return StepsReport(
         hosts=tuple(part.host for part in partials),
         warnings=step_warnings(partials, aligned),
@@ -93,24 +93,29 @@ def merge(partials: Sequence[StepsOfHost]) -> StepsReport:
 
 
 def step_warnings(partials: Sequence[StepsOfHost], aligned: Aligned) -> tuple[str, ...]:
-    """What limits the trust in steps: damage, steps that nobody marked, and what hosts do not have in common.  Said
-    once, not once a host."""
-    taking = aligned.taking(partials) or partials
+    """What makes steps less reliable: damage, missing marks, and steps that not all hosts have.
+
+    Each sentence appears once, not once per host.
+    """
+    taking = aligned.participants(partials) or partials
     found = [problem for part in partials for problem in part.problems]
-    found += told_by_host({part.host: _how(part) for part in taking if part.source != "markers"}, len(taking))
+    found += merge_sentences(
+        {part.host: _describe_source(part) for part in taking if part.source != "markers"}, len(taking)
+    )
     cut = sum(not all(row.complete for row in rows) for rows in aligned.steps)
     if cut:
         steps = "1 step is" if cut == 1 else f"{cut} steps are"
-        lost = "left out of the statistics" if cut < len(aligned.steps) else "in the statistics, since no other is"
-        found.append(f"{steps} cut by the edge of the capture and {lost}")
+        all_cut = cut == len(aligned.steps)
+        lost = "but kept in the statistics: no step is complete" if all_cut else "and left out of the statistics"
+        found.append(f"{steps} cut by the edge of the capture {lost}")
     return tuple(dict.fromkeys([*found, *aligned.warnings]))
 
 
-def _how(part: StepsOfHost) -> str:
+def _describe_source(part: StepsOfHost) -> str:
     return part.how + (f" (confidence {part.confidence:.2f})" if part.confidence is not None else "")
 
 
-def _row(host: str, row: StepRow) -> dict[str, Cell]:
+def _table_row(host: str, row: StepRow) -> dict[str, Cell]:
     parts: dict[str, Cell] = {
         category: round_ms(value) for category, value in zip(CATEGORIES, row.parts_ps, strict=True)
     }

@@ -1,1 +1,1 @@
-"""Facts about the events of one trace that several analyses ask for: which belong together, which op, which line."""
+"""Facts about the events of one trace that several analyses need: related events, ops and source lines."""

@@ -1,14 +1,14 @@
 """Which op each piece of device work belongs to, and how that is known.
 
-Tried in this order, best first:
+Sources, best first:
 
-1. what the work carries itself: the XLA instruction, through the program to the op it was made from where the trace
-   holds the program; else the framework op, except of collectives, where the call around the launch says more.
-2. its node in a recorded graph of kernels: the op that recorded the node, or that another run of the node carries.
-3. the host call that launched it, by correlation id, and the op around that call.
-4. the annotation, traced function or Python call around the launching call, where there is no op.
+1. The work itself.  It may carry an XLA instruction, which leads to an op if the trace holds the program.  Else it may
+   carry a framework op; collectives ignore that, since the call around their launch is more exact.
+2. Its node in a recorded graph of kernels: the op that recorded the node, or the op of another run of the node.
+3. The op around the host call that launched it, found by correlation id.
+4. Without an op: the annotation, traced function or Python call around the launching call.
 
-What is left is unattributed, and tools say how much that is.
+The rest is unattributed, and tools report how much that is.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections.abc import Callable
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.trace.columns import on_threads
-from stepscope.analysis.trace.grouping import forest, is_device_work, launched_before
-from stepscope.analysis.trace.hlo import programs
+from stepscope.analysis.trace.columns import is_thread_event
+from stepscope.analysis.trace.grouping import forest, is_device_work, is_launched_before
+from stepscope.analysis.trace.hlo import xla_programs
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
 from stepscope.records import dataclass
@@ -34,7 +34,7 @@ K = EventKind
 OpName = tuple[str, str]  # name and type
 
 WORTH_SAYING_PERCENT = 1.0
-_TOO_LONG_PS = 1 << 56  # twenty hours: a device that says more of one piece of work says garbage
+_TOO_LONG_PS = 1 << 56  # twenty hours: a longer measured duration of one piece of work is garbage
 
 
 class Source(Kind):
@@ -42,13 +42,13 @@ class Source(Kind):
 
     NONE = 0
     OWN = 1
-    GRAPH = 2  # by its node, else by the graph as a whole
+    GRAPH = 2  # by its node, else by the whole graph
     CALL = 3
     AROUND = 4
 
 
 _OP_LEVEL = 3
-# What may stand for an op, the best with the highest number.
+# What may stand for an op; a higher number is better.
 _LEVELS: dict[EventKind, int] = {
     K.OP: _OP_LEVEL,
     K.BACKWARD: _OP_LEVEL,
@@ -69,16 +69,16 @@ class Attribution:
 
     Attributes:
         rows: int64 of shape (n,), the events that are device work, ascending.
-        time_ps: int64 of shape (n,), how long each took: by the device's own clock where the trace holds that, since
-            other durations on a TPU are put onto the host's clock and stray by what lies between two readings of it.
-        op: int32 of shape (n,), place in `ops`, -1 if unattributed.
+        time_ps: int64 of shape (n,), the duration of each, by the device's own clock if the trace holds it.  Other
+            durations on a TPU are converted to the host's clock and are less exact.
+        op: int32 of shape (n,), index into `ops`, -1 if unattributed.
         ops: name and type of each op.
         source: uint8 of shape (n,), see Source.
         call: int64 of shape (n,), row of the host call that launched the work, or -1.
         run: int64 of shape (n,), row of the host op around that call, or -1.
         instruction: int64 of shape (n,), string row of the XLA instruction, or -1.
-        early: bool of shape (n,), unattributed work with a lower correlation id than any recorded call; all False where
-            too little is unattributed to ask.
+        early: bool of shape (n,), unattributed work with a lower correlation id than any recorded call; all False if
+            little work is unattributed.
     """
 
     rows: I64
@@ -97,8 +97,8 @@ class Shares:
     """Device time by how its op is known.
 
     Attributes:
-        time_ps: in the order of Source; `pieces`: how many pieces of work, likewise.
-        early_ps: time of unattributed work that was launched before the recording began, as correlation ids tell.
+        time_ps, pieces: time and number of pieces of work, both in the order of Source.
+        early_ps: time of unattributed work launched before the recording started, according to correlation ids.
     """
 
     time_ps: list[int]
@@ -107,12 +107,12 @@ class Shares:
 
 
 def attribute(trace: HostTrace) -> Attribution:
-    """The attribution of a trace, computed once."""
+    """The attribution of a trace, computed once per trace."""
     return trace.derived("attribution", _attribute)
 
 
 def shares(trace: HostTrace, among: Mask | None = None) -> Shares:
-    """How much of the device work is attributed by what; `among` is bool of shape (n,), all work if None."""
+    """Device time by source of its op; `among` is bool of shape (n,), all work if None."""
     found = attribute(trace)
     kept = slice(None) if among is None else among
     source, duration = found.source[kept], found.time_ps[kept]
@@ -121,8 +121,8 @@ def shares(trace: HostTrace, among: Mask | None = None) -> Shares:
     return Shares(time, np.bincount(source, minlength=len(Source)).tolist(), int(early.sum()))
 
 
-def names_of(trace: HostTrace, rows: I64) -> I64:
-    """String rows of the names of some events: int64 of shape (n,)."""
+def event_name_rows(trace: HostTrace, rows: I64) -> I64:
+    """String rows of the names of events: int64 of shape (n,)."""
     return trace.event_types.name[trace.events.type[rows]].astype(np.int64)
 
 
@@ -130,13 +130,13 @@ def names_of(trace: HostTrace, rows: I64) -> I64:
 
 
 class _OpTable:
-    """Ops under construction: equal name and type, equal place."""
+    """Collects ops; equal name and type get the same index."""
 
     def __init__(self) -> None:
         self.places: dict[OpName, int] = {}
 
     def put(self, op: I32, at: I64, key: I64, other: I64, name_of: Callable[[int], OpName]) -> None:
-        """Sets the ops of the pieces `at`, those of equal `key` and `other` to the same; `name_of` gets one of them."""
+        """Sets the ops of the pieces `at`.  Pieces of equal `key` and `other` share one, named by `name_of(piece)`."""
         number, first = number_pairs(key[at], other[at])
         named = [self.places.setdefault(name_of(piece), len(self.places)) for piece in at[first].tolist()]
         op[at] = np.array(named, np.int32)[number]
@@ -147,31 +147,31 @@ def _attribute(trace: HostTrace) -> Attribution:
     table, links = _OpTable(), forest(trace)
     op, source = np.full(len(rows), -1, np.int32), np.zeros(len(rows), np.uint8)
     call = links.cause[rows].astype(np.int64)
-    around = _around(trace, call)
-    is_op = (around >= 0) & (_levels()[trace.events.kind[np.maximum(around, 0)]] == _OP_LEVEL)
+    around = _nearest_op_events(trace, call)
+    is_op = (around >= 0) & (_level_table()[trace.events.kind[np.maximum(around, 0)]] == _OP_LEVEL)
     run = np.where(is_op, around, -1)
     instruction = trace.stat_strings(stat_names.HLO_OP, rows=rows)
     own = (instruction <= 0) & ~_is_collective_call(trace, run)
-    _from_framework(trace, rows, own, table, op)
-    _from_instructions(trace, rows, instruction, table, op)
+    _attribute_by_framework_op(trace, rows, own, table, op)
+    _attribute_by_instruction(trace, rows, instruction, table, op)
     source[op >= 0] = Source.OWN
-    _from_graph_nodes(trace, rows, table, op, source)
+    _attribute_by_graph_node(trace, rows, table, op, source)
 
     def name_around(piece: int) -> OpName:
         event = int(around[piece])
         return op_name(trace.name_of(event), EventKind(trace.events.kind[event]))
 
     lost = np.flatnonzero((op < 0) & (around >= 0))
-    names = names_of(trace, np.maximum(around, 0))
+    names = event_name_rows(trace, np.maximum(around, 0))
     table.put(op, lost, names, trace.events.kind[np.maximum(around, 0)].astype(np.int64), name_around)
     source[lost] = np.where(is_op[lost], Source.CALL, Source.AROUND)
-    _from_graphs(trace, rows, call, table, op, source)
-    time = _times(trace, rows)
+    _attribute_by_graph(trace, rows, call, table, op, source)
+    time = _work_times(trace, rows)
     early = _is_early(trace, rows, time, source)
     return Attribution(rows, time, op, tuple(table.places), source, call, run, instruction, early)
 
 
-def _times(trace: HostTrace, rows: I64) -> I64:
+def _work_times(trace: HostTrace, rows: I64) -> I64:
     shown = trace.events.duration_ps[rows]
     if not trace.has_stat(stat_names.DEVICE_DURATION_PS):
         return shown
@@ -183,46 +183,49 @@ def _is_early(trace: HostTrace, rows: I64, time: I64, source: U8) -> Mask:
     lost: Mask = source == Source.NONE
     if int(time[lost].sum()) * 100 < int(time.sum()) * WORTH_SAYING_PERCENT:
         return np.zeros_like(lost)
-    early: Mask = lost & launched_before(trace, trace.span_ps()[0])[rows]
+    early: Mask = lost & is_launched_before(trace, trace.span_ps()[0])[rows]
     return early
 
 
-def _levels() -> U8:
+def _level_table() -> U8:
     levels = np.zeros(256, np.uint8)
     for kind, level in _LEVELS.items():
         levels[kind] = level
     return levels
 
 
-def _around(trace: HostTrace, calls: I64) -> I64:
-    """What may stand for an op around each call: int64 of shape (n,), row or -1."""
-    links, levels, out = forest(trace), _levels(), np.empty(len(calls), np.int64)
+def _nearest_op_events(trace: HostTrace, calls: I64) -> I64:
+    """The event around each call that may stand for its op: int64 of shape (n,), row or -1."""
+    links, levels, out = forest(trace), _level_table(), np.empty(len(calls), np.int64)
     kernels.ops.climb(calls, links.parent, links.cause, trace.events.kind, levels, int(levels.max()), out)
     return out
 
 
 def _is_collective_call(trace: HostTrace, run: I64) -> Mask:
-    """Which ops are calls of a communication library.  They are called by what they do, `nccl:all_reduce`, while what
-    PyTorch writes to the work is the call around that, `record_param_comms` of every operation."""
+    """Which ops are calls of a communication library.
+
+    Such a call has an exact name, `nccl:all_reduce`.  The op that PyTorch writes to the work is `record_param_comms`,
+    the same for every operation.
+    """
     found: Mask = (run >= 0) & (trace.events.kind[np.maximum(run, 0)] == K.COLLECTIVE_CALL)
     return found
 
 
-def _from_framework(trace: HostTrace, rows: I64, among: Mask, table: _OpTable, op: I32) -> None:
-    """Ops by the framework op that the work carries.  The ops of a TPU core are what they are called."""
+def _attribute_by_framework_op(trace: HostTrace, rows: I64, among: Mask, table: _OpTable, op: I32) -> None:
+    """Sets ops by the framework op that the work carries.  On a TPU core the event's name is the op."""
     text = trace.stat_strings(stat_names.FRAMEWORK_OP, rows=rows)
     core = (trace.lines.kind == LineKind.DEVICE_OPS)[trace.events.line[rows]]
-    text = np.where((text <= 0) & core, names_of(trace, rows), text)
+    text = np.where((text <= 0) & core, event_name_rows(trace, rows), text)
     kind = trace.events.kind[rows].astype(np.int64)
-    kind = np.where(core, kind, int(K.KERNEL))  # copies and collectives of an op are work of that op
+    kind = np.where(core, kind, int(K.KERNEL))  # copies and collectives of an op belong to it
     table.put(
         op, np.flatnonzero((text > 0) & among), text, kind,
         lambda piece: op_name(trace.strings[text[piece]], K.DEVICE_OP if core[piece] else K.OP),
     )  # fmt: skip
 
 
-def _from_instructions(trace: HostTrace, rows: I64, instruction: I64, table: _OpTable, op: I32) -> None:
-    """Ops by the XLA instruction, through its program where that is known."""
+def _attribute_by_instruction(trace: HostTrace, rows: I64, instruction: I64, table: _OpTable, op: I32) -> None:
+    """Sets ops by the XLA instruction, through its program if that is known."""
     at = np.flatnonzero(instruction > 0)
     if len(at):
         name_of = instruction_names(trace)
@@ -231,9 +234,9 @@ def _from_instructions(trace: HostTrace, rows: I64, instruction: I64, table: _Op
 
 
 def instruction_names(trace: HostTrace) -> Callable[[int, int], OpName]:
-    """A function from an event and the string row of its XLA instruction to the op's name and type."""
+    """A function that takes an event and the string row of its XLA instruction, and returns the op's name and type."""
     module, program = trace.stat_strings(stat_names.HLO_MODULE), trace.stat_ints(stat_names.PROGRAM_ID)
-    known = programs(trace)
+    known = xla_programs(trace)
 
     def name_of(event: int, instruction: int) -> OpName:
         text = trace.strings[instruction]
@@ -246,13 +249,13 @@ def instruction_names(trace: HostTrace) -> Callable[[int, int], OpName]:
     return name_of
 
 
-def _from_graph_nodes(trace: HostTrace, rows: I64, table: _OpTable, op: I32, source: U8) -> None:
-    """Ops by graph node: what one event knows of a node, all events of the node know."""
+def _attribute_by_graph_node(trace: HostTrace, rows: I64, table: _OpTable, op: I32, source: U8) -> None:
+    """Sets ops by graph node: an op known from one event of a node holds for all events of the node."""
     if not trace.has_stat(stat_names.GRAPH_NODE_ID):
         return
     node = trace.stat_ints(stat_names.GRAPH_NODE_ID, 0)
     original = trace.stat_ints(stat_names.GRAPH_ORIGINAL_NODE_ID, 0)
-    known = _nodes_of_device(node, original, rows, op) | _nodes_of_host(trace, node, table)
+    known = _ops_by_device_node(node, original, rows, op) | _ops_by_host_node(trace, node, table)
     if known:
         ids = np.array(sorted(known), np.int64)
         ops = np.array([known[key] for key in ids.tolist()], np.int32)
@@ -264,10 +267,10 @@ def _from_graph_nodes(trace: HostTrace, rows: I64, table: _OpTable, op: I32, sou
         source[(source == Source.NONE) & (op >= 0)] = Source.GRAPH
 
 
-def _from_graphs(trace: HostTrace, rows: I64, call: I64, table: _OpTable, op: I32, source: U8) -> None:
-    """What a launched graph does, by the graph, where nothing tells the ops that were recorded into it."""
+def _attribute_by_graph(trace: HostTrace, rows: I64, call: I64, table: _OpTable, op: I32, source: U8) -> None:
+    """Sets the op of work from a launched graph to the graph, where its recorded ops are unknown."""
     graph = trace.stat_ints(stat_names.GRAPH_ID, 0, rows=rows)
-    names = names_of(trace, np.maximum(call, 0))
+    names = event_name_rows(trace, np.maximum(call, 0))
     different = np.unique(names)
     launches = different[names_have(trace.strings.texts(different), CallTrait.LAUNCHES_GRAPH)]
     lost = np.flatnonzero((source == Source.NONE) & ((graph > 0) | ((call >= 0) & np.isin(names, launches))))
@@ -279,7 +282,7 @@ def _from_graphs(trace: HostTrace, rows: I64, call: I64, table: _OpTable, op: I3
     source[lost] = Source.GRAPH
 
 
-def _nodes_of_device(node: I64, original: I64, rows: I64, op: I32) -> dict[int, int]:
+def _ops_by_device_node(node: I64, original: I64, rows: I64, op: I32) -> dict[int, int]:
     known: dict[int, int] = {}
     for column in (original, node):
         at = np.flatnonzero((op >= 0) & (column[rows] != 0))
@@ -288,11 +291,11 @@ def _nodes_of_device(node: I64, original: I64, rows: I64, op: I32) -> dict[int, 
     return known
 
 
-def _nodes_of_host(trace: HostTrace, node: I64, table: _OpTable) -> dict[int, int]:
-    """Ops around the host calls that recorded nodes."""
-    threads = on_threads(trace)
+def _ops_by_host_node(trace: HostTrace, node: I64, table: _OpTable) -> dict[int, int]:
+    """Ops around the host calls that recorded graph nodes."""
+    threads = is_thread_event(trace)
     calls = np.flatnonzero(threads & (node != 0))
-    around = _around(trace, calls)
+    around = _nearest_op_events(trace, calls)
     known: dict[int, int] = {}
     for call, event in zip(calls.tolist(), around.tolist(), strict=True):
         if event >= 0 and _LEVELS[EventKind(trace.events.kind[event])] == _OP_LEVEL:
@@ -304,40 +307,38 @@ def _nodes_of_host(trace: HostTrace, node: I64, table: _OpTable) -> dict[int, in
 # -- for reports ---------------------------------------------------------------------------------------------------
 
 FIELDS: tuple[Field, ...] = (
-    Field(
-        "device_time_us", "us", "time of all device work that the table speaks of, added up over devices and streams"
-    ),
+    Field("device_time_us", "us", "total time of the device work in this table, summed over devices and streams"),
     Field(
         "own_percent",
         "percent",
-        "of that time, work that carries its XLA instruction or its framework op itself",
-        label="Said by the kernel",
+        "share of that time in work that names its XLA instruction or framework op itself",
+        label="From the kernel",
     ),
     Field(
         "graph_percent",
         "percent",
-        "work of a recorded graph of kernels, whose op is known from its node, or which goes by the graph if no op is",
+        "work of a recorded graph of kernels: its op is known from its node, else the graph stands for the op",
         label="From its graph",
     ),
     Field(
         "call_percent",
         "percent",
-        "work whose op is the one around the host call that launched it",
+        "work whose op is the one that encloses the launching host call",
         label="From the launching call",
     ),
     Field(
         "around_percent",
         "percent",
-        "work without an op, named by the annotation, the traced function or the Python call around its launch",
-        label="From the op around",
+        "work without an op, named by the annotation, traced function or Python call that encloses its launch",
+        label="From the enclosing call",
     ),
-    Field("unattributed_percent", "percent", "work that nothing in the trace ties to an op", label="Unknown"),
+    Field("unattributed_percent", "percent", "work that nothing in the trace links to an op", label="Unknown"),
 )
 _NAME_OF_SOURCE = ("unattributed", "own", "graph", "call", "around")
 
 
 def figures(parts: list[Shares]) -> dict[str, float | None]:
-    """The shares of all hosts together, keyed as in FIELDS."""
+    """The shares over all hosts, keyed as in FIELDS."""
     time = [sum(part.time_ps[how] for part in parts) for how in Source]
     total = sum(time)
     found: dict[str, float | None] = {"device_time_us": round_us(total)}
@@ -345,11 +346,11 @@ def figures(parts: list[Shares]) -> dict[str, float | None]:
 
 
 def warning(parts: list[Shares]) -> list[str]:
-    """A sentence on what could not be attributed, if that matters."""
+    """A sentence about the unattributed share, if it is large enough to matter."""
     share = figures(parts)["unattributed_percent"]
     if share is None or share < WORTH_SAYING_PERCENT:
         return []
     lost = sum(part.time_ps[Source.NONE] for part in parts)
     early = percent(sum(part.early_ps for part in parts), lost) or 0.0
-    why = f"; {early:.0f} % of that was launched before the recording began" if early >= 1 else ""
+    why = f"; {early:.0f} % of that was launched before the recording started" if early >= 1 else ""
     return [f"{share:.1f} % of the device time cannot be attributed to an op{why}"]

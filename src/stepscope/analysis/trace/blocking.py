@@ -1,11 +1,11 @@
-"""Calls that return only when a device is done: waits, and copies that block."""
+"""Calls that return only when a device has finished: waits and blocking copies."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.trace.columns import on_threads
-from stepscope.analysis.trace.grouping import enclosing
+from stepscope.analysis.trace.columns import is_thread_event
+from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, run_rows
@@ -14,12 +14,12 @@ from stepscope.vocabulary.traits import CallTrait, CodeTrait
 
 
 def blocking_calls(trace: HostTrace) -> I64:
-    """Rows of the calls on threads that wait for a device, ascending; found once per trace."""
+    """Rows of the host calls that wait for a device, ascending; computed once per trace."""
     return trace.derived("blocking calls", _blocking_calls)
 
 
 def _blocking_calls(trace: HostTrace) -> I64:
-    threads, kind = on_threads(trace), trace.events.kind
+    threads, kind = is_thread_event(trace), trace.events.kind
     calls = np.flatnonzero(threads & (kind == EventKind.RUNTIME_CALL))
     copies = calls[has_trait(trace, trace.events.type[calls], CallTrait.BLOCKING_COPY)]
     found = np.union1d(np.flatnonzero(threads & (kind == EventKind.SYNC)), copies)
@@ -27,25 +27,25 @@ def _blocking_calls(trace: HostTrace) -> I64:
 
 
 def _blocking_python(trace: HostTrace, recorded: I64) -> I64:
-    """Python calls that wait, but for those in which the runtime recorded its own waiting."""
-    python = np.flatnonzero(on_threads(trace) & (trace.events.kind == EventKind.PYTHON_CALL))
+    """Python calls that wait, except those in which the runtime recorded a wait of its own."""
+    python = np.flatnonzero(is_thread_event(trace) & (trace.events.kind == EventKind.PYTHON_CALL))
     calls = python[has_trait(trace, trace.events.type[python], CodeTrait.WAITS_FOR_DEVICE)]
     if not len(calls):
         return calls
     waits = np.zeros(len(trace.events), np.bool_)
     waits[calls] = True
-    return np.setdiff1d(calls, enclosing(trace, waits)[recorded])
+    return np.setdiff1d(calls, enclosing_events(trace, waits)[recorded])
 
 
-def without_waits(trace: HostTrace, rows: I64, start: I64, end: I64) -> tuple[I64, I64, I64]:
-    """The parts of host events in which their thread does not wait for a device.
+def cut_waits(trace: HostTrace, rows: I64, start: I64, end: I64) -> tuple[I64, I64, I64]:
+    """Cuts out of host events the time in which their thread waits for a device.
 
     Args:
-        rows: the events, and when they start and end.
+        rows, start, end: the events with their bounds.
 
     Returns:
-        For each part the place of its event in `rows`, its start and its end.  Events in which nothing waits are one
-        part, and stand first.
+        For each remaining part the index of its event in `rows`, its start and its end.  Events without a wait are one
+        part each and come first.
     """
     waits = blocking_calls(trace)
     line = trace.events.line[rows]

@@ -1,4 +1,4 @@
-"""Where in the user's program something happens: the nearest Python frame around it that is not of a library."""
+"""Where in the user's program something happens: the nearest enclosing Python frame outside any library."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _STACK_END = ";"
 
 
 def call_sites(trace: HostTrace, rows: I64) -> I64:
-    """The call site of each of some host events, as string rows: int64 of shape (n,), -1 where none is recorded.
+    """The call site of each host event as a string row: int64 of shape (n,), -1 where none is recorded.
 
-    Frames that were recorded as events count first; else the stack that an event carries as text.
+    Frames recorded as events take precedence over a stack that the event carries as text.
     """
-    sites = _frames_around(trace, rows)
+    sites = _nearest_user_frames(trace, rows)
     if trace.has_stat(stat_names.CALL_STACK):
         sites = np.where(sites >= 0, sites, trace.stat_strings(stat_names.CALL_STACK, rows=rows))
     return sites
 
 
 def site_text(text: str) -> str:
-    """A call site as it is shown: of a whole stack the first frame that is not of a library.
+    """A call site as displayed: the first frame of a stack that is outside any library.
 
     >>> site_text("/usr/lib/python3.11/site-packages/torch/nn/x.py(3): f;train.py(12): step;")
     'train.py(12): step'
@@ -37,7 +37,7 @@ def site_text(text: str) -> str:
     return next(own, frames[0] if frames else "").lstrip("$")
 
 
-def _frames_around(trace: HostTrace, rows: I64) -> I64:
+def _nearest_user_frames(trace: HostTrace, rows: I64) -> I64:
     python = np.flatnonzero(trace.events.kind == EventKind.PYTHON_CALL)
     level = traits_by_type(trace, trace.events.type[python], CodeTrait.OF_USER) != 0
     here = level.astype(np.uint8)[trace.events.type]

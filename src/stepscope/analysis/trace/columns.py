@@ -1,4 +1,4 @@
-"""Facts about every event that several analyses ask for, computed once per trace, and quick ways to ask for them."""
+"""Facts about every event that several analyses need, computed once per trace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, U8, Mask
 
-# What may stand around an event, each with its bit in the column of `_around`.
+# Enclosing kinds that are tracked, each with its bit in the column of `_enclosing_kinds`.
 _BIT_OF: dict[EventKind, int] = {
     EventKind.INPUT_WAIT: 1,
     EventKind.BACKWARD: 2,
@@ -21,39 +21,41 @@ _BIT_OF: dict[EventKind, int] = {
 }
 
 
-def on_threads(trace: HostTrace) -> Mask:
-    """Events on threads of the host: bool of shape (events,)."""
+def is_thread_event(trace: HostTrace) -> Mask:
+    """Whether each event is on a host thread: bool of shape (events,)."""
     return trace.derived("on threads", lambda host: (host.lines.kind == LineKind.THREAD)[host.events.line])
 
 
-def of_kinds(kind: U8, kinds: Iterable[EventKind]) -> Mask:
-    """Which of the events are of one of some kinds: bool of the shape of `kind`."""
+def is_any_kind(kind: U8, kinds: Iterable[EventKind]) -> Mask:
+    """Whether each event has one of `kinds`: bool of the shape of `kind`."""
     found = np.zeros(kind.shape, np.bool_)
     for each in kinds:
         found |= kind == each
     return found
 
 
-def rows_of(trace: HostTrace, kind: EventKind) -> I64:
-    """The rows of all events of a kind, found once per trace."""
-    found: I64 = trace.derived(f"rows of {kind.name}", lambda host: np.flatnonzero(of_kinds(host.events.kind, (kind,))))
+def events_of_kind(trace: HostTrace, kind: EventKind) -> I64:
+    """The rows of all events of a kind, computed once per trace."""
+    found: I64 = trace.derived(
+        f"rows of {kind.name}", lambda host: np.flatnonzero(is_any_kind(host.events.kind, (kind,)))
+    )
     return found
 
 
-def inside(trace: HostTrace, rows: I64, kind: EventKind) -> Mask:
-    """Which of the events are of a kind, or have one of it around them; it is one of those that `_BIT_OF` lists."""
-    found: Mask = (trace.derived("around", _around)[rows] & np.uint8(_BIT_OF[kind])) != 0
+def is_inside(trace: HostTrace, rows: I64, kind: EventKind) -> Mask:
+    """Whether each event has the given kind or lies inside an event of it; `kind` is one of those in `_BIT_OF`."""
+    found: Mask = (trace.derived("around", _enclosing_kinds)[rows] & np.uint8(_BIT_OF[kind])) != 0
     return found
 
 
-def inside_another(trace: HostTrace, rows: I64, kind: EventKind) -> Mask:
-    """Which of the events have one of a kind around them, themselves not counted; the kind as in `inside`."""
+def is_inside_another(trace: HostTrace, rows: I64, kind: EventKind) -> Mask:
+    """Whether each event lies inside another event of the given kind; `kind` as in `is_inside`."""
     parent = forest(trace).parent[rows].astype(np.int64)
-    found: Mask = (parent >= 0) & inside(trace, parent, kind)
+    found: Mask = (parent >= 0) & is_inside(trace, parent, kind)
     return found
 
 
-def _around(trace: HostTrace) -> U8:
+def _enclosing_kinds(trace: HostTrace) -> U8:
     bits = np.zeros(256, np.uint8)
     for kind, bit in _BIT_OF.items():
         bits[kind] = bit

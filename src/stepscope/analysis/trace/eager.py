@@ -1,14 +1,14 @@
-"""The ops that TensorFlow dispatches one by one, outside of any graph.
+"""The ops that TensorFlow dispatches one by one, outside any graph.
 
-Nothing but their dispatch is recorded: on a CPU they run inside it, on other devices it launches them.
+Only their dispatch is recorded.  On a CPU they run inside it; on other devices it launches them.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.trace.columns import of_kinds, on_threads, rows_of
-from stepscope.analysis.trace.grouping import enclosing
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
+from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64
 from stepscope.vocabulary.lookup import has_trait
@@ -16,17 +16,17 @@ from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind
 
-_SAY_MORE = (K.OP, K.BACKWARD, K.ITERATOR, K.CHECKPOINT, K.INPUT_WAIT, K.EXECUTOR)
+_MORE_DETAILED = (K.OP, K.BACKWARD, K.ITERATOR, K.CHECKPOINT, K.INPUT_WAIT, K.EXECUTOR)
 
 
 def eager_ops(trace: HostTrace) -> I64:
-    """The dispatches of single ops on the host's threads that hold no event which tells more of the op: ascending."""
-    return trace.derived("eager ops", _find)
+    """Dispatches of single ops on host threads that contain no more detailed event, ascending."""
+    return trace.derived("eager ops", _find_eager_ops)
 
 
-def _find(trace: HostTrace) -> I64:
-    rows = rows_of(trace, K.EAGER_EXECUTE)
-    rows = rows[on_threads(trace)[rows]]
+def _find_eager_ops(trace: HostTrace) -> I64:
+    rows = events_of_kind(trace, K.EAGER_EXECUTE)
+    rows = rows[is_thread_event(trace)[rows]]
     if not len(rows):
         return rows
     single = has_trait(trace, trace.events.type[rows], CallTrait.DISPATCHES_OP)
@@ -34,6 +34,6 @@ def _find(trace: HostTrace) -> I64:
     rows = rows[single]
     among = np.zeros(len(trace.events), np.bool_)
     among[rows] = True
-    around = enclosing(trace, among)[of_kinds(trace.events.kind, _SAY_MORE)]
+    around = enclosing_events(trace, among)[is_any_kind(trace.events.kind, _MORE_DETAILED)]
     among[around[around >= 0]] = False
     return rows[among[rows]]

@@ -11,7 +11,7 @@ from stepscope.analysis.trace.remedies import ALLOCATIONS, DEVICE_ACTIVITY, HOST
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.records import dataclass
 
-# NVIDIA architectures by compute capability, oldest first; a device has the last whose capability it reaches.
+# NVIDIA architectures by lowest compute capability, oldest first.
 _NVIDIA = (
     ((2, 0), "Fermi"), ((3, 0), "Kepler"), ((5, 0), "Maxwell"), ((6, 0), "Pascal"), ((7, 0), "Volta"),
     ((7, 5), "Turing"), ((8, 0), "Ampere"), ((8, 9), "Ada Lovelace"), ((9, 0), "Hopper"), ((10, 0), "Blackwell"),
@@ -34,9 +34,9 @@ class EnvironmentOfHost:
     """What one host ran on.
 
     Attributes:
-        framework: as of the trace: "tensorflow", "jax", "pytorch", "python" for none of them, or "".
-        device_type: the model of its devices, "CPU" without any.
-        device_count: devices that the profiler saw; devices_used: those that computed.
+        framework: the trace's: "tensorflow", "jax", "pytorch", "python" for none of them, or "" if unknown.
+        device_type: the model of its devices, "CPU" if it has none.
+        device_count, devices_used: devices that the profiler saw, and those that computed.
         span_ps: from the first to the last event.
         missing: what the host's trace lacks.
     """
@@ -62,7 +62,7 @@ def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
         device_count=len(planes),
         devices_used=int(np.isin(planes, used).sum()),
         span_ps=end - begin,
-        missing=_missing(trace, steps_source, bool(planes), bool(is_device_work(trace).any())),
+        missing=_list_missing(trace, steps_source, bool(planes), bool(is_device_work(trace).any())),
     )
 
 
@@ -85,7 +85,7 @@ def _device_type(trace: HostTrace, planes: Sequence[int]) -> str:
     return f"NVIDIA GPU ({name}, compute capability {major}.{minor})"
 
 
-def _missing(trace: HostTrace, steps_source: str, has_device: bool, device_worked: bool) -> list[Missing]:
+def _list_missing(trace: HostTrace, steps_source: str, has_device: bool, device_worked: bool) -> list[Missing]:
     kinds = set(np.unique(trace.events.kind).tolist())
     threads = trace.lines.kind == LineKind.THREAD
     found = []

@@ -1,7 +1,7 @@
 """Which events belong together: enclosing events, causes on other threads, and membership in steps.
 
-The links are those of the reference: containment on a line, producer and consumer contexts, executor runs and the
-iterator calls made for them, device work and the host call that launched it.
+The links are those of the reference (XProf): containment on a line, producer and consumer contexts, executor runs and
+the iterator calls made for them, device work and the host call that launched it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _MEASURED_DEVICE = frozenset({
     EventKind.COPY_PEER, EventKind.COPY_OTHER, EventKind.MEMSET, EventKind.COLLECTIVE, EventKind.DEVICE_OP,
     EventKind.GRAPH_LAUNCH, EventKind.INFEED, EventKind.OUTFEED,
 })  # fmt: skip
-# Device work of which a device can be told to be in use, and does not merely copy.
+# Device work that shows a device in use; copies alone do not.
 COMPUTING = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE, EventKind.GRAPH_LAUNCH)
 
 
 @dataclass(frozen=True)
 class Forest:
-    """How the events of a host hang together.
+    """How the events of a host are linked.
 
     Attributes:
         parent: int32 of shape (events,), the enclosing event on the same line, or -1.
         cause: int32 of shape (events,), the event on another line that made this one happen, or -1.
-        extent_ps: int64 of shape (events,), the duration; for the begin mark of a region its length.
+        extent_ps: int64 of shape (events,), the duration; for the start mark of a region, the length of the region.
     """
 
     parent: I32
@@ -43,21 +43,21 @@ class Forest:
 
 
 def forest(trace: HostTrace) -> Forest:
-    """The forest of a trace, computed once."""
+    """The forest of a trace, computed once per trace."""
     return trace.derived("forest", _forest)
 
 
 def forest_columns(trace: HostTrace) -> dict[str, NDArray[Any]]:
-    """The forest as plain arrays, for a cache; inverse of `restore_forest`."""
+    """The forest as plain arrays for a cache; `restore_forest` is the inverse."""
     links = forest(trace)
     known = {"parent": links.parent, "cause": links.cause}
     return known if links.extent_ps is trace.events.duration_ps else known | {"extent_ps": links.extent_ps}
 
 
 def restore_forest(trace: HostTrace, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Gives a trace the forest that `forest_columns` took from an equal one, unless it has one already.
+    """Gives a trace the forest that `forest_columns` took from an equal trace, unless it has one already.
 
-    That of a trace of another length is left aside: its rows could lie outside of this one, and no loop would notice.
+    Columns of another length are ignored: their rows could be out of range, and the native loops do not check.
     """
     extent = columns.get("extent_ps", trace.events.duration_ps)
     if len(columns["parent"]) == len(trace.events):
@@ -65,13 +65,19 @@ def restore_forest(trace: HostTrace, columns: Mapping[str, NDArray[Any]]) -> Non
 
 
 def is_device_work(trace: HostTrace) -> Mask:
-    """Measured work of a device (no derived lines, which would count it twice): bool of shape (events,)."""
+    """Whether each event is measured device work: bool of shape (events,).
+
+    Derived lines are excluded, since they would count the work twice.
+    """
     return trace.derived("device work", _is_device_work)
 
 
-def launched_before(trace: HostTrace, limit_ps: int) -> Mask:
-    """Device work launched before a time: by its call, else by a correlation id below that of every recorded call,
-    which says that the call was before the recording.  bool of shape (events,)."""
+def is_launched_before(trace: HostTrace, limit_ps: int) -> Mask:
+    """Whether each event is device work launched before a time: bool of shape (events,).
+
+    The launching call decides.  Without one, the work counts if its correlation id is lower than that of every recorded
+    call: then the call was made before the recording.
+    """
     cause, correlation = forest(trace).cause, trace.stat_ints(stat_names.CORRELATION_ID)
     early: Mask = np.where(
         cause >= 0,
@@ -87,8 +93,8 @@ def _first_correlation(trace: HostTrace, correlation: I64) -> int:
     return int(calls.min()) if len(calls) else 0
 
 
-def enclosing(trace: HostTrace, counts: Mask) -> I64:
-    """The outermost counted event around each event, itself included; -1 without one: int64 of shape (events,)."""
+def enclosing_events(trace: HostTrace, counts: Mask) -> I64:
+    """The outermost event of `counts` that encloses or is each event: int64 of shape (events,), -1 without one."""
     out = np.empty(len(trace.events), np.int64)
     kernels.nesting.outermost(forest(trace).parent, counts, out)
     return out
@@ -125,35 +131,35 @@ def _causes(trace: HostTrace, parent: I32) -> I32:
 
 
 def _link_producers(trace: HostTrace, cause: I32) -> None:
-    """Consumers get the latest producer of the same context type and id that started before them."""
+    """Links each consumer to the latest producer of the same context type and id that started before it."""
     producer_type, consumer_type = trace.stat_ints(stat_names.PRODUCER_TYPE), trace.stat_ints(stat_names.CONSUMER_TYPE)
     sources, targets = np.flatnonzero(producer_type >= 0), np.flatnonzero(consumer_type >= 0)
-    source_key = _mixed(trace.stat_ints(stat_names.PRODUCER_ID, rows=sources), producer_type[sources])
-    target_key = _mixed(trace.stat_ints(stat_names.CONSUMER_ID, rows=targets), consumer_type[targets])
-    _join(trace, sources, source_key, targets, target_key, cause)
+    source_key = _mix_keys(trace.stat_ints(stat_names.PRODUCER_ID, rows=sources), producer_type[sources])
+    target_key = _mix_keys(trace.stat_ints(stat_names.CONSUMER_ID, rows=targets), consumer_type[targets])
+    _join_causes(trace, sources, source_key, targets, target_key, cause)
 
 
 def _link_executor_to_iterator(trace: HostTrace, cause: I32) -> None:
-    """A wait for input gets the executor run that it was made for: equal run id and iteration."""
+    """Links each wait for input to the executor run with the same run id and iteration."""
     kind = trace.events.kind
     sources, targets = np.flatnonzero(kind == EventKind.EXECUTOR), np.flatnonzero(kind == EventKind.INPUT_WAIT)
     if len(sources) and len(targets):
         targets = targets[trace.stat_ints(stat_names.ITER_NUM, rows=targets) >= 0]
         keys = [
-            _mixed(trace.stat_ints(stat_names.RUN_ID, 0, rows=rows), trace.stat_ints(stat_names.ITER_NUM, rows=rows))
+            _mix_keys(trace.stat_ints(stat_names.RUN_ID, 0, rows=rows), trace.stat_ints(stat_names.ITER_NUM, rows=rows))
             for rows in (sources, targets)
         ]
-        _join(trace, sources, keys[0], targets, keys[1], cause)
+        _join_causes(trace, sources, keys[0], targets, keys[1], cause)
 
 
-def _mixed(number: I64, other: I64) -> I64:
-    """One number for each pair of numbers; pairs that share one are rare, and ids are small."""
+def _mix_keys(number: I64, other: I64) -> I64:
+    """Hashes pairs of numbers.  Collisions are rare, since ids are small."""
     with np.errstate(over="ignore"):
         return number ^ (other * np.int64(0x1000193))
 
 
 def _link_launches(trace: HostTrace, cause: I32) -> None:
-    """Device work gets the host call with its correlation id."""
+    """Links device work to the host call with its correlation id."""
     device = is_device_work(trace)
     if not device.any():
         return
@@ -161,11 +167,11 @@ def _link_launches(trace: HostTrace, cause: I32) -> None:
     numbered = np.flatnonzero(correlation > 0)
     sources = numbered[(trace.lines.kind == LineKind.THREAD)[trace.events.line[numbered]]]
     targets = numbered[device[numbered]]
-    _join(trace, sources, correlation[sources], targets, correlation[targets], cause)
+    _join_causes(trace, sources, correlation[sources], targets, correlation[targets], cause)
 
 
-def _join(trace: HostTrace, sources: I64, source_key: I64, targets: I64, target_key: I64, cause: I32) -> None:
-    """Sets `cause` of each target to the source of equal key that started last before it, else to any of equal key."""
+def _join_causes(trace: HostTrace, sources: I64, source_key: I64, targets: I64, target_key: I64, cause: I32) -> None:
+    """Sets the cause of each target: the last source of equal key that started before it, else any of equal key."""
     if not len(sources) or not len(targets):
         return
     start = trace.events.start_ps
@@ -184,13 +190,13 @@ def _join(trace: HostTrace, sources: I64, source_key: I64, targets: I64, target_
 
 
 def _run_ends(ascending: I64) -> I64:
-    """For each value the place after the last that equals it."""
+    """For each value, the index after the last equal value."""
     ends = np.flatnonzero(np.append(ascending[1:] != ascending[:-1], True)) + 1
     return np.repeat(ends, np.diff(ends, prepend=0))
 
 
 def spread_labels(trace: HostTrace, label: I32) -> I32:
-    """Gives every event the label of what it belongs to, through enclosing events and causes, in place."""
+    """Spreads labels in place: an event takes the label of its enclosing event or its cause."""
     links = forest(trace)
     state = np.zeros(len(label), np.uint8)
     kernels.nesting.spread(label, links.parent, links.cause, state, np.empty(len(label) + 1, np.int32))

@@ -1,4 +1,4 @@
-"""What the XLA programs in a trace say of their instructions: which op of the framework each was made from."""
+"""Reads the XLA programs in a trace: which framework op each instruction was made from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stepscope import kernels
 from stepscope.model import HostTrace, PlaneKind, StatTag, stat_names
 from stepscope.vocabulary.xla import split_program
 
-_BYTES_AN_INSTRUCTION = 32  # at least; leaves room to spare
+_BYTES_AN_INSTRUCTION = 32  # a lower bound
 # Fields of XLA's HloProto, HloModuleProto, ProgramShapeProto and ShapeProto.
 _MODULE, _SHAPE_OF_PROGRAM, _PARAMETER, _ELEMENT_TYPE, _DIMENSIONS = 1, 4, 1, 2, 3
 _ELEMENTS = {
@@ -23,7 +23,7 @@ class Programs:
     """Looks up the framework op of an XLA instruction.
 
     Args:
-        protos: for each module's name, as in `jit_step(4)`, its serialized program.
+        protos: serialized programs by module name, such as `jit_step(4)`.
     """
 
     def __init__(self, protos: dict[str, bytes]) -> None:
@@ -41,11 +41,11 @@ class Programs:
         return bool(self._protos)
 
     def framework_op(self, program_id: int, module: str, instruction: str) -> str:
-        """The op as `name:type`, with an empty type where the program tells none; empty if it does not know the op."""
+        """The op as `name:type`, or an empty text if it is unknown; the type may be empty."""
         return self._ops_of(program_id, module).get(instruction, "")
 
     def framework_ops(self, program_id: int, module: str) -> Collection[str]:
-        """The ops of all instructions of a program, those inside fusions too, as `framework_op` gives them."""
+        """The ops of all instructions of a program, including those inside fusions, as `framework_op` returns them."""
         return self._ops_of(program_id, module).values()
 
     def _ops_of(self, program_id: int, module: str) -> dict[str, str]:
@@ -53,22 +53,22 @@ class Programs:
         if proto is None:
             return {}
         if proto not in self._ops:
-            self._ops[proto] = _ops(proto)
+            self._ops[proto] = _read_ops(proto)
         return self._ops[proto]
 
     def parameters(self, module: str) -> list[tuple[str, ...]]:
-        """What each program of a module's name takes, such as `f32[32,128]`, in the order of their numbers; without
-        those that do not tell it."""
-        found = (_parameters(self._protos[number]) for number in sorted(self._ids.get(module, ())))
+        """Parameter shapes, such as `f32[32,128]`, of each program with this module name, in the order of program
+        numbers.  Programs without shapes are left out."""
+        found = (_read_parameters(self._protos[number]) for number in sorted(self._ids.get(module, ())))
         return [shapes for shapes in found if shapes]
 
 
-def programs(trace: HostTrace) -> Programs:
-    """The programs of a trace, decoded when first asked for."""
-    return trace.derived("programs", _programs)
+def xla_programs(trace: HostTrace) -> Programs:
+    """The programs of a trace, read on first use."""
+    return trace.derived("programs", _read_programs)
 
 
-def _programs(trace: HostTrace) -> Programs:
+def _read_programs(trace: HostTrace) -> Programs:
     stats, types = trace.type_stats, trace.event_types
     wanted = [row for row in map(trace.strings.find, stat_names.HLO_PROTO) if row > 0]
     rows = np.flatnonzero(np.isin(stats.name, wanted) & (stats.tag == StatTag.BYTES))
@@ -78,7 +78,7 @@ def _programs(trace: HostTrace) -> Programs:
     return Programs({trace.strings[types.name[owner]]: trace.strings.raw(value) for owner, value in pairs})
 
 
-def _ops(proto: bytes) -> dict[str, str]:
+def _read_ops(proto: bytes) -> dict[str, str]:
     from_hlo = kernels.hlo
     buf = np.frombuffer(proto, np.uint8)
     table = np.zeros((len(proto) // _BYTES_AN_INSTRUCTION + 16, from_hlo.WIDTH), np.int64)
@@ -95,42 +95,44 @@ def _ops(proto: bytes) -> dict[str, str]:
     return found
 
 
-def _parameters(proto: bytes) -> tuple[str, ...]:
-    """The shapes of a serialized program's parameters; none if it is damaged."""
+def _read_parameters(proto: bytes) -> tuple[str, ...]:
+    """The shapes of a serialized program's parameters; empty if the program is damaged."""
     try:
-        shapes = (shape for module in _parts(proto, _MODULE) for shape in _parts(module, _SHAPE_OF_PROGRAM))
-        return tuple(_shape(each) for shape in shapes for each in _parts(shape, _PARAMETER))
+        shapes = (shape for module in _submessages(proto, _MODULE) for shape in _submessages(module, _SHAPE_OF_PROGRAM))
+        return tuple(_read_shape(each) for shape in shapes for each in _submessages(shape, _PARAMETER))
     except IndexError:
         return ()
 
 
-def _shape(proto: bytes) -> str:
-    element = next((value for field, value in _fields(proto) if field == _ELEMENT_TYPE and isinstance(value, int)), 0)
+def _read_shape(proto: bytes) -> str:
+    element = next(
+        (value for field, value in _read_fields(proto) if field == _ELEMENT_TYPE and isinstance(value, int)), 0
+    )
     dimensions: list[int] = []
-    for field, value in _fields(proto):
+    for field, value in _read_fields(proto):
         if field == _DIMENSIONS:
-            dimensions += [value] if isinstance(value, int) else _varints(value)
+            dimensions += [value] if isinstance(value, int) else _read_varints(value)
     return f"{_ELEMENTS.get(element, '?')}[{','.join(map(str, dimensions))}]"
 
 
-def _parts(proto: bytes, wanted: int) -> Iterator[bytes]:
-    """The messages in a field of a message."""
-    return (value for field, value in _fields(proto) if field == wanted and isinstance(value, bytes))
+def _submessages(proto: bytes, wanted: int) -> Iterator[bytes]:
+    """The messages in field `wanted` of a message."""
+    return (value for field, value in _read_fields(proto) if field == wanted and isinstance(value, bytes))
 
 
-def _fields(proto: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of each field of a message that is a varint or has a length.
+def _read_fields(proto: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Number and value of each varint and length-delimited field of a message.
 
     Raises:
-        IndexError: the message ends in the middle of one.
+        IndexError: the message ends in the middle of a field.
     """
     at = 0
     while at < len(proto):
-        key, at = _varint(proto, at)
+        key, at = _read_varint(proto, at)
         if key & 7 in (_FIXED_64, _FIXED_32):
             at += 8 if key & 7 == _FIXED_64 else 4
             continue
-        value, at = _varint(proto, at)
+        value, at = _read_varint(proto, at)
         if key & 7 == _VARINT:
             yield key >> 3, value
         else:
@@ -140,22 +142,22 @@ def _fields(proto: bytes) -> Iterator[tuple[int, int | bytes]]:
         raise IndexError
 
 
-_VARINT, _FIXED_64, _FIXED_32 = 0, 1, 5  # how a field is written
+_VARINT, _FIXED_64, _FIXED_32 = 0, 1, 5  # wire types
 
 
-def _varints(data: bytes) -> list[int]:
+def _read_varints(data: bytes) -> list[int]:
     found, at = [], 0
     while at < len(data):
-        value, at = _varint(data, at)
+        value, at = _read_varint(data, at)
         found.append(value)
     return found
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number that begins at a place, and where it ends.
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number that starts at `at`, and the offset after it.
 
     Raises:
-        IndexError: it has no end.
+        IndexError: the number is not terminated.
     """
     value = 0
     for shift in range(0, 64, 7):
@@ -164,4 +166,4 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         at += 1
         if byte < 0x80:
             return value, at
-    raise IndexError  # a number has at most ten bytes: this one has no end
+    raise IndexError  # a varint has at most ten bytes

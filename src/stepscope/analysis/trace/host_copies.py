@@ -1,4 +1,4 @@
-"""Copies from the host to devices: how much, from which sort of memory, and what of them is not hidden."""
+"""Copies from the host to devices: how much, from which kind of memory, and how much of it is exposed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ K = EventKind
 
 @dataclass(frozen=True)
 class HostCopy:
-    """Copies from one sort of memory to all devices of a host; times in ps.
+    """Copies from one kind of memory to all devices of a host; times in ps.
 
     Attributes:
-        memory: pinned or pageable; empty where the trace does not tell.
-        size: bytes, None if a copy does not state them.
+        memory: pinned or pageable; empty if unknown.
+        size: bytes, None if a copy does not state its size.
         exposed_ps: time in which the device does nothing but such a copy.
         call_ps: time of the host calls that started the copies.
     """
@@ -37,23 +37,23 @@ class HostCopy:
 
 
 def host_copies(trace: HostTrace) -> list[HostCopy]:
-    """The copies of a host to its devices by sort of memory, longest first."""
+    """The copies from a host to its devices by kind of memory, longest first."""
     rows = np.flatnonzero(is_device_work(trace) & (trace.events.kind == K.COPY_HOST_TO_DEVICE))
     memory, which = _memories(trace, rows)
-    found = [_copies(trace, sort, rows[which == at]) for at, sort in enumerate(memory)]
+    found = [_copies_from(trace, name, rows[which == at]) for at, name in enumerate(memory)]
     return sorted(found, key=lambda copy: (-copy.total_ps, copy.memory))
 
 
 def add_copies(copies: Iterable[HostCopy]) -> list[HostCopy]:
-    """Copies from equal memory as one, longest first."""
+    """Merges copies from the same kind of memory, longest first."""
     merged: dict[str, HostCopy] = {}
     for copy in copies:
         before = merged.get(copy.memory)
-        merged[copy.memory] = copy if before is None else _sum(before, copy)
+        merged[copy.memory] = copy if before is None else _sum_copies(before, copy)
     return sorted(merged.values(), key=lambda copy: (-copy.total_ps, copy.memory))
 
 
-def _sum(one: HostCopy, other: HostCopy) -> HostCopy:
+def _sum_copies(one: HostCopy, other: HostCopy) -> HostCopy:
     return HostCopy(
         one.memory, one.count + other.count, None if one.size is None or other.size is None else one.size + other.size,
         one.total_ps + other.total_ps, one.exposed_ps + other.exposed_ps, one.call_ps + other.call_ps,
@@ -61,19 +61,19 @@ def _sum(one: HostCopy, other: HostCopy) -> HostCopy:
 
 
 def _memories(trace: HostTrace, rows: I64) -> tuple[list[str], I64]:
-    """The sorts of memory, and which of them each copy is from; details say more than a name."""
-    text = trace.event_names()[rows].astype(np.int64)
+    """The kinds of memory, and the index of the kind that each copy is from.  Details take precedence over names."""
+    text = trace.event_names(rows).astype(np.int64)
     if trace.has_stat(stat_names.COPY_DETAILS):
         details = trace.stat_strings(stat_names.COPY_DETAILS, rows=rows)
         text = np.where(details > 0, details, text)
     different, which = np.unique(text, return_inverse=True)
-    sorts = [memory_of(trace.strings[row]) for row in different.tolist()]
-    memory = sorted(set(sorts))
-    places = np.array([memory.index(sort) for sort in sorts], np.int64)
+    kinds = [memory_of(trace.strings[row]) for row in different.tolist()]
+    memory = sorted(set(kinds))
+    places = np.array([memory.index(kind) for kind in kinds], np.int64)
     return memory, places[which.reshape(-1)] if len(rows) else which
 
 
-def _copies(trace: HostTrace, memory: str, rows: I64) -> HostCopy:
+def _copies_from(trace: HostTrace, memory: str, rows: I64) -> HostCopy:
     size = stated_bytes(trace, rows)
     cause = forest(trace).cause[rows]
     calls = np.unique(cause[cause >= 0])
@@ -82,13 +82,13 @@ def _copies(trace: HostTrace, memory: str, rows: I64) -> HostCopy:
         count=len(rows),
         size=None if size is None or (size < 0).any() else int(size.sum()),
         total_ps=int(trace.events.duration_ps[rows].sum()),
-        exposed_ps=_exposed(trace, rows),
+        exposed_ps=_exposed_time(trace, rows),
         call_ps=int(trace.events.duration_ps[calls].sum()),
     )
 
 
-def _exposed(trace: HostTrace, rows: I64) -> int:
-    """Time in which only these copies keep their device busy, over all devices."""
+def _exposed_time(trace: HostTrace, rows: I64) -> int:
+    """Time in which only these copies keep their device busy, summed over devices."""
     plane, other = trace.lines.plane[trace.events.line], is_device_work(trace).copy()
     other[rows] = False
     total = 0

@@ -1,6 +1,6 @@
 """How kernels were launched: registers, shared memory, grid, block, occupancy, from whichever stats a trace holds.
 
-A figure that no device can have is garbage that a tracer left in its record, and unknown.
+A value that no device can have is garbage from the tracer and counts as unknown.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Dimensions = tuple[int, int, int]
 MOST_REGISTERS = 512  # a thread on AMD's matrix devices; NVIDIA's limit is 255
 MOST_SHARED_BYTES = 1 << 20
 _LONGEST_DIMENSION = 1 << 40
-_MOST_COPIED_BYTES = 1 << 56  # more is torn, and may not fit into 64 bits
-_MOST_WARPS = 64  # of a multiprocessor
+_MOST_COPIED_BYTES = 1 << 56  # a larger value is damaged, and may not fit into 64 bits
+_MOST_WARPS = 64  # per multiprocessor
 
 _TOKEN = re.compile(r"(\w+):(\S+)")
 
@@ -34,10 +34,10 @@ class Launch:
     """How a kernel was launched; unknown is None.
 
     Attributes:
-        registers: a thread.
-        shared_bytes: static and dynamic shared memory of a block together.
-        block, grid: threads of a block and blocks of the grid in x, y, z, as the tracer counts them.
-        occupancy_percent: warps that can be, or as PyTorch estimates are, active, of those the device has room for.
+        registers: per thread.
+        shared_bytes: static plus dynamic shared memory per block.
+        block, grid: threads per block and blocks per grid in x, y, z, as the tracer reports them.
+        occupancy_percent: share of the device's warps that can be active; an estimate in PyTorch traces.
     """
 
     registers: int | None = None
@@ -48,19 +48,19 @@ class Launch:
 
 
 def launches_of(trace: HostTrace, rows: I64) -> tuple[I32, list[Launch]]:
-    """How each of some kernels was launched: place in the list, int32 of shape (n,), and the different launches."""
-    columns = _columns(trace, rows)
+    """How each kernel was launched: an index per kernel, int32 of shape (n,), and the distinct launches."""
+    columns = _stat_columns(trace, rows)
     if not columns:
         return np.zeros(len(rows), np.int32), [Launch()]
     number, first = number_pairs(next(iter(columns.values())), np.zeros(len(rows), np.int64))
     for column in list(columns.values())[1:]:
         number, first = number_pairs(number, column)
-    found = [_launch(trace, {name: int(column[at]) for name, column in columns.items()}) for at in first.tolist()]
+    found = [_read_launch(trace, {name: int(column[at]) for name, column in columns.items()}) for at in first.tolist()]
     return number, found
 
 
-def _columns(trace: HostTrace, rows: I64) -> dict[str, I64]:
-    """The stats that this trace has, as int64 of shape (n,): texts as string rows, doubles as their bits."""
+def _stat_columns(trace: HostTrace, rows: I64) -> dict[str, I64]:
+    """The launch stats of this trace as int64 of shape (n,): texts as string rows, doubles as their bits."""
     texts, integers, doubles = trace.stat_strings, trace.stat_ints, trace.stat_doubles
     readers: dict[str, tuple[tuple[str, ...], Callable[..., NDArray[np.generic]]]] = {
         "details": (stat_names.KERNEL_DETAILS, texts),
@@ -80,85 +80,89 @@ def _columns(trace: HostTrace, rows: I64) -> dict[str, I64]:
     }
 
 
-def _launch(trace: HostTrace, stats: dict[str, int]) -> Launch:
+def _read_launch(trace: HostTrace, stats: dict[str, int]) -> Launch:
     details = parse_details(trace.strings[stats["details"]]) if stats.get("details", -1) > 0 else Launch()
-    theory = _occupancy(_double(stats, "theory_bits"))
+    theory = _valid_occupancy(_read_double(stats, "theory_bits"))
     return Launch(
-        registers=_first(details.registers, _registers(stats.get("registers"))),
-        shared_bytes=_first(details.shared_bytes, _bytes(stats.get("shared"))),
-        block=_first(details.block, _listed(trace, stats.get("block", -1))),
-        grid=_first(details.grid, _listed(trace, stats.get("grid", -1))),
-        occupancy_percent=_first(details.occupancy_percent, theory, _estimate(stats)),
+        registers=_first_known(details.registers, _valid_registers(stats.get("registers"))),
+        shared_bytes=_first_known(details.shared_bytes, _valid_bytes(stats.get("shared"))),
+        block=_first_known(details.block, _read_dimensions(trace, stats.get("block", -1))),
+        grid=_first_known(details.grid, _read_dimensions(trace, stats.get("grid", -1))),
+        occupancy_percent=_first_known(details.occupancy_percent, theory, _estimated_occupancy(stats)),
     )
 
 
-def _estimate(stats: dict[str, int]) -> float | None:
-    """PyTorch's estimate, a rounded number.
+def _estimated_occupancy(stats: dict[str, int]) -> float | None:
+    """PyTorch's estimate, a rounded percentage.
 
-    It is 0 for a grid that leaves the device nearly empty, and also where the estimate failed, as it does for kernels
-    that ask for more shared memory than a block has by default; the warps that the grid brings tell the two apart.
+    It is 0 for a grid that leaves the device nearly empty.  It is also 0 where the estimate failed, as for kernels that
+    need more shared memory than a block has by default.  The number of warps separates the two cases.
     """
-    value = _double(stats, "estimate_bits")
+    value = _read_double(stats, "estimate_bits")
     if value is None and stats.get("estimate", -1) >= 0:
         value = float(stats["estimate"])
     if value != 0:
-        return _occupancy(value)
-    warps = _double(stats, "warps_bits")
+        return _valid_occupancy(value)
+    warps = _read_double(stats, "warps_bits")
     return value if warps is not None and 100 * warps / _MOST_WARPS < 0.5 else None
 
 
-def _first(*values: T | None) -> T | None:
+def _first_known(*values: T | None) -> T | None:
     return next((value for value in values if value is not None), None)
 
 
-def _double(stats: dict[str, int], key: str) -> float | None:
+def _read_double(stats: dict[str, int], key: str) -> float | None:
     value = float(np.int64(stats[key]).view(np.float64)) if key in stats else float("nan")
     return value if value == value else None
 
 
-def _listed(trace: HostTrace, text: int) -> Dimensions | None:
+def _read_dimensions(trace: HostTrace, text: int) -> Dimensions | None:
     """Dimensions written as `[2,1,1]`."""
     try:
-        return _dimensions(json.loads(trace.strings[text])) if text > 0 else None
+        return _valid_dimensions(json.loads(trace.strings[text])) if text > 0 else None
     except (ValueError, RecursionError):
         return None
 
 
 def parse_details(text: str) -> Launch:
-    """Reads the text that CUPTI's and rocprofiler's collectors write for a kernel.
+    """Reads the text that the CUPTI and rocprofiler collectors write for a kernel.
 
     >>> parse_details("regs:32 static_shared:0 dynamic_shared:1024 grid:2,1,1 block:128,1,1 occ_pct:50")
     Launch(registers=32, shared_bytes=1024, block=(128, 1, 1), grid=(2, 1, 1), occupancy_percent=50.0)
     """
     tokens = dict(_TOKEN.findall(text))
-    registers = _integer(tokens.get("regs"))
-    shared = [_integer(tokens[key]) for key in ("static_shared", "dynamic_shared", "shm", "group_mem") if key in tokens]
-    # Registers and shared memory come from one record: where the one is garbage, so is the other.
+    registers = _parse_integer(tokens.get("regs"))
+    shared = [
+        _parse_integer(tokens[key]) for key in ("static_shared", "dynamic_shared", "shm", "group_mem") if key in tokens
+    ]
+    # Registers and shared memory come from one record: if one is garbage, so is the other.
     torn = registers is not None and not 0 <= registers <= MOST_REGISTERS
     whole = not torn and shared and all(part is not None and part >= 0 for part in shared)
     return Launch(
-        registers=_registers(registers),
-        shared_bytes=_bytes(sum(part or 0 for part in shared)) if whole else None,
-        block=_dimensions(tokens.get("block", "").split(",")),
-        grid=_dimensions(tokens.get("grid", "").split(",")),
-        occupancy_percent=_occupancy(_number(tokens.get("occ_pct"))),
+        registers=_valid_registers(registers),
+        shared_bytes=_valid_bytes(sum(part or 0 for part in shared)) if whole else None,
+        block=_valid_dimensions(tokens.get("block", "").split(",")),
+        grid=_valid_dimensions(tokens.get("grid", "").split(",")),
+        occupancy_percent=_valid_occupancy(_parse_number(tokens.get("occ_pct"))),
     )
 
 
 def copied_bytes(text: str) -> int | None:
-    """Bytes that a copy moved, from the text that the collectors write for it.
+    """Bytes that a copy moved, from the text that the collectors write.
 
     >>> copied_bytes("kind_src:pinned kind_dst:device size:4096 dest:0 async:1")
     4096
     """
     tokens = dict(_TOKEN.findall(text))
-    size = _integer(tokens.get("size", tokens.get("num_bytes")))
+    size = _parse_integer(tokens.get("size", tokens.get("num_bytes")))
     return size if size is not None and 0 <= size <= _MOST_COPIED_BYTES else None
 
 
 def stated_bytes(trace: HostTrace, rows: I64, with_copies: bool = True) -> I64 | None:
-    """Bytes that each event accesses or, `with_copies`, copies: int64 of shape (n,), -1 where the trace does not state
-    it; None if it never does."""
+    """Bytes that each event accesses, or copies if `with_copies`: int64 of shape (n,), -1 where not stated.
+
+    None if the trace states no sizes at all.
+    """
     out = None
     for names in (stat_names.BYTES_COPIED, stat_names.BYTES_ACCESSED) if with_copies else (stat_names.BYTES_ACCESSED,):
         if trace.has_stat(names):
@@ -174,12 +178,12 @@ def stated_bytes(trace: HostTrace, rows: I64, with_copies: bool = True) -> I64 |
     return out
 
 
-def _integer(text: str | None) -> int | None:
-    value = _number(text)
+def _parse_integer(text: str | None) -> int | None:
+    value = _parse_number(text)
     return int(value) if value is not None else None
 
 
-def _number(text: str | None) -> float | None:
+def _parse_number(text: str | None) -> float | None:
     try:
         value = float(text) if text is not None else float("nan")
     except ValueError:
@@ -187,21 +191,21 @@ def _number(text: str | None) -> float | None:
     return value if abs(value) < float("inf") else None
 
 
-def _registers(value: int | None) -> int | None:
-    return value if value is not None and 0 < value <= MOST_REGISTERS else None  # no kernel does without registers
+def _valid_registers(value: int | None) -> int | None:
+    return value if value is not None and 0 < value <= MOST_REGISTERS else None  # every kernel uses registers
 
 
-def _bytes(value: int | None) -> int | None:
+def _valid_bytes(value: int | None) -> int | None:
     return value if value is not None and 0 <= value <= MOST_SHARED_BYTES else None
 
 
-def _occupancy(value: float | None) -> float | None:
+def _valid_occupancy(value: float | None) -> float | None:
     return value if value is not None and 0 < value <= 100 else None
 
 
-def _dimensions(values: object) -> Dimensions | None:
+def _valid_dimensions(values: object) -> Dimensions | None:
     if not isinstance(values, list) or len(values) != 3:
         return None
-    found = [_integer(str(value)) for value in values]
+    found = [_parse_integer(str(value)) for value in values]
     x, y, z = (value if value is not None and 0 < value < _LONGEST_DIMENSION else None for value in found)
     return None if x is None or y is None or z is None else (x, y, z)

@@ -1,6 +1,6 @@
-"""The ops of a trace: which events stand for one, what each is called, and how long it took itself.
+"""The ops of a trace: which events count as ops, their names and their self time.
 
-The one place that says what an op is, so that every tool that speaks of ops means the same.
+What counts as an op is decided here alone, so that all tools agree.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.trace.attribution import attribute, instruction_names, names_of
-from stepscope.analysis.trace.columns import of_kinds, on_threads
+from stepscope.analysis.trace.attribution import attribute, event_name_rows, instruction_names
+from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.eager import eager_ops
 from stepscope.analysis.trace.grouping import forest, spread_labels
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
@@ -22,7 +22,7 @@ from stepscope.vocabulary.op_names import op_name
 K = EventKind
 
 _HOST_KINDS = (K.OP, K.BACKWARD, K.ITERATOR, K.COLLECTIVE_CALL, K.CHECKPOINT, K.INPUT_WAIT)
-_STAND_INS = (K.TRACED_FUNCTION, K.ANNOTATION, K.PYTHON_CALL)  # the first that a host without ops has
+_STAND_INS = (K.TRACED_FUNCTION, K.ANNOTATION, K.PYTHON_CALL)  # for a host without ops: the first kind that it has
 _COPIES = (
     K.COPY_HOST_TO_DEVICE, K.COPY_DEVICE_TO_HOST, K.COPY_DEVICE_TO_DEVICE, K.COPY_PEER, K.COPY_OTHER, K.MEMSET,
 )  # fmt: skip
@@ -34,11 +34,11 @@ class OpWork:
 
     Attributes:
         rows: int64 of shape (n,), the events, ascending.
-        time_ps: int64 of shape (n,), with what runs inside.
-        op: int32 of shape (n,), place in `ops`.
-        own_ps: int64 of shape (n,), without what runs inside.
-        ops: name and type, each pair once.
-        stand_in: the kind of event that stands for ops where a host recorded none.
+        time_ps: int64 of shape (n,), total time.
+        op: int32 of shape (n,), index into `ops`.
+        own_ps: int64 of shape (n,), self time.
+        ops: name and type of each op; pairs are unique.
+        stand_in: the kind of event used instead of ops, for a host that recorded none.
     """
 
     rows: I64
@@ -50,30 +50,30 @@ class OpWork:
 
 
 def host_work(trace: HostTrace) -> OpWork:
-    """The ops on the host's threads; where there are none, what comes closest to them."""
-    threads = on_threads(trace)
+    """The ops on the host's threads, or the closest substitute if there are none."""
+    threads = is_thread_event(trace)
     chosen, stand_in = _host_events(trace, threads)
-    # A wait inside a wait is the same wait, seen by the function that implements the op.
+    # A wait inside a wait is the same wait, recorded again by the function that implements the op.
     kind, parent = trace.events.kind, forest(trace).parent
     waits = np.flatnonzero(chosen & (kind == K.INPUT_WAIT))
     inner = waits[(parent[waits] >= 0) & (kind[np.maximum(parent[waits], 0)] == K.INPUT_WAIT)]
     chosen[inner] = False
     rows = np.flatnonzero(chosen)
-    op, names = _host_names(trace, rows)
-    op, ops = _numbered(op, names)
+    op, names = _host_op_names(trace, rows)
+    op, ops = _merge_equal_names(op, names)
     return OpWork(rows, trace.events.duration_ps[rows], op, _own_times(trace, chosen)[rows], ops, stand_in)
 
 
 def _host_events(trace: HostTrace, threads: Mask) -> tuple[Mask, EventKind | None]:
-    """Which events stand for ops, and their kind if that is not the ops' own.  Waits for input alone are not all that a
-    host does."""
+    """Which events count as ops, and their kind if they are substitutes.  A host that has only waits for input gets
+    substitutes too."""
     kind = trace.events.kind
-    ops = of_kinds(kind, _HOST_KINDS) & threads
+    ops = is_any_kind(kind, _HOST_KINDS) & threads
     ops[eager_ops(trace)] = True
     if (ops & (kind != K.INPUT_WAIT)).any():
         return ops, None
     for stand_in in _STAND_INS:
-        chosen = of_kinds(kind, (stand_in,)) & threads
+        chosen = is_any_kind(kind, (stand_in,)) & threads
         if chosen.any():
             return chosen | ops, stand_in
     return ops, None
@@ -85,8 +85,8 @@ def _own_times(trace: HostTrace, counts: Mask) -> I64:
     return np.maximum(own, 0, out=own)
 
 
-def _host_names(trace: HostTrace, rows: I64) -> tuple[I32, list[tuple[str, str]]]:
-    kind, name = trace.events.kind[rows], names_of(trace, rows)
+def _host_op_names(trace: HostTrace, rows: I64) -> tuple[I32, list[tuple[str, str]]]:
+    kind, name = trace.events.kind[rows], event_name_rows(trace, rows)
     instruction = trace.stat_strings(stat_names.HLO_OP, rows=rows)
     of_xla = instruction > 0
     if not of_xla.any():
@@ -108,29 +108,29 @@ def _op_names(trace: HostTrace, name: I64, kind: U8) -> list[tuple[str, str]]:
 
 
 def device_work(trace: HostTrace) -> OpWork:
-    """Device work by op; copies of an op are apart from its kernels, and work without an op goes by its own name."""
+    """Device work by op.  Copies of an op are separate from its kernels; work without an op uses its own name."""
     found = attribute(trace)
     kind = trace.events.kind[found.rows]
-    name = np.where(found.op >= 0, -1, names_of(trace, found.rows))
-    sort = np.where(np.isin(kind, (*_COPIES, K.COLLECTIVE)), kind, 0).astype(np.int64)
+    name = np.where(found.op >= 0, -1, event_name_rows(trace, found.rows))
+    copy_kind = np.where(np.isin(kind, (*_COPIES, K.COLLECTIVE)), kind, 0).astype(np.int64)
     number, _ = number_pairs(found.op, name)
-    number, first = number_pairs(number, sort)
+    number, first = number_pairs(number, copy_kind)
 
     def name_of(at: int) -> tuple[str, str]:
         op, event_kind = int(found.op[at]), EventKind(kind[at])
         if op < 0:
             return op_name(trace.strings[name[at]], event_kind)
         label, known = found.ops[op]
-        return (label, op_name(label, event_kind)[1]) if sort[at] else (label, known)
+        return (label, op_name(label, event_kind)[1]) if copy_kind[at] else (label, known)
 
-    op, ops = _numbered(number, [name_of(at) for at in first.tolist()])
+    op, ops = _merge_equal_names(number, [name_of(at) for at in first.tolist()])
     core = (trace.lines.kind == LineKind.DEVICE_OPS)[trace.events.line[found.rows]]
     own = _own_times_of_cores(trace, found.rows, found.time_ps) if core.any() else found.time_ps
     return OpWork(found.rows, found.time_ps, op, own, ops)
 
 
 def _own_times_of_cores(trace: HostTrace, rows: I64, time_ps: I64) -> I64:
-    """Self times of the ops of TPU cores, which nest by the clock that measured them: int64 of shape (rows,)."""
+    """Self times of the ops of TPU cores, nested by the device's own clock: int64 of shape (rows,)."""
     line = trace.events.line[rows]
     start = trace.stat_ints(stat_names.DEVICE_OFFSET_PS, rows=rows)
     if (start < 0).any():
@@ -152,9 +152,9 @@ def _own_times_of_cores(trace: HostTrace, rows: I64, time_ps: I64) -> I64:
 def device_calls(trace: HostTrace, work: OpWork) -> I64:
     """How often each op ran: int64 of shape (ops,).
 
-    One run of an op on the host may launch several kernels, and counts once.  An XLA instruction launches the same
-    kernels whenever it runs, so that it ran as often as the rarest of them; an op of several instructions, as often as
-    the most frequent.  Of other ops whose run is not in the trace only their most frequent kernel tells.
+    One run of an op on the host may launch several kernels and counts once.  An XLA instruction launches the same
+    kernels in every run, so it ran as often as its rarest kernel.  An op of several instructions ran as often as the
+    most frequent of them.  For other ops without a recorded run, the most frequent kernel is counted.
     """
     found, size = attribute(trace), len(work.ops)
     of_xla = found.instruction > 0
@@ -162,12 +162,12 @@ def device_calls(trace: HostTrace, work: OpWork) -> I64:
     calls = np.zeros(size, np.int64)
     _, first = number_pairs(work.op[of_host], found.run[of_host])
     np.add.at(calls, work.op[of_host][first], 1)
-    return calls + _xla_runs(trace, work, np.flatnonzero(of_xla)) + _most(trace, work, ~of_xla & ~of_host)
+    return calls + _xla_runs(trace, work, np.flatnonzero(of_xla)) + _most_frequent_runs(trace, work, ~of_xla & ~of_host)
 
 
 def _xla_runs(trace: HostTrace, work: OpWork, at: I64) -> I64:
     instruction, first_of = number_pairs(work.op[at], attribute(trace).instruction[at])
-    kernel, first = number_pairs(instruction, names_of(trace, work.rows[at]))
+    kernel, first = number_pairs(instruction, event_name_rows(trace, work.rows[at]))
     runs = np.full(len(first_of), np.iinfo(np.int64).max, np.int64)
     np.minimum.at(runs, instruction[first], np.bincount(kernel, minlength=len(first)))
     most = np.zeros(len(work.ops), np.int64)
@@ -175,23 +175,23 @@ def _xla_runs(trace: HostTrace, work: OpWork, at: I64) -> I64:
     return most
 
 
-def _most(trace: HostTrace, work: OpWork, among: Mask) -> I64:
+def _most_frequent_runs(trace: HostTrace, work: OpWork, among: Mask) -> I64:
     op = work.op[among]
-    kernel, first = number_pairs(op, names_of(trace, work.rows[among]))
+    kernel, first = number_pairs(op, event_name_rows(trace, work.rows[among]))
     most = np.zeros(len(work.ops), np.int64)
     np.maximum.at(most, op[first], np.bincount(kernel, minlength=len(first)))
     return most
 
 
-def _numbered(op: I32, names: Sequence[tuple[str, str]]) -> tuple[I32, list[tuple[str, str]]]:
-    """The same with each name once."""
+def _merge_equal_names(op: I32, names: Sequence[tuple[str, str]]) -> tuple[I32, list[tuple[str, str]]]:
+    """The ops with each name listed once, and the index of each piece of work into that list."""
     places: dict[tuple[str, str], int] = {}
     place = np.array([places.setdefault(name, len(places)) for name in names], np.int32)
     return place[op] if len(op) else op, list(places)
 
 
 def eager_dispatch(trace: HostTrace) -> Mask | None:
-    """Whether each event was dispatched eagerly, None if the trace holds no eager dispatch at all."""
+    """Whether each event was dispatched eagerly: bool of shape (events,); None if the trace holds no eager dispatch."""
     dispatch = np.flatnonzero(trace.events.kind == K.EAGER_EXECUTE)
     marked = (trace.events.traits & np.uint8(Trait.EAGER)) != 0
     if not len(dispatch):

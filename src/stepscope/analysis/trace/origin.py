@@ -1,4 +1,4 @@
-"""What every host says of its trace as a whole, whichever tool asks: its name and what is wrong with it."""
+"""What every report needs to know about a host's trace as a whole: its name and its problems."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from stepscope.records import dataclass
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a partial result comes from: the host, what is wrong with its trace, whether a part is missing, and the
-    framework that was traced, empty if unknown."""
+    """Where a partial result comes from.
+
+    Attributes:
+        problems: what is wrong with the host's trace, as sentences.
+        partial: a part of the recording is missing.
+        framework: the traced framework, empty if unknown.
+    """
 
     host: str
     problems: list[str]
@@ -21,18 +26,18 @@ class Origin:
 
 
 def origin_of(trace: HostTrace) -> Origin:
-    """The origin of what is computed from a trace."""
+    """The origin of results computed from a trace."""
     problems = [str(problem) for problem in trace.problems] + list(trace.recorder_messages)
     return Origin(trace.host, problems, trace.partial, trace.framework)
 
 
 def framework_of(origins: Sequence[Origin]) -> str:
-    """The framework of the session: that of the first host that knows its own."""
+    """The framework of the session: the first that a host knows, else empty."""
     return next((origin.framework for origin in origins if origin.framework), "")
 
 
 def header(origins: Sequence[Origin], warnings: Iterable[str] = ()) -> dict[str, Any]:
-    """The fields that all reports share; every warning once."""
+    """The fields that all reports share; each warning appears once."""
     problems = [problem for origin in origins for problem in origin.problems]
     return {
         "hosts": tuple(origin.host for origin in origins),

@@ -1,8 +1,8 @@
-"""Which call of a compiled program made which run of it on the threads of the host.
+"""Links each run of a compiled program on the host's threads to the call that made it.
 
-XLA on CPUs runs a program on threads of its own.  Where a program waits for the result of another, the thread that is
-done with that one starts it, and what the profiler records as its cause lies in the run before: followed from run to
-run, everything would belong to the first step.  Runs of one program happen in the order of its calls.
+On CPUs, XLA runs a program on its own threads.  A program that waits for the result of another is started by the thread
+that finishes the other one, and the profiler records a cause in the previous run.  Followed from run to run,
+everything would belong to the first step.  Runs of one program happen in the order of its calls.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stepscope.vocabulary.jax import called_function, function_of_program
 
 
 def link_runs(trace: HostTrace, parent: I32, cause: I32) -> None:
-    """Gives runs of programs the calls that made them, in place, instead of causes in other runs.
+    """Replaces causes in other runs by the calls that made the runs, in place.
 
     Args:
         parent: int32 of shape (events,), the enclosing event on the same line, or -1.
@@ -29,7 +29,7 @@ def link_runs(trace: HostTrace, parent: I32, cause: I32) -> None:
     kernels.nesting.outermost(parent, np.ones(len(trace.events), np.bool_), outermost)
     _, first, run = np.unique(trace.stat_ints(stat_names.XLA_RUN_ID)[ops], return_index=True, return_inverse=True)
     call = _calls_of_runs(trace, parent, ops, first, run)
-    if (call < 0).all():  # nobody recorded calls: causes in other runs are all there is
+    if (call < 0).all():  # no calls were recorded: keep the causes in other runs
         return
     tops, first_op = np.unique(outermost[ops], return_index=True)
     run_of = np.full(len(trace.events), -1, np.int64)
@@ -42,8 +42,8 @@ def link_runs(trace: HostTrace, parent: I32, cause: I32) -> None:
     cause[unknown[(before >= 0) & (before != run_of[unknown])]] = -1
 
 
-def runs_elsewhere(trace: HostTrace, line: int) -> Mask:
-    """Ops of programs that run on other threads than a line's, while that one goes on: bool of shape (events,)."""
+def program_ops_elsewhere(trace: HostTrace, line: int) -> Mask:
+    """Whether each event is an op of a program on another thread than `line`: bool of shape (events,)."""
     found = np.zeros(len(trace.events), np.bool_)
     ops = trace.derived("ops of runs", _ops_of_runs)
     found[ops[trace.events.line[ops] != line]] = True
@@ -51,7 +51,7 @@ def runs_elsewhere(trace: HostTrace, line: int) -> Mask:
 
 
 def _ops_of_runs(trace: HostTrace) -> I64:
-    """Ops of programs on threads of the host that say which run they belong to."""
+    """Ops of programs on host threads that carry the id of their run."""
     if not trace.has_stat(stat_names.XLA_RUN_ID):
         return np.empty(0, np.int64)
     ops = np.flatnonzero(trace.events.kind == EventKind.OP)
@@ -61,7 +61,7 @@ def _ops_of_runs(trace: HostTrace) -> I64:
 
 
 def _calls_of_runs(trace: HostTrace, parent: I32, ops: I64, first: I64, run: I64) -> I64:
-    """The call of each run, -1 where it was before the recording or is not known."""
+    """The call of each run, -1 where it was made before the recording or is unknown."""
     begin = np.full(len(first), np.iinfo(np.int64).max)
     np.minimum.at(begin, run, trace.events.start_ps[ops])
     module = trace.stat_strings(stat_names.HLO_MODULE)[ops[first]]
@@ -73,14 +73,14 @@ def _calls_of_runs(trace: HostTrace, parent: I32, ops: I64, first: I64, run: I64
         runs = runs[np.argsort(begin[runs], kind="stable")]
         mine = calls[[each == name for each in called]]
         mine = mine[np.argsort(trace.events.start_ps[mine], kind="stable")]
-        early = _runs_without_call(begin[runs], trace.events.start_ps[mine])
+        early = _count_early_runs(begin[runs], trace.events.start_ps[mine])
         count = min(len(runs) - early, len(mine))
         made_by[runs[early : early + count]] = mine[:count]
     return made_by
 
 
 def _outer_calls(trace: HostTrace, parent: I32) -> tuple[I64, list[str]]:
-    """Calls of compiled functions in no other such call, and the names of the functions as XLA writes them."""
+    """Outermost calls of compiled functions, and the names of the functions as XLA writes them."""
     is_call = trace.events.kind == EventKind.TRACED_FUNCTION
     outermost = np.empty(len(trace.events), np.int64)
     kernels.nesting.outermost(parent, is_call, outermost)
@@ -89,10 +89,10 @@ def _outer_calls(trace: HostTrace, parent: I32) -> tuple[I64, list[str]]:
     return calls, [called_function(trace.name_of(call)) for call in calls.tolist()]
 
 
-def _runs_without_call(runs: I64, calls: I64) -> int:
-    """How many of the first runs were called before the recording: no run begins before its call.
+def _count_early_runs(runs: I64, calls: I64) -> int:
+    """How many of the first runs were called before the recording: no run starts before its call.
 
-    >>> _runs_without_call(np.array([3, 12, 22]), np.array([10, 20, 30]))
+    >>> _count_early_runs(np.array([3, 12, 22]), np.array([10, 20, 30]))
     1
     """
     later = np.searchsorted(runs, calls)

@@ -1,12 +1,12 @@
-"""How to record what a capture lacks, with the options of the profiler that wrote it."""
+"""How to record what a capture lacks, using the options of the profiler that wrote it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-_CUPTI = "while the device works; on NVIDIA devices check that CUPTI is found and allowed"
+_CUPTI = "while the device works; on NVIDIA devices check that CUPTI can be found and used"
 
-# A profile of PyTorch is that of its own profiler or of ours.
+# A PyTorch profile was written by torch.profiler or by Stepscope.
 HOST_ACTIVITY: Mapping[str, str] = {
     "pytorch": "record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ...]), or with "
     "ProfilerOptions(host_tracer_level=2)",
@@ -23,13 +23,13 @@ PYTHON_CALLS: Mapping[str, str] = {
 }
 ALLOCATIONS: Mapping[str, str] = {
     "tensorflow": "record with host_tracer_level=2 or more",
-    "jax": "on GPUs and TPUs record with host_tracer_level=2 or more; on CPUs JAX records none",
+    "jax": "on GPUs and TPUs record with host_tracer_level=2 or more; JAX records none on CPUs",
     "pytorch": "record with torch.profiler.profile(profile_memory=True)",
     "": "TensorFlow and JAX record them with host_tracer_level=2 or more, PyTorch with profile_memory=True",
 }
 MODULES: Mapping[str, str] = {
-    "tensorflow": "TensorFlow records none; the names of ops tell their layers, see `stepscope op-stats`",
-    "jax": "JAX records none; the names of ops tell where in the program they come from, see `stepscope op-stats`",
+    "tensorflow": "TensorFlow records none; op names show their layers, see `stepscope op-stats`",
+    "jax": "JAX records none; op names show where in the program they come from, see `stepscope op-stats`",
     "": "record with torch.profiler.profile(with_stack=True)",
 }
 SHAPES: Mapping[str, str] = {
@@ -44,5 +44,5 @@ CALL_SITES: Mapping[str, str] = {
 
 
 def remedy(how: Mapping[str, str], framework: str) -> str:
-    """How the framework's user records it; what holds for all where the framework has no way of its own."""
+    """The remedy for a framework, or the general one if the framework has none of its own."""
     return how.get(framework, how[""])

@@ -1,4 +1,4 @@
-"""Sets of instants, as sorted intervals that do not touch each other: int64 arrays of begins and of ends, in ps."""
+"""Sets of instants, as sorted intervals that do not touch: int64 arrays of starts and ends, in ps."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class Spans:
     """A set of instants.
 
     Attributes:
-        start, end: int64 of shape (n,), ascending; each interval begins after the one before it has ended.
+        start, end: int64 of shape (n,), ascending; each interval starts after the previous one ends.
     """
 
     start: I64
     end: I64
 
     @staticmethod
-    def of(start: I64, end: I64) -> Spans:
-        """What at least one of the intervals covers; they may come in any order, empty ones count for nothing."""
+    def union(start: I64, end: I64) -> Spans:
+        """The union of intervals, which may come in any order; empty ones are ignored."""
         begins, ends = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
         count = kernels.intervals.union(start, end, begins, ends)
         if count < 0:
@@ -33,11 +33,11 @@ class Spans:
 
     @property
     def total(self) -> int:
-        """How long all intervals take together."""
+        """The total length in ps."""
         return int((self.end - self.start).sum())
 
     def __or__(self, other: Spans) -> Spans:
-        return Spans.of(np.concatenate([self.start, other.start]), np.concatenate([self.end, other.end]))
+        return Spans.union(np.concatenate([self.start, other.start]), np.concatenate([self.end, other.end]))
 
     def __and__(self, other: Spans) -> Spans:
         room = len(self.start) + len(other.start)
@@ -49,11 +49,11 @@ class Spans:
         if not len(self.start):
             return self
         low, high = int(self.start[0]), int(self.end[-1])
-        rest = Spans.of(np.append(low, np.maximum(other.end, low)), np.append(np.minimum(other.start, high), high))
+        rest = Spans.union(np.append(low, np.maximum(other.end, low)), np.append(np.minimum(other.start, high), high))
         return self & rest
 
-    def covered(self, start: I64, end: I64) -> I64:
-        """How much of each of some intervals this set covers: int64 of shape (n,)."""
+    def overlap_ps(self, start: I64, end: I64) -> I64:
+        """Time that this set shares with each interval: int64 of shape (n,), ps."""
         before = np.concatenate([[0], np.cumsum(self.end - self.start)])
         at_start, at_end = np.searchsorted(self.start, start), np.searchsorted(self.start, end)
         reach = np.append(0, self.end)
@@ -63,27 +63,29 @@ class Spans:
         return inside
 
     def touches(self, start: I64, end: I64) -> Mask:
-        """Which of some intervals overlap this set: bool of shape (n,)."""
+        """Whether each interval overlaps this set: bool of shape (n,)."""
         if len(self.start) != 1:
-            return self.covered(start, end) > 0
+            return self.overlap_ps(start, end) > 0
         found: Mask = (end > self.start[0]) & (start < self.end[0]) & (end > start)
         return found
 
-    def longer(self, length_ps: int) -> Spans:
-        """Only the intervals of at least this length."""
+    def drop_shorter(self, length_ps: int) -> Spans:
+        """Only the intervals that are at least this long."""
         kept = self.end - self.start >= length_ps
         return Spans(self.start[kept], self.end[kept])
 
 
 def spans_of(trace: HostTrace, rows: I64) -> Spans:
-    """When at least one of some events lasts."""
+    """When at least one of the events is running."""
     start = trace.events.start_ps[rows]
-    return Spans.of(start, start + trace.events.duration_ps[rows])
+    return Spans.union(start, start + trace.events.duration_ps[rows])
 
 
-def outermost(start: I64, end: I64) -> Mask:
-    """Which of the intervals lie in none before them: bool of shape (n,).  They come sorted by begin, at one begin the
-    longer first, as the events of a line do."""
+def is_outermost(start: I64, end: I64) -> Mask:
+    """Whether each interval lies in no earlier one: bool of shape (n,).
+
+    The intervals are sorted by start, the longer first at equal starts, as the events of a line are.
+    """
     outer = np.ones(len(start), np.bool_)
     if len(start):
         outer[1:] = end[1:] > np.maximum.accumulate(end)[:-1]

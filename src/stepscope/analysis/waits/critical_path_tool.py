@@ -20,11 +20,11 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
-from stepscope.analysis.steps.session_steps import StepsOfHost, no_steps_from, stepping, steps_of_host
-from stepscope.analysis.trace.attribution import names_of
+from stepscope.analysis.steps.session_steps import StepsOfHost, hosts_with_steps, steps_of_host, warn_of_missing_steps
+from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import on_threads
-from stepscope.analysis.trace.grouping import enclosing, forest, is_device_work
+from stepscope.analysis.trace.columns import is_thread_event
+from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, Kind
 from stepscope.model.arrays import I64, U8, number_pairs
@@ -271,10 +271,10 @@ def _parts(trace: HostTrace) -> U8:
     by_kind = np.zeros((2, 256), np.uint8)
     for row, parts in enumerate((_HOST_PARTS, _DEVICE_PARTS)):
         by_kind[row, list(parts)] = list(parts.values())
-    threads = on_threads(trace)
+    threads = is_thread_event(trace)
     part = np.where(device, by_kind[1][kind], np.where(threads, by_kind[0][kind], 0)).astype(np.uint8)
     # Everything inside a wait for input is part of the wait.
-    part[enclosing(trace, threads & (kind == K.INPUT_WAIT)) >= 0] = Part.INPUT
+    part[enclosing_events(trace, threads & (kind == K.INPUT_WAIT)) >= 0] = Part.INPUT
     waits = blocking_calls(trace)  # including copies and Python calls that block
     part[waits[part[waits] != Part.INPUT]] = Part.DEVICE_WAIT
     part[trace.events.duration_ps <= 0] = Part.NONE
@@ -316,7 +316,7 @@ def _main_line(steps: HostSteps, graph: _Graph) -> int:
 def _path_rows(trace: HostTrace, graph: _Graph, time: I64, delay: I64) -> list[PathRow]:
     """Events on any path by name, longest first."""
     on = np.flatnonzero(time + delay)
-    group, first = number_pairs(names_of(trace, graph.rows[on]), graph.part[on].astype(np.int64))
+    group, first = number_pairs(event_name_rows(trace, graph.rows[on]), graph.part[on].astype(np.int64))
     total, before = (np.zeros(len(first), np.int64) for _ in range(2))
     np.add.at(total, group, time[on])
     np.add.at(before, group, delay[on])
@@ -333,7 +333,7 @@ def _path_rows(trace: HostTrace, graph: _Graph, time: I64, delay: I64) -> list[P
 def merge(partials: Sequence[Partial]) -> CriticalPathReport:
     """The paths of all hosts with steps; figures are means over their complete steps."""
     hosts = [part.stepping for part in partials]
-    taking = stepping(hosts)
+    taking = hosts_with_steps(hosts)
     own = [part for part in partials if any(part.stepping is host for host in taking)]
     telling = [part for part in own if part.has_complete] or own
     steps = [(part.origin.host, step) for part in own for step in part.steps]
@@ -341,7 +341,9 @@ def merge(partials: Sequence[Partial]) -> CriticalPathReport:
     sums = [sum(column) for column in zip(*(step.parts_ps for _, step in whole), strict=True)] or [0] * len(Part)
     parts = tuple(_part_row(part, sums, len(whole)) for part in sorted(_PARTS, key=lambda part: -sums[part]))
     return CriticalPathReport(
-        **header([part.origin for part in partials], [*no_steps_from(hosts, taking), *_warn_of_unlisted(telling)]),
+        **header(
+            [part.origin for part in partials], [*warn_of_missing_steps(hosts, taking), *_warn_of_unlisted(telling)]
+        ),
         findings=tuple(_findings(parts)),
         parts=parts if whole else (),
         rows=tuple(_path_row(row, len(whole), sum(sums)) for row in _merge_path_rows(telling)),

@@ -90,7 +90,7 @@ DEVICE_FIELDS: tuple[Field, ...] = (
     Field("busy_ms", "ms", "time with work on any stream"),
     Field("idle_ms", "ms", "time without work on any stream"),
     Field("idle_percent", "percent", "idle time as a share of the span"),
-    Field("computes", "", "whether it ran a kernel or an op; no if it only copied", "bool"),
+    Field("computes", "", "whether it ran a kernel or an op; no if it only copied", "bool", label="Ran kernels"),
 )
 QUEUE_FIELDS: tuple[Field, ...] = (
     _HOST,
@@ -260,8 +260,8 @@ def partial(trace: HostTrace) -> Partial:
 def _device(trace: HostTrace, name: str, rows: I64) -> DeviceIdle:
     start = trace.events.start_ps[rows]
     end = start + trace.events.duration_ps[rows]
-    span = Spans.of(start.min(keepdims=True), end.max(keepdims=True))
-    busy, steps = Spans.of(start, end), _step_spans(trace)
+    span = Spans.union(start.min(keepdims=True), end.max(keepdims=True))
+    busy, steps = Spans.union(start, end), _step_spans(trace)
     computes = bool(np.isin(trace.events.kind[rows], COMPUTING).any())
     return DeviceIdle(name, span.total, busy.total, (span & steps).total, (busy & steps).total, computes)
 
@@ -270,7 +270,7 @@ def _step_spans(trace: HostTrace) -> Spans:
     """The time of all steps; empty if the whole capture counts as one step."""
     steps = steps_of(trace)
     known = slice(None) if steps.source != "none" else slice(0)
-    return Spans.of(steps.start_ps[known], steps.end_ps[known])
+    return Spans.union(steps.start_ps[known], steps.end_ps[known])
 
 
 def _stream(trace: HostTrace, device: str, line: int, rows: I64, call: I64) -> tuple[StreamIdle, list[Gap]]:

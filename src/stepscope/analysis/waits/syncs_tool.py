@@ -23,11 +23,11 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.trace.attribution import names_of
+from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.call_sites import call_sites, site_text
-from stepscope.analysis.trace.columns import rows_of
-from stepscope.analysis.trace.grouping import enclosing, is_device_work
+from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import CALL_SITES, remedy
 from stepscope.model import EventKind, HostTrace
@@ -188,8 +188,8 @@ def partial(trace: HostTrace) -> Partial:
 
 
 def _sync_rows(trace: HostTrace, rows: I64) -> list[SyncRow]:
-    name, op, site = names_of(trace, rows), _outer_ops(trace, rows), call_sites(trace, rows)
-    op = np.where(op >= 0, names_of(trace, np.maximum(op, 0)) if len(trace.events) else -1, -1)
+    name, op, site = event_name_rows(trace, rows), _outer_ops(trace, rows), call_sites(trace, rows)
+    op = np.where(op >= 0, event_name_rows(trace, np.maximum(op, 0)) if len(trace.events) else -1, -1)
     group, _ = number_pairs(name, op)
     group, first = number_pairs(group, site)
     member = steps_of(trace).label[rows] >= 0
@@ -202,11 +202,11 @@ def _sync_rows(trace: HostTrace, rows: I64) -> list[SyncRow]:
 
 
 def _read_rows(trace: HostTrace, waits: I64) -> list[ReadRow]:
-    is_read, ops = np.zeros(len(trace.events), np.bool_), rows_of(trace, K.OP)
+    is_read, ops = np.zeros(len(trace.events), np.bool_), events_of_kind(trace, K.OP)
     is_read[ops] = has_trait(trace, trace.events.type[ops], CallTrait.READS_VALUE)
-    outer = enclosing(trace, is_read)
+    outer = enclosing_events(trace, is_read)
     rows = np.flatnonzero(is_read & (outer == np.arange(len(outer))))
-    name, site = names_of(trace, rows), call_sites(trace, rows)
+    name, site = event_name_rows(trace, rows), call_sites(trace, rows)
     group, first = number_pairs(name, site)
     of_wait = np.unique(outer[waits][outer[waits] >= 0])
     waiting = np.bincount(group[np.searchsorted(rows, of_wait)], minlength=len(first))
@@ -226,7 +226,7 @@ def _sums(trace: HostTrace, rows: I64, group: I32, groups: int) -> tuple[list[in
 
 
 def _outer_ops(trace: HostTrace, rows: I64) -> I64:
-    outer: I64 = enclosing(trace, np.isin(trace.events.kind, _OPS))[rows]
+    outer: I64 = enclosing_events(trace, np.isin(trace.events.kind, _OPS))[rows]
     return outer
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from stepscope.analysis.steps.find_steps import steps_of_events
 from stepscope.analysis.trace.attribution import attribute
-from stepscope.analysis.trace.columns import on_threads
+from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
@@ -58,7 +58,7 @@ def collective_rows(trace: HostTrace) -> I64:
     device = np.flatnonzero(is_device_work(trace) & (trace.events.kind == K.COLLECTIVE))
     if len(device) or trace.device_planes():
         return device
-    threads = on_threads(trace)
+    threads = is_thread_event(trace)
     calls = np.flatnonzero(threads & (trace.events.kind == K.COLLECTIVE_CALL))
     types = trace.events.type[calls]
     by_library = [at for at in np.unique(types).tolist() if is_library_call(trace.strings[trace.event_types.name[at]])]
@@ -119,11 +119,11 @@ class _Facts:
     def names(self) -> list[str]:
         """The best name of each collective: from its facts, from the call around it, or its own."""
         trace = self._trace
-        own = trace.event_names()[self._rows].astype(np.int64)
+        own = trace.event_names(self._rows).astype(np.int64)
         kind = trace.events.kind
         for events in reversed(self._chain[1:]):
             calls = (events >= 0) & (kind[np.maximum(events, 0)] == K.COLLECTIVE_CALL)
-            own = np.where(calls, trace.event_names()[np.maximum(events, 0)], own)
+            own = np.where(calls, trace.event_names(np.maximum(events, 0)), own)
         stated = self._texts(stat_names.COLLECTIVE_NAME)
         return [trace.strings[row] for row in np.where(stated > 0, stated, own).tolist()]
 

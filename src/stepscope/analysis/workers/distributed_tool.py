@@ -28,8 +28,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.steps.session_steps import StepsOfHost, align, no_steps_from, stepping, steps_of_host
-from stepscope.analysis.trace.columns import on_threads
+from stepscope.analysis.steps.session_steps import (
+    StepsOfHost,
+    align,
+    hosts_with_steps,
+    steps_of_host,
+    warn_of_missing_steps,
+)
+from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
@@ -184,7 +190,7 @@ def partial(trace: HostTrace) -> Partial:
     bounds = (int(anything.start[0]), int(anything.end[-1])) if len(anything.start) else (0, 0)
     begin, end = np.append(steps.start_ps, bounds[0]), np.append(steps.end_ps, bounds[1])
     both = compute | communication
-    c, m, cm, w = (part.covered(begin, end) for part in (compute, communication, both, anything))
+    c, m, cm, w = (part.overlap_ps(begin, end) for part in (compute, communication, both, anything))
     parts = np.stack([c, m, c + m - cm, cm - c, w - cm, end - begin - w], axis=1).tolist()
     windows = [Window(*row) for row in zip((end - begin).tolist(), parts, strict=True)]
     return Partial(
@@ -198,7 +204,7 @@ def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans]:
     if device.any():
         computes, all_work = np.flatnonzero(device & np.isin(kind, _COMPUTES)), np.flatnonzero(device)
     else:
-        threads = on_threads(trace)
+        threads = is_thread_event(trace)
         computes = np.flatnonzero(threads & np.isin(kind, _HOST_COMPUTES))
         all_work = computes
     communication = spans_of(trace, collectives)
@@ -274,7 +280,7 @@ def _name(part: Partial) -> str:
 def _match_steps(parts: Sequence[Partial]) -> list[list[_Step]]:
     """For each rank, the keys of its steps; empty for a rank without steps if others have some."""
     hosts = [part.stepping for part in parts]
-    taking = stepping(hosts)
+    taking = hosts_with_steps(hosts)
     if not all(host.numbered for host in taking):
         return _match_by_clock(hosts)
     return [_number_steps(host) if any(host is each for each in taking) else [] for host in hosts]
@@ -476,7 +482,7 @@ def _cost_text(part: Partial) -> str:
 
 def _warnings(parts: Sequence[Partial], uneven: int) -> Iterable[str]:
     hosts = [part.stepping for part in parts]
-    yield from no_steps_from(hosts, stepping(hosts))
+    yield from warn_of_missing_steps(hosts, hosts_with_steps(hosts))
     if uneven:
         yield f"{uneven} collectives differ between ranks, as if some were not recorded; they are not compared"
     world = max((size for part in parts for size in part.collectives.size), default=0)

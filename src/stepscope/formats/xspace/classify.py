@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope import kernels
 from stepscope.formats.spool.layout import WITHOUT_FRAMEWORK
 from stepscope.kernels.wire import FLAG_AGGREGATE, FLAG_IF_NONZERO
 from stepscope.model import (
@@ -253,7 +254,9 @@ def _texts_named(strings: Strings, stats: Stats, name: str) -> tuple[I64, I64]:
     wanted = strings.find(name)
     rows = np.flatnonzero(stats.name == wanted) if wanted > 0 else np.empty(0, np.int64)
     rows = rows[stats.tag[rows] == StatTag.STRING]
-    return np.searchsorted(stats.offsets, rows, side="right") - 1, stats.value[rows]
+    owners = np.empty(len(rows), np.int64)
+    kernels.stats.owners(stats.offsets, rows, owners)
+    return owners, stats.value[rows]
 
 
 def framework(strings: Strings) -> str:

@@ -4,16 +4,11 @@ cdef enum:
     # What a scan stopped for: the end of the text, the end of the array, the position where it was to stop.
     MORE, CLOSED, STOPPED
 
-# Instead of a position: the text ends first; this is no JSON; there is no memory left.  In C, since Cython's check of
-# overflows fails at a sign outside of a function.
-cdef extern from *:
-    """
-    enum { INCOMPLETE = -1, MALFORMED = -2, NO_MEMORY = -3 };
-    """
-    enum:
-        INCOMPLETE
-        MALFORMED
-        NO_MEMORY
+cdef enum:
+    # Instead of a position: the text ends first; this is no JSON; there is no memory left.
+    INCOMPLETE = -1
+    MALFORMED = -2
+    NO_MEMORY = -3
 
 cdef enum:
     # Flags of an event.

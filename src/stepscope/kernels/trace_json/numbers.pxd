@@ -1,4 +1,3 @@
-# cython: overflowcheck=False
 """Numbers and times, read as decimals so that they stay exact."""
 
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t

@@ -1,4 +1,3 @@
-# cython: overflowcheck=False
 """The elements of a traceEvents array, one after the other, into columns."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -324,8 +323,10 @@ cdef bint _absorb(Scanner whole, Scanner part) noexcept nogil:
         and make_room_for_stats(stats, stats.count + more_stats.count)
     ):
         return False
-    _append_rows(rows, more_rows, stats.count, part._became)
-    _append_stats(stats, more_stats, part._became)
+    if more_rows.count:
+        _append_rows(rows, more_rows, stats.count, part._became)
+    if more_stats.count:
+        _append_stats(stats, more_stats, part._became)
     more_rows.count = more_stats.count = 0
     return True
 

@@ -1,4 +1,3 @@
-# cython: overflowcheck=False
 """The table of texts: equal bytes, equal id."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t

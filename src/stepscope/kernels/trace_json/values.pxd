@@ -1,4 +1,3 @@
-# cython: overflowcheck=False
 """Where a JSON value ends, and values that are kept as text."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t

@@ -1,4 +1,4 @@
-"""The text that is scanned, a byte or eight at once.  A checked build ends the process at a read beyond its end."""
+"""The text that is scanned, a byte or eight at once.  A build for tests ends the process at a read beyond its end."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
@@ -6,10 +6,10 @@ cdef extern from *:
     """
     #include <stdlib.h>
     #include <string.h>
-    #ifdef STEPSCOPE_CHECKED
-    #define REQUIRE_INSIDE(at, length, end) do { if ((at) < 0 || (at) + (length) > (end)) abort(); } while (0)
-    #else
+    #ifdef NDEBUG
     #define REQUIRE_INSIDE(at, length, end) ((void)0)
+    #else
+    #define REQUIRE_INSIDE(at, length, end) do { if ((at) < 0 || (at) + (length) > (end)) abort(); } while (0)
     #endif
 
     #ifdef _MSC_VER

@@ -10,7 +10,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from stepscope.kernels.growing cimport Growing, as_table, grown, push
-from stepscope.kernels.varint cimport read_varint
+from stepscope.kernels.varint cimport read_varint, read_varint_inside
 from stepscope.kernels.wire.fields cimport DELIMITED, OK, OVERRUN, Field, read_field, varint_error
 from stepscope.kernels.wire.texts cimport Interner, Text, hash_text
 
@@ -152,27 +152,37 @@ cdef struct _Value:
     const uint8_t* text  # NULL if the value is none that stands in the stat itself
 
 
-cdef inline const uint8_t* _read_value(const uint8_t* at, const uint8_t* end, _Value* value, int* error) noexcept nogil:
-    """Reads one field of a stat.  Returns where the next starts, or NULL if it is damaged."""
-    cdef Field field
+cdef inline const uint8_t* _read_value(
+    const uint8_t* at, const uint8_t* end, const uint8_t* limit, _Value* value
+) noexcept nogil:
+    """Reads one of the usual fields of a stat, of which memory up to `limit` may be read.  Returns where the next starts, or NULL if it is damaged or another."""
     cdef const uint8_t* next
     cdef uint8_t key = at[0]
-    error[0] = OVERRUN
     if key == 0x08:  # metadata_id
-        return read_varint(at + 1, end, &value.id)
+        return read_varint_inside(at + 1, end, limit, &value.id)
     if key == 0x20 or key == 0x18 or key == 0x38:  # int64_value, uint64_value, ref_value
         value.tag = _INT if key == 0x20 else _UINT if key == 0x18 else _STRING
         value.text = NULL
-        return read_varint(at + 1, end, &value.bits)
+        return read_varint_inside(at + 1, end, limit, &value.bits)
     if key == 0x2A or key == 0x32:  # str_value, bytes_value
         value.tag = _STRING if key == 0x2A else _BYTES
-        value.text = next = read_varint(at + 1, end, &value.bits)
+        value.text = next = read_varint_inside(at + 1, end, limit, &value.bits)
         return next + value.bits if next != NULL and value.bits <= <uint64_t>(end - next) else NULL
     if key == 0x11 and end - at >= 9:  # double_value
         value.tag = _DOUBLE
         value.text = NULL
         memcpy(&value.bits, at + 1, 8)
         return at + 9
+    return NULL
+
+
+cdef const uint8_t* _skip_other(const uint8_t* at, const uint8_t* end, int* error) noexcept nogil:
+    """Skips a field of a stat that `_read_value` does not know; NULL if it is damaged, or of those that it knows."""
+    cdef Field field
+    cdef const uint8_t* next
+    error[0] = OVERRUN
+    if at[0] in (0x08, 0x18, 0x20, 0x2A, 0x32, 0x38):
+        return NULL
     next = read_field(at, end, &field)
     error[0] = field.error
     return next
@@ -271,7 +281,9 @@ cdef class StatTable:
                 if not 0 <= begins[row] <= ends[row] <= buf.shape[0]:
                     with gil:
                         raise IndexError("a stat lies outside the file")
-                error = self._read(&buf[0] + begins[row], &buf[0] + ends[row], lookups, &flags)
+                error = self._read(
+                    &buf[0] + begins[row], &buf[0] + ends[row], &buf[0] + buf.shape[0], lookups, &flags
+                )
                 if error != OK:
                     if lost == 0:
                         lost_at, code = begins[row], error
@@ -291,19 +303,22 @@ cdef class StatTable:
         return 0
 
     cdef inline int _read(
-        self, const uint8_t* at, const uint8_t* end, Lookups lookups, uint32_t* flags
+        self, const uint8_t* at, const uint8_t* end, const uint8_t* limit, Lookups lookups, uint32_t* flags
     ) except -1 nogil:
         """Appends one stat and adds what it says of its event to the flags.  Returns OK, or why it is damaged."""
         cdef _Value value = _Value(0, _NONE, 0, NULL)
-        cdef int error = OK
+        cdef int error = OK, found
         cdef const _Entry* entry
+        cdef const uint8_t* next
         while at < end:
-            at = _read_value(at, end, &value, &error)
-            if at == NULL:
-                value.tag, value.bits, value.text = _NONE, 0, NULL
-                break
-        else:
-            error = OK
+            next = _read_value(at, end, limit, &value)
+            if next == NULL:
+                next = _skip_other(at, end, &found)
+                if next == NULL:
+                    value.tag, value.bits, value.text = _NONE, 0, NULL
+                    error = found
+                    break
+            at = next
         if value.tag == _STRING and value.text == NULL:
             value.bits = <uint64_t>max(_row(&lookups.stats, value.bits), 0)
         entry = _find(&lookups.stats, value.id)
@@ -350,12 +365,20 @@ cdef struct _Event:
     int error
 
 
-cdef int _read_event(
-    const uint8_t* at, const uint8_t* end, Lookups lookups, StatTable stats, _Event* event
-) except -1 nogil:
-    """Reads an event and appends its stats.  Returns OK, or why it is damaged."""
-    cdef uint64_t value = 0
+cdef const uint8_t* _skip_field(const uint8_t* at, const uint8_t* end, int* error) noexcept nogil:
+    """What follows a field; NULL if it is damaged."""
     cdef Field field
+    cdef const uint8_t* next = read_field(at, end, &field)
+    error[0] = field.error
+    return next
+
+
+cdef int _read_event(
+    const uint8_t* at, const uint8_t* end, const uint8_t* limit, Lookups lookups, StatTable stats, _Event* event
+) except -1 nogil:
+    """Reads an event, of which memory up to `limit` may be read, and appends its stats.  Returns OK, or why it is
+    damaged."""
+    cdef uint64_t value = 0
     cdef _Value count
     cdef uint8_t key
     cdef int error
@@ -363,16 +386,16 @@ cdef int _read_event(
     while at < end:
         key = at[0]
         if key == 0x22:  # stats
-            at = read_varint(at + 1, end, &value)
+            at = read_varint_inside(at + 1, end, limit, &value)
             if at == NULL or value > <uint64_t>(end - at):
                 return OVERRUN
-            error = stats._read(at, at + value, lookups, &event.flags)
+            error = stats._read(at, at + value, limit, lookups, &event.flags)
             if error != OK:
                 event.lost_stats += 1
                 event.error = event.error if event.error != OK else error
             at += value
         elif key == 0x08 or key == 0x10 or key == 0x18 or key == 0x28:
-            at = read_varint(at + 1, end, &value)
+            at = read_varint_inside(at + 1, end, limit, &value)
             if at == NULL:
                 return OVERRUN
             if key == 0x08:  # metadata_id
@@ -386,9 +409,9 @@ cdef int _read_event(
                 count = _Value(0, _INT, value, NULL)
                 stats._put(NAME_OCCURRENCES, &count)
         else:
-            at = read_field(at, end, &field)
+            at = _skip_field(at, end, &error)
             if at == NULL:
-                return field.error
+                return error
     return OK
 
 
@@ -478,7 +501,7 @@ cdef int _decode_range(
             break
         if start != NULL:
             n_stats, n_texts = stats.size, stats.n_texts
-            error = _read_event(start, stop, lookups, stats, &event)
+            error = _read_event(start, stop, end, lookups, stats, &event)
             if (error != OK or event.error != OK) and outcome[BROKEN_AT] < 0:
                 outcome[BROKEN_AT] = at - base
                 outcome[BROKEN_CODE] = event.error if event.error != OK else error

@@ -13,11 +13,21 @@ cdef struct Slot:
     uint32_t hash  # the upper half
 
 
-cdef inline uint64_t load(const uint8_t* at, int64_t size) noexcept nogil:
-    """The little-endian number in one to eight bytes."""
-    cdef uint64_t word = 0
-    memcpy(&word, at, <size_t>size)
+cdef inline uint64_t load(const uint8_t* at) noexcept nogil:
+    """The eight bytes at a place as a number."""
+    cdef uint64_t word
+    memcpy(&word, at, 8)
     return word
+
+
+cdef inline uint64_t load_short(const uint8_t* at, int64_t size) noexcept nogil:
+    """One to seven bytes as a number, no two of one size as the same."""
+    cdef uint32_t first = 0, last = 0
+    if size < 4:
+        return at[0] | <uint64_t>at[size >> 1] << 8 | <uint64_t>at[size - 1] << 16
+    memcpy(&first, at, 4)
+    memcpy(&last, at + size - 4, 4)
+    return first | <uint64_t>last << 32
 
 
 cdef inline uint64_t mix(uint64_t mixed, uint64_t word) noexcept nogil:
@@ -28,13 +38,13 @@ cdef inline uint64_t mix(uint64_t mixed, uint64_t word) noexcept nogil:
 cdef inline uint64_t hash_text(const uint8_t* at, int64_t length, uint64_t seed) noexcept nogil:
     """A multiplicative hash over words of eight bytes, of which the last overlaps the one before."""
     cdef uint64_t mixed = seed ^ (<uint64_t>length * <uint64_t>0x9E3779B97F4A7C15)
-    cdef const uint8_t* last = at + length - 8
+    cdef int64_t place = 0
     if length < 8:
-        return mix(mixed, load(at, length)) if length > 0 else mixed
-    while at < last:
-        mixed = mix(mixed, load(at, 8))
-        at += 8
-    return mix(mixed, load(last, 8))
+        return mix(mixed, load_short(at, length)) if length > 0 else mixed
+    while place < length - 8:
+        mixed = mix(mixed, load(at + place))
+        place += 8
+    return mix(mixed, load(at + length - 8))
 
 
 cdef class Interner:

@@ -45,16 +45,17 @@ cdef class Interner:
             places: int64 of shape (n,); 0, and what is damaged, is the empty text.
             ids: int32 of shape (n,), filled.
         """
-        cdef const uint8_t* end = self.buf + self.view.shape[0]
+        cdef int64_t row, size = self.view.shape[0]
         cdef const uint8_t* at
+        cdef const uint8_t* end
         cdef uint64_t length = 0
-        cdef int64_t row
         cdef Text text
         with nogil:
             for row in range(places.shape[0]):
                 ids[row] = 0
-                if not 0 < places[row] < self.view.shape[0]:
+                if not 0 < places[row] < size:
                     continue
+                end = self.buf + size
                 at = read_varint(self.buf + places[row], end, &length)
                 if at == NULL or not 0 < length <= <uint64_t>(end - at):
                     continue

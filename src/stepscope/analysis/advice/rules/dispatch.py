@@ -173,7 +173,7 @@ def _loop_iterations(context: Context, work: WorkFacts) -> float:
     tiny = work.start_in_programs_ps >= _TINY_OPS * work.self_ps > 0
     if not tiny or context.calls(Activity.PROGRAM) >= _REPEATS:
         return 0.0
-    return work.ops_in_programs / work.sorts_in_programs / work.steps
+    return work.ops_in_programs / work.op_types_in_programs / work.steps
 
 
 def _is_tiny(context: Context, work: WorkFacts, starts: float) -> bool:

@@ -40,7 +40,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if work is None or loop is None or context.has_device or not work.steps:
         return None
     moves = max(work.moves_ps - work.casts_ps, 0) / work.steps / MS
-    moves *= work.on_critical_path
+    moves *= work.critical_path_share
     moves += context.per_step(loop.after_moves_ps) / MS if work.moves_ps > 2 * work.casts_ps else 0.0
     moves += _release_ms(context, work, moves) + work.eager_moves_ps / work.steps / MS
     if context.percent(moves) < threshold or not work.moves:

@@ -26,7 +26,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if work is None or context.has_device or not work.steps:
         return None
     extra, what, confidence, program = _find_extra_work(work)
-    extra_ms = extra / work.steps / MS * work.on_critical_path
+    extra_ms = extra / work.steps / MS * work.critical_path_share
     if context.percent(extra_ms) < threshold:
         return None
     if context.framework == "tensorflow":  # a function that is left out saves all its work, not only the forward pass

@@ -1,0 +1,132 @@
+"""Fields of many serialized messages at once, as columns.
+
+Everything stays inside the range of the message that it belongs to.  A message that is cut or damaged keeps the fields
+before the damage and counts as damaged; unknown fields are skipped.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.model.arrays import I64, U8, Mask, number_pairs, offsets_of, run_rows
+from stepscope.records import dataclass
+
+_MOST_VARINT_BYTES = 10
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The fields of some messages, in the order of the messages.
+
+    Attributes:
+        buf: uint8 of shape (bytes,), what the messages lie in.
+        count: how many messages there are.
+        message: int64 of shape (fields,), row of the message.
+        number: int64 of shape (fields,), the field's number.
+        start: int64 of shape (fields,), where a text or a message starts; the value of a number.
+        stop: int64 of shape (fields,), where a text or a message stops; -1 for a number.
+        damaged: bool of shape (messages,), messages that could not be read to their end.
+    """
+
+    buf: U8
+    count: int
+    message: I64
+    number: I64
+    start: I64
+    stop: I64
+    damaged: Mask
+
+    def scalar(self, number: int, missing: int = 0) -> I64:
+        """A number of each message: int64 of shape (messages,).  The last one counts where it is repeated."""
+        chosen = (self.number == number) & (self.stop < 0)
+        out = np.full(self.count, missing, np.int64)
+        out[self.message[chosen]] = self.start[chosen]
+        return out
+
+    def range(self, number: int) -> tuple[I64, I64]:
+        """Start and stop of a text or message of each message: two int64 of shape (messages,), 0 where it has none."""
+        chosen = (self.number == number) & (self.stop >= 0)
+        start, stop = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
+        start[self.message[chosen]], stop[self.message[chosen]] = self.start[chosen], self.stop[chosen]
+        return start, stop
+
+    def ranges(self, number: int) -> tuple[I64, I64, I64]:
+        """Message, start and stop of every text or message of a repeated field: three int64 of shape (hits,)."""
+        chosen = np.flatnonzero((self.number == number) & (self.stop >= 0))
+        return self.message[chosen], self.start[chosen], self.stop[chosen]
+
+    def numbers(self, number: int) -> tuple[I64, I64]:
+        """A repeated number, packed or not: offsets, int64 of shape (messages + 1,), and values in their order."""
+        chosen = np.flatnonzero(self.number == number)
+        message, start, stop = self.message[chosen], self.start[chosen], self.stop[chosen]
+        packed = np.flatnonzero(stop >= 0)
+        owner, values = _varints(self.buf, start[packed], stop[packed])
+        place = np.concatenate([np.flatnonzero(stop < 0), packed[owner]])
+        values = np.concatenate([start[stop < 0], values])
+        order = np.argsort(place, kind="stable")
+        counts = np.bincount(message[place], minlength=self.count)
+        return offsets_of(counts), values[order]
+
+
+def fields_of(buf: U8, starts: I64, stops: I64) -> Fields:
+    """The fields of the messages in some ranges.
+
+    Args:
+        buf: uint8 of shape (bytes,).
+        starts, stops: int64 of shape (messages,), within `buf`.
+    """
+    wire = kernels.wire
+    starts, stops = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(stops, np.int64)
+    bad_at = np.zeros(len(starts), np.int64)
+    table = _scanned(buf, starts, stops, bad_at)
+    np.abs(table[:, wire.FIELD_NUMBER], out=table[:, wire.FIELD_NUMBER])  # negative: it is cut by its message's end
+    columns = (wire.FIELD_MESSAGE, wire.FIELD_NUMBER, wire.FIELD_START, wire.FIELD_STOP)
+    message, number, start, stop = (np.ascontiguousarray(table[:, column]) for column in columns)
+    return Fields(buf, len(starts), message, number, start, stop, bad_at >= 0)
+
+
+def _scanned(buf: U8, starts: I64, stops: I64, bad_at: I64) -> I64:
+    """One row for each field; the places of damage go to `bad_at`."""
+    bad_at[:] = -1
+    return np.asarray(kernels.wire.scan_fields(buf, starts, stops, bad_at, np.zeros(len(starts), np.int64)))
+
+
+def _varints(buf: U8, start: I64, stop: I64) -> tuple[I64, I64]:
+    """The numbers in ranges of packed ones: the range of each and its value, two int64 of shape (numbers,).
+
+    A number that its range cuts is left out, and so is what a number has beyond 64 bits.
+    """
+    length = stop - start
+    data = buf[run_rows(start, length)].astype(np.int64)
+    owner = np.repeat(np.arange(len(start)), length)
+    last = np.flatnonzero(data < 0x80)
+    if not len(last):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    first = np.concatenate([[0], last[:-1] + 1])
+    # A number that a range cuts would go on in the next range: it starts where its last byte's range starts.
+    first = np.maximum(first, (np.cumsum(length) - length)[owner[last]])
+    values = np.zeros(len(last), np.int64)
+    for byte in range(_MOST_VARINT_BYTES):
+        at = first + byte
+        inside = at <= last
+        if not inside.any():
+            break
+        values[inside] |= (data[at[inside]] & 0x7F) << np.int64(7 * byte)
+    return owner[last], values
+
+
+def text_codes(buf: U8, start: I64, stop: I64, width: int = 32) -> tuple[I64, list[str]]:
+    """Numbers texts by what they are: int64 of shape (n,), and the different texts, each cut to `width` bytes."""
+    length = np.clip(stop - start, 0, width)
+    table = np.zeros((len(start), width), np.uint8)
+    rows = np.repeat(np.arange(len(start)), length)
+    table[rows, run_rows(np.zeros(len(start), np.int64), length)] = buf[run_rows(start, length)]
+    words = table.view(np.int64)
+    code = length
+    for word in range(words.shape[1]):
+        number, _ = number_pairs(code, np.ascontiguousarray(words[:, word]))
+        code = number.astype(np.int64)
+    number, first = number_pairs(code, np.zeros(len(code), np.int64))
+    texts = [table[at, : length[at]].tobytes().decode("utf-8", "replace") for at in first.tolist()]
+    return number.astype(np.int64), texts

@@ -1,0 +1,100 @@
+"""A program as a graph: what is around an instruction, what a search finds, and the path that takes longest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from stepscope.analysis.xla.module import Module
+from stepscope.model.arrays import I64, run_rows
+from stepscope.records import dataclass
+
+MOST_NODES = 400  # of a picture; more is no picture
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Instructions around others, nearest first.
+
+    Attributes:
+        rows: the instructions.
+        hops: how far each is.
+        cut: True if there are more than are listed.
+    """
+
+    rows: list[int]
+    hops: list[int]
+    cut: bool
+
+
+def neighbourhood(module: Module, seeds: Sequence[int], hops: int, most: int = MOST_NODES) -> Neighbourhood:
+    """What is at most so many hops from some instructions, by way of operands and users, within their computation."""
+    distance = np.full(len(module), -1, np.int64)
+    front = np.unique(np.array([row for row in seeds if 0 <= row < len(module)], np.int64))
+    distance[front] = 0
+    found = [front]
+    for hop in range(1, hops + 1):
+        near = np.concatenate([_linked(module.operands.offsets, module.operands.rows, front)])
+        near = np.unique(np.concatenate([near, _linked(module.users.offsets, module.users.rows, front)]))
+        front = near[(near >= 0) & (distance[np.maximum(near, 0)] < 0)]
+        if not len(front) or sum(map(len, found)) > most:
+            break
+        distance[front] = hop
+        found.append(front)
+    rows = np.concatenate(found)
+    return Neighbourhood(rows[:most].tolist(), distance[rows[:most]].tolist(), len(rows) > most)
+
+
+def _linked(offsets: I64, rows: I64, front: I64) -> I64:
+    return rows[run_rows(offsets[front], offsets[front + 1] - offsets[front])]
+
+
+def edges_among(module: Module, rows: Sequence[int]) -> list[tuple[int, int]]:
+    """Which of some instructions take the result of which: (producer, user), in the order of the users."""
+    inside = set(rows)
+    return [(each, row) for row in sorted(inside) for each in dict.fromkeys(module.operands.of(row)) if each in inside]
+
+
+def search(module: Module, text: str, most: int = 200) -> list[int]:
+    """Instructions whose name, opcode, target or framework op holds a text, in whatever case."""
+    wanted = text.lower()
+    opcodes = [at for at, opcode in enumerate(module.opcodes) if wanted in opcode.lower()]
+    hits = np.isin(module.opcode, opcodes)
+    names = [row for name, row in module.row_by_name.items() if wanted in name.decode("utf-8", "replace").lower()]
+    hits[names] = True
+    if int(hits.sum()) < most:
+        sources = module.sources.of(list(range(len(module))))
+        hits[[row for row, source in enumerate(sources) if wanted in source.op_name.lower()]] = True
+    found: list[int] = np.flatnonzero(hits)[:most].tolist()
+    return found
+
+
+def expensive_path(module: Module, time_ps: Mapping[int, int]) -> list[int]:
+    """The chain of instructions of the entry computation, each using the one before, that takes longest together.
+
+    Args:
+        time_ps: the time of instructions by row; others take none.
+    """
+    if module.entry < 0:
+        return []
+    first, last = module.computation_offsets[module.entry : module.entry + 2].tolist()
+    offsets, rows = module.operands.offsets.tolist(), module.operands.rows.tolist()
+    best = [0] * (last - first)
+    before = [-1] * (last - first)
+    for row in range(first, last):
+        longest, through = 0, -1
+        for operand in rows[offsets[row] : offsets[row + 1]]:
+            # Operands stand before their users; in a damaged program others are left out, so that there is no circle.
+            if first <= operand < row and best[operand - first] > longest:
+                longest, through = best[operand - first], operand
+        best[row - first] = longest + time_ps.get(row, 0)
+        before[row - first] = through
+    if not best or not max(best):
+        return []
+    row = first + max(range(last - first), key=lambda at: best[at])
+    path = []
+    while row >= 0:
+        path.append(row)
+        row = before[row - first]
+    return path[::-1]

@@ -1,0 +1,326 @@
+"""The tool `graph-viewer`: the programs that ran as graphs, the path through each that takes longest, and what is
+around its slowest instruction.
+
+An edge leads from an instruction to one that takes its result. The longest path is the chain of instructions of the
+entry computation that takes most time together: a program cannot be faster than it, however much runs side by side.
+Nodes are the instructions within three hops of the slowest one, of each of the ten programs that take most time.
+
+`stepscope hlo-graph` shows the surroundings of any instruction, searches, and writes Graphviz DOT or the program as
+text: for each instruction its result, opcode, operands and what it calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.analysis.xla.graph import edges_among, expensive_path, neighbourhood, search
+from stepscope.analysis.xla.module import Module
+from stepscope.analysis.xla.op_time import op_runs, op_time
+from stepscope.analysis.xla.ops import category_of, known
+from stepscope.analysis.xla.programs import WHY_NONE, programs_of
+from stepscope.errors import UsageError
+from stepscope.model import HostTrace
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Report, Role, Rows, Section, percent, round_us
+
+HOPS = 3
+MOST_PROGRAMS = 10  # of which the report draws graphs; hlo-graph draws any
+_MOST_NODES, _MOST_PATH = 60, 200
+
+FIELDS: tuple[Field, ...] = (
+    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("id", "number", "number of the node in its program", "int", role=Role.ORDINAL),
+    Field("name", "text", "the instruction", "str", role=Role.NAME),
+    Field("category", "text", "the opcode; of fusions their kind", "str", role=Role.TYPE),
+    Field("shape", "text", "the shape of its result with layout", "str", role=Role.SHAPE),
+    Field("hops", "number", "how far from the node in the middle", "int", role=Role.ORDINAL),
+    Field("occurrences", "count", "how often it ran", "int", label="Count"),
+    Field("self_us", "us", "its time, all occurrences together"),
+    Field("on_path", "", "whether it lies on the longest path", "bool"),
+    Field("opens", "text", "the computation inside, of a fusion, loop or call", "str", role=Role.LABEL),
+    Field("framework_op", "text", "the op of the framework that it was made from", "str", role=Role.LABEL),
+    Field("source", "text", "the line of the program that asked for it", "str", role=Role.SOURCE),
+    Field("flops", "FLOP", "operations of one run"),
+    Field("bytes", "bytes", "bytes that one run moves"),
+)
+EDGE_FIELDS: tuple[Field, ...] = (
+    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("from_id", "number", "the node whose result is taken", "int", role=Role.ORDINAL),
+    Field("to_id", "number", "the node that takes it", "int", role=Role.ORDINAL),
+    Field("bytes", "bytes", "size of the result"),
+)
+PATH_FIELDS: tuple[Field, ...] = (
+    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("place", "number", "place on the path", "int", role=Role.ORDINAL),
+    Field("name", "text", "the instruction", "str", role=Role.NAME),
+    Field("category", "text", "the opcode; of fusions their kind", "str", role=Role.TYPE),
+    Field("self_us", "us", "its time, all occurrences together"),
+    Field("percent", "percent", "share of the time of its program"),
+)
+PROGRAM_FIELDS: tuple[Field, ...] = (
+    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("instructions", "count", "instructions, those inside fusions too", "int"),
+    Field("computations", "count", "computations", "int"),
+    Field("edges", "count", "results that are taken", "int"),
+    Field("self_us", "us", "time of its ops"),
+    Field("path_us", "us", "time of the ops on its longest path"),
+    Field("path_percent", "percent", "share of the program's time that lies on that path"),
+)
+
+
+class Node(NamedTuple):
+    """One node; see FIELDS."""
+
+    id: int
+    name: str
+    category: str
+    shape: str
+    hops: int
+    occurrences: int
+    self_ps: int
+    on_path: bool
+    opens: str
+    framework_op: str
+    source: str
+    flops: float | None
+    bytes: float | None
+
+
+class Graph(NamedTuple):
+    """A part of one program's graph; `path` holds name, category and time."""
+
+    program: str
+    instructions: int
+    computations: int
+    edge_count: int
+    self_ps: int
+    path_ps: int
+    nodes: list[Node]
+    edges: list[tuple[int, int, int]]
+    path: list[tuple[str, str, int]]
+    cut: bool
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one host contributes."""
+
+    origin: Origin
+    graphs: list[Graph]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphViewerReport(Report):
+    """Parts of graphs; see the FIELDS tables of this module for the meaning of its parts."""
+
+    TOOL: ClassVar[str] = "graph-viewer"
+
+    rows: tuple[dict[str, Cell], ...]
+    edges: tuple[dict[str, Cell], ...]
+    path: tuple[dict[str, Cell], ...]
+    programs: tuple[dict[str, Cell], ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {
+            "rows": list(self.rows),
+            "edges": list(self.edges),
+            "path": list(self.path),
+            "programs": list(self.programs),
+        }
+
+    def sections(self) -> Sequence[Section]:
+        """Nodes, the longest paths, programs, and edges."""
+        return [
+            self.main_table(),
+            Rows("path", "Longest path", PATH_FIELDS, self.path, _EMPTY),
+            Rows("programs", "Programs as graphs", PROGRAM_FIELDS, self.programs, _EMPTY),
+            Rows("edges", "Edges", EDGE_FIELDS, self.edges, _EMPTY),
+        ]
+
+    def main_table(self) -> Rows:
+        """The nodes."""
+        return Rows("rows", "Around the slowest instruction", FIELDS, self.rows, _EMPTY)
+
+
+_EMPTY = f"no instructions of an XLA program that ran: {WHY_NONE}"
+
+
+# -- one host ------------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes: the surroundings of the slowest instruction of each program that ran."""
+    programs, times = programs_of(trace), _times(trace)
+    slowest = sorted(times, key=lambda place: -sum(ps for ps, _ in times[place].values()))[:MOST_PROGRAMS]
+    graphs = [_graph(trace, place, times[place], [], HOPS, _MOST_NODES) for place in slowest if programs.entries]
+    return Partial(origin_of(trace), graphs)
+
+
+def graph_around(trace: HostTrace, program: str = "", node: str = "", hops: int = HOPS, find: str = "") -> Partial:
+    """The surroundings of an instruction, or what a search finds.
+
+    Args:
+        program: label or module of a program; the one that took most time if empty.
+        node: the instruction in the middle; the slowest if empty.
+        hops: how far to go.
+        find: a text instead of an instruction: all instructions that hold it, without what is around them.
+
+    Raises:
+        UsageError: there is no such program or instruction.
+    """
+    place = find_program(trace, program)
+    module = programs_of(trace).module(place)
+    times = _times(trace).get(place, {})
+    if find:
+        seeds, hops = search(module, find), 0
+        if not seeds:
+            raise UsageError(f"no instruction of {programs_of(trace).entries[place].label} holds {find!r}")
+    else:
+        seeds = _seeds(module, node)
+    return Partial(origin_of(trace), [_graph(trace, place, times, seeds, hops, None)])
+
+
+def find_program(trace: HostTrace, program: str) -> int:
+    """The place of a program by label or module; of the slowest if the text is empty.  Raises UsageError."""
+    programs, times = programs_of(trace), _times(trace)
+    order = sorted(range(len(programs)), key=lambda at: -sum(ps for ps, _ in times.get(at, {}).values()))
+    fits = [at for at in order if program in ("", programs.entries[at].label, programs.entries[at].module)]
+    if not fits:
+        labels = ", ".join(programs.entries[at].label for at in order[:10])
+        raise UsageError(
+            f"there is no program {program!r}" if programs.entries else _EMPTY,
+            hint=f"programs: {labels}" if labels else "",
+        )
+    return fits[0]
+
+
+def _seeds(module: Module, node: str) -> list[int]:
+    if not node:
+        return []
+    row = module.row_by_name.get(node.removeprefix("%").encode())
+    if row is None:
+        near = [module.instruction_name(each) for each in search(module, node)[:5]]
+        hint = f"did you mean {', '.join(near)}?" if near else "search with --find TEXT"
+        raise UsageError(f"{module.name} has no instruction {node!r}", hint=hint)
+    return [row]
+
+
+def _times(trace: HostTrace) -> dict[int, dict[int, tuple[int, int]]]:
+    """For each program that ran, by place, the time in ps and the runs of its instructions by row."""
+    return trace.derived("xla times of instructions", _find_times)
+
+
+def _find_times(trace: HostTrace) -> dict[int, dict[int, tuple[int, int]]]:
+    done, programs = op_time(trace), programs_of(trace)
+    self_ps = np.zeros(len(done.ops), np.int64)
+    np.add.at(self_ps, done.op, done.self_ps)
+    runs = op_runs(trace, done)
+    places = [programs.find(number, module) for number, module in done.programs]
+    found: dict[int, dict[int, tuple[int, int]]] = {}
+    for (program, name), ps, count in zip(done.ops, self_ps.tolist(), runs.tolist(), strict=True):
+        place = places[program]
+        row = programs.module(place).row_by_name.get(name.encode(), -1) if place >= 0 else -1
+        if row >= 0:
+            found.setdefault(place, {})[row] = (ps, count)
+    return found
+
+
+def _graph(
+    trace: HostTrace, place: int, times: dict[int, tuple[int, int]], seeds: list[int], hops: int, most: int | None
+) -> Graph:
+    programs = programs_of(trace)
+    module = programs.module(place)
+    time_ps = {row: ps for row, (ps, _) in times.items()}
+    path = expensive_path(module, time_ps)
+    if not seeds and len(module):
+        seeds = [max(time_ps, key=lambda row: time_ps[row])] if time_ps else [int(max(module.roots[module.entry], 0))]
+    around = neighbourhood(module, seeds, hops) if most is None else neighbourhood(module, seeds, hops, most)
+    return Graph(
+        programs.entries[place].label,
+        len(module),
+        len(module.computation_names),
+        int((module.operands.rows >= 0).sum()),
+        sum(time_ps.values()),
+        sum(time_ps.get(row, 0) for row in path),
+        _nodes(trace, place, around.rows, around.hops, times, set(path)),
+        [(one, other, int(module.shapes.nbytes[one])) for one, other in edges_among(module, around.rows)],
+        [(module.instruction_name(row), category_of(module, row), time_ps.get(row, 0)) for row in path[:_MOST_PATH]],
+        around.cut,
+    )
+
+
+def _nodes(
+    trace: HostTrace,
+    place: int,
+    rows: list[int],
+    hops: list[int],
+    times: dict[int, tuple[int, int]],
+    path: set[int],
+) -> list[Node]:
+    programs = programs_of(trace)
+    module, costs = programs.module(place), programs.costs(place)
+    sources = module.sources.of(rows) if rows else []
+    return [
+        Node(
+            row, module.instruction_name(row), category_of(module, row), module.shapes.text(row, layout=True), hop,
+            times.get(row, (0, 0))[1], times.get(row, (0, 0))[0], row in path,
+            next((module.computation_names[each] for each in module.called.of(row)), ""),
+            source.op_name, source.line, known(costs.flops[row]), known(costs.nbytes[row]),
+        )
+        for row, hop, source in zip(rows, hops, sources, strict=True)
+    ]  # fmt: skip
+
+
+# -- all hosts -----------------------------------------------------------------------------------------------------
+
+
+def merge(partials: Sequence[Partial]) -> GraphViewerReport:
+    """The graphs of all hosts; a program that several have is shown once."""
+    found: dict[str, Graph] = {}
+    for graph in (graph for part in partials for graph in part.graphs):
+        found.setdefault(graph.program, graph)
+    graphs = sorted(found.values(), key=lambda graph: (-graph.self_ps, graph.program))
+    warnings = [] if graphs else [_EMPTY]
+    warnings += [f"only the nearest {len(graph.nodes)} nodes of {graph.program}" for graph in graphs if graph.cut]
+    return GraphViewerReport(
+        **header([part.origin for part in partials], warnings[:3]),
+        rows=tuple(_node_cells(graph.program, node) for graph in graphs for node in graph.nodes),
+        edges=tuple(
+            {"program": graph.program, "from_id": one, "to_id": other, "bytes": size}
+            for graph in graphs
+            for one, other, size in graph.edges
+        ),
+        path=tuple(
+            {
+                "program": graph.program, "place": place, "name": name, "category": category, "self_us": round_us(ps),
+                "percent": percent(ps, graph.self_ps),
+            }
+            for graph in graphs
+            for place, (name, category, ps) in enumerate(graph.path, 1)
+        ),
+        programs=tuple(_program_cells(graph) for graph in graphs),
+    )  # fmt: skip
+
+
+def _node_cells(program: str, node: Node) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {key: None if value == "" else value for key, value in node._asdict().items()}
+    cells["self_us"] = round_us(node.self_ps)
+    del cells["self_ps"]
+    return {"program": program, **cells}
+
+
+def _program_cells(graph: Graph) -> dict[str, Cell]:
+    return {
+        "program": graph.program,
+        "instructions": graph.instructions,
+        "computations": graph.computations,
+        "edges": graph.edge_count,
+        "self_us": round_us(graph.self_ps),
+        "path_us": round_us(graph.path_ps),
+        "path_percent": percent(graph.path_ps, graph.self_ps),
+    }

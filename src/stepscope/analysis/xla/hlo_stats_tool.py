@@ -1,0 +1,180 @@
+"""The tool `hlo-stats`: every instruction of the XLA programs that ran, its time and how near it comes to the hardware.
+
+Work on the device is matched to the instructions of the programs in the capture. Operations and bytes are counted from
+the instructions' shapes by the rules of XLA's own cost analysis, or taken from the trace where it states them, as TPUs
+do. A dot counts two operations for each product, a convolution leaves out what lies in the padding, attention of a
+library counts all pairs of a query and a key, and transcendental functions count none. What a custom call computes is
+unknown unless it is a matrix product, a convolution or attention of a known library.
+
+Total time includes what runs inside an op, such as the body of a loop; self time does not. Where programs run on the
+host's own threads, as on a CPU, each thread's time counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from stepscope.analysis.trace.origin import header
+from stepscope.analysis.xla.merged import (
+    PROGRAM_FIELDS,
+    STEP_FIELDS,
+    TOTAL_FIELDS,
+    HostOp,
+    host_ops,
+    program_rows,
+    step_figures,
+    totals,
+    warnings_of,
+    why_empty,
+)
+from stepscope.analysis.xla.ops import Partial, partial
+from stepscope.analysis.xla.rates import DEVICE_FIELDS, device_rows, rates_of_op
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Part, Report, Role, Rows, Section, percent, round_us
+
+__all__ = ["HloStatsReport", "Partial", "merge", "partial"]
+
+FIELDS: tuple[Field, ...] = (
+    Field("rank", "number", "place in the list, by self time", "int", role=Role.ORDINAL),
+    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("category", "text", "the opcode; of fusions their kind", "str", role=Role.TYPE),
+    Field(
+        "name",
+        "text",
+        "the instruction; `others` for those of a category that are not listed",
+        "str",
+        role=Role.NAME,
+    ),
+    Field("occurrences", "count", "how often it ran; all kernels of one run count once", "int", label="Count"),
+    Field("self_us", "us", "self time: without what runs inside it"),
+    Field("self_percent", "percent", "share of the time of all work of the devices"),
+    Field("framework_op", "text", "the op of the framework that it was made from", "str", role=Role.LABEL),
+    Field("total_us", "us", "time with what runs inside it"),
+    Field("avg_us", "us", "total time by occurrences"),
+    Field("avg_self_us", "us", "self time by occurrences"),
+    Field("cumulative_self_percent", "percent", "self_percent added up to this row"),
+    Field("flops", "FLOP", "operations of all its runs, unknown for most custom calls"),
+    Field("bytes", "bytes", "bytes that all its runs read and write"),
+    Field("gflop_per_s", "GFLOP/s", "operations by self time", label="Rate"),
+    Field("gib_per_s", "GiB/s", "bytes read and written by self time", label="Bandwidth"),
+    Field("flop_per_byte", "FLOP/byte", "operational intensity: operations for each byte", label="Intensity"),
+    Field("compute_percent", "percent", "share of the device's peak for its precision"),
+    Field("memory_percent", "percent", "share of the device's memory bandwidth"),
+    Field(
+        "bound_by",
+        "text",
+        "`compute` or `memory`: the peak it is nearer to; unknown without both",
+        "str",
+        role=Role.TERM,
+    ),
+    Field("source", "text", "the line of the program that asked for it", "str", role=Role.SOURCE),
+    Field("precision", "text", "element type of what it multiplies, else of its result", "str", role=Role.TYPE),
+    Field("rematerialized", "", "whether it computes again what was dropped to save memory", "bool"),
+    Field("outside_compilation", "", "whether it hands data to or from the host in the middle of a program", "bool"),
+    Field("text", "text", "the instruction as XLA writes it", "str", role=Role.TEXT),
+)
+_PARTS = (
+    Part(
+        "HLO ops",
+        ("rank", "program", "category", "name", "occurrences", "self_us", "self_percent", "framework_op"),
+    ),
+    Part(
+        "Rates of HLO ops",
+        (
+            *("rank", "name", "gflop_per_s", "gib_per_s", "flop_per_byte", "compute_percent", "memory_percent"),
+            "bound_by",
+        ),
+    ),
+    Part(
+        "Where HLO ops come from",
+        ("rank", "name", "source", "precision", "rematerialized", "outside_compilation", "text"),
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HloStatsReport(Report):
+    """Instructions and their times; see the FIELDS tables of this module for the meaning of its parts."""
+
+    TOOL: ClassVar[str] = "hlo-stats"
+
+    rows: tuple[dict[str, Cell], ...]
+    totals: dict[str, Cell]
+    programs: tuple[dict[str, Cell], ...]
+    steps: dict[str, Cell]
+    devices: tuple[dict[str, Cell], ...]
+    empty: str
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {
+            "rows": list(self.rows),
+            "totals": self.totals,
+            "programs": list(self.programs),
+            "steps": self.steps,
+            "devices": list(self.devices),
+        }
+
+    def sections(self) -> Sequence[Section]:
+        """Instructions with their rates and where they come from, then programs, steps and devices."""
+        return [
+            Rows("rows", "HLO ops", FIELDS, self.rows, self.empty, _PARTS),
+            Rows("programs", "Programs", PROGRAM_FIELDS, self.programs, self.empty),
+            Figures("steps", "Use of the hardware by steps", STEP_FIELDS, self.steps),
+            Rows("devices", "Devices", DEVICE_FIELDS, self.devices, "no device worked"),
+            Figures("totals", "How device work is matched to instructions", TOTAL_FIELDS, self.totals),
+        ]
+
+
+def merge(partials: Sequence[Partial]) -> HloStatsReport:
+    """The instructions of all hosts together."""
+    ops = host_ops(partials)
+    busy = sum(part.busy_ps for part in partials)
+    return HloStatsReport(
+        **header([part.origin for part in partials], warnings_of(partials)),
+        rows=tuple(_rows(ops, busy)),
+        totals=totals(partials),
+        programs=tuple(program_rows(partials, ops)),
+        steps=step_figures(partials),
+        devices=tuple(device_rows([(part.origin.host, part.devices) for part in partials])),
+        empty=why_empty(partials),
+    )
+
+
+def _rows(ops: Sequence[HostOp], busy: int) -> list[dict[str, Cell]]:
+    rows, so_far = [], 0
+    for rank, each in enumerate(ops, 1):
+        so_far += each.op.self_ps
+        rows.append({"rank": rank} | _cells(each, busy) | {"cumulative_self_percent": percent(so_far, busy)})
+    return rows
+
+
+def _cells(each: HostOp, busy: int) -> dict[str, Cell]:
+    op, rates = each.op, rates_of_op(each.op, each.peaks)
+    runs = max(op.runs, 1)
+    return {
+        "program": each.program,
+        "category": op.category,
+        "name": op.name,
+        "occurrences": op.runs,
+        "total_us": round_us(op.total_ps),
+        "avg_us": round_us(op.total_ps / runs),
+        "self_us": round_us(op.self_ps),
+        "avg_self_us": round_us(op.self_ps / runs),
+        "self_percent": percent(op.self_ps, busy),
+        "framework_op": op.framework_op or None,
+        "flops": op.flops,
+        "bytes": op.bytes,
+        "gflop_per_s": None if rates.flop_per_s is None else rates.flop_per_s / 1e9,
+        "gib_per_s": None if rates.byte_per_s is None else rates.byte_per_s / 2**30,
+        "flop_per_byte": rates.intensity,
+        "compute_percent": rates.compute_percent,
+        "memory_percent": rates.memory_percent,
+        "bound_by": rates.bound_by,
+        "source": op.source or None,
+        "precision": op.precision or None,
+        "rematerialized": op.rematerialized,
+        "outside_compilation": op.outside_compilation,
+        "text": op.text or None,
+    }

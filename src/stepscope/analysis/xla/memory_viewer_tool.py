@@ -1,0 +1,391 @@
+"""The tool `memory-viewer`: what the memory of each XLA program holds at its peak, by buffer, shape, op and line.
+
+XLA lays out the memory of a program when it compiles it. Parameters, results and constants take theirs for the whole
+run; temporaries share one block. The peak is the most that is in use at once by that plan: the lasting memory and the
+temporaries alive at the fullest moment. What is set aside beyond that is fragmentation.
+
+A parameter is marked `donation` if a result of the same size has memory of its own: donating the argument (in JAX
+`donate_argnums`) would let the result take its place. A temporary is marked `rematerialization` if the forward pass
+made it and the backward pass uses it: computing it again (in JAX `jax.checkpoint`) would free it meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.analysis.xla.buffers import MAIN_MEMORY, Memory, memory_of
+from stepscope.analysis.xla.module import Module
+from stepscope.analysis.xla.programs import WHY_NONE, programs_of
+from stepscope.analysis.xla.sources import Source
+from stepscope.model import HostTrace
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Part, Report, Role, Rows, Section, percent
+from stepscope.vocabulary.scopes import phase_of
+
+MOST_BUFFERS = 500  # of a program that are listed one by one
+MOST_POINTS = 400  # of a program's live bytes over its order
+OTHERS = "others"
+
+FIELDS: tuple[Field, ...] = (
+    Field("rank", "number", "place in its program's list, largest first", "int", role=Role.ORDINAL),
+    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("buffer", "text", "the instruction that makes it, and which part of its result", "str", role=Role.NAME),
+    Field(
+        "kind",
+        "text",
+        "`parameter`, `output`, `constant`, `thread-local` or `temporary`",
+        "str",
+        role=Role.TERM,
+    ),
+    Field("shape", "text", "its shape with layout", "str", role=Role.SHAPE),
+    Field("bytes", "bytes", "memory it takes at the peak"),
+    Field("percent", "percent", "share of the program's peak"),
+    Field("padding_bytes", "bytes", "of that, what its elements do not need; unknown without a shape"),
+    Field("opcode", "text", "what the instruction does", "str", role=Role.TYPE),
+    Field("framework_op", "text", "the op of the framework that it was made from", "str", role=Role.LABEL),
+    Field("source", "text", "the line of the program that asked for it", "str", role=Role.SOURCE),
+    Field("alive_from", "number", "place in the program's order from which it is alive", "int", role=Role.ORDINAL),
+    Field("alive_to", "number", "place in the program's order to which it is alive", "int", role=Role.ORDINAL),
+    Field("would_free", "text", "`donation` or `rematerialization`, where that would free it", "str", role=Role.TERM),
+)
+_PARTS = (
+    Part(
+        "Memory at the peak",
+        ("rank", "program", "buffer", "kind", "shape", "bytes", "percent", "padding_bytes", "would_free"),
+    ),
+    Part("Where it comes from", ("rank", "program", "buffer", "opcode", "framework_op", "source")),
+)
+PROGRAM_FIELDS: tuple[Field, ...] = (
+    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("peak_bytes", "bytes", "main memory in use at the peak"),
+    Field("parameter_bytes", "bytes", "arguments, those included whose memory a result takes"),
+    Field("output_bytes", "bytes", "results with memory of their own"),
+    Field("constant_bytes", "bytes", "constants"),
+    Field("thread_local_bytes", "bytes", "memory of single threads"),
+    Field("temporary_bytes", "bytes", "temporaries alive at the peak"),
+    Field("set_aside_bytes", "bytes", "what is set aside for temporaries"),
+    Field("fragmentation_percent", "percent", "of what is set aside, what no temporary takes even at the peak"),
+    Field("padding_bytes", "bytes", "padding of what is listed at the peak"),
+    Field("aliased_bytes", "bytes", "arguments whose memory a result takes"),
+    Field("donation_bytes", "bytes", "arguments that a result could take the place of"),
+    Field("peak_at", "text", "the instruction at which the peak is reached", "str", role=Role.LABEL),
+    Field("other_spaces_bytes", "bytes", "memory elsewhere, such as the host's"),
+)
+POINT_FIELDS: tuple[Field, ...] = (
+    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("position", "number", "place in the program's order", "int", role=Role.ORDINAL),
+    Field("bytes", "bytes", "memory in use; where places are drawn together, the most"),
+)
+GROUP_FIELDS: tuple[Field, ...] = (
+    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("by", "text", "`shape`, `op` or `source`", "str", role=Role.TERM),
+    Field("name", "text", "the shape, the op of the framework, or the line", "str", role=Role.LABEL),
+    Field("buffers", "count", "how many buffers", "int"),
+    Field("bytes", "bytes", "memory they take at the peak"),
+    Field("percent", "percent", "share of the program's peak"),
+)
+_MOST_GROUPS = 20
+
+
+class BufferRow(NamedTuple):
+    """One buffer at the peak; unknown is None or empty."""
+
+    buffer: str
+    kind: str
+    shape: str
+    bytes: int
+    padding_bytes: int | None
+    opcode: str
+    framework_op: str
+    source: str
+    alive_from: int | None
+    alive_to: int | None
+    would_free: str
+
+
+class ProgramMemory(NamedTuple):
+    """The memory of one program; see PROGRAM_FIELDS."""
+
+    program: str
+    figures: dict[str, int]
+    peak_at: str
+    buffers: list[BufferRow]
+    positions: list[int]
+    live: list[int]
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one host contributes; `without` are programs without a buffer assignment."""
+
+    origin: Origin
+    programs: list[ProgramMemory]
+    without: list[str]
+    damaged: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryViewerReport(Report):
+    """The memory of programs; see the FIELDS tables of this module for the meaning of its parts."""
+
+    TOOL: ClassVar[str] = "memory-viewer"
+
+    rows: tuple[dict[str, Cell], ...]
+    programs: tuple[dict[str, Cell], ...]
+    groups: tuple[dict[str, Cell], ...]
+    timeline: tuple[dict[str, Cell], ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {
+            "rows": list(self.rows),
+            "programs": list(self.programs),
+            "groups": list(self.groups),
+            "timeline": list(self.timeline),
+        }
+
+    def sections(self) -> Sequence[Section]:
+        """Programs, what fills each at its peak, and memory in use over its order."""
+        return [
+            self.main_table(),
+            Rows("programs", "Memory of programs", PROGRAM_FIELDS, self.programs, _EMPTY),
+            Rows("groups", "Memory at the peak by shape, op and line", GROUP_FIELDS, self.groups, _EMPTY),
+            Rows("timeline", "Memory in use over the program's order", POINT_FIELDS, self.timeline, _EMPTY),
+        ]
+
+    def main_table(self) -> Rows:
+        """The buffers at the peak of each program."""
+        return Rows("rows", "Memory at the peak", FIELDS, self.rows, _EMPTY, _PARTS)
+
+
+_EMPTY = f"no buffer assignment of an XLA program: {WHY_NONE}"
+
+
+# -- one host ------------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes."""
+    programs = programs_of(trace)
+    found, without, damaged = [], [], []
+    for place, entry in enumerate(programs.entries):
+        module = programs.module(place)
+        memory = memory_of(module)
+        if memory is None or not len(memory.allocations.index):
+            without.append(entry.label)
+        else:
+            found.append(_program(entry.label, module, memory))
+        if module.damaged:
+            damaged.append(entry.label)
+    found.sort(key=lambda program: (-program.figures["peak_bytes"], program.program))
+    return Partial(origin_of(trace), found, without, damaged)
+
+
+def _program(label: str, module: Module, memory: Memory) -> ProgramMemory:
+    buffers = _buffers_at_peak(module, memory)
+    positions, live = _points(memory)
+    peak_at = ""
+    if memory.heap is not None:
+        event = int(np.argmax(memory.heap.live)) - 1
+        peak_at = memory.heap.instruction(event) if event >= 0 else ""
+    return ProgramMemory(label, _figures(memory, buffers), peak_at, buffers, positions, live)
+
+
+def _figures(memory: Memory, buffers: Sequence[BufferRow]) -> dict[str, int]:
+    allocations = memory.allocations
+    here = allocations.space == MAIN_MEMORY
+    kinds = np.array(allocations.kinds())
+
+    def total(kind: str) -> int:
+        return int(allocations.nbytes[here & (kinds == kind)].sum())
+
+    return {
+        "peak_bytes": memory.peak_bytes,
+        "parameter_bytes": total("parameter"),
+        "output_bytes": total("output"),
+        "constant_bytes": total("constant"),
+        "thread_local_bytes": total("thread-local"),
+        "temporary_bytes": memory.heap_peak,
+        "set_aside_bytes": memory.temporary_bytes,
+        "padding_bytes": sum(row.padding_bytes or 0 for row in buffers),
+        "aliased_bytes": int(allocations.nbytes[here & _taken(memory)].sum()),
+        "donation_bytes": sum(row.bytes for row in buffers if row.would_free == "donation"),
+        "other_spaces_bytes": int(allocations.nbytes[~here].sum()),
+    }
+
+
+def _taken(memory: Memory) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Parameters whose memory a result takes."""
+    allocations = memory.allocations
+    taken: np.ndarray[Any, np.dtype[np.bool_]] = (allocations.parameter >= 0) & (
+        allocations.aliased | allocations.live_out
+    )
+    return taken
+
+
+def _buffers_at_peak(module: Module, memory: Memory) -> list[BufferRow]:
+    """Lasting allocations by their largest buffer, and the temporaries alive at the peak; the largest first."""
+    allocations, buffers = memory.allocations, memory.buffers
+    here = np.flatnonzero(allocations.lasting & (allocations.space == MAIN_MEMORY) & (allocations.nbytes > 0))
+    largest = _largest_buffers(memory)
+    kinds = allocations.kinds()
+    donated = _could_be_donated(memory)
+    chosen = [(int(largest[at]), kinds[at], int(allocations.nbytes[at]), at in donated) for at in here.tolist()]
+    chosen += [(at, "temporary", int(buffers.nbytes[at]), False) for at in memory.alive_at_peak().tolist()]
+    if memory.heap is None and memory.temporary_bytes:
+        chosen.append((-1, "temporary", memory.temporary_bytes, False))
+    chosen.sort(key=lambda each: -each[2])
+    listed, rest = chosen[:MOST_BUFFERS], chosen[MOST_BUFFERS:]
+    rows = [int(buffers.row[at]) if at >= 0 else -1 for at, *_ in listed]
+    known = sorted({row for row in rows if row >= 0})
+    sources = dict(zip(known, module.sources.of(known), strict=True)) if known else {}
+    found = [
+        _row(module, memory, at, row, sources.get(row, Source()), kind, size, donation)
+        for (at, kind, size, donation), row in zip(listed, rows, strict=True)
+    ]
+    if rest:
+        size = sum(each[2] for each in rest)
+        found.append(BufferRow(f"{len(rest)} {OTHERS}", "temporary", "", size, None, "", "", "", None, None, ""))
+    return found
+
+
+def _largest_buffers(memory: Memory) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The largest buffer of each allocation, -1 if it holds none."""
+    buffers = memory.buffers
+    largest = np.full(len(memory.allocations.index), -1, np.int64)
+    order = np.argsort(buffers.nbytes, kind="stable")
+    order = order[buffers.allocation[order] >= 0]
+    largest[buffers.allocation[order]] = order
+    return largest
+
+
+def _could_be_donated(memory: Memory) -> set[int]:
+    """Parameters whose place a result of the same size could take; each result takes one place."""
+    allocations = memory.allocations
+    here = allocations.space == MAIN_MEMORY
+    free = np.flatnonzero(here & (allocations.parameter >= 0) & ~_taken(memory) & (allocations.nbytes > 0))
+    results = np.flatnonzero(here & allocations.live_out & (allocations.parameter < 0) & ~allocations.is_tuple)
+    sizes = allocations.nbytes[results].tolist()
+    found = set()
+    for at in free.tolist():
+        size = int(allocations.nbytes[at])
+        if size in sizes:
+            sizes.remove(size)
+            found.add(at)
+    return found
+
+
+def _row(
+    module: Module, memory: Memory, at: int, row: int, source: Source, kind: str, size: int, donation: bool
+) -> BufferRow:
+    buffers, heap = memory.buffers, memory.heap
+    if at < 0:
+        return BufferRow("(not recorded)", kind, "", size, None, "", "", "", None, None, "")
+    index = buffers.index[at]
+    name = module.instruction_name(row) if row >= 0 else f"buffer {int(buffers.ids[at])}"
+    shape = module.shapes.text(module.shapes.leaf(row, list(index)), layout=True) if row >= 0 else ""
+    unpadded = int(buffers.unpadded[at])
+    in_heap = heap is not None and kind == "temporary"
+    waits = kind == "temporary" and row >= 0 and _waits_for_backward(module, row, source)
+    return BufferRow(
+        name + (f"{{{','.join(map(str, index))}}}" if index else ""), kind, shape, size,
+        max(size - unpadded, 0) if unpadded >= 0 and kind == "temporary" else None,
+        module.opcode_of(row) if row >= 0 else "", source.op_name, source.line,
+        int(heap.start[at]) if heap and in_heap else None, int(heap.stop[at]) if heap and in_heap else None,
+        "donation" if donation else "rematerialization" if waits else "",
+    )  # fmt: skip
+
+
+def _waits_for_backward(module: Module, row: int, source: Source) -> bool:
+    """Whether the forward pass made it and the backward pass uses it."""
+    if phase_of(source.op_name, True, True) != "forward":
+        return False
+    users = module.users.of(row)
+    sources = module.sources.of(users) if users else []
+    return any(phase_of(each.op_name, True, True) == "backward" for each in sources)
+
+
+def _points(memory: Memory) -> tuple[list[int], list[int]]:
+    """Memory in use over the order, the most of each of at most MOST_POINTS stretches."""
+    if memory.heap is None:
+        return [0], [memory.peak_bytes]
+    live = memory.heap.live + memory.lasting_bytes
+    bounds = np.unique(np.linspace(0, len(live), min(MOST_POINTS, len(live)) + 1).astype(np.int64))[:-1]
+    return bounds.tolist(), np.maximum.reduceat(live, bounds).tolist()
+
+
+# -- all hosts -----------------------------------------------------------------------------------------------------
+
+
+def merge(partials: Sequence[Partial]) -> MemoryViewerReport:
+    """The programs of all hosts; one that several have is listed once."""
+    found: dict[str, ProgramMemory] = {}
+    for part in partials:
+        for program in part.programs:
+            found.setdefault(program.program, program)
+    programs = sorted(found.values(), key=lambda program: (-program.figures["peak_bytes"], program.program))
+    return MemoryViewerReport(
+        **header([part.origin for part in partials], _warnings(partials, bool(programs))),
+        rows=tuple(row for program in programs for row in _buffer_cells(program)),
+        programs=tuple(_program_cells(program) for program in programs),
+        groups=tuple(row for program in programs for row in _groups(program)),
+        timeline=tuple(
+            {"program": program.program, "position": position, "bytes": size}
+            for program in programs
+            for position, size in zip(program.positions, program.live, strict=True)
+        ),
+    )
+
+
+def _buffer_cells(program: ProgramMemory) -> list[dict[str, Cell]]:
+    return [_buffer_cell(rank, program, buffer) for rank, buffer in enumerate(program.buffers, 1)]
+
+
+def _buffer_cell(rank: int, program: ProgramMemory, buffer: BufferRow) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {key: None if value == "" else value for key, value in buffer._asdict().items()}
+    share = percent(buffer.bytes, program.figures["peak_bytes"])
+    return {"rank": rank, "program": program.program, **cells, "percent": share}
+
+
+def _program_cells(program: ProgramMemory) -> dict[str, Cell]:
+    figures = program.figures
+    aside = figures["set_aside_bytes"]
+    cells: dict[str, Cell] = {"program": program.program, **figures, "peak_at": program.peak_at or None}
+    unused = max(aside - figures["temporary_bytes"], 0)
+    return cells | {"fragmentation_percent": percent(unused, aside)}
+
+
+def _groups(program: ProgramMemory) -> list[dict[str, Cell]]:
+    """The buffers at the peak by shape, op and line, the largest of each."""
+    rows: list[dict[str, Cell]] = []
+    for by, key in (("shape", "shape"), ("op", "framework_op"), ("source", "source")):
+        sums: dict[str, list[int]] = {}
+        for buffer in program.buffers:
+            entry = sums.setdefault(getattr(buffer, key), [0, 0])
+            entry[0] += 1
+            entry[1] += buffer.bytes
+        largest = sorted(sums.items(), key=lambda item: (-item[1][1], item[0]))[:_MOST_GROUPS]
+        rows += [
+            {
+                "program": program.program, "by": by, "name": name or None, "buffers": count, "bytes": size,
+                "percent": percent(size, program.figures["peak_bytes"]),
+            }
+            for name, (count, size) in largest
+        ]  # fmt: skip
+    return rows
+
+
+def _warnings(partials: Sequence[Partial], any_programs: bool) -> list[str]:
+    if not any_programs:
+        return [_EMPTY]
+    found = []
+    without = list(dict.fromkeys(label for part in partials for label in part.without))
+    if without:
+        names = ", ".join(without[:3]) + (f" and {len(without) - 3} more" if len(without) > 3 else "")
+        found.append(f"no buffer assignment is recorded of {names}")
+    damaged = dict.fromkeys(label for part in partials for label in part.damaged)
+    return found + [f"the record of {label} is damaged; a part of its memory is missing" for label in damaged]

@@ -1,0 +1,193 @@
+"""The tool `op-profile`: where the time of XLA programs goes, as trees, and how much of it the hardware did not need.
+
+There is a tree for each way to ask: by program and category, by category, by scope, and by line of the program that
+asked for the op. The tree of scopes starts with the phase: forward, backward, update, or a program of the capture that
+computes no gradient, such as an evaluation inside of training. A fusion opens into the instructions that cost most in
+it; these have no time of their own.
+
+Wasted time is self time above the least that the device's peaks allow, for operations and bytes whichever takes longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from stepscope.analysis.trace.origin import header
+from stepscope.analysis.xla.merged import (
+    PROGRAM_FIELDS,
+    TOTAL_FIELDS,
+    HostOp,
+    host_ops,
+    program_rows,
+    totals,
+    warnings_of,
+    why_empty,
+)
+from stepscope.analysis.xla.ops import Inside, Partial, partial
+from stepscope.analysis.xla.rates import DEVICE_FIELDS, device_rows, rates_of_op
+from stepscope.analysis.xla.trees import TREES, Node, tree_of
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Part, Report, Role, Row, Rows, Section, percent, round_us
+
+__all__ = ["OpProfileReport", "Partial", "merge", "partial"]
+
+MOST_CHILDREN = 100  # of a node; the rest are one row
+
+FIELDS: tuple[Field, ...] = (
+    Field("tree", "text", "which tree: `program`, `category`, `scope` or `source`", "str", role=Role.TERM),
+    Field("id", "number", "number of the node", "int", role=Role.ORDINAL),
+    Field("parent", "number", "number of the node above, unknown for the first of a tree", "int", role=Role.ORDINAL),
+    Field("depth", "number", "how far below the first node of its tree it is", "int", role=Role.ORDINAL),
+    Field(
+        "kind",
+        "text",
+        "`root`, `program`, `category`, `phase`, `scope`, `file`, `line`, `op`, or `instruction` inside a fusion",
+        "str",
+        role=Role.TERM,
+    ),
+    Field("name", "text", "the node", "str", role=Role.NAME),
+    Field("occurrences", "count", "how often its ops ran", "int"),
+    Field("self_us", "us", "self time of all ops below"),
+    Field("self_percent", "percent", "share of the time of all work of the devices"),
+    Field("wasted_us", "us", "time above the least that the device's peaks allow, of ops for which that is known"),
+    Field("flops", "FLOP", "operations of the ops below whose operations are known"),
+    Field("gflop_per_s", "GFLOP/s", "these by the time of these ops", label="Rate"),
+    Field("compute_percent", "percent", "share of the peaks for their precisions"),
+    Field("gib_per_s", "GiB/s", "bytes that ops read and write, by the time of these", label="Bandwidth"),
+    Field("memory_percent", "percent", "share of the device's memory bandwidth"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpProfileReport(Report):
+    """Trees of ops; see the FIELDS tables of this module for the meaning of its parts."""
+
+    TOOL: ClassVar[str] = "op-profile"
+
+    rows: tuple[dict[str, Cell], ...]
+    programs: tuple[dict[str, Cell], ...]
+    totals: dict[str, Cell]
+    devices: tuple[dict[str, Cell], ...]
+    empty: str
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {
+            "rows": list(self.rows),
+            "programs": list(self.programs),
+            "totals": self.totals,
+            "devices": list(self.devices),
+        }
+
+    def sections(self) -> Sequence[Section]:
+        """The trees, then programs and devices."""
+        return [
+            Rows("rows", "Nodes", FIELDS, self.rows, self.empty, _PARTS, _indented),
+            Rows("programs", "Programs", PROGRAM_FIELDS, self.programs, self.empty),
+            Figures("totals", "How device work is matched to instructions", TOTAL_FIELDS, self.totals),
+            Rows("devices", "Devices", DEVICE_FIELDS, self.devices, "no device worked"),
+        ]
+
+
+_PARTS = (
+    Part(
+        "Where the time of programs goes",
+        (
+            *("tree", "kind", "name", "occurrences", "self_us", "self_percent", "wasted_us", "gflop_per_s"),
+            *("compute_percent", "gib_per_s", "memory_percent"),
+        ),
+    ),
+)
+
+
+def _indented(row: Row) -> Row:
+    return row | {"name": f"{'  ' * int(str(row['depth']))}{row['name']}"}
+
+
+def merge(partials: Sequence[Partial]) -> OpProfileReport:
+    """The trees of all hosts together."""
+    ops = host_ops(partials)
+    busy = sum(part.busy_ps for part in partials)
+    rows: list[dict[str, Cell]] = []
+    for tree in TREES if ops else ():
+        _Writer(tree, busy, rows).write(tree_of(tree, ops), None, 0)
+    return OpProfileReport(
+        **header([part.origin for part in partials], warnings_of(partials)),
+        rows=tuple(rows),
+        programs=tuple(program_rows(partials, ops)),
+        totals=totals(partials),
+        devices=tuple(device_rows([(part.origin.host, part.devices) for part in partials])),
+        empty=why_empty(partials),
+    )
+
+
+class _Writer:
+    """Writes a tree as rows, each node before those below it."""
+
+    def __init__(self, tree: str, busy: int, rows: list[dict[str, Cell]]) -> None:
+        self.tree, self.busy, self.rows = tree, busy, rows
+
+    def write(self, node: Node, parent: int | None, depth: int) -> None:
+        """One node and what is below."""
+        place = self._put(node.name, node.kind, parent, depth, self._figures(node.ops))
+        if node.kind == "op":
+            for inside in node.ops[0].op.inside:
+                self._put(inside.name, "instruction", place, depth + 1, _inside_figures(inside))
+            return
+        for child in _children(node):
+            self.write(child, place, depth + 1)
+
+    def _put(self, name: str, kind: str, parent: int | None, depth: int, figures: dict[str, Cell]) -> int:
+        head: dict[str, Cell] = {"tree": self.tree, "id": len(self.rows), "parent": parent, "depth": depth}
+        self.rows.append(head | {"kind": kind, "name": name} | figures)
+        return len(self.rows) - 1
+
+    def _figures(self, ops: Sequence[HostOp]) -> dict[str, Cell]:
+        rates = [(each.op, rates_of_op(each.op, each.peaks)) for each in ops]
+        self_ps = sum(op.self_ps for op, _ in rates)
+        wasted = [max(op.self_ps - rate.least_ps, 0) for op, rate in rates if rate.least_ps is not None]
+        costed = [op for op, _ in rates if op.flops is not None]
+        moved = [op for op, _ in rates if op.bytes is not None]
+        flops, nbytes = sum(op.flops or 0.0 for op in costed), sum(op.bytes or 0.0 for op in moved)
+        shares = [
+            _weighted([(getattr(rate, name), op.self_ps) for op, rate in rates])
+            for name in ("compute_percent", "memory_percent")
+        ]
+        return {
+            "occurrences": sum(op.runs for op, _ in rates),
+            "self_us": round_us(self_ps),
+            "self_percent": percent(self_ps, self.busy),
+            "wasted_us": round_us(sum(wasted)) if wasted else None,
+            "flops": flops if costed else None,
+            "gflop_per_s": _rate(flops, costed, 1e9),
+            "compute_percent": shares[0],
+            "gib_per_s": _rate(nbytes, moved, 2**30),
+            "memory_percent": shares[1],
+        }
+
+
+def _children(node: Node) -> Iterator[Node]:
+    """The nodes below, longest first; those that are too many are one."""
+    children = sorted(node.children.values(), key=lambda child: (-child.self_ps, child.name))
+    yield from children[:MOST_CHILDREN]
+    rest = children[MOST_CHILDREN:]
+    if rest:
+        yield Node(f"{len(rest)} more", "scope", [op for child in rest for op in child.ops])
+
+
+def _rate(amount: float, ops: Sequence[Any], unit: float) -> float | None:
+    seconds = sum(op.self_ps for op in ops) / 1e12
+    return amount / seconds / unit if seconds > 0 else None
+
+
+def _weighted(shares: Sequence[tuple[float | None, int]]) -> float | None:
+    """The mean of the known shares by time."""
+    known = [(share, time) for share, time in shares if share is not None]
+    total = sum(time for _, time in known)
+    return sum(share * time for share, time in known) / total if total else None
+
+
+def _inside_figures(inside: Inside) -> dict[str, Cell]:
+    unknown: dict[str, Cell] = dict.fromkeys(field.name for field in FIELDS[6:])
+    return unknown | {"flops": inside.flops}

@@ -1,0 +1,276 @@
+"""The tool `roofline`: how near each op and each program comes to what the device can do, and which limit it meets.
+
+Below the ridge of a device, an op's rate is limited by memory: intensity (operations for each byte) times bandwidth.
+Above, by the peak for its precision. The roof of an op is the lower of the two; its efficiency is the rate achieved as
+a share of that roof.
+
+XLA's instructions are counted as `hlo-stats` does. Ops of PyTorch and TensorFlow are counted by the shapes of their
+inputs, which PyTorch records with `record_shapes=True`; what `with_flops=True` states wins. With m, n, k for the sizes
+of a product, b for its batch, h, q, k, d for heads, queries, keys and width:
+
+| op | operations | bytes |
+| --- | --- | --- |
+| `mm`, `addmm`, `bmm`, `baddbmm`, `linear`, `MatMul` | 2 b m n k | inputs and result |
+| attention | 4 b h q k d, its gradient 2.5 times that; all pairs, whatever the mask | queries, keys, values, result |
+| convolution | 2 for each element of the result and of a filter | inputs and result |
+| gradient of a convolution | the same for each gradient that it computes | inputs and gradient |
+| element by element | 1 an element of the result | inputs and result |
+| copies | none | what is read and written |
+
+What other ops cost is unknown, and their rows show time only. Bytes are the least that an op has to move; what it finds
+in a cache or reads twice is not seen in shapes. Shares above 100 % are possible: Winograd's convolutions do with fewer
+operations than are counted, and small data stays in caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from stepscope.analysis.trace.attribution import attribute
+from stepscope.analysis.trace.origin import header
+from stepscope.analysis.xla import ops
+from stepscope.analysis.xla.device_facts import DeviceFacts, device_facts
+from stepscope.analysis.xla.framework_ops import FrameworkOp, framework_ops
+from stepscope.analysis.xla.merged import STEP_FIELDS, host_ops, warnings_of
+from stepscope.analysis.xla.ops import OpRow
+from stepscope.analysis.xla.peaks import Peaks, peaks_of
+from stepscope.analysis.xla.rates import DEVICE_FIELDS, Rates, device_rows, peak_warnings, rates_of
+from stepscope.analysis.xla.use import UsedOp, step_use, use_of
+from stepscope.model import HostTrace
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Part, Report, Role, Rows, Section, percent, round_us
+
+FIELDS: tuple[Field, ...] = (
+    Field("rank", "number", "place in the list: programs, then ops, each by time", "int", role=Role.ORDINAL),
+    Field("kind", "text", "`program` or `op`", "str", role=Role.TERM),
+    Field("program", "text", "the XLA program; unknown for ops of PyTorch and TensorFlow", "str", role=Role.LABEL),
+    Field("category", "text", "the opcode or the op's type", "str", role=Role.TYPE),
+    Field("name", "text", "the op; of XLA the instruction", "str", role=Role.NAME),
+    Field("shapes", "text", "the shapes of its inputs, where the framework recorded them", "str", role=Role.SHAPE),
+    Field("occurrences", "count", "how often it ran", "int"),
+    Field("self_us", "us", "time on the devices, without what runs inside"),
+    Field("self_percent", "percent", "share of the time of all work of the devices"),
+    Field("flops", "FLOP", "operations of all its runs"),
+    Field("bytes", "bytes", "bytes that all its runs have to move"),
+    Field("gflop_per_s", "GFLOP/s", "operations by time", label="Rate"),
+    Field("gib_per_s", "GiB/s", "bytes by time", label="Bandwidth"),
+    Field("flop_per_byte", "FLOP/byte", "operational intensity", label="Intensity"),
+    Field("precision", "text", "element type that sets its compute roof", "str", role=Role.TYPE),
+    Field("bound_by", "text", "`compute` or `memory`: the limit it is nearer to", "str", role=Role.TERM),
+    Field("compute_percent", "percent", "share of the peak for its precision"),
+    Field("memory_percent", "percent", "share of the memory bandwidth"),
+    Field("roof_gflop_per_s", "GFLOP/s", "the most that its intensity allows", label="Roof"),
+    Field("efficiency_percent", "percent", "the larger of compute_percent and memory_percent"),
+)
+_PARTS = (
+    Part(
+        "Ops and their roofs",
+        (
+            *("rank", "category", "name", "shapes", "occurrences", "self_us", "self_percent", "gflop_per_s"),
+            *("gib_per_s", "flop_per_byte", "bound_by", "roof_gflop_per_s", "efficiency_percent"),
+        ),
+    ),
+)
+ROOF_FIELDS: tuple[Field, ...] = (
+    Field("device", "text", "the device", "str", role=Role.PLACE),
+    Field("kind", "text", "`compute` or `memory`", "str", role=Role.TERM),
+    Field("name", "text", "precision and units, or the memory", "str", role=Role.LABEL),
+    Field("tflop_per_s", "TFLOP/s", "height of a compute roof", label="Peak"),
+    Field("gb_per_s", "GB/s", "slope of a memory roof", label="Bandwidth"),
+    Field("ridge_flop_per_byte", "FLOP/byte", "intensity where a compute roof meets main memory's", label="Ridge"),
+)
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What one host contributes: XLA's ops, the framework's, and the time of all work of its devices."""
+
+    xla: ops.Partial
+    framework: list[FrameworkOp]
+    devices: list[DeviceFacts]
+    busy_ps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RooflineReport(Report):
+    """Ops against their roofs; see the FIELDS tables of this module for the meaning of its parts."""
+
+    TOOL: ClassVar[str] = "roofline"
+
+    rows: tuple[dict[str, Cell], ...]
+    roofs: tuple[dict[str, Cell], ...]
+    steps: dict[str, Cell]
+    devices: tuple[dict[str, Cell], ...]
+    empty: str
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {
+            "rows": list(self.rows),
+            "roofs": list(self.roofs),
+            "steps": self.steps,
+            "devices": list(self.devices),
+        }
+
+    def sections(self) -> Sequence[Section]:
+        """Programs and ops against their roofs, then the roofs, steps and devices."""
+        return [
+            Rows("rows", "Ops and their roofs", FIELDS, self.rows, self.empty, _PARTS),
+            Rows("roofs", "Roofs", ROOF_FIELDS, self.roofs, "no device whose peaks are known"),
+            Figures("steps", "Use of the hardware by steps", STEP_FIELDS, self.steps),
+            Rows("devices", "Devices", DEVICE_FIELDS, self.devices, "no device worked"),
+        ]
+
+
+# -- one host ------------------------------------------------------------------------------------------------------
+
+
+def partial(trace: HostTrace) -> Partial:
+    """What one host contributes."""
+    xla, found = ops.partial(trace), attribute(trace)
+    devices = device_facts(trace, found.rows) if len(found.rows) else xla.devices
+    return Partial(xla, framework_ops(trace), devices, xla.busy_ps or int(found.time_ps.sum()))
+
+
+# -- all hosts -----------------------------------------------------------------------------------------------------
+
+_EMPTY = "no work on a device whose cost is known: XLA programs tell it by themselves, PyTorch with record_shapes=True"
+
+
+def merge(partials: Sequence[Partial]) -> RooflineReport:
+    """The ops of all hosts together."""
+    busy = sum(part.busy_ps for part in partials)
+    programs, single = _xla(partials), _framework(partials)
+    single += [used for used in _xla_ops(partials) if used.op.self_ps]
+    single.sort(key=lambda used: (-used.op.self_ps, used.op.name))
+    ranked = [*sorted(programs, key=lambda used: -used.op.self_ps), *single]
+    hosts = [(part.xla.origin.host, part.devices) for part in partials]
+    known = any(used.op.flops is not None or used.op.bytes is not None for used in single)
+    return RooflineReport(
+        **header([part.xla.origin for part in partials], _warnings(partials, known)),
+        rows=tuple(_row(rank, used, busy) for rank, used in enumerate(ranked, 1)),
+        roofs=tuple(_roofs([facts for _, devices in hosts for facts in devices])),
+        steps=step_use([(part.xla.steps, _all_ops(part), part.devices) for part in partials]),
+        devices=tuple(device_rows(hosts)),
+        empty=_EMPTY,
+    )
+
+
+def _warnings(partials: Sequence[Partial], known: bool) -> list[str]:
+    xla = [part.xla for part in partials if part.xla.ops]
+    found = warnings_of(xla) if xla else peak_warnings([(part.xla.origin.host, part.devices) for part in partials])
+    return found if known else [_EMPTY, *found]
+
+
+def _peaks(part: Partial) -> Peaks | None:
+    kinds = [peaks_of(facts) for facts in part.devices]
+    return kinds[0] if kinds and all(each == kinds[0] for each in kinds) else None
+
+
+def _all_ops(part: Partial) -> list[UsedOp]:
+    """All ops of a host, with the share of them that lies in steps."""
+    peaks = _peaks(part)
+    xla = [UsedOp(op, part.xla.programs[op.program].label, "", peaks) for op in part.xla.ops]
+    return [*xla, *(UsedOp(_as_row(op), None, op.shapes, peaks) for op in part.framework)]
+
+
+def _as_row(op: FrameworkOp) -> OpRow:
+    return OpRow(
+        -1, op.name, op.type, op.runs, op.time_ps, op.time_ps, op.flops, op.bytes, op.in_steps, op.precision, op.matrix,
+        "", "", [], "", False, False, [],
+    )  # fmt: skip
+
+
+def _framework(partials: Sequence[Partial]) -> list[UsedOp]:
+    """Ops of the frameworks, those of equal shapes on all hosts added up."""
+    found: dict[tuple[str, str], UsedOp] = {}
+    for part in partials:
+        for used in _all_ops(part):
+            if used.program is None:
+                key = (used.op.name, used.shapes)
+                found[key] = used if key not in found else found[key].plus(used.op)
+    return list(found.values())
+
+
+def _xla_ops(partials: Sequence[Partial]) -> list[UsedOp]:
+    return [UsedOp(each.op, each.program, "", each.peaks) for each in host_ops([part.xla for part in partials])]
+
+
+def _xla(partials: Sequence[Partial]) -> list[UsedOp]:
+    """The programs, each as the sum of its ops whose costs are known."""
+    groups: dict[str, list[UsedOp]] = {}
+    for used in _xla_ops(partials):
+        groups.setdefault(used.program or "", []).append(used)
+    runs: dict[str, int] = {}
+    for program in (each for part in partials for each in part.xla.programs):
+        runs[program.label] = runs.get(program.label, 0) + program.runs
+    return [use_of(label, group, runs[label]) for label, group in groups.items()]
+
+
+def _row(rank: int, used: UsedOp, busy: int) -> dict[str, Cell]:
+    op, peaks = used.op, used.peaks
+    peak = used.peak_flops
+    memory = peaks.memory if peaks else None
+    rates = rates_of(op.flops, op.bytes, op.self_ps, peak, memory)
+    known = [share for share in (rates.compute_percent, rates.memory_percent) if share is not None]
+    roof = _roof(rates, peak, memory)
+    return {
+        "rank": rank,
+        "kind": "program" if used.is_program else "op",
+        "program": used.program,
+        "category": op.category,
+        "name": op.name,
+        "shapes": used.shapes or None,
+        "occurrences": op.runs,
+        "self_us": round_us(op.self_ps),
+        "self_percent": percent(op.self_ps, busy),
+        "flops": op.flops,
+        "bytes": op.bytes,
+        "gflop_per_s": None if rates.flop_per_s is None else rates.flop_per_s / 1e9,
+        "gib_per_s": None if rates.byte_per_s is None else rates.byte_per_s / 2**30,
+        "flop_per_byte": rates.intensity,
+        "precision": op.precision or None,
+        "bound_by": rates.bound_by,
+        "compute_percent": rates.compute_percent,
+        "memory_percent": rates.memory_percent,
+        "roof_gflop_per_s": None if roof is None else roof / 1e9,
+        "efficiency_percent": max(known) if len(known) == 2 else None,
+    }
+
+
+def _roof(rates: Rates, peak: float | None, memory: float | None) -> float | None:
+    """The most operations a second that an intensity allows."""
+    if rates.intensity is None or peak is None or memory is None:
+        return None
+    return min(peak, rates.intensity * memory)
+
+
+def _roofs(devices: Sequence[DeviceFacts]) -> list[dict[str, Cell]]:
+    rows: list[dict[str, Cell]] = []
+    seen: set[str] = set()
+    for facts in devices:
+        peaks = peaks_of(facts)
+        if peaks is None or peaks.name in seen:
+            continue
+        seen.add(peaks.name)
+        for units, rates in (("matrix", peaks.matrix), ("plain", peaks.plain)):
+            rows += [_compute_roof(peaks, f"{name} {units}", rate) for name, rate in rates.items()]
+        memories = {"memory": peaks.memory, **peaks.caches}
+        rows += [_memory_roof(peaks, name, rate) for name, rate in memories.items() if rate]
+    return rows
+
+
+def _compute_roof(peaks: Peaks, name: str, rate: float) -> dict[str, Cell]:
+    ridge = rate / peaks.memory if peaks.memory else None
+    return {
+        "device": peaks.name, "kind": "compute", "name": name, "tflop_per_s": rate / 1e12, "gb_per_s": None,
+        "ridge_flop_per_byte": ridge,
+    }  # fmt: skip
+
+
+def _memory_roof(peaks: Peaks, name: str, rate: float) -> dict[str, Cell]:
+    return {
+        "device": peaks.name, "kind": "memory", "name": name, "tflop_per_s": None, "gb_per_s": rate / 1e9,
+        "ridge_flop_per_byte": None,
+    }  # fmt: skip

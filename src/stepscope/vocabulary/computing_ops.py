@@ -1,0 +1,69 @@
+"""Ops of PyTorch and TensorFlow that compute: their families, element types and shapes, as the frameworks write it."""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.vocabulary.patterns import Pattern
+
+_BYTES = {
+    "float": 4, "double": 8, "c10::half": 2, "c10::bfloat16": 2, "half": 2, "bfloat16": 2, "long": 8, "long int": 8,
+    "int": 4, "short": 2, "bool": 1, "unsigned char": 1, "signed char": 1, "float32": 4, "float64": 8, "float16": 2,
+    "int32": 4, "int64": 8, "uint8": 1, "int8": 1, "c10::float8_e4m3fn": 1, "c10::float8_e5m2": 1,
+    "c10::float8_e4m3fnuz": 1, "c10::float8_e5m2fnuz": 1,
+}  # fmt: skip
+_XLA_NAMES = {
+    "float": "f32", "double": "f64", "c10::half": "f16", "half": "f16", "c10::bfloat16": "bf16", "bfloat16": "bf16",
+    "float32": "f32", "float64": "f64", "float16": "f16", "signed char": "s8", "int8": "s8", "unsigned char": "u8",
+}  # fmt: skip
+POINTWISE = Pattern(
+    r"(?:add|sub|rsub|mul|div|pow|neg|abs|sqrt|rsqrt|exp|log|tanh|sigmoid|relu|gelu|silu|clamp|clamp_min|maximum|minimum"
+    r"|eq|ne|lt|le|gt|ge|where|masked_fill|addcmul|addcdiv|lerp|bitwise_\w+|logical_\w+|threshold|hardtanh|leaky_relu"
+    r"|sin|cos|erf|reciprocal|square|threshold_backward|gelu_backward|silu_backward|tanh_backward|sigmoid_backward"
+    r"|AddV2|Add|Sub|Mul|RealDiv|Maximum|Minimum|Relu|ReluGrad|Sqrt|Rsqrt|Square|Exp|Tanh|Sigmoid|AddN|BiasAdd"
+    r"|Greater|GreaterEqual|Less|LessEqual|Equal|NotEqual|LogicalAnd|LogicalOr|LogicalNot)_?"
+)
+COMPARES = Pattern(r"(?:eq|ne|lt|le|gt|ge|logical_\w+|Greater\w*|Less\w*|\w*Equal|Logical\w+)_?")
+ATTENTION = Pattern(r"_?(?:flash|efficient|scaled_dot_product_\w+)_?attention(?P<pass>_forward|_backward)?")
+PADDING_FIRST = ("cudnn_convolution", "miopen_convolution", "mkldnn_convolution", "miopen_depthwise_convolution")
+_TF_SHAPE = r"(?P<type>[a-z]+\d*)\[(?P<dims>[\d,]*)\]"
+
+PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "linear", "_addmm_activation")
+CONVOLUTIONS = ("convolution", "_convolution", "conv2d", "conv1d", "conv3d", *PADDING_FIRST)
+GRADIENT_OF_INPUT = ("cudnn_convolution_backward_input", "miopen_convolution_backward_input")
+COPIES = ("copy_", "cat", "_to_copy", "clone", "contiguous", "fill_", "zero_")
+COPIES_WITH_ONE_INPUT = ("_to_copy", "clone", "contiguous")
+
+
+def without_library(op: str) -> str:
+    """An op's name without the library it is from.
+
+    >>> without_library("aten::mm")
+    'mm'
+    """
+    return op.rpartition("::")[2]
+
+
+def element_bytes(type_name: str) -> int | None:
+    """Bytes of an element of a type, None for what is no array or unknown."""
+    return _BYTES.get(type_name.lower())
+
+
+def xla_type(type_name: str) -> str:
+    """A type as XLA calls it; others as they are.
+
+    >>> xla_type("c10::BFloat16"), xla_type("float")
+    ('bf16', 'f32')
+    """
+    lower = type_name.lower()
+    return _XLA_NAMES.get(lower, "f8e4m3fn" if "float8" in lower else lower)
+
+
+def shapes_in_annotation(text: str) -> list[tuple[str, list[int]]]:
+    """Types and sizes that TensorFlow writes into an op's annotation.
+
+    >>> shapes_in_annotation("(half[8,4];half[])")
+    [('half', [8, 4]), ('half', [])]
+    """
+    found = re.finditer(_TF_SHAPE, text)
+    return [(match["type"], [int(size) for size in match["dims"].split(",") if size]) for match in found]

@@ -1,0 +1,86 @@
+"""Paths of ops in frameworks: `jit(step)/transpose(jvp(layer))/dot_general`, `gradient_tape/model/MatMul`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stepscope.vocabulary.patterns import Pattern
+
+_CALL = Pattern(r"^(?P<what>[\w.]+)\((?P<inside>.*)\)$")
+_TRANSFORMS = frozenset({"jvp", "transpose", "vmap", "remat", "checkpoint", "rematted_computation", "custom_vjp_call"})
+_PROGRAM_WRAPPERS = frozenset({"jit", "pjit", "pmap", "xla_computation", "shard_map"})
+_GRADIENT = Pattern(r"transpose\(|gradient_tape/|gradients/|/grad/")
+_FORWARD = Pattern(r"jvp\(")
+_UPDATE = Pattern(r"optimizer|apply_updates|[Aa]dam|sgd|momentum|ResourceApply|update", re.ASCII)
+_PACKAGES = Pattern(r"/(?:site|dist)-packages/|/lib/python3")
+_HOST_TRANSFER = Pattern(r":XlaSendToHost|:XlaRecvFromHost")
+UNKNOWN = "unknown"
+
+
+def is_gradient(op_name: str) -> bool:
+    """Whether an op belongs to a gradient."""
+    return _GRADIENT.search(op_name) is not None
+
+
+def phase_of(op_name: str, is_trained: bool, any_trained: bool) -> str:
+    """Which part of training an op belongs to, by the path of its name.
+
+    Args:
+        op_name: the op's path in the framework.
+        is_trained: its program computes a gradient.
+        any_trained: a program of the capture does.
+
+    >>> phase_of("jit(step)/transpose(jvp(layer))/dot_general", True, True)
+    'backward'
+    """
+    if not op_name:
+        return UNKNOWN
+    if _GRADIENT.search(op_name):
+        return "backward"
+    if _FORWARD.search(op_name):
+        return "forward"
+    if is_trained:
+        return "update" if _UPDATE.search(op_name) else "update and others"
+    return "evaluation and others" if any_trained else "computation"
+
+
+def scopes_of(op_name: str) -> list[str]:
+    """The scopes of an op and its own name, without the transformations around them.
+
+    >>> scopes_of("jit(step)/transpose(jvp(layer))/while/body/dot_general")
+    ['layer', 'while', 'body', 'dot_general']
+    """
+    found = []
+    for part in _split(op_name):
+        while (match := _CALL.match(part)) and match["what"] in _TRANSFORMS:
+            part = match["inside"]
+        if part and not (match and match["what"] in _PROGRAM_WRAPPERS):
+            found.append(part)
+    return found or [op_name]
+
+
+def _split(path: str) -> Iterator[str]:
+    """The parts of a path; a slash in parentheses separates none."""
+    depth = start = 0
+    for at, letter in enumerate(path):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "/" and depth <= 0:
+            yield path[start:at]
+            start = at + 1
+    yield path[start:]
+
+
+def is_in_package(line: str) -> bool:
+    """Whether a line belongs to an installed package, and not to the user's program."""
+    return _PACKAGES.search(line) is not None
+
+
+def is_host_transfer(op_name: str) -> bool:
+    """Whether an op hands data to or from the host in the middle of a program."""
+    return _HOST_TRANSFER.search(op_name) is not None
+
+
+def is_rematerialized(instruction: str, op_name: str) -> bool:
+    """Whether an instruction computes again what was thrown away to save memory."""
+    return ".remat" in instruction or "rematted_computation" in op_name

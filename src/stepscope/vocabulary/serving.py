@@ -1,0 +1,42 @@
+"""Serving: what servers of models call the handling of a batch or a request, and what these names tell."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from stepscope.vocabulary.patterns import Pattern
+
+
+class Batch(NamedTuple):
+    """What the name of a piece of serving work tells; unknown is None."""
+
+    kind: str
+    requests: int | None = None
+    tokens: int | None = None
+
+
+# SGLang: `step[EXTEND bs=15 toks=15360]`.
+_SGLANG = Pattern(r"step\[(?P<kind>\w+) bs=(?P<requests>\d+)(?: toks=(?P<tokens>\d+))?[^\]]*\]")
+# vLLM: `execute_15360_context_15(...)_generation_0(...)`: tokens, requests that are read, requests that are continued.
+_VLLM = Pattern(r"execute_(?P<tokens>\d+)_context_(?P<read>\d+)\([^)]*\)_generation_(?P<continued>\d+)\b.*")
+_SERVER = Pattern(
+    r"(?P<kind>SessionRun|TfrtModelRun|ServingModelRun|BatchingSessionRun|ModelServerRequest_\w+|ProcessBatch)\b.*"
+)
+
+
+def batch_of(name: str) -> Batch | None:
+    """What an event handles, if it is named as servers name that.
+
+    >>> batch_of("step[DECODE bs=8]")
+    Batch(kind='DECODE', requests=8, tokens=None)
+    """
+    found = _SGLANG.fullmatch(name)
+    if found:
+        return Batch(found["kind"], int(found["requests"]), int(found["tokens"]) if found["tokens"] else None)
+    found = _VLLM.fullmatch(name)
+    if found:
+        read, continued = int(found["read"]), int(found["continued"])
+        kind = "mixed" if read and continued else "context" if read else "generation"
+        return Batch(kind, read + continued, int(found["tokens"]))
+    found = _SERVER.fullmatch(name)
+    return Batch(found["kind"]) if found else None
